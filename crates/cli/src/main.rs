@@ -1,0 +1,2 @@
+//! The `onrush` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Checks of style and layers.
+fn main() {}
