@@ -1,0 +1,153 @@
+//! Totals as the tables that people who tune databases know.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::catalog::{PhaseClass, Wait, WaitClass};
+use crate::totals::{Totals, WaitTotal};
+
+/// The report ends with the wait that makes its rows up to so many percent of all.
+pub const REPORTED_PERCENT: f64 = 95.0;
+
+/// One row of the wait report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitRow {
+    /// Which wait.
+    pub wait: Wait,
+    /// Seconds waited.
+    pub wait_s: f64,
+    /// Seconds until what was waited for was there.
+    pub resource_s: f64,
+    /// Seconds from then until the thread ran.
+    pub signal_s: f64,
+    /// Waits.
+    pub count: u64,
+    /// Share of all waiting that is not idling, in percent.
+    pub percent: f64,
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+impl Totals {
+    /// Time waited, idling apart, in nanoseconds.
+    pub fn waited_nanos(&self) -> u64 {
+        self.busy_waits().fold(0, |sum, total| sum.saturating_add(total.nanos))
+    }
+
+    /// A wait's share of all waiting that is not idling, in percent; 0 for idle waits.
+    pub fn wait_percent(&self, wait: Wait) -> f64 {
+        let all = self.waited_nanos();
+        if all == 0 || wait.class() == WaitClass::Idle {
+            return 0.0;
+        }
+        self.wait(wait).nanos as f64 * 100.0 / all as f64
+    }
+
+    /// The waits that make up the top 95 % of all waiting, the longest first. Idle waits are left out.
+    pub fn top_waits(&self) -> Vec<WaitRow> {
+        let mut waits: Vec<_> = self.busy_waits().filter(|total| total.nanos > 0).collect();
+        waits.sort_by_key(|total| std::cmp::Reverse(total.nanos));
+        let mut percent_before = 0.0;
+        let mut rows = Vec::new();
+        for total in waits {
+            if percent_before >= REPORTED_PERCENT {
+                break;
+            }
+            let percent = self.wait_percent(total.wait);
+            percent_before += percent;
+            rows.push(WaitRow {
+                wait: total.wait,
+                wait_s: seconds(total.nanos),
+                resource_s: seconds(total.resource_nanos()),
+                signal_s: seconds(total.signal_nanos),
+                count: total.count,
+                percent,
+            });
+        }
+        rows
+    }
+
+    /// [`Totals::top_waits`] as text, one line a wait under the classic headings.
+    pub fn wait_report(&self) -> String {
+        let rows = self.top_waits();
+        let longest = rows.iter().map(|row| row.wait.name().len()).max().unwrap_or(0).max(8);
+        let mut text = format!(
+            "{:longest$} {:>12} {:>12} {:>12} {:>12} {:>10}\n",
+            "WaitType", "Wait_S", "Resource_S", "Signal_S", "WaitCount", "Percentage"
+        );
+        for row in rows {
+            push_line(
+                &mut text,
+                format_args!(
+                    "{:longest$} {:>12.2} {:>12.2} {:>12.2} {:>12} {:>10.2}",
+                    row.wait.name(),
+                    row.wait_s,
+                    row.resource_s,
+                    row.signal_s,
+                    row.count,
+                    row.percent
+                ),
+            );
+        }
+        text
+    }
+
+    /// Collisions by latch class as text; classes without any are left out.
+    pub fn latch_report(&self) -> String {
+        let mut text = format!(
+            "{:14} {:>10} {:>12} {:>12} {:>10} {:>12} {:>9}\n",
+            "Latch", "Collisions", "Spins", "Spins/Coll.", "Sleeps", "Wait_Ms", "Max_Ms"
+        );
+        for total in self.latches.iter().filter(|total| total.collisions > 0) {
+            push_line(
+                &mut text,
+                format_args!(
+                    "{:14} {:>10} {:>12} {:>12.1} {:>10} {:>12.2} {:>9.3}",
+                    total.latch.name(),
+                    total.collisions,
+                    total.spins,
+                    total.spins as f64 / total.collisions as f64,
+                    total.sleeps,
+                    total.nanos as f64 / 1e6,
+                    total.nanos_max as f64 / 1e6
+                ),
+            );
+        }
+        text
+    }
+
+    /// Estimated time by phase as text, idling left out; the last column is nanoseconds each.
+    pub fn phase_report(&self) -> String {
+        let busy = || {
+            let phases = self.phases.iter();
+            phases.filter(|total| total.phase.class() != PhaseClass::Idle && total.count > 0)
+        };
+        let all = busy().fold(0_u64, |sum, total| sum.saturating_add(total.nanos));
+        let mut text =
+            format!("{:10} {:>12} {:>10} {:>10}\n", "Phase", "Ms", "Percentage", "Ns_Each");
+        for total in busy() {
+            push_line(
+                &mut text,
+                format_args!(
+                    "{:10} {:>12.1} {:>10.2} {:>10.0}",
+                    total.phase.name(),
+                    total.nanos as f64 / 1e6,
+                    total.nanos as f64 * 100.0 / all.max(1) as f64,
+                    total.nanos as f64 / total.count as f64
+                ),
+            );
+        }
+        text
+    }
+
+    fn busy_waits(&self) -> impl Iterator<Item = &WaitTotal> {
+        self.waits.iter().filter(|total| total.wait.class() != WaitClass::Idle)
+    }
+}
+
+fn push_line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a String cannot fail");
+}

@@ -1,0 +1,61 @@
+//! The difference of two totals holds what happened in between, the longest wait included.
+
+use std::time::Duration;
+
+use onrush_waits::{Counter, Phase, Recorder, Registry, SAMPLE_INTERVAL, Totals, Wait};
+
+fn wait(recorder: &Recorder, micros: u64) {
+    recorder.waited(Wait::WriteLog, Duration::from_micros(micros), Duration::ZERO);
+}
+
+#[test]
+fn counts_and_times_are_those_since_the_earlier_sum() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    wait(&recorder, 1000);
+    recorder.count(Counter::Commits, 10);
+    let earlier = registry.totals();
+    wait(&recorder, 3);
+    wait(&recorder, 5);
+    recorder.count(Counter::Commits, 2);
+    let since = registry.totals().since(&earlier);
+    assert_eq!(since.counter(Counter::Commits), 2);
+    let write_log = since.wait(Wait::WriteLog);
+    assert_eq!((write_log.count, write_log.nanos), (2, 8000));
+    assert_eq!(write_log.nanos_max, 8191, "the end of the bucket of 5 us, not the 1 ms before");
+    assert_eq!(write_log.percentile_nanos(50.0), 4095);
+}
+
+#[test]
+fn adding_what_came_since_gives_the_later_counts() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    wait(&recorder, 7);
+    let mut sum = registry.totals();
+    wait(&recorder, 9000);
+    let later = registry.totals();
+    sum.add(&later.since(&sum.clone()));
+    assert_eq!(sum.waits, later.waits);
+}
+
+#[test]
+fn one_operation_in_so_many_stands_for_all_of_them() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    for _ in 0..4 * SAMPLE_INTERVAL {
+        if let Some(mut timer) = recorder.phase_sample() {
+            timer.mark(Phase::Seek);
+        }
+    }
+    let totals = registry.totals();
+    assert_eq!(totals.operations, 4 * SAMPLE_INTERVAL);
+    assert_eq!(totals.phase(Phase::Seek).count, 4 * SAMPLE_INTERVAL);
+}
+
+#[test]
+fn an_empty_sum_has_no_percentiles_and_no_percentages() {
+    let totals = Totals::default();
+    assert_eq!(totals.wait(Wait::WriteLog).percentile_nanos(99.0), 0);
+    assert_eq!(totals.wait_percent(Wait::WriteLog), 0.0);
+    assert!(totals.top_waits().is_empty());
+}
