@@ -1,1 +1,18 @@
-//! Onrush.
+//! The write-ahead log: one ring, one order, opaque records.
+//!
+//! The life of a record: [`Log::has_room`] before anything is latched, [`Log::reserve`], [`Log::fill`] and
+//! [`Log::complete`] under the latch of its leaf, where nothing blocks or fails; then [`Log::wait_durable`] (or
+//! [`Log::register_waker`], or [`Log::note_delayed`]).
+//!
+//! Words: *published* is in the ring, *written* is handed to the system, *durable* is synced.
+
+mod block;
+mod error;
+mod log;
+mod options;
+mod units;
+
+pub use error::{Cause, LogError};
+pub use log::{Log, LogStatistics, RecoveredLog};
+pub use options::{DelayedWindow, LogOptions, WriterPlace};
+pub use units::{LogPosition, Lsn, Reservation};

@@ -1,0 +1,119 @@
+//! Positions in the log: [`Lsn`] counts record bytes, [`LogPosition`] says where they lie on disk.
+//!
+//! Invariants
+//! 1. An LSN counts record bytes only: block headers and padding take none, so the LSN of a record is known when it is
+//!    reserved, before anybody knows in which block it will be.
+//! 2. A [`LogPosition`] is the start of a block and of a record, and never above the completed prefix.
+
+use std::fmt;
+
+/// A byte position in the stream of records. It is also the transaction id and the commit order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+impl Lsn {
+    /// Below every record: nothing has this LSN.
+    pub const ZERO: Self = Self(0);
+    /// The LSN of the first record of a new log.
+    pub const FIRST: Self = Self(1);
+
+    /// The bare number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The LSN `bytes` further on.
+    #[must_use]
+    pub const fn plus(self, bytes: u64) -> Self {
+        Self(self.0 + bytes)
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// Where the next block goes, and what it must look like: all that a superblock needs to remember about the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPosition {
+    /// LSN of the first record of that block.
+    pub lsn: Lsn,
+    /// Number of the log segment.
+    pub segment: u64,
+    /// Byte offset inside the segment's file; may be its end, and then the block is the first of the next segment.
+    pub offset: u64,
+    /// The lowest incarnation the block may carry.
+    pub incarnation: u64,
+    /// Checksum of the block before it; 0 if there is none.
+    pub previous_checksum: u32,
+}
+
+impl LogPosition {
+    /// Bytes of an encoded position.
+    pub const BYTES: usize = 36;
+
+    /// The position as bytes, little-endian, for a superblock.
+    #[must_use]
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..8].copy_from_slice(&self.lsn.0.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.segment.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.previous_checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The position that [`LogPosition::encode`] turned into `bytes`. Whoever stores them has them under a checksum.
+    #[must_use]
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Self {
+            lsn: Lsn(word(0)),
+            segment: word(8),
+            offset: word(16),
+            incarnation: word(24),
+            previous_checksum: u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]),
+        }
+    }
+}
+
+impl fmt::Display for LogPosition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "lsn {} at log segment {} offset {}", self.lsn, self.segment, self.offset)
+    }
+}
+
+/// A piece of the log that one record owns: `[lsn, end)`. Made by `Log::reserve`, filled by `Log::fill`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a reserved record must be filled and completed, or nothing after it becomes durable"]
+pub struct Reservation {
+    /// Where the record starts; the LSN of the transaction.
+    pub lsn: Lsn,
+    /// Where it ends: the record is durable when `durable() >= end`.
+    pub end: Lsn,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_comes_back_as_it_was_stored() {
+        let position = LogPosition {
+            lsn: Lsn(u64::MAX - 7),
+            segment: 3,
+            offset: 1 << 33,
+            incarnation: 9,
+            previous_checksum: 0xdead_beef,
+        };
+        assert_eq!(LogPosition::decode(&position.encode()), position);
+    }
+}
