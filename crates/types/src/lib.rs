@@ -1,1 +1,40 @@
-//! Onrush.
+//! Onrush's values and bytes: what a column can hold, what a table is, and how one row becomes a
+//! key and a value. Pure code: no files, no threads, no `unsafe`.
+//!
+//! Step 4 of an insert happens here: the session has its values, [`Schema::encode_row`] fills the
+//! defaults (asking the caller for the clock and for generated keys, which [`KeyGenerator`] makes)
+//! and writes three byte strings into an [`EncodedRow`] that the session uses again and again:
+//! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that
+//! the log takes (only what differs from the defaults). The tree and the log then see bytes only.
+//!
+//! In reading order: [`data_type`] and [`value`], [`schema`], [`key`], [`row`], [`generate`],
+//! [`text`], [`error`].
+//!
+//! Invariants
+//! 1. Keys compare as bytes exactly as their values compare, and no key is a prefix of another.
+//! 2. `decode(encode(row)) == row`, and `expand_elided(elided) == row`, byte for byte.
+//! 3. No input, however damaged, makes a decoder panic: it returns a [`TypeError`].
+//! 4. A generated key is handed out once; at the end of its range there is an error, never a wrap.
+
+#![forbid(unsafe_code)]
+
+mod convert;
+pub mod data_type;
+pub mod error;
+pub mod generate;
+pub mod key;
+pub mod row;
+pub mod schema;
+pub mod text;
+pub mod value;
+
+pub use data_type::DataType;
+pub use error::{ColumnName, TypeError};
+pub use generate::{KeyGenerator, KeyStrategy, SessionSlot};
+pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use row::{EncodedRow, ROW_BYTES_MAX, RowView};
+pub use schema::{ColumnDefinition, DefaultValue, Schema, TableBuilder, TableDefinition};
+pub use value::Value;
+
+pub use rust_decimal::Decimal;
+pub use uuid::Uuid;

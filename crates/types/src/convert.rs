@@ -1,0 +1,228 @@
+//! What a column accepts: the one place where a value meets a data type.
+//!
+//! Rule: nothing is lost. Integers widen (`smallint` into `bigint`, any integer into `decimal`),
+//! a decimal may have fewer digits after the point than declared, and blanks at the end of a
+//! `char` value do not count. Everything else that does not fit is an error.
+
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
+
+use crate::{ColumnName, DataType, TypeError, Value};
+
+/// 0001-01-01, in days since 1970-01-01.
+pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
+/// 9999-12-31, in days since 1970-01-01.
+pub(crate) const DATE_DAYS_MAX: i32 = 2_932_896;
+/// Microseconds of a day.
+pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
+/// 0001-01-01 00:00:00, in microseconds since 1970-01-01.
+pub(crate) const MOMENT_MICROS_MIN: i64 = DATE_DAYS_MIN as i64 * DAY_MICROS;
+/// 9999-12-31 23:59:59.999999, in microseconds since 1970-01-01.
+pub(crate) const MOMENT_MICROS_MAX: i64 = (DATE_DAYS_MAX as i64 + 1) * DAY_MICROS - 1;
+
+/// Why a value does not fit; the caller adds table and column.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The value is of another kind.
+    WrongType,
+    /// The kind is right, the value is not.
+    OutOfRange(Box<str>),
+}
+
+impl Fault {
+    /// The error for the user.
+    #[cold]
+    pub(crate) fn at(
+        self,
+        column: ColumnName,
+        data_type: DataType,
+        value: &Value<'_>,
+    ) -> TypeError {
+        match self {
+            Fault::WrongType => {
+                TypeError::WrongType { column, expected: data_type, given: value.kind() }
+            }
+            Fault::OutOfRange(reason) => TypeError::OutOfRange { column, data_type, reason },
+        }
+    }
+}
+
+#[cold]
+fn out_of_range(reason: impl Into<Box<str>>) -> Fault {
+    Fault::OutOfRange(reason.into())
+}
+
+#[inline]
+pub(crate) fn boolean(value: &Value<'_>) -> Result<bool, Fault> {
+    if let Value::Boolean(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn int16(value: &Value<'_>) -> Result<i16, Fault> {
+    if let Value::Int16(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn int32(value: &Value<'_>) -> Result<i32, Fault> {
+    match value {
+        Value::Int32(value) => Ok(*value),
+        Value::Int16(value) => Ok(i32::from(*value)),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+#[inline]
+pub(crate) fn int64(value: &Value<'_>) -> Result<i64, Fault> {
+    value.as_i64().ok_or(Fault::WrongType)
+}
+
+#[inline]
+pub(crate) fn float32(value: &Value<'_>) -> Result<f32, Fault> {
+    if let Value::Float32(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn float64(value: &Value<'_>) -> Result<f64, Fault> {
+    if let Value::Float64(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn uuid<'v>(value: &'v Value<'_>) -> Result<&'v [u8; 16], Fault> {
+    if let Value::Uuid(value) = value { Ok(value.as_bytes()) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn date(value: &Value<'_>) -> Result<i32, Fault> {
+    let Value::Date(days) = value else { return Err(Fault::WrongType) };
+    if (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days) {
+        Ok(*days)
+    } else {
+        Err(out_of_range("a date lies in the years 0001 to 9999"))
+    }
+}
+
+/// Time, timestamp and timestamptz: all are microseconds in 64 bits.
+#[inline]
+pub(crate) fn micros(data_type: DataType, value: &Value<'_>) -> Result<i64, Fault> {
+    match (data_type, value) {
+        (DataType::Timestamp, Value::Timestamp(micros))
+        | (DataType::TimestampTz, Value::TimestampTz(micros)) => {
+            if (MOMENT_MICROS_MIN..=MOMENT_MICROS_MAX).contains(micros) {
+                Ok(*micros)
+            } else {
+                Err(out_of_range("a timestamp lies in the years 0001 to 9999"))
+            }
+        }
+        (DataType::Time, Value::Time(micros)) => {
+            if (0..DAY_MICROS).contains(micros) {
+                Ok(*micros)
+            } else {
+                Err(out_of_range("a time of day is below 24:00:00"))
+            }
+        }
+        _ => Err(Fault::WrongType),
+    }
+}
+
+/// The decimal as an integer count of its last declared digit.
+pub(crate) fn scaled(precision: u8, scale: u8, value: &Value<'_>) -> Result<i128, Fault> {
+    let decimal = match value {
+        Value::Decimal(decimal) => *decimal,
+        _ => Decimal::from(int64(value)?),
+    };
+    let (mantissa, given) = (decimal.mantissa(), decimal.scale());
+    let scaled = if given <= u32::from(scale) {
+        mantissa.checked_mul(power_of_ten(u32::from(scale) - given))
+    } else {
+        let divisor = power_of_ten(given - u32::from(scale));
+        if mantissa % divisor != 0 {
+            return Err(out_of_range(format!(
+                "{decimal} has more than {scale} digits after the point; round it first"
+            )));
+        }
+        Some(mantissa / divisor)
+    };
+    match scaled {
+        Some(scaled) if scaled.abs() < power_of_ten(u32::from(precision)) => Ok(scaled),
+        _ => Err(out_of_range(format!(
+            "{decimal} has more than {} digits before the point",
+            precision - scale
+        ))),
+    }
+}
+
+/// 10^exponent, for exponents up to 28.
+pub(crate) fn power_of_ten(exponent: u32) -> i128 {
+    10i128.pow(exponent)
+}
+
+/// Text for a `varchar` or `text` column.
+#[inline]
+pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
+    let Value::Text(text) = value else { return Err(Fault::WrongType) };
+    match data_type {
+        DataType::Varchar(limit) if text.len() > usize::from(limit) => Err(too_long(text, limit)),
+        _ => Ok(text),
+    }
+}
+
+/// Text for a `char` column, without its trailing blanks.
+#[inline]
+pub(crate) fn char_text<'v>(limit: u16, value: &'v Value<'_>) -> Result<&'v str, Fault> {
+    let Value::Text(text) = value else { return Err(Fault::WrongType) };
+    let trimmed = text.trim_end_matches(' ');
+    if trimmed.len() > usize::from(limit) { Err(too_long(trimmed, limit)) } else { Ok(trimmed) }
+}
+
+#[cold]
+fn too_long(text: &str, limit: u16) -> Fault {
+    out_of_range(format!("the text takes {} bytes of UTF-8, more than {limit}", text.len()))
+}
+
+/// Bytes or text, for a column of variable length.
+#[inline]
+pub(crate) fn variable<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v [u8], Fault> {
+    match (data_type, value) {
+        (DataType::Bytes, Value::Bytes(bytes)) => Ok(bytes),
+        (DataType::Bytes, _) => Err(Fault::WrongType),
+        _ => text(data_type, value).map(str::as_bytes),
+    }
+}
+
+/// The value in the exact type of a column, as it will be returned: integers widened, decimals at
+/// their declared scale, `char` padded. NULL and DEFAULT are of the wrong type.
+pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'static>, Fault> {
+    Ok(match data_type {
+        DataType::Boolean => Value::Boolean(boolean(value)?),
+        DataType::Int16 => Value::Int16(int16(value)?),
+        DataType::Int32 => Value::Int32(int32(value)?),
+        DataType::Int64 => Value::Int64(int64(value)?),
+        DataType::Float32 => Value::Float32(float32(value)?),
+        DataType::Float64 => Value::Float64(float64(value)?),
+        DataType::Decimal { precision, scale } => {
+            let scaled = scaled(precision, scale, value)?;
+            let decimal = Decimal::try_from_i128_with_scale(scaled, u32::from(scale));
+            Value::Decimal(decimal.map_err(|error| out_of_range(error.to_string()))?)
+        }
+        DataType::Char(limit) => Value::Text(Cow::Owned(padded(char_text(limit, value)?, limit))),
+        DataType::Varchar(_) | DataType::Text => {
+            Value::Text(Cow::Owned(text(data_type, value)?.to_owned()))
+        }
+        DataType::Bytes => Value::Bytes(Cow::Owned(variable(data_type, value)?.to_vec())),
+        DataType::Uuid => Value::Uuid(uuid::Uuid::from_bytes(*uuid(value)?)),
+        DataType::Date => Value::Date(date(value)?),
+        DataType::Time => Value::Time(micros(data_type, value)?),
+        DataType::Timestamp => Value::Timestamp(micros(data_type, value)?),
+        DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
+    })
+}
+
+/// Text filled up with blanks to `width` bytes.
+pub(crate) fn padded(text: &str, width: u16) -> String {
+    let width = usize::from(width);
+    let mut padded = String::with_capacity(width);
+    padded.push_str(text);
+    padded.extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
+    padded
+}

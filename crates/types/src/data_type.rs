@@ -1,0 +1,227 @@
+//! The types a column can have, their names, and their limits.
+//!
+//! Lengths of `char` and `varchar` count bytes of UTF-8, so that a column's width never depends
+//! on its content: "é" counts as two.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::TypeError;
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DataType {
+    /// True or false.
+    Boolean,
+    /// 16-bit signed integer.
+    Int16,
+    /// 32-bit signed integer.
+    Int32,
+    /// 64-bit signed integer.
+    Int64,
+    /// IEEE 754 single precision.
+    Float32,
+    /// IEEE 754 double precision.
+    Float64,
+    /// Exact decimal number: `precision` digits in all, `scale` of them after the point.
+    Decimal {
+        /// Digits in all, 1 to 28.
+        precision: u8,
+        /// Digits after the point, 0 to `precision`.
+        scale: u8,
+    },
+    /// Fixed width of `n` bytes (1 to 8000), filled up with blanks. Trailing blanks do not count:
+    /// they are ignored in comparisons and keys, and come back as padding up to the width.
+    Char(u16),
+    /// Text of up to `n` bytes (1 to 8000).
+    Varchar(u16),
+    /// Text, limited only by the size of a row.
+    Text,
+    /// Bytes, limited only by the size of a row.
+    Bytes,
+    /// 16 bytes, ordered as bytes.
+    Uuid,
+    /// A day, years 0001 to 9999.
+    Date,
+    /// A time of day in microseconds, without a time zone.
+    Time,
+    /// A day and time in microseconds, without a time zone.
+    Timestamp,
+    /// A moment in microseconds, kept in UTC.
+    TimestampTz,
+}
+
+/// Most digits of a decimal.
+pub const DECIMAL_DIGITS_MAX: u8 = 28;
+/// Longest declared length of `char` and `varchar`, in bytes.
+pub const CHAR_BYTES_MAX: u16 = 8000;
+
+/// The names, for error messages and help.
+pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
+     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz";
+
+impl DataType {
+    /// Bytes of a value inside a row when every value takes the same; None for variable ones.
+    pub const fn fixed_width_bytes(self) -> Option<usize> {
+        match self {
+            DataType::Boolean => Some(1),
+            DataType::Int16 => Some(2),
+            DataType::Int32 | DataType::Float32 | DataType::Date => Some(4),
+            DataType::Int64
+            | DataType::Float64
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::TimestampTz => Some(8),
+            DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
+            DataType::Char(length) => Some(length as usize),
+            DataType::Uuid => Some(16),
+            DataType::Varchar(_) | DataType::Text | DataType::Bytes => None,
+        }
+    }
+
+    /// Whether the type's values are text.
+    pub const fn is_text(self) -> bool {
+        matches!(self, DataType::Char(_) | DataType::Varchar(_) | DataType::Text)
+    }
+
+    /// The reason why length, precision or scale cannot be, if so.
+    pub(crate) fn fault(self) -> Option<&'static str> {
+        match self {
+            DataType::Decimal { precision, scale }
+                if !(1..=DECIMAL_DIGITS_MAX).contains(&precision) || scale > precision =>
+            {
+                Some("precision is 1 to 28 and scale 0 to precision")
+            }
+            DataType::Char(length) | DataType::Varchar(length)
+                if !(1..=CHAR_BYTES_MAX).contains(&length) =>
+            {
+                Some("the length is 1 to 8000 bytes")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a decimal's scaled integer: 18 digits fit 64 bits, 28 digits fit 96.
+pub(crate) const fn decimal_width_bytes(precision: u8) -> usize {
+    if precision <= 18 { 8 } else { 12 }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            DataType::Boolean => "boolean",
+            DataType::Int16 => "smallint",
+            DataType::Int32 => "integer",
+            DataType::Int64 => "bigint",
+            DataType::Float32 => "real",
+            DataType::Float64 => "double",
+            DataType::Decimal { precision, scale } => {
+                return write!(formatter, "decimal({precision},{scale})");
+            }
+            DataType::Char(length) => return write!(formatter, "char({length})"),
+            DataType::Varchar(length) => return write!(formatter, "varchar({length})"),
+            DataType::Text => "text",
+            DataType::Bytes => "bytes",
+            DataType::Uuid => "uuid",
+            DataType::Date => "date",
+            DataType::Time => "time",
+            DataType::Timestamp => "timestamp",
+            DataType::TimestampTz => "timestamptz",
+        };
+        formatter.write_str(name)
+    }
+}
+
+impl FromStr for DataType {
+    type Err = TypeError;
+
+    /// Reads the names of [`TYPE_NAMES`], in any case, and the usual other names of SQL and Rust.
+    fn from_str(text: &str) -> Result<DataType, TypeError> {
+        let unknown = || TypeError::UnknownDataType { text: text.into() };
+        let lower = text.trim().to_ascii_lowercase();
+        let (name, arguments) = match lower.split_once('(') {
+            None => (lower.as_str(), None),
+            Some((name, rest)) => {
+                (name.trim_end(), Some(rest.strip_suffix(')').ok_or_else(unknown)?))
+            }
+        };
+        let data_type = match arguments {
+            None => plain_type(name).ok_or_else(unknown)?,
+            Some(arguments) => type_with_arguments(name, arguments).ok_or_else(unknown)?,
+        };
+        if data_type.fault().is_some() { Err(unknown()) } else { Ok(data_type) }
+    }
+}
+
+fn plain_type(name: &str) -> Option<DataType> {
+    Some(match name {
+        "boolean" | "bool" => DataType::Boolean,
+        "smallint" | "int16" => DataType::Int16,
+        "integer" | "int" | "int32" => DataType::Int32,
+        "bigint" | "int64" => DataType::Int64,
+        "real" | "float32" => DataType::Float32,
+        "double" | "double precision" | "float64" => DataType::Float64,
+        "char" => DataType::Char(1),
+        "text" => DataType::Text,
+        "bytes" | "bytea" => DataType::Bytes,
+        "uuid" => DataType::Uuid,
+        "date" => DataType::Date,
+        "time" => DataType::Time,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
+        _ => return None,
+    })
+}
+
+fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
+    Some(match name {
+        "char" | "character" => DataType::Char(arguments.trim().parse().ok()?),
+        "varchar" => DataType::Varchar(arguments.trim().parse().ok()?),
+        "decimal" | "numeric" => {
+            let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
+            DataType::Decimal {
+                precision: precision.trim().parse().ok()?,
+                scale: scale.trim().parse().ok()?,
+            }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_reads_back_from_its_name() {
+        for data_type in [
+            DataType::Boolean,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::Float32,
+            DataType::Float64,
+            DataType::Decimal { precision: 18, scale: 4 },
+            DataType::Char(111),
+            DataType::Varchar(8000),
+            DataType::Text,
+            DataType::Bytes,
+            DataType::Uuid,
+            DataType::Date,
+            DataType::Time,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+        ] {
+            assert_eq!(data_type.to_string().parse(), Ok(data_type));
+        }
+    }
+
+    #[test]
+    fn impossible_types_are_refused() {
+        for text in ["", "int9", "char(0)", "char(8001)", "decimal(29,0)", "decimal(3,4)", "text("]
+        {
+            assert!(text.parse::<DataType>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Every error of this crate: what is wrong, with which table and column, and what to do about it.
+//!
+//! Two classes matter to callers: [`TypeError::is_damage`] means stored bytes do not make sense
+//! (the data is corrupt, or a wrong schema was used); everything else is the caller's input.
+
+use std::fmt;
+
+use crate::{DataType, KeyStrategy};
+
+/// The full name of a column, written `table.column` in messages.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnName {
+    /// The table's name.
+    pub table: Box<str>,
+    /// The column's name.
+    pub column: Box<str>,
+}
+
+impl ColumnName {
+    /// The name of `column` of `table`.
+    pub fn new(table: &str, column: &str) -> ColumnName {
+        ColumnName { table: table.into(), column: column.into() }
+    }
+}
+
+impl fmt::Display for ColumnName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.table, self.column)
+    }
+}
+
+/// What can go wrong between values and bytes. Each message names the cause and the cure.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypeError {
+    /// A table or column name is empty, too long or holds a control character.
+    #[error("the name {name:?} cannot be used: {reason}; choose another name")]
+    BadName {
+        /// The name as given.
+        name: Box<str>,
+        /// Why it is refused.
+        reason: &'static str,
+    },
+    /// A table without columns, or with more than the limit.
+    #[error("table {table} has {count} columns; a table has 1 to {limit}")]
+    ColumnCount {
+        /// The table.
+        table: Box<str>,
+        /// Columns given.
+        count: usize,
+        /// Most columns of one table.
+        limit: usize,
+    },
+    /// Two columns with one name.
+    #[error("column {0} is defined twice; rename one of the two")]
+    DuplicateColumn(ColumnName),
+    /// A name that is not a column of the table.
+    #[error("table {} has no column {:?}; its columns are: {known}", .name.table, .name.column)]
+    UnknownColumn {
+        /// The name asked for.
+        name: ColumnName,
+        /// The columns there are, separated by commas.
+        known: Box<str>,
+    },
+    /// A table needs a primary key: rows are stored in its order.
+    #[error("table {table} has no primary key; name one or more columns that identify a row")]
+    NoPrimaryKey {
+        /// The table.
+        table: Box<str>,
+    },
+    /// A column stands twice in the primary key.
+    #[error("column {0} stands twice in the primary key; name it once")]
+    DuplicateKeyColumn(ColumnName),
+    /// A length, precision or scale outside its range.
+    #[error("column {column}: {data_type} is not possible: {reason}")]
+    BadDataType {
+        /// The column.
+        column: ColumnName,
+        /// The type as given.
+        data_type: DataType,
+        /// The range that holds.
+        reason: &'static str,
+    },
+    /// A text that names no data type.
+    #[error("{text:?} is not a data type; known types: {}", crate::data_type::TYPE_NAMES)]
+    UnknownDataType {
+        /// The text as given.
+        text: Box<str>,
+    },
+    /// A text that names no key strategy.
+    #[error("{text:?} is not a key strategy; known: {}", crate::generate::STRATEGY_NAMES)]
+    UnknownStrategy {
+        /// The text as given.
+        text: Box<str>,
+    },
+    /// A default that its column cannot take.
+    #[error("column {column} ({data_type}) cannot have this default: {reason}")]
+    BadDefault {
+        /// The column.
+        column: ColumnName,
+        /// The column's type.
+        data_type: DataType,
+        /// What the default needs.
+        reason: Box<str>,
+    },
+    /// A key strategy on a column of the wrong type, or with a parameter out of range.
+    #[error("column {column}: key strategy {strategy} cannot be used: {reason}")]
+    BadStrategy {
+        /// The column.
+        column: ColumnName,
+        /// The strategy.
+        strategy: KeyStrategy,
+        /// The type or range that it needs.
+        reason: Box<str>,
+    },
+    /// A value of the wrong type for its column.
+    #[error("column {column} is {expected}, but the value given is {given}; convert the value")]
+    WrongType {
+        /// The column.
+        column: ColumnName,
+        /// The column's type.
+        expected: DataType,
+        /// The kind of the value given.
+        given: &'static str,
+    },
+    /// A value of the right type that its column cannot hold.
+    #[error("column {column} ({data_type}) cannot hold the value: {reason}")]
+    OutOfRange {
+        /// The column.
+        column: ColumnName,
+        /// The column's type.
+        data_type: DataType,
+        /// What is too large, too long or too precise.
+        reason: Box<str>,
+    },
+    /// NULL for a column that is NOT NULL.
+    #[error("column {0} is NOT NULL, but the value given is NULL; give a value")]
+    NullValue(ColumnName),
+    /// No value for a column without a default.
+    #[error("column {0} is NOT NULL and has no default; give a value")]
+    MissingValue(ColumnName),
+    /// DEFAULT in an update, on a column whose default must be computed.
+    #[error("column {0} cannot be set to its computed default by an update; give the value itself")]
+    ComputedDefault(ColumnName),
+    /// Too few or too many values.
+    #[error("table {table}: {given} values given, {expected} expected; give one for each column")]
+    ValueCount {
+        /// The table.
+        table: Box<str>,
+        /// Values given.
+        given: usize,
+        /// Values needed.
+        expected: usize,
+    },
+    /// The encoded key is over the limit.
+    #[error("table {table}: the key takes {bytes} bytes, at most {limit} are allowed; shorten it")]
+    KeyTooLarge {
+        /// The table.
+        table: Box<str>,
+        /// Encoded bytes.
+        bytes: usize,
+        /// [`crate::KEY_BYTES_MAX`].
+        limit: usize,
+    },
+    /// Key and row together are over the limit.
+    #[error(
+        "table {table}: the row takes {bytes} bytes, at most {limit} are allowed; \
+         shorten its values or store the large ones elsewhere"
+    )]
+    RowTooLarge {
+        /// The table.
+        table: Box<str>,
+        /// Bytes of key and row.
+        bytes: usize,
+        /// [`crate::ROW_BYTES_MAX`].
+        limit: usize,
+    },
+    /// A text that is no value of the type.
+    #[error("{text:?} is not {data_type}: {reason}")]
+    BadText {
+        /// The text, cut after 64 characters.
+        text: Box<str>,
+        /// The type wanted.
+        data_type: DataType,
+        /// What is expected.
+        reason: Box<str>,
+    },
+    /// As [`TypeError::BadText`], with the column.
+    #[error("column {column}: {cause}")]
+    InColumn {
+        /// The column.
+        column: ColumnName,
+        /// What is wrong.
+        cause: Box<TypeError>,
+    },
+    /// The strategy has handed out every value it can.
+    #[error("column {column}: key strategy {strategy} is exhausted: {reason}")]
+    KeysExhausted {
+        /// The column.
+        column: ColumnName,
+        /// The strategy.
+        strategy: KeyStrategy,
+        /// The range that is used up, and what to do.
+        reason: Box<str>,
+    },
+    /// The operating system gave no random bytes.
+    #[error("no random bytes from the operating system: {reason}; random keys cannot be made")]
+    NoRandomness {
+        /// What the system said.
+        reason: Box<str>,
+    },
+    /// Stored key bytes do not decode.
+    #[error("table {table}: key bytes do not decode at byte {at}: {reason}; run a check")]
+    KeyDamaged {
+        /// The table.
+        table: Box<str>,
+        /// Offset of the first byte that makes no sense.
+        at: usize,
+        /// What was expected.
+        reason: &'static str,
+    },
+    /// Stored row bytes, or the log's short form, do not decode.
+    #[error("table {table}: row bytes do not decode at byte {at}: {reason}; run a check")]
+    RowDamaged {
+        /// The table.
+        table: Box<str>,
+        /// Offset of the first byte that makes no sense.
+        at: usize,
+        /// What was expected.
+        reason: &'static str,
+    },
+    /// The row was written under another version of the table's definition.
+    #[error("table {table}: the row has schema version {found}, the schema used is {expected}")]
+    WrongSchemaVersion {
+        /// The table.
+        table: Box<str>,
+        /// Version in the row.
+        found: u16,
+        /// Version of the schema.
+        expected: u16,
+    },
+    /// Stored definition bytes do not decode.
+    #[error("a table definition does not decode at byte {at}: {reason}; the catalogue is damaged")]
+    DefinitionDamaged {
+        /// Offset of the first byte that makes no sense.
+        at: usize,
+        /// What was expected.
+        reason: &'static str,
+    },
+}
+
+impl TypeError {
+    /// Whether stored bytes are to blame, and not the caller's input.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            TypeError::KeyDamaged { .. }
+                | TypeError::RowDamaged { .. }
+                | TypeError::WrongSchemaVersion { .. }
+                | TypeError::DefinitionDamaged { .. }
+        )
+    }
+}

@@ -1,0 +1,178 @@
+//! From key bytes back to values.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use super::{END_MARK, ESCAPED_ZERO};
+use crate::data_type::decimal_width_bytes;
+use crate::row::field;
+use crate::{DataType, Schema, TypeError, Value, convert};
+
+impl Schema {
+    /// The values of the key columns, in key order.
+    ///
+    /// # Errors
+    /// [`TypeError::KeyDamaged`].
+    pub fn decode_key(&self, key: &[u8]) -> Result<Vec<Value<'static>>, TypeError> {
+        let mut values = Vec::with_capacity(self.keys.len());
+        self.visit_key(key, &mut |_, value| values.push(value.into_owned()))?;
+        Ok(values)
+    }
+
+    /// Calls `visit` with each key column (its position among all columns) and its value.
+    pub(crate) fn visit_key<'k>(
+        &self,
+        key: &'k [u8],
+        visit: &mut impl FnMut(usize, Value<'k>),
+    ) -> Result<(), TypeError> {
+        let mut at = 0;
+        for column in &self.keys {
+            let value = read(column.data_type, key, &mut at)
+                .map_err(|reason| self.key_damaged(at, reason))?;
+            visit(column.column, value);
+        }
+        if at == key.len() {
+            Ok(())
+        } else {
+            Err(self.key_damaged(at, "bytes are left over after the last column"))
+        }
+    }
+
+    /// The value of the key column at `position` in the key.
+    pub(crate) fn decode_key_column<'k>(
+        &self,
+        key: &'k [u8],
+        position: usize,
+    ) -> Result<Value<'k>, TypeError> {
+        let mut at = 0;
+        let (before, wanted) = (&self.keys[..position], &self.keys[position]);
+        before
+            .iter()
+            .try_for_each(|column| skip(column.data_type, key, &mut at))
+            .and_then(|()| read(wanted.data_type, key, &mut at))
+            .map_err(|reason| self.key_damaged(at, reason))
+    }
+
+    #[cold]
+    fn key_damaged(&self, at: usize, reason: &'static str) -> TypeError {
+        TypeError::KeyDamaged { table: self.name().into(), at, reason }
+    }
+}
+
+fn take<'k, const N: usize>(key: &'k [u8], at: &mut usize) -> Result<&'k [u8; N], &'static str> {
+    let taken = key
+        .get(*at..)
+        .and_then(|rest| rest.first_chunk::<N>())
+        .ok_or("the key ends inside a column")?;
+    *at += N;
+    Ok(taken)
+}
+
+fn take_i32(key: &[u8], at: &mut usize) -> Result<i32, &'static str> {
+    Ok((u32::from_be_bytes(*take(key, at)?) ^ (1 << 31)).cast_signed())
+}
+
+fn take_i64(key: &[u8], at: &mut usize) -> Result<i64, &'static str> {
+    Ok((u64::from_be_bytes(*take(key, at)?) ^ (1 << 63)).cast_signed())
+}
+
+fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<'k>, &'static str> {
+    Ok(match data_type {
+        DataType::Boolean => match take::<1>(key, at)? {
+            [0] => Value::Boolean(false),
+            [1] => Value::Boolean(true),
+            _ => return Err("a boolean is neither 0 nor 1"),
+        },
+        DataType::Int16 => {
+            Value::Int16((u16::from_be_bytes(*take(key, at)?) ^ (1 << 15)).cast_signed())
+        }
+        DataType::Int32 => Value::Int32(take_i32(key, at)?),
+        DataType::Int64 => Value::Int64(take_i64(key, at)?),
+        DataType::Float32 => {
+            let ordered = u32::from_be_bytes(*take(key, at)?);
+            let bits = if ordered >> 31 == 0 { !ordered } else { ordered ^ (1 << 31) };
+            Value::Float32(f32::from_bits(bits))
+        }
+        DataType::Float64 => {
+            let ordered = u64::from_be_bytes(*take(key, at)?);
+            let bits = if ordered >> 63 == 0 { !ordered } else { ordered ^ (1 << 63) };
+            Value::Float64(f64::from_bits(bits))
+        }
+        DataType::Decimal { precision, scale } => {
+            let scaled = if decimal_width_bytes(precision) == 8 {
+                i128::from(take_i64(key, at)?)
+            } else {
+                let bytes = take::<12>(key, at)?;
+                let mut wide = [0; 16];
+                wide[4..].copy_from_slice(bytes);
+                // Taking away 2^95 undoes the flipped sign bit and extends the sign.
+                i128::from_be_bytes(wide) - (1 << 95)
+            };
+            Value::Decimal(field::decimal(scaled, precision, scale)?)
+        }
+        DataType::Char(limit) => {
+            let text = text(take_escaped(key, at)?)?;
+            if text.len() > usize::from(limit) {
+                return Err("a char value is longer than declared");
+            }
+            Value::Text(Cow::Owned(convert::padded(&text, limit)))
+        }
+        DataType::Varchar(_) | DataType::Text => Value::Text(text(take_escaped(key, at)?)?),
+        DataType::Bytes => Value::Bytes(take_escaped(key, at)?),
+        DataType::Uuid => Value::Uuid(Uuid::from_bytes(*take(key, at)?)),
+        DataType::Date => Value::Date(take_i32(key, at)?),
+        DataType::Time => Value::Time(take_i64(key, at)?),
+        DataType::Timestamp => Value::Timestamp(take_i64(key, at)?),
+        DataType::TimestampTz => Value::TimestampTz(take_i64(key, at)?),
+    })
+}
+
+fn text(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, &'static str> {
+    match bytes {
+        Cow::Borrowed(bytes) => field::utf8(bytes).map(Cow::Borrowed),
+        Cow::Owned(bytes) => {
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "a text is not UTF-8")
+        }
+    }
+}
+
+/// Borrows when nothing was escaped, which is nearly always.
+fn take_escaped<'k>(key: &'k [u8], at: &mut usize) -> Result<Cow<'k, [u8]>, &'static str> {
+    let mut unescaped: Option<Vec<u8>> = None;
+    loop {
+        let rest = key.get(*at..).unwrap_or_default();
+        let zero = rest
+            .iter()
+            .position(|&byte| byte == 0)
+            .ok_or("a text inside the key has no end mark")?;
+        let (part, mark) = rest.split_at(zero);
+        if mark.starts_with(&END_MARK) {
+            *at += zero + END_MARK.len();
+            return Ok(match unescaped {
+                None => Cow::Borrowed(part),
+                Some(mut bytes) => {
+                    bytes.extend_from_slice(part);
+                    Cow::Owned(bytes)
+                }
+            });
+        }
+        if !mark.starts_with(&ESCAPED_ZERO) {
+            return Err("a zero byte inside a key is neither escaped nor an end mark");
+        }
+        let bytes = unescaped.get_or_insert_default();
+        bytes.extend_from_slice(part);
+        bytes.push(0);
+        *at += zero + ESCAPED_ZERO.len();
+    }
+}
+
+fn skip(data_type: DataType, key: &[u8], at: &mut usize) -> Result<(), &'static str> {
+    match data_type.fixed_width_bytes() {
+        Some(width) if !data_type.is_text() => {
+            *at += width;
+            Ok(())
+        }
+        _ => take_escaped(key, at).map(|_| ()),
+    }
+}

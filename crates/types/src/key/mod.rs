@@ -1,0 +1,53 @@
+//! Keys as bytes: compared with `memcmp`, they order exactly as their values do.
+//!
+//! A key is its columns one after the other, each in a form that is ordered and that is never a
+//! prefix of another value of its type; so composite keys order column by column, and no key is a
+//! prefix of another. Key columns are never NULL.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | boolean | 0 or 1 |
+//! | smallint, integer, bigint | big-endian, sign bit flipped (2, 4, 8) |
+//! | real, double | big-endian bits; negative: all bits flipped; else: sign bit flipped |
+//! | decimal(p,s) | number times 10^s as a big-endian integer, sign bit flipped (8 or 12) |
+//! | char, varchar, text, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
+//! | uuid | its 16 bytes, as written |
+//! | date | as integer; time, timestamp, timestamptz: as bigint |
+//!
+//! Rules that follow: text orders by its UTF-8 bytes (the "C" collation). Trailing blanks of `char`
+//! are left out of the key and come back as padding. In floats -0 becomes 0, and every NaN becomes
+//! one NaN above infinity, so that values that are equal are one key. Decimals that are equal are
+//! one key and come back at their declared scale.
+
+mod decode;
+mod encode;
+
+/// Most bytes of an encoded key.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// Ends a text or bytes value inside a key.
+const END_MARK: [u8; 2] = [0, 0];
+/// Stands for a zero byte inside a text or bytes value.
+const ESCAPED_ZERO: [u8; 2] = [0, 0xFF];
+
+/// The smallest byte string above every string that starts with `prefix`: the open end of a range
+/// scan over a prefix. None when there is none (the prefix is empty or all 0xFF): scan to the end.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut end = prefix[..=kept].to_vec();
+    end[kept] += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prefix_end;
+
+    #[test]
+    fn prefix_end_is_the_next_string_that_does_not_start_with_the_prefix() {
+        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(prefix_end(&[1, 0xFF, 0xFF]), Some(vec![2]));
+        assert_eq!(prefix_end(&[0xFF, 0xFF]), None);
+        assert_eq!(prefix_end(&[]), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! From bytes to values: all columns, or only those wanted.
+
+use super::field::{self, bit};
+use crate::schema::Place;
+use crate::{Schema, TypeError, Value};
+
+/// A stored row, checked once, from which columns are read one by one without copying text.
+#[derive(Debug, Clone, Copy)]
+pub struct RowView<'r> {
+    schema: &'r Schema,
+    key: &'r [u8],
+    row: &'r [u8],
+}
+
+impl Schema {
+    /// The schema version that a row was written with; None when the row is cut off.
+    pub fn row_version(row: &[u8]) -> Option<u16> {
+        Some(u16::from_le_bytes([*row.first()?, *row.get(1)?]))
+    }
+
+    /// Looks into a stored row. Checks the version and that all parts are there.
+    ///
+    /// # Errors
+    /// [`TypeError::RowDamaged`], [`TypeError::WrongSchemaVersion`].
+    #[inline]
+    pub fn view<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
+        match self.row_fault(row) {
+            None => Ok(RowView { schema: self, key, row }),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    #[inline]
+    fn row_fault(&self, row: &[u8]) -> Option<TypeError> {
+        if row.len() < self.layout.variable {
+            return Some(self.row_damaged(row.len(), "the row ends inside its fixed part"));
+        }
+        if row[..2] != self.template[..2] {
+            return Some(TypeError::WrongSchemaVersion {
+                table: self.name().into(),
+                found: u16::from_le_bytes([row[0], row[1]]),
+                expected: self.version(),
+            });
+        }
+        let mut start = self.layout.variable;
+        for at in (self.layout.ends..self.layout.variable).step_by(2) {
+            let end =
+                self.layout.variable + usize::from(u16::from_le_bytes([row[at], row[at + 1]]));
+            if end < start || end > row.len() {
+                return Some(self.row_damaged(at, "an end lies outside the row"));
+            }
+            start = end;
+        }
+        if start != row.len() {
+            return Some(self.row_damaged(start, "bytes are left over after the last column"));
+        }
+        None
+    }
+
+    #[cold]
+    fn row_damaged(&self, at: usize, reason: &'static str) -> TypeError {
+        TypeError::RowDamaged { table: self.name().into(), at, reason }
+    }
+
+    /// All values of a stored row in column order, owned.
+    ///
+    /// # Errors
+    /// Damage in key or row.
+    pub fn decode_row(&self, key: &[u8], row: &[u8]) -> Result<Vec<Value<'static>>, TypeError> {
+        let values = self.view(key, row)?.values()?;
+        Ok(values.into_iter().map(Value::into_owned).collect())
+    }
+}
+
+impl<'r> RowView<'r> {
+    /// One column, borrowing its text from the row. Columns outside the key cost the same wherever
+    /// they stand; a key column costs a walk over the key columns before it.
+    ///
+    /// # Errors
+    /// Damage in the column's bytes; [`TypeError::ValueCount`] for a column past the last.
+    pub fn column(&self, column: usize) -> Result<Value<'r>, TypeError> {
+        match self.schema.place(column) {
+            Some(Place::Stored(index)) => self.stored(index),
+            Some(Place::Key(position)) => self.schema.decode_key_column(self.key, position),
+            None => {
+                let count = self.schema.column_count();
+                self.schema.check_count(column + 1, count, false).map(|()| Value::Null)
+            }
+        }
+    }
+
+    /// All columns in order, borrowing from key and row.
+    ///
+    /// # Errors
+    /// Damage in key or row.
+    pub fn values(&self) -> Result<Vec<Value<'r>>, TypeError> {
+        let mut values = Vec::new();
+        self.values_into(&mut values)?;
+        Ok(values)
+    }
+
+    /// As [`RowView::values`], into a buffer that is cleared first: for scans.
+    ///
+    /// # Errors
+    /// Damage in key or row.
+    pub fn values_into(&self, values: &mut Vec<Value<'r>>) -> Result<(), TypeError> {
+        values.clear();
+        values.resize(self.schema.column_count(), Value::Null);
+        self.visit(|column, value| values[column] = value)
+    }
+
+    /// Calls `visit` with each column and its value: the key columns first, in key order, then the
+    /// others in declared order.
+    ///
+    /// # Errors
+    /// Damage in key or row; columns before the damage have been visited.
+    pub fn visit(&self, mut visit: impl FnMut(usize, Value<'r>)) -> Result<(), TypeError> {
+        self.schema.visit_key(self.key, &mut visit)?;
+        for index in 0..self.schema.stored.len() {
+            visit(self.schema.stored[index].column, self.stored(index)?);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn stored(&self, index: usize) -> Result<Value<'r>, TypeError> {
+        let schema = self.schema;
+        if bit(&self.row[schema.layout.nulls..], index) {
+            return Ok(Value::Null);
+        }
+        let bytes = schema.field_bytes(index, self.row);
+        field::read(schema.stored[index].data_type, bytes)
+            .map_err(|reason| schema.row_damaged(offset_of(self.row, bytes), reason))
+    }
+}
+
+/// Where `part` starts inside `whole`, for messages.
+fn offset_of(whole: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[test]
+    fn text_is_borrowed_from_the_row() {
+        let text = field::read(crate::DataType::Text, b"abc");
+        assert!(matches!(text, Ok(Value::Text(Cow::Borrowed("abc")))));
+    }
+}

@@ -1,0 +1,158 @@
+//! The elided form: a row without the columns that are at their constant default, for the log.
+//! The layout stands in the head of [`crate::row`].
+
+use super::field::{bit, clear_bit, set_bit};
+use crate::schema::{DefaultKind, Field};
+use crate::{DataType, ROW_BYTES_MAX, Schema, TypeError};
+
+impl Schema {
+    pub(crate) fn elided_bitmap_bytes(&self) -> usize {
+        (self.stored.len() + 1).div_ceil(8)
+    }
+
+    /// Appends the elided form of a sound row to `elided`.
+    pub(crate) fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
+        let start = elided.len();
+        elided.resize(start + self.elided_bitmap_bytes(), 0);
+        let mut present_null = false;
+        for (index, stored) in self.stored.iter().enumerate() {
+            let present = stored.default != DefaultKind::Constant
+                || self.is_null(index, row) != self.is_null(index, &self.template)
+                || self.field_bytes(index, row) != self.field_bytes(index, &self.template);
+            if present {
+                set_bit(&mut elided[start..], index + 1);
+                present_null |= self.is_null(index, row);
+            }
+        }
+        if present_null {
+            set_bit(&mut elided[start..], 0);
+            elided.extend_from_slice(&row[self.layout.nulls..self.layout.fixed]);
+        }
+        for index in 0..self.stored.len() {
+            if bit(&elided[start..], index + 1) && !self.is_null(index, row) {
+                self.push_elided(index, row, elided);
+            }
+        }
+    }
+
+    fn push_elided(&self, index: usize, row: &[u8], elided: &mut Vec<u8>) {
+        let bytes = self.field_bytes(index, row);
+        match (self.stored[index].data_type, self.stored[index].field) {
+            (DataType::Char(width), _) => {
+                let blanks = bytes.iter().rev().take_while(|&&byte| byte == b' ').count();
+                let text = &bytes[..bytes.len() - blanks];
+                // Both lengths are at most the declared width.
+                if width <= 255 {
+                    elided.push(text.len() as u8);
+                } else {
+                    elided.extend_from_slice(&(text.len() as u16).to_le_bytes());
+                }
+                elided.extend_from_slice(text);
+            }
+            (_, Field::Fixed { .. }) => elided.extend_from_slice(bytes),
+            (_, Field::Variable { .. }) => {
+                elided.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+                elided.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Restores the row bytes from their elided form; `row` is replaced. The schema must be of the
+    /// version that the log record names.
+    ///
+    /// # Errors
+    /// [`TypeError::RowDamaged`] when the bytes are not an elided row of this schema.
+    pub fn expand_elided(&self, elided: &[u8], row: &mut Vec<u8>) -> Result<(), TypeError> {
+        let mut input = Input { bytes: elided, at: 0 };
+        self.expand(&mut input, row).map_err(|reason| TypeError::RowDamaged {
+            table: self.name().into(),
+            at: input.at,
+            reason,
+        })
+    }
+
+    fn expand(&self, input: &mut Input<'_>, row: &mut Vec<u8>) -> Result<(), &'static str> {
+        let bitmap = input.take(self.elided_bitmap_bytes())?;
+        row.clear();
+        row.extend_from_slice(&self.template[..self.layout.variable]);
+        let nulls_given = bit(bitmap, 0);
+        if nulls_given {
+            let nulls = input.take(self.layout.fixed - self.layout.nulls)?;
+            row[self.layout.nulls..self.layout.fixed].copy_from_slice(nulls);
+        }
+        for index in 0..self.stored.len() {
+            if !bit(bitmap, index + 1) {
+                if self.stored[index].default != DefaultKind::Constant {
+                    return Err("a column without a constant default is missing");
+                }
+                self.put_constant(index, row);
+            } else if nulls_given && self.is_null(index, row) {
+                if !self.stored[index].nullable {
+                    return Err("a NOT NULL column is NULL");
+                }
+                self.put_null(index, row);
+            } else {
+                clear_bit(&mut row[self.layout.nulls..], index);
+                self.take_field(index, input, row)?;
+            }
+        }
+        if input.at != input.bytes.len() {
+            return Err("bytes are left over after the last column");
+        }
+        if row.len() > ROW_BYTES_MAX {
+            return Err("the row is over the limit");
+        }
+        Ok(())
+    }
+
+    fn take_field(
+        &self,
+        index: usize,
+        input: &mut Input<'_>,
+        row: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
+        match (self.stored[index].data_type, self.stored[index].field) {
+            (DataType::Char(limit), Field::Fixed { offset, width }) => {
+                let length = if limit <= 255 {
+                    usize::from(input.take(1)?[0])
+                } else {
+                    input.take_length()?
+                };
+                if length > width {
+                    return Err("a char value is longer than declared");
+                }
+                let text = input.take(length)?;
+                row[offset..offset + length].copy_from_slice(text);
+                row[offset + length..offset + width].fill(b' ');
+            }
+            (_, Field::Fixed { offset, width }) => {
+                row[offset..offset + width].copy_from_slice(input.take(width)?);
+            }
+            (_, Field::Variable { ordinal }) => {
+                let length = input.take_length()?;
+                row.extend_from_slice(input.take(length)?);
+                super::field::set_end(&self.layout, row, ordinal);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Input<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Input<'b> {
+    #[inline]
+    fn take(&mut self, count: usize) -> Result<&'b [u8], &'static str> {
+        let taken = self.bytes[self.at..].get(..count).ok_or("the bytes end inside a column")?;
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn take_length(&mut self) -> Result<usize, &'static str> {
+        let bytes = self.take(2)?;
+        Ok(usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+    }
+}

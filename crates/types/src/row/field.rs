@@ -1,0 +1,187 @@
+//! One column's bytes inside a row: written, read, NULL or not.
+
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+use crate::convert::{self, Fault};
+use crate::schema::{Field, RowLayout};
+use crate::{DataType, Schema, TypeError, Value};
+
+#[inline]
+pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
+    bitmap[bit / 8] |= 1 << (bit % 8);
+}
+
+#[inline]
+pub(crate) fn clear_bit(bitmap: &mut [u8], bit: usize) {
+    bitmap[bit / 8] &= !(1 << (bit % 8));
+}
+
+#[inline]
+pub(crate) fn bit(bitmap: &[u8], bit: usize) -> bool {
+    bitmap[bit / 8] & (1 << (bit % 8)) != 0
+}
+
+/// Notes that variable column `ordinal` ends where the row ends now.
+#[inline]
+pub(crate) fn set_end(layout: &RowLayout, row: &mut [u8], ordinal: usize) {
+    // Rows over the limit are refused once they are complete; a longer one may wrap here first.
+    let end = (row.len() - layout.variable) as u16;
+    let at = layout.ends + 2 * ordinal;
+    row[at..at + 2].copy_from_slice(&end.to_le_bytes());
+}
+
+/// Start and end of variable column `ordinal`, from the start of the row. The row must be sound.
+#[inline]
+pub(crate) fn variable_range(layout: &RowLayout, row: &[u8], ordinal: usize) -> (usize, usize) {
+    let end_of = |ordinal: usize| {
+        let at = layout.ends + 2 * ordinal;
+        layout.variable + usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
+    };
+    let start = if ordinal == 0 { layout.variable } else { end_of(ordinal - 1) };
+    (start, end_of(ordinal))
+}
+
+impl Schema {
+    /// Writes a value that is neither NULL nor DEFAULT. Variable columns must come in order, the
+    /// row ending where the one before ended.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        index: usize,
+        value: &Value<'_>,
+        row: &mut Vec<u8>,
+    ) -> Result<(), TypeError> {
+        let stored = &self.stored[index];
+        clear_bit(&mut row[self.layout.nulls..], index);
+        let written = match stored.field {
+            Field::Fixed { offset, width } => {
+                write_fixed(stored.data_type, value, &mut row[offset..offset + width])
+            }
+            Field::Variable { ordinal } => {
+                convert::variable(stored.data_type, value).map(|bytes| {
+                    row.extend_from_slice(bytes);
+                    set_end(&self.layout, row, ordinal);
+                })
+            }
+        };
+        written.map_err(|fault| fault.at(self.column_name(stored.column), stored.data_type, value))
+    }
+
+    /// Writes NULL; the caller has checked that the column allows it.
+    pub(crate) fn put_null(&self, index: usize, row: &mut [u8]) {
+        set_bit(&mut row[self.layout.nulls..], index);
+        match self.stored[index].field {
+            Field::Fixed { offset, width } => row[offset..offset + width].fill(0),
+            Field::Variable { ordinal } => set_end(&self.layout, row, ordinal),
+        }
+    }
+
+    /// The bytes of a column in a sound row.
+    #[inline]
+    pub(crate) fn field_bytes<'r>(&self, index: usize, row: &'r [u8]) -> &'r [u8] {
+        match self.stored[index].field {
+            Field::Fixed { offset, width } => &row[offset..offset + width],
+            Field::Variable { ordinal } => {
+                let (start, end) = variable_range(&self.layout, row, ordinal);
+                &row[start..end]
+            }
+        }
+    }
+}
+
+/// Writes a value of fixed width; `out` has exactly that width.
+#[inline]
+fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result<(), Fault> {
+    match data_type {
+        DataType::Boolean => out.copy_from_slice(&[u8::from(convert::boolean(value)?)]),
+        DataType::Int16 => out.copy_from_slice(&convert::int16(value)?.to_le_bytes()),
+        DataType::Int32 => out.copy_from_slice(&convert::int32(value)?.to_le_bytes()),
+        DataType::Int64 => out.copy_from_slice(&convert::int64(value)?.to_le_bytes()),
+        DataType::Float32 => out.copy_from_slice(&convert::float32(value)?.to_le_bytes()),
+        DataType::Float64 => out.copy_from_slice(&convert::float64(value)?.to_le_bytes()),
+        DataType::Decimal { precision, scale } => {
+            let scaled = convert::scaled(precision, scale, value)?;
+            let width = out.len();
+            out.copy_from_slice(&scaled.to_le_bytes()[..width]);
+        }
+        DataType::Char(limit) => {
+            let text = convert::char_text(limit, value)?.as_bytes();
+            let (filled, blank) = out.split_at_mut(text.len());
+            filled.copy_from_slice(text);
+            blank.fill(b' ');
+        }
+        DataType::Uuid => out.copy_from_slice(convert::uuid(value)?),
+        DataType::Date => out.copy_from_slice(&convert::date(value)?.to_le_bytes()),
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            out.copy_from_slice(&convert::micros(data_type, value)?.to_le_bytes());
+        }
+        DataType::Varchar(_) | DataType::Text | DataType::Bytes => {
+            unreachable!("columns of variable width have no fixed field")
+        }
+    }
+    Ok(())
+}
+
+/// Appends a constant's bytes, whatever its width. The value is of its column's exact type.
+pub(crate) fn write_any(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    let written = match data_type.fixed_width_bytes() {
+        Some(width) => {
+            out.resize(start + width, 0);
+            write_fixed(data_type, value, &mut out[start..])
+        }
+        None => convert::variable(data_type, value).map(|bytes| out.extend_from_slice(bytes)),
+    };
+    assert!(written.is_ok(), "a definition holds a constant that its column cannot take");
+}
+
+/// Reads a column's bytes; the error says what is wrong with them.
+pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'static str> {
+    const WIDTH: &str = "a column has the wrong width";
+    fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], &'static str> {
+        bytes.try_into().map_err(|_| WIDTH)
+    }
+    Ok(match data_type {
+        DataType::Boolean => match array::<1>(bytes)?[0] {
+            0 => Value::Boolean(false),
+            1 => Value::Boolean(true),
+            _ => return Err("a boolean is neither 0 nor 1"),
+        },
+        DataType::Int16 => Value::Int16(i16::from_le_bytes(array(bytes)?)),
+        DataType::Int32 => Value::Int32(i32::from_le_bytes(array(bytes)?)),
+        DataType::Int64 => Value::Int64(i64::from_le_bytes(array(bytes)?)),
+        DataType::Float32 => Value::Float32(f32::from_le_bytes(array(bytes)?)),
+        DataType::Float64 => Value::Float64(f64::from_le_bytes(array(bytes)?)),
+        DataType::Decimal { precision, scale } => {
+            let negative = bytes.last().is_some_and(|&byte| byte >= 0x80);
+            let mut wide = if negative { [0xFF; 16] } else { [0; 16] };
+            wide.get_mut(..bytes.len()).ok_or(WIDTH)?.copy_from_slice(bytes);
+            Value::Decimal(decimal(i128::from_le_bytes(wide), precision, scale)?)
+        }
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
+            Value::Text(Cow::Borrowed(utf8(bytes)?))
+        }
+        DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
+        DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
+        DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),
+        DataType::Time => Value::Time(i64::from_le_bytes(array(bytes)?)),
+        DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes)?)),
+        DataType::TimestampTz => Value::TimestampTz(i64::from_le_bytes(array(bytes)?)),
+    })
+}
+
+/// The decimal with this count of its last declared digit.
+pub(crate) fn decimal(scaled: i128, precision: u8, scale: u8) -> Result<Decimal, &'static str> {
+    const DIGITS: &str = "a decimal has more digits than declared";
+    if scaled.unsigned_abs() >= convert::power_of_ten(u32::from(precision)).unsigned_abs() {
+        return Err(DIGITS);
+    }
+    Decimal::try_from_i128_with_scale(scaled, u32::from(scale)).map_err(|_| DIGITS)
+}
+
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, &'static str> {
+    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")
+}

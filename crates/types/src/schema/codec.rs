@@ -1,0 +1,277 @@
+//! A table definition as bytes, for the catalogue. Stable: readers refuse formats they do not know.
+//!
+//! All numbers little-endian; a *name* is a u16 length and that many bytes of UTF-8.
+//!
+//! ```text
+//! 4 bytes  "ORTD"
+//! u8       format, 1
+//! u16      schema version
+//! name     table
+//! u16      number of columns, then for each:
+//!   name
+//!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
+//!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
+//!          16 timestamptz
+//!          decimal: u8 precision, u8 scale; char and varchar: u16 length
+//!   u8     1 nullable, 0 not
+//!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL
+//!          constant: u16 length and the column's bytes as in a row (char: its full width)
+//!          key strategy: u8 which (1 identity, 2 uuid-v4, 3 uuid-v7, 4 sequential-guid,
+//!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
+//!            identity: i64 start, u8 strict; node-offset: u32 node
+//! u16      number of key columns, then for each a u16: its position among the columns
+//! ```
+
+use super::{ColumnDefinition, DefaultValue, TableDefinition};
+use crate::row::field;
+use crate::{DataType, KeyStrategy, TypeError, Value};
+
+const MAGIC: &[u8; 4] = b"ORTD";
+const FORMAT: u8 = 1;
+
+impl TableDefinition {
+    /// The definition's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
+        out.extend_from_slice(MAGIC);
+        out.push(FORMAT);
+        out.extend_from_slice(&self.version().to_le_bytes());
+        push_short(self.name().as_bytes(), &mut out);
+        push_u16(self.columns().len(), &mut out);
+        for column in self.columns() {
+            push_short(column.name.as_bytes(), &mut out);
+            push_type(column.data_type, &mut out);
+            out.push(u8::from(column.nullable));
+            push_default(column, &mut out);
+        }
+        push_u16(self.primary_key().len(), &mut out);
+        for &column in self.primary_key() {
+            push_u16(column, &mut out);
+        }
+        out
+    }
+
+    /// Reads a definition back and checks it as a new one is checked.
+    ///
+    /// # Errors
+    /// [`TypeError::DefinitionDamaged`], or what [`TableBuilder::build`](super::TableBuilder)
+    /// refuses.
+    pub fn from_bytes(bytes: &[u8]) -> Result<TableDefinition, TypeError> {
+        let mut input = Input { bytes, at: 0 };
+        let parts = read(&mut input)
+            .map_err(|reason| TypeError::DefinitionDamaged { at: input.at, reason })?;
+        TableDefinition::from_parts(parts.name, parts.version, parts.columns, parts.primary_key)
+    }
+}
+
+/// Counts and lengths here are limited far below 65,536 by the checks of the definition.
+fn push_u16(value: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(value as u16).to_le_bytes());
+}
+
+fn push_short(bytes: &[u8], out: &mut Vec<u8>) {
+    push_u16(bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+fn push_type(data_type: DataType, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Boolean => out.push(1),
+        DataType::Int16 => out.push(2),
+        DataType::Int32 => out.push(3),
+        DataType::Int64 => out.push(4),
+        DataType::Float32 => out.push(5),
+        DataType::Float64 => out.push(6),
+        DataType::Decimal { precision, scale } => out.extend_from_slice(&[7, precision, scale]),
+        DataType::Char(length) => {
+            out.push(8);
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+        DataType::Varchar(length) => {
+            out.push(9);
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+        DataType::Text => out.push(10),
+        DataType::Bytes => out.push(11),
+        DataType::Uuid => out.push(12),
+        DataType::Date => out.push(13),
+        DataType::Time => out.push(14),
+        DataType::Timestamp => out.push(15),
+        DataType::TimestampTz => out.push(16),
+    }
+}
+
+fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
+    match &column.default {
+        DefaultValue::None => out.push(0),
+        DefaultValue::Constant(value) if value.is_null() => out.push(4),
+        DefaultValue::Constant(value) => {
+            out.push(1);
+            let start = out.len();
+            push_u16(0, out);
+            field::write_any(column.data_type, value, out);
+            let length = (out.len() - start - 2) as u16;
+            out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+        }
+        DefaultValue::Now => out.push(2),
+        DefaultValue::Key(strategy) => {
+            out.push(3);
+            push_strategy(*strategy, out);
+        }
+    }
+}
+
+fn push_strategy(strategy: KeyStrategy, out: &mut Vec<u8>) {
+    match strategy {
+        KeyStrategy::Identity { start, strict } => {
+            out.push(1);
+            out.extend_from_slice(&start.to_le_bytes());
+            out.push(u8::from(strict));
+        }
+        KeyStrategy::UuidV4 => out.push(2),
+        KeyStrategy::UuidV7 => out.push(3),
+        KeyStrategy::SequentialGuid => out.push(4),
+        KeyStrategy::SessionOffset => out.push(5),
+        KeyStrategy::NodeOffset { node } => {
+            out.push(6);
+            out.extend_from_slice(&node.to_le_bytes());
+        }
+        KeyStrategy::BitReversed => out.push(7),
+        KeyStrategy::HashPrefix => out.push(8),
+    }
+}
+
+struct Parts {
+    name: String,
+    version: u16,
+    columns: Vec<ColumnDefinition>,
+    primary_key: Vec<usize>,
+}
+
+struct Input<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Input<'b> {
+    fn take(&mut self, count: usize) -> Result<&'b [u8], &'static str> {
+        let taken = self.bytes[self.at..].get(..count).ok_or("the bytes end too early")?;
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
+        self.take(N)?.try_into().map_err(|_| "the bytes end too early")
+    }
+
+    fn u8(&mut self) -> Result<u8, &'static str> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, &'static str> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    fn flag(&mut self) -> Result<bool, &'static str> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err("a flag is neither 0 nor 1"),
+        }
+    }
+
+    fn short(&mut self) -> Result<&'b [u8], &'static str> {
+        let length = self.u16()?;
+        self.take(usize::from(length))
+    }
+
+    fn name(&mut self) -> Result<String, &'static str> {
+        field::utf8(self.short()?).map(str::to_owned)
+    }
+}
+
+fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
+    if input.take(4)? != MAGIC {
+        return Err("it does not start with ORTD");
+    }
+    if input.u8()? != FORMAT {
+        return Err("the format is not known; a newer Onrush wrote it");
+    }
+    let version = input.u16()?;
+    let name = input.name()?;
+    let column_count = input.u16()?;
+    let mut columns = Vec::new();
+    for _ in 0..column_count {
+        let name = input.name()?;
+        let data_type = read_type(input)?;
+        let nullable = input.flag()?;
+        let default = read_default(data_type, input)?;
+        columns.push(ColumnDefinition { name, data_type, nullable, default });
+    }
+    let key_count = input.u16()?;
+    let mut primary_key = Vec::new();
+    for _ in 0..key_count {
+        let column = usize::from(input.u16()?);
+        match columns.get(column) {
+            None => return Err("a key column does not exist"),
+            Some(found) if found.nullable => return Err("a key column is nullable"),
+            Some(_) => primary_key.push(column),
+        }
+    }
+    if input.at != input.bytes.len() {
+        return Err("bytes are left over at the end");
+    }
+    Ok(Parts { name, version, columns, primary_key })
+}
+
+fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
+    let data_type = match input.u8()? {
+        1 => DataType::Boolean,
+        2 => DataType::Int16,
+        3 => DataType::Int32,
+        4 => DataType::Int64,
+        5 => DataType::Float32,
+        6 => DataType::Float64,
+        7 => DataType::Decimal { precision: input.u8()?, scale: input.u8()? },
+        8 => DataType::Char(input.u16()?),
+        9 => DataType::Varchar(input.u16()?),
+        10 => DataType::Text,
+        11 => DataType::Bytes,
+        12 => DataType::Uuid,
+        13 => DataType::Date,
+        14 => DataType::Time,
+        15 => DataType::Timestamp,
+        16 => DataType::TimestampTz,
+        _ => return Err("a type is not known"),
+    };
+    // Before the constant default, whose reader relies on a sound type.
+    data_type.fault().map_or(Ok(data_type), Err)
+}
+
+fn read_default(data_type: DataType, input: &mut Input<'_>) -> Result<DefaultValue, &'static str> {
+    Ok(match input.u8()? {
+        0 => DefaultValue::None,
+        1 => DefaultValue::Constant(field::read(data_type, input.short()?)?.into_owned()),
+        2 => DefaultValue::Now,
+        3 => DefaultValue::Key(read_strategy(input)?),
+        4 => DefaultValue::Constant(Value::Null),
+        _ => return Err("a default is not known"),
+    })
+}
+
+fn read_strategy(input: &mut Input<'_>) -> Result<KeyStrategy, &'static str> {
+    Ok(match input.u8()? {
+        1 => KeyStrategy::Identity {
+            start: i64::from_le_bytes(input.array()?),
+            strict: input.flag()?,
+        },
+        2 => KeyStrategy::UuidV4,
+        3 => KeyStrategy::UuidV7,
+        4 => KeyStrategy::SequentialGuid,
+        5 => KeyStrategy::SessionOffset,
+        6 => KeyStrategy::NodeOffset { node: u32::from_le_bytes(input.array()?) },
+        7 => KeyStrategy::BitReversed,
+        8 => KeyStrategy::HashPrefix,
+        _ => return Err("a key strategy is not known"),
+    })
+}

@@ -1,0 +1,238 @@
+//! A table as declared, and the checks that make the declaration sound.
+
+use std::sync::Arc;
+
+use super::{ColumnDefinition, DefaultValue, Schema};
+use crate::convert::{self, Fault};
+use crate::{ColumnName, DataType, TypeError};
+
+/// Most columns of a table.
+pub const COLUMNS_MAX: usize = 1024;
+/// Longest table or column name, in bytes.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// A sound table definition: made by [`TableBuilder::build`] or read from the catalogue.
+///
+/// Invariants
+/// 1. Column names differ; every key column exists, once, and is NOT NULL.
+/// 2. Constant defaults are of their column's exact type and fit it.
+/// 3. A row of defaults fits [`crate::ROW_BYTES_MAX`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDefinition {
+    name: String,
+    version: u16,
+    columns: Vec<ColumnDefinition>,
+    primary_key: Vec<usize>,
+}
+
+/// Collects a table's columns and key; [`TableBuilder::build`] checks them.
+#[derive(Debug, Clone)]
+pub struct TableBuilder {
+    name: String,
+    version: u16,
+    columns: Vec<ColumnDefinition>,
+    primary_key: Vec<String>,
+}
+
+impl TableDefinition {
+    /// Starts a definition.
+    pub fn builder(name: impl Into<String>) -> TableBuilder {
+        TableBuilder { name: name.into(), version: 1, columns: Vec::new(), primary_key: Vec::new() }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version of the definition, written into every row; it rises when columns change.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// All columns, in declared order.
+    pub fn columns(&self) -> &[ColumnDefinition] {
+        &self.columns
+    }
+
+    /// Positions in [`TableDefinition::columns`] of the key columns, in key order.
+    pub fn primary_key(&self) -> &[usize] {
+        &self.primary_key
+    }
+
+    /// The position of a column.
+    ///
+    /// # Errors
+    /// [`TypeError::UnknownColumn`], naming the columns there are.
+    pub fn column_index(&self, name: &str) -> Result<usize, TypeError> {
+        find_column(&self.name, &self.columns, name)
+    }
+
+    /// The full name of a column, for messages. Past the last column the name is `?`.
+    pub fn column_name(&self, column: usize) -> ColumnName {
+        ColumnName::new(&self.name, self.columns.get(column).map_or("?", |found| &found.name))
+    }
+
+    /// The same definition under another name (for `RENAME`).
+    ///
+    /// # Errors
+    /// [`TypeError::BadName`].
+    pub fn renamed(mut self, name: impl Into<String>) -> Result<TableDefinition, TypeError> {
+        self.name = name.into();
+        check_name(&self.name)?;
+        Ok(self)
+    }
+
+    /// Builds from parts that were stored; the same checks as for a new table.
+    pub(super) fn from_parts(
+        name: String,
+        version: u16,
+        columns: Vec<ColumnDefinition>,
+        primary_key: Vec<usize>,
+    ) -> Result<TableDefinition, TypeError> {
+        let mut definition = TableDefinition { name, version, columns, primary_key };
+        definition.check_columns()?;
+        definition.check_key()?;
+        // Compiling lays out the row of defaults, which checks the sizes.
+        Schema::new(Arc::new(definition.clone()))?;
+        Ok(definition)
+    }
+
+    fn check_columns(&mut self) -> Result<(), TypeError> {
+        check_name(&self.name)?;
+        if self.columns.is_empty() || self.columns.len() > COLUMNS_MAX {
+            return Err(TypeError::ColumnCount {
+                table: self.name.as_str().into(),
+                count: self.columns.len(),
+                limit: COLUMNS_MAX,
+            });
+        }
+        let mut seen = std::collections::HashSet::new();
+        for column in &mut self.columns {
+            check_name(&column.name)?;
+            let name = ColumnName::new(&self.name, &column.name);
+            if !seen.insert(column.name.clone()) {
+                return Err(TypeError::DuplicateColumn(name));
+            }
+            if let Some(reason) = column.data_type.fault() {
+                let data_type = column.data_type;
+                return Err(TypeError::BadDataType { column: name, data_type, reason });
+            }
+            check_default(name, column)?;
+        }
+        Ok(())
+    }
+
+    fn check_key(&mut self) -> Result<(), TypeError> {
+        if self.primary_key.is_empty() {
+            return Err(TypeError::NoPrimaryKey { table: self.name.as_str().into() });
+        }
+        for (position, &column) in self.primary_key.iter().enumerate() {
+            if self.primary_key[..position].contains(&column) {
+                return Err(TypeError::DuplicateKeyColumn(self.column_name(column)));
+            }
+            let found = &mut self.columns[column];
+            found.nullable = false;
+            if matches!(&found.default, DefaultValue::Constant(value) if value.is_null()) {
+                return Err(TypeError::NullValue(self.column_name(column)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TableBuilder {
+    /// Adds a column.
+    pub fn column(mut self, column: ColumnDefinition) -> TableBuilder {
+        self.columns.push(column);
+        self
+    }
+
+    /// Names the key columns, in key order. They become NOT NULL.
+    pub fn primary_key<I>(mut self, columns: I) -> TableBuilder
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.primary_key = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the version of the definition; 1 unless set.
+    pub fn version(mut self, version: u16) -> TableBuilder {
+        self.version = version;
+        self
+    }
+
+    /// Checks everything and makes the definition.
+    ///
+    /// # Errors
+    /// The first fault found; each names the table and the column.
+    pub fn build(self) -> Result<TableDefinition, TypeError> {
+        let primary_key = self
+            .primary_key
+            .iter()
+            .map(|name| find_column(&self.name, &self.columns, name))
+            .collect::<Result<Vec<_>, _>>()?;
+        TableDefinition::from_parts(self.name, self.version, self.columns, primary_key)
+    }
+}
+
+fn find_column(table: &str, columns: &[ColumnDefinition], name: &str) -> Result<usize, TypeError> {
+    columns.iter().position(|column| column.name == name).ok_or_else(|| {
+        let known: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+        TypeError::UnknownColumn {
+            name: ColumnName::new(table, name),
+            known: known.join(", ").into(),
+        }
+    })
+}
+
+fn check_name(name: &str) -> Result<(), TypeError> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > NAME_BYTES_MAX {
+        "it is longer than 128 bytes"
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character"
+    } else {
+        return Ok(());
+    };
+    Err(TypeError::BadName { name: name.into(), reason })
+}
+
+/// Also brings a constant into the column's exact type, so that it need not be converted per row.
+fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), TypeError> {
+    let data_type = column.data_type;
+    let bad = |name, reason: &str| TypeError::BadDefault {
+        column: name,
+        data_type,
+        reason: reason.into(),
+    };
+    match &mut column.default {
+        DefaultValue::None => Ok(()),
+        DefaultValue::Constant(value) if value.is_null() => {
+            if column.nullable {
+                Ok(())
+            } else {
+                Err(TypeError::NullValue(name))
+            }
+        }
+        DefaultValue::Constant(value) => match convert::to_type(data_type, value) {
+            Ok(converted) => {
+                *value = converted;
+                Ok(())
+            }
+            Err(Fault::WrongType) => {
+                let reason = format!("it is {}, not {data_type}", value.kind());
+                Err(bad(name, &reason))
+            }
+            Err(Fault::OutOfRange(reason)) => Err(bad(name, &reason)),
+        },
+        DefaultValue::Now => match data_type {
+            DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => Ok(()),
+            _ => Err(bad(name, "now needs date, time, timestamp or timestamptz")),
+        },
+        DefaultValue::Key(strategy) => strategy.check(data_type, name),
+    }
+}

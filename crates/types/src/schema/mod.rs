@@ -1,0 +1,100 @@
+//! What a table is: columns with types and defaults, and the primary key that orders its rows.
+//!
+//! [`TableDefinition`] is what a user declares and the catalogue keeps (see [`codec`] for its
+//! bytes); [`Schema`] is the same, compiled for encoding and decoding rows.
+
+pub mod codec;
+mod compiled;
+mod definition;
+
+pub use compiled::Schema;
+pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout};
+pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, TableBuilder, TableDefinition};
+
+use crate::{DataType, KeyStrategy, Value};
+
+/// Where a column's value comes from when an insert does not give one.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum DefaultValue {
+    /// NULL when the column is nullable; else the insert must give a value.
+    #[default]
+    None,
+    /// Always the same value. The log leaves it out.
+    Constant(Value<'static>),
+    /// The moment of the insert, for date and time types.
+    Now,
+    /// A generated key.
+    Key(KeyStrategy),
+}
+
+impl DefaultValue {
+    /// Whether the value is computed for every row, and so always logged.
+    pub fn is_computed(&self) -> bool {
+        matches!(self, DefaultValue::Now | DefaultValue::Key(_))
+    }
+}
+
+/// One column as declared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDefinition {
+    /// The name, unique in its table, compared exactly.
+    pub name: String,
+    /// The type.
+    pub data_type: DataType,
+    /// Whether NULL is allowed. Always false for key columns.
+    pub nullable: bool,
+    /// The default.
+    pub default: DefaultValue,
+}
+
+impl ColumnDefinition {
+    /// A nullable column without a default.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> ColumnDefinition {
+        ColumnDefinition {
+            name: name.into(),
+            data_type,
+            nullable: true,
+            default: DefaultValue::None,
+        }
+    }
+
+    /// NULL is not allowed.
+    pub fn not_null(mut self) -> ColumnDefinition {
+        self.nullable = false;
+        self
+    }
+
+    /// The default is this value.
+    pub fn default_value(mut self, value: impl Into<Value<'static>>) -> ColumnDefinition {
+        self.default = DefaultValue::Constant(value.into());
+        self
+    }
+
+    /// The default is the moment of the insert.
+    pub fn default_now(mut self) -> ColumnDefinition {
+        self.default = DefaultValue::Now;
+        self
+    }
+
+    /// The default is a generated key.
+    pub fn default_key(mut self, strategy: KeyStrategy) -> ColumnDefinition {
+        self.default = DefaultValue::Key(strategy);
+        self
+    }
+}
+
+impl DataType {
+    /// The moment `unix_micros` (microseconds since 1970-01-01 00:00:00 UTC) as a value of this
+    /// type, in UTC: what `DEFAULT now` stores. None for types that hold no date or time.
+    #[inline]
+    pub fn moment(self, unix_micros: i64) -> Option<Value<'static>> {
+        const DAY_MICROS: i64 = 86_400_000_000;
+        Some(match self {
+            DataType::TimestampTz => Value::TimestampTz(unix_micros),
+            DataType::Timestamp => Value::Timestamp(unix_micros),
+            DataType::Time => Value::Time(unix_micros.rem_euclid(DAY_MICROS)),
+            DataType::Date => Value::Date(i32::try_from(unix_micros.div_euclid(DAY_MICROS)).ok()?),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! Values as text: CSV cells, command-line arguments, test scripts.
+//!
+//! Dates and times are ISO 8601 (`2024-05-01`, `10:00:00.25`, `2024-05-01T10:00:00`, and for
+//! `timestamptz` an offset or `Z`; without one it is UTC; a blank instead of the `T` is read, too).
+//! Bytes are `\x` and hexadecimal digits. Nothing is rounded: digits below a microsecond, or an
+//! offset for a type that keeps none, are errors. What [`Value`]'s `Display` writes is read back
+//! as the same value.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use jiff::civil;
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
+use crate::{DataType, Schema, TypeError, Value};
+
+/// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
+/// ignored. The caller decides what stands for NULL.
+///
+/// # Errors
+/// [`TypeError::BadText`], saying what is expected.
+pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
+    let value = match data_type {
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
+            Ok(Value::Text(Cow::Borrowed(text)))
+        }
+        _ => parse_plain(data_type, text.trim()),
+    };
+    let checked = value.and_then(|value| match check(data_type, &value) {
+        Ok(()) => Ok(value),
+        Err(Fault::OutOfRange(reason)) => Err(reason),
+        Err(Fault::WrongType) => Err("it is of another type".into()),
+    });
+    checked.map_err(|reason| bad_text(data_type, text, reason))
+}
+
+impl Schema {
+    /// Reads `text` as a value of a column.
+    ///
+    /// # Errors
+    /// As [`parse`], naming table and column.
+    pub fn parse<'t>(&self, column: usize, text: &'t str) -> Result<Value<'t>, TypeError> {
+        parse(self.data_type(column), text).map_err(|cause| TypeError::InColumn {
+            column: self.column_name(column),
+            cause: Box::new(cause),
+        })
+    }
+}
+
+#[cold]
+fn bad_text(data_type: DataType, text: &str, reason: Box<str>) -> TypeError {
+    TypeError::BadText { text: text.chars().take(64).collect(), data_type, reason }
+}
+
+/// Lengths, precision and ranges, by the same rules as for encoding.
+fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
+    match data_type {
+        DataType::Decimal { precision, scale } => {
+            convert::scaled(precision, scale, value).map(|_| ())
+        }
+        DataType::Char(limit) => convert::char_text(limit, value).map(|_| ()),
+        DataType::Varchar(_) => convert::text(data_type, value).map(|_| ()),
+        DataType::Date => convert::date(value).map(|_| ()),
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            convert::micros(data_type, value).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
+    match data_type {
+        DataType::Boolean => boolean(text).map(Value::Boolean),
+        DataType::Int16 => number(text, "-32768 to 32767").map(Value::Int16),
+        DataType::Int32 => number(text, "-2147483648 to 2147483647").map(Value::Int32),
+        DataType::Int64 => {
+            number(text, "-9223372036854775808 to 9223372036854775807").map(Value::Int64)
+        }
+        DataType::Float32 => float(text).map(Value::Float32),
+        DataType::Float64 => float(text).map(Value::Float64),
+        DataType::Decimal { .. } => Decimal::from_str_exact(text)
+            .or_else(|_| Decimal::from_scientific(text))
+            .map(Value::Decimal)
+            .map_err(|error| format!("expected a decimal number ({error})").into()),
+        DataType::Bytes => hexadecimal(text).map(|bytes| Value::Bytes(Cow::Owned(bytes))),
+        DataType::Uuid => Uuid::try_parse(text)
+            .map(Value::Uuid)
+            .map_err(|error| format!("expected 32 hexadecimal digits ({error})").into()),
+        DataType::Date => date(text),
+        DataType::Time => time(text),
+        DataType::Timestamp | DataType::TimestampTz => moment(data_type, text),
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
+            Ok(Value::Text(Cow::Owned(text.to_owned())))
+        }
+    }
+}
+
+fn boolean(text: &str) -> Result<bool, Box<str>> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
+        _ => Err("expected true or false".into()),
+    }
+}
+
+fn number<T: FromStr>(text: &str, range: &str) -> Result<T, Box<str>> {
+    text.parse().map_err(|_| format!("expected a whole number, {range}").into())
+}
+
+/// Rust reads a number that is too large as infinity; only text that says so may become that.
+fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Result<T, Box<str>> {
+    let value: T = text.parse().map_err(|_| Box::from("expected a number, NaN or Infinity"))?;
+    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    if value.into().is_infinite() && digits {
+        return Err("the number is too large".into());
+    }
+    Ok(value)
+}
+
+fn hexadecimal(text: &str) -> Result<Vec<u8>, Box<str>> {
+    const EXPECTED: &str = r"expected \x and an even number of hexadecimal digits";
+    let digits = text.strip_prefix(r"\x").or_else(|| text.strip_prefix("0x")).ok_or(EXPECTED)?;
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(EXPECTED.into());
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    pairs
+        .iter()
+        .map(|&[high, low]| {
+            let value = digit(high)? * 16 + digit(low)?;
+            u8::try_from(value).ok()
+        })
+        .collect::<Option<Vec<u8>>>()
+        .ok_or_else(|| EXPECTED.into())
+}
+
+fn date(text: &str) -> Result<Value<'static>, Box<str>> {
+    let pieces = pieces(text, "expected a date such as 2024-05-31")?;
+    if pieces.time().is_some() || pieces.offset().is_some() {
+        return Err("a date has no time of day".into());
+    }
+    Ok(Value::Date(days_of(pieces.date())?))
+}
+
+fn time(text: &str) -> Result<Value<'static>, Box<str>> {
+    let time: civil::Time =
+        text.parse().map_err(|error| format!("expected a time such as 23:59:59.5 ({error})"))?;
+    if text.bytes().any(|byte| matches!(byte, b'+' | b'-' | b'Z' | b'z' | b'[')) {
+        return Err("this type keeps no date and no time zone".into());
+    }
+    Ok(Value::Time(micros_of(time)?))
+}
+
+fn moment(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
+    let pieces = pieces(text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
+    let time = pieces.time().map_or(Ok(0), micros_of)?;
+    let local = i64::from(days_of(pieces.date())?) * DAY_MICROS + time;
+    if data_type == DataType::Timestamp {
+        return match pieces.offset() {
+            None => Ok(Value::Timestamp(local)),
+            Some(_) => Err("this type keeps no time zone; use timestamptz".into()),
+        };
+    }
+    let offset_seconds = match pieces.offset() {
+        Some(PiecesOffset::Numeric(offset)) => i64::from(offset.offset().seconds()),
+        _ => 0,
+    };
+    Ok(Value::TimestampTz(local - offset_seconds * 1_000_000))
+}
+
+fn pieces<'t>(text: &'t str, expected: &str) -> Result<Pieces<'t>, Box<str>> {
+    let pieces = Pieces::parse(text).map_err(|error| format!("{expected} ({error})"))?;
+    if pieces.time_zone_annotation().is_some() {
+        return Err("time zone names are not read; give the offset".into());
+    }
+    Ok(pieces)
+}
+
+fn days_of(date: civil::Date) -> Result<i32, Box<str>> {
+    let span = EPOCH.until(date).map_err(|error| error.to_string())?;
+    Ok(span.get_days())
+}
+
+fn micros_of(time: civil::Time) -> Result<i64, Box<str>> {
+    if time.nanosecond() != 0 {
+        return Err("microseconds are the smallest unit; round it first".into());
+    }
+    let seconds =
+        (i64::from(time.hour()) * 60 + i64::from(time.minute())) * 60 + i64::from(time.second());
+    let fraction = i64::from(time.millisecond()) * 1000 + i64::from(time.microsecond());
+    Ok(seconds * 1_000_000 + fraction)
+}
+
+const EPOCH: civil::Date = civil::date(1970, 1, 1);
+
+/// The text that [`parse`] reads back; `NULL` and `DEFAULT` for those.
+impl Display for Value<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null | Value::Default => formatter.write_str(self.kind()),
+            Value::Boolean(value) => value.fmt(formatter),
+            Value::Int16(value) => value.fmt(formatter),
+            Value::Int32(value) => value.fmt(formatter),
+            Value::Int64(value) => value.fmt(formatter),
+            Value::Float32(value) if value.is_finite() => write!(formatter, "{value:?}"),
+            Value::Float64(value) if value.is_finite() => write!(formatter, "{value:?}"),
+            Value::Float32(value) => write_not_finite(f64::from(*value), formatter),
+            Value::Float64(value) => write_not_finite(*value, formatter),
+            Value::Decimal(value) => value.fmt(formatter),
+            Value::Text(text) => text.fmt(formatter),
+            Value::Bytes(bytes) => {
+                formatter.write_str(r"\x")?;
+                bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+            }
+            Value::Uuid(value) => value.fmt(formatter),
+            Value::Date(days) => write_date(i64::from(*days), formatter),
+            Value::Time(micros) => write_time(*micros, formatter),
+            Value::Timestamp(micros) => write_moment(*micros, formatter),
+            Value::TimestampTz(micros) => {
+                write_moment(*micros, formatter)?;
+                formatter.write_str("Z")
+            }
+        }
+    }
+}
+
+fn write_not_finite(value: f64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    formatter.write_str(match value {
+        _ if value.is_nan() => "NaN",
+        _ if value > 0.0 => "Infinity",
+        _ => "-Infinity",
+    })
+}
+
+fn write_moment(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write_date(micros.div_euclid(DAY_MICROS), formatter)?;
+    formatter.write_str("T")?;
+    write_time(micros.rem_euclid(DAY_MICROS), formatter)
+}
+
+/// A day outside the range that encoding allows is written as a count of days.
+fn write_date(days: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let in_range = (i64::from(DATE_DAYS_MIN)..=i64::from(DATE_DAYS_MAX)).contains(&days);
+    let date = EPOCH.checked_add(jiff::SignedDuration::from_hours(days.saturating_mul(24)));
+    match date {
+        Ok(date) if in_range => date.fmt(formatter),
+        _ => write!(formatter, "day {days} of 1970"),
+    }
+}
+
+fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    write!(formatter, "{hour:02}:{minute:02}:{second:02}")?;
+    if fraction == 0 {
+        return Ok(());
+    }
+    let digits = format!("{fraction:06}");
+    write!(formatter, ".{}", digits.trim_end_matches('0'))
+}
