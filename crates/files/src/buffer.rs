@@ -1,7 +1,8 @@
 //! Memory that direct I/O accepts: aligned to a block, as long as whole blocks, all zeros at first.
 //!
 //! Invariants
-//! 1. The address of the first byte is a multiple of [`BLOCK_BYTES`], and stays the same for the buffer's life.
+//! 1. The address of the first byte is a multiple of [`BLOCK_BYTES`], and stays the same for the
+//!    buffer's life.
 //! 2. The length is a multiple of [`BLOCK_BYTES`] and never changes.
 
 use std::fmt;

@@ -1,7 +1,8 @@
 //! What can go wrong on a disk: one error type, with the cause and the cure in its text.
 //!
 //! Invariants
-//! 1. A kind is a class of reaction, not a list of causes: whoever matches on it does something different for each.
+//! 1. A kind is a class of reaction, not a list of causes: whoever matches on it does something
+//!    different for each.
 //! 2. An error can be cloned, since everyone who waited for a failed sync must be told.
 
 use std::fmt;
@@ -44,7 +45,8 @@ pub struct DiskError {
 }
 
 impl DiskError {
-    /// An error that no operating system reported. `operation` is a verb phrase: "write", "create folder".
+    /// An error that no operating system reported. `operation` is a verb phrase: "write", "create
+    /// folder".
     pub fn new(kind: DiskErrorKind, operation: &'static str, path: &Path) -> DiskError {
         DiskError { kind, operation, path: path.to_path_buf(), offset: None, source: None }
     }

@@ -1,15 +1,18 @@
-//! Names made durable: the only places that create or replace a file which must survive a power cut.
+//! Names made durable: the only places that create or replace a file which must survive a power
+//! cut.
 //!
 //! Invariants
 //! 1. A file that [`create_durably`] returned is there after a power cut, perhaps empty.
-//! 2. After [`replace_whole_durably`] the file has the new content; if it is cut short, the old content or the new, never a mix.
+//! 2. After [`replace_whole_durably`] the file has the new content; if it is cut short, the old
+//!    content or the new, never a mix.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{Disk, DiskError, DiskErrorKind, DiskFile, OpenMode};
 
-/// Ending of the name under which a replacement is written; what is found with it at open is left over from a crash.
+/// Ending of the name under which a replacement is written; what is found with it at open is left
+/// over from a crash.
 pub const TEMPORARY_ENDING: &str = ".new";
 
 /// Creates an empty file whose name is durable when this returns.
@@ -22,7 +25,8 @@ pub fn create_durably(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn DiskFile>,
     Ok(file)
 }
 
-/// Gives a file a new content, all or nothing, durable when this returns: temporary name, sync, rename, sync the folder.
+/// Gives a file a new content, all or nothing, durable when this returns: temporary name, sync,
+/// rename, sync the folder.
 ///
 /// # Errors
 /// After an error the file has its old content or the new one.

@@ -1,18 +1,23 @@
 //! The one narrow door to the disk: whoever stores bytes does it through [`Disk`] and [`DiskFile`].
 //!
-//! An insert meets this crate twice: when its log block is written and synced, and when the image of its leaf
-//! is written by a checkpoint. Nothing above this crate calls the operating system for files, so that the same engine
-//! runs on a real disk, in memory, and on a disk that loses power at a chosen moment.
+//! An insert meets this crate twice: when its log block is written and synced, and when the image
+//! of its leaf is written by a checkpoint. Nothing above this crate calls the operating system for
+//! files, so that the same engine runs on a real disk, in memory, and on a disk that loses power at
+//! a chosen moment.
 //!
 //! - [`os`]: the real disk. [`memory`]: a disk in memory, with a capacity, for tests.
-//! - [`sticky`]: around any disk; remembers the first failed write or sync and refuses every later one.
+//! - [`sticky`]: around any disk; remembers the first failed write or sync and refuses every later
+//!   one.
 //! - [`folder`]: names made durable: create, replace a whole file. [`lock`]: one opener a folder.
-//! - [`buffer`]: memory aligned for direct I/O. [`sparse_bytes`]: bytes of a file in memory, cheap to copy.
+//! - [`buffer`]: memory aligned for direct I/O. [`sparse_bytes`]: bytes of a file in memory, cheap
+//!   to copy.
 //!
 //! Invariants
-//! 1. A call does all of what it was asked for, or returns an error: no short reads, no short writes.
-//! 2. *Written* is not *durable*. Content is durable after [`DiskFile::sync`] or [`DiskFile::write_at_durable`], a name
-//!    only after [`Disk::sync_folder`] of the folder that holds it.
+//! 1. A call does all of what it was asked for, or returns an error: no short reads, no short
+//!    writes.
+//! 2. *Written* is not *durable*. Content is durable after [`DiskFile::sync`] or
+//!    [`DiskFile::write_at_durable`], a name only after [`Disk::sync_folder`] of the folder that
+//!    holds it.
 //! 3. Nothing is retried after an error of the device. An interrupted call (EINTR) is not an error.
 
 pub mod buffer;
@@ -52,22 +57,25 @@ pub enum OpenMode {
 
 /// A place that stores files under full paths.
 ///
-/// A method that changes names (`open` with [`OpenMode::CreateNew`], `rename`, `remove`) promises nothing about a
-/// power cut until [`Disk::sync_folder`] has returned for every folder it touched.
+/// A method that changes names (`open` with [`OpenMode::CreateNew`], `rename`, `remove`) promises
+/// nothing about a power cut until [`Disk::sync_folder`] has returned for every folder it touched.
 pub trait Disk: Send + Sync + Debug {
     /// Opens or creates one file.
     ///
     /// # Errors
-    /// `NotFound`, `AlreadyExists` (for [`OpenMode::CreateNew`]), `Permission`, `ReadOnly`, `Full` (no room for a name).
+    /// `NotFound`, `AlreadyExists` (for [`OpenMode::CreateNew`]), `Permission`, `ReadOnly`,
+    /// `Full` (no room for a name).
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError>;
 
-    /// Creates a folder and the missing ones above it; each is durable when this returns. It may exist already.
+    /// Creates a folder and the missing ones above it; each is durable when this returns. It may
+    /// exist already.
     ///
     /// # Errors
     /// `AlreadyExists` when a file has that name, `Permission`, `ReadOnly`, `Full`.
     fn create_folder(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// The names of the files and folders directly in `folder`, sorted. Names that are not UTF-8 are left out.
+    /// The names of the files and folders directly in `folder`, sorted. Names that are not UTF-8
+    /// are left out.
     ///
     /// # Errors
     /// `NotFound`, `Permission`.
@@ -86,7 +94,8 @@ pub trait Disk: Send + Sync + Debug {
     /// `NotFound`, `Permission`, `ReadOnly`.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
-    /// Takes the name of a file away. Those who have it open keep using it. Durable only after [`Disk::sync_folder`].
+    /// Takes the name of a file away. Those who have it open keep using it. Durable only after
+    /// [`Disk::sync_folder`].
     ///
     /// # Errors
     /// `NotFound`, `Permission`, `ReadOnly`.
@@ -119,16 +128,19 @@ pub trait DiskFile: Send + Sync + Debug {
     /// After any error it is unknown which of the bytes were written.
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError>;
 
-    /// As [`DiskFile::write_at`], and these bytes are durable when it returns. Bytes written earlier need not be.
+    /// As [`DiskFile::write_at`], and these bytes are durable when it returns. Bytes written
+    /// earlier need not be.
     ///
     /// # Errors
-    /// After any error it is unknown which of the bytes were written, and which of them are durable.
+    /// After any error it is unknown which of the bytes were written, and which are durable.
     fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError>;
 
-    /// Makes everything written to this file before the call durable, its length included, but not its name.
+    /// Makes everything written to this file before the call durable, its length included, but not
+    /// its name.
     ///
     /// # Errors
-    /// After any error the written bytes may be lost for good, and a second sync may wrongly succeed: do not retry.
+    /// After any error the written bytes may be lost for good, and a second sync may wrongly
+    /// succeed: do not retry.
     fn sync(&self) -> Result<(), DiskError>;
 
     /// The length in bytes.
@@ -145,7 +157,8 @@ pub trait DiskFile: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file, or makes it longer with zeros that take no space yet. Durable after [`DiskFile::sync`].
+    /// Cuts the file, or makes it longer with zeros that take no space yet. Durable after
+    /// [`DiskFile::sync`].
     ///
     /// # Errors
     /// `Full`, `ReadOnly`.
@@ -153,8 +166,8 @@ pub trait DiskFile: Send + Sync + Debug {
 
     /// Reserves space, so that a later write below `len_bytes` cannot meet a full disk.
     ///
-    /// A shorter file becomes `len_bytes` long, its new bytes being zeros; a longer one keeps its length.
-    /// Durable after [`DiskFile::sync`].
+    /// A shorter file becomes `len_bytes` long, its new bytes being zeros; a longer one keeps its
+    /// length. Durable after [`DiskFile::sync`].
     ///
     /// # Errors
     /// `Full`: what the file held before is unharmed.

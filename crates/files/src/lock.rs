@@ -1,9 +1,13 @@
-//! One opener a folder: the file LOCK in it, locked with `flock`, and a table of the folders this process holds.
+//! One opener a folder: the folder and the file LOCK in it, locked with `flock`, and a table of
+//! what this process holds.
 //!
 //! Invariants
-//! 1. LOCK is never deleted: whoever deleted a locked one would let a second opener lock a new one.
-//! 2. A lock counts only if the locked file is still the one under the name LOCK (checked after locking).
-//! 3. A process opens LOCK a second time without harm: `flock` belongs to the open file, not to the process.
+//! 1. LOCK is never deleted. Should somebody delete it, the lock on the folder itself still keeps a
+//!    second opener out.
+//! 2. A lock counts only if the locked file is still the one under the name LOCK (checked after
+//!    locking).
+//! 3. A process opens LOCK a second time without harm: `flock` belongs to the open file, not to the
+//!    process. A child made by `fork` shares it, so a database is not used on both sides of a fork.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -26,7 +30,7 @@ pub const LOCK_NAME: &str = "LOCK";
 /// How often to start again when LOCK is replaced while it is being locked.
 const REPLACED_TRIES: u32 = 10;
 
-/// Folders held by this process, by (device, inode) of their lock file. Held only while locking or unlocking.
+/// Folders held by this process, by (device, inode). Taken only while locking or unlocking.
 static HELD_HERE: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 /// The right to use a folder, given back when dropped. Made by [`crate::Disk::lock`].
@@ -59,47 +63,67 @@ pub fn locked_error(folder: &Path, holder: &str) -> DiskError {
     DiskError::new(DiskErrorKind::Locked, "lock", folder).with_source(cause)
 }
 
-/// A locked LOCK file of the operating system.
+/// A locked folder of the operating system.
 struct OsLock {
     identity: (u64, u64),
-    file: Option<OwnedFd>, // taken on drop, so that it is unlocked before the table forgets it
+    descriptors: Vec<OwnedFd>, // emptied on drop: unlocked before the table forgets the folder
 }
 
 impl Drop for OsLock {
     fn drop(&mut self) {
         let mut held = HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.file.take());
+        self.descriptors.clear();
         held.remove(&self.identity);
     }
 }
 
 /// Locks a folder of the operating system's disk.
 pub(crate) fn lock_os_folder(folder: &Path) -> Result<FolderLock, DiskError> {
+    let failed = |errno: Errno| DiskError::from_io("lock", folder, errno.into());
+    let mut held = HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = os::open_descriptor(folder, flags, Mode::empty()).map_err(failed)?;
+    let identity = identity_of(&rustix::fs::fstat(&opened).map_err(failed)?);
+    if held.contains(&identity) {
+        return Err(locked_error(folder, "this process"));
+    }
+    let file = lock_file(folder)?;
+    let mut descriptors = vec![file];
+    match exclusively(&opened) {
+        Ok(()) => descriptors.push(opened),
+        Err(Errno::WOULDBLOCK) => return Err(locked_error(folder, "another process")),
+        Err(_) => {} // some file systems lock no folders; the file is locked all the same
+    }
+    held.insert(identity);
+    Ok(FolderLock::new(folder, OsLock { identity, descriptors }))
+}
+
+/// Locks the file LOCK, which is made if it is missing.
+fn lock_file(folder: &Path) -> Result<OwnedFd, DiskError> {
     let path = folder.join(LOCK_NAME);
     let failed = |errno: Errno| DiskError::from_io("lock", &path, errno.into());
-    let mut held = HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..REPLACED_TRIES {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = os::open_descriptor(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        let identity = identity_of(&rustix::fs::fstat(&file).map_err(failed)?);
-        if held.contains(&identity) {
-            return Err(locked_error(folder, "this process"));
-        }
-        match os::retried(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+        match exclusively(&file) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(locked_error(folder, &holder_of(&file))),
             Err(errno) => return Err(failed(errno)),
         }
+        let locked = identity_of(&rustix::fs::fstat(&file).map_err(failed)?);
         match rustix::fs::stat(&path) {
-            Ok(named) if identity_of(&named) == identity => {}
-            Ok(_) | Err(Errno::NOENT) => continue, // replaced meanwhile: what we locked locks nobody out
+            Ok(named) if identity_of(&named) == locked => {}
+            Ok(_) | Err(Errno::NOENT) => continue, // replaced: this lock keeps nobody out
             Err(errno) => return Err(failed(errno)),
         }
         write_holder(&file).map_err(failed)?;
-        held.insert(identity);
-        return Ok(FolderLock::new(folder, OsLock { identity, file: Some(file) }));
+        return Ok(file);
     }
     Err(locked_error(folder, "someone who keeps replacing the lock file"))
+}
+
+fn exclusively(descriptor: &OwnedFd) -> Result<(), Errno> {
+    os::retried(|| rustix::fs::flock(descriptor, FlockOperation::NonBlockingLockExclusive))
 }
 
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // the widths differ between systems
@@ -111,7 +135,8 @@ fn identity_of(stat: &rustix::fs::Stat) -> (u64, u64) {
 fn write_holder(file: &OwnedFd) -> Result<(), Errno> {
     rustix::fs::ftruncate(file, 0)?;
     let text = format!("{}\n", std::process::id());
-    os::write_all(file.as_fd(), text.as_bytes(), 0).map_err(|(errno, _)| errno)
+    os::write_all(file.as_fd(), text.as_bytes(), 0, os::WriteKind::Plain)
+        .map_err(os::Stop::write_errno)
 }
 
 fn holder_of(file: &OwnedFd) -> String {

@@ -1,4 +1,5 @@
-//! A disk in memory, for tests: the same promises as the real one, with a capacity that can be reached.
+//! A disk in memory, for tests: the same promises as the real one, with a capacity that can be
+//! reached.
 //!
 //! Nothing is lost here; for what a power cut loses see the crash disk of the simulator.
 //!
@@ -185,7 +186,8 @@ struct Content {
 }
 
 impl Content {
-    /// Changes the bytes if `missing_bytes` more space can be had, and counts the space they take afterwards.
+    /// Changes the bytes if `missing_bytes` more space can be had, and counts the space they take
+    /// afterwards.
     fn change(
         &self,
         missing_bytes: impl FnOnce(&SparseBytes) -> u64,

@@ -1,14 +1,19 @@
 //! The real disk: files of the operating system, with direct I/O where it is possible.
 //!
-//! In the life of an insert: the log block and the leaf image reach the device here, and nowhere else.
+//! In the life of an insert: the log block and the leaf image reach the device here, and nowhere
+//! else.
 //!
 //! Invariants
-//! 1. Every read and write goes through [`read_all`] or [`write_all_with`]: whole, EINTR tried again, 0 bytes = an error.
-//! 2. A file has one buffered descriptor, and a direct one where the file system allows it. A direct call needs offset,
-//!    length and address to be multiples of [`BLOCK_BYTES`]; any other call takes the buffered one. The kernel keeps the two
-//!    views of a file equal as long as callers do not write the same block through both at the same time.
-//! 3. Syncs always use the buffered descriptor, so that an error of writing back is reported there, once.
-//! 4. No descriptor is below 3 (stray output of the process would land in the database), and none is inherited.
+//! 1. Every read and write goes through [`read_all`] or [`write_all`]: whole, EINTR tried again, 0
+//!    bytes = an error.
+//! 2. A file has one buffered descriptor, and a direct one where the file system allows it. A
+//!    direct call needs offset, length and address to be multiples of [`BLOCK_BYTES`]; any other
+//!    call takes the buffered one. The kernel keeps the two views of a file equal as long as
+//!    callers do not write the same block through both at the same time.
+//! 3. Syncs always use the buffered descriptor, so that an error of writing back is reported there,
+//!    once.
+//! 4. No descriptor is below 3 (stray output of the process would land in the database), and none
+//!    is inherited.
 
 mod file;
 mod folders;
@@ -23,12 +28,12 @@ use rustix::io::Errno;
 
 use crate::{Disk, DiskError, DiskFile, FolderLock, OpenMode, lock};
 use file::OsFile;
-pub(crate) use transfer::write_all;
+pub(crate) use transfer::{Stop, WriteKind, write_all};
 
 #[cfg(doc)]
 use crate::BLOCK_BYTES;
 #[cfg(doc)]
-use transfer::{read_all, write_all_with};
+use transfer::read_all;
 
 /// The lowest descriptor ever used: 0 to 2 are where a process prints.
 const DESCRIPTOR_MIN: i32 = 3;
@@ -110,13 +115,15 @@ pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T
     }
 }
 
-/// Makes what was written through any descriptor of this file durable, on the medium and not in its cache.
+/// Makes what was written through any descriptor of this file durable, on the medium and not in its
+/// cache.
 #[cfg(not(target_vendor = "apple"))]
 fn sync_data(descriptor: &OwnedFd) -> Result<(), Errno> {
     retried(|| rustix::fs::fdatasync(descriptor))
 }
 
-/// Makes what was written through any descriptor of this file durable, on the medium and not in its cache.
+/// Makes what was written through any descriptor of this file durable, on the medium and not in its
+/// cache.
 #[cfg(target_vendor = "apple")]
 fn sync_data(descriptor: &OwnedFd) -> Result<(), Errno> {
     retried(|| rustix::fs::fcntl_fullfsync(descriptor))

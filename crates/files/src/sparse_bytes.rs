@@ -1,11 +1,12 @@
 //! The bytes of one file in memory: pages that are shared until written, and holes that are zeros.
 //!
-//! Beside the life of an insert: the memory disk and the crash disk keep files in it. A copy costs almost nothing, which
-//! is what makes tens of thousands of crash images affordable.
+//! Beside the life of an insert: the memory disk and the crash disk keep files in it. A copy costs
+//! almost nothing, which is what makes tens of thousands of crash images affordable.
 //!
 //! Invariants
 //! 1. A byte that no write reached reads as zero.
-//! 2. Bytes past the length are never kept: cutting the file and making it longer again gives zeros.
+//! 2. Bytes past the length are never kept: cutting the file and making it longer again gives
+//!    zeros.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -55,7 +56,8 @@ impl SparseBytes {
         (count - present) * PAGE_BYTES_64
     }
 
-    /// Fills the buffer from `offset`; returns false, the buffer unchanged, when the file ends before.
+    /// Fills the buffer from `offset`; returns false, the buffer unchanged, when the file ends
+    /// before.
     #[must_use]
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> bool {
         let end = offset.checked_add(buffer.len() as u64);

@@ -1,13 +1,15 @@
 //! Around any disk: after the first failed write or sync, nothing is written or synced any more.
 //!
-//! After a failed sync the operating system may have dropped the bytes and call the file clean, so that a second sync
-//! succeeds and proves nothing. Therefore the first failure is remembered for the disk's life, and the way on is to close
-//! and to open again.
+//! After a failed sync the operating system may have dropped the bytes and call the file clean, so
+//! that a second sync succeeds and proves nothing. Therefore the first failure is remembered for
+//! the disk's life, and the way on is to close and to open again.
 //!
 //! Invariants
-//! 1. Once `first` is set it stays set, and every later write, sync and change of names or lengths is refused.
-//! 2. A full disk, a missing or a taken name found by `open`, `create_folder`, `rename`, `remove`, `set_len` or
-//!    `allocate` does not set it: nothing written was lost. An error of the device does, wherever it is met.
+//! 1. Once `first` is set it stays set, and every later write, sync and change of names or lengths
+//!    is refused.
+//! 2. A full disk, a missing or a taken name found by `open`, `create_folder`, `rename`, `remove`,
+//!    `set_len` or `allocate` does not set it: nothing written was lost. An error of the device
+//!    does, wherever it is met.
 //! 3. Reads are never refused.
 
 use std::io;
@@ -61,7 +63,8 @@ impl Failure {
         self.check(operation, path)?;
         let result = call();
         if let Err(error) = &result {
-            // A write to a file opened for reading is a mistake of the caller: nothing was tried, so nothing is in doubt.
+            // A write to a file opened for reading is a mistake of the caller: nothing was tried,
+            // so nothing is in doubt.
             if error.kind() != DiskErrorKind::ReadOnly {
                 let _ = self.first.set(error.clone()); // the first one stays
             }
@@ -72,7 +75,8 @@ impl Failure {
         result
     }
 
-    /// Does something that may fail without harm, for example because the disk is full; an error of the device is final.
+    /// Does something that may fail without harm, for example because the disk is full; an error of
+    /// the device is final.
     fn attempt<T>(
         &self,
         operation: &'static str,

@@ -1,7 +1,8 @@
 //! One open file of the operating system.
 //!
 //! Invariants
-//! 1. A transfer that direct I/O refuses (EINVAL: not aligned for this device) goes on through the page cache.
+//! 1. A transfer that direct I/O refuses (EINVAL: not aligned for this device) goes on through the
+//!    page cache.
 //! 2. `write_at_durable` is one system call on Linux; where that is not known, a write and a sync.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::transfer::{WriteKind, read_all, write_all_with};
+use super::transfer::{Stop, WriteKind, read_all, write_all};
 use super::{open_descriptor, retried, sync_data};
 use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, DiskFile, OpenMode};
 
@@ -63,21 +64,21 @@ impl OsFile {
 
     fn write_with(&self, buffer: &[u8], offset: u64, kind: WriteKind) -> Result<(), DiskError> {
         self.check_writable("write")?;
-        let failed = |errno: Errno, done: usize| {
-            DiskError::from_io("write", &self.path, errno.into()).at(offset + done as u64)
-        };
         self.check_end(buffer.len(), offset, "write")?;
+        let failed = |stop: Stop, before: usize| {
+            let position = offset + (before + stop.done) as u64;
+            DiskError::from_io("write", &self.path, stop.write_errno().into()).at(position)
+        };
         let mut done = 0;
         if let Some(direct) = self.direct_for(buffer, offset) {
-            match write_all_with(direct, buffer, offset, kind) {
+            match write_all(direct, buffer, offset, kind) {
                 Ok(()) => return Ok(()),
-                Err((Errno::INVAL, moved)) => done = moved,
-                Err((errno, moved)) => return Err(failed(errno, moved)),
+                Err(stop) if stop.errno == Some(Errno::INVAL) => done = stop.done,
+                Err(stop) => return Err(failed(stop, 0)),
             }
         }
-        let rest = &buffer[done..];
-        write_all_with(self.buffered.as_fd(), rest, offset + done as u64, kind)
-            .map_err(|(errno, moved)| failed(errno, done + moved))
+        write_all(self.buffered.as_fd(), &buffer[done..], offset + done as u64, kind)
+            .map_err(|stop| failed(stop, done))
     }
 
     /// The file length must stay within what the system calls can name (a signed 64-bit position).
@@ -95,7 +96,8 @@ impl OsFile {
         Err(DiskError::new(DiskErrorKind::ReadOnly, operation, &self.path))
     }
 
-    /// For file systems that cannot reserve: zeros are written past the end. Holes below it stay holes.
+    /// For file systems that cannot reserve: zeros are written past the end. Holes below it stay
+    /// holes.
     fn allocate_with_zeros(&self, len_bytes: u64) -> Result<(), DiskError> {
         let zeros = vec![0_u8; ZEROS_BYTES];
         let mut position = self.len()?;
@@ -112,26 +114,26 @@ impl OsFile {
 impl DiskFile for OsFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
         self.check_end(buffer.len(), offset, "read")?;
+        let failed = |stop: Stop, before: usize| {
+            let position = offset + (before + stop.done) as u64;
+            let error = match stop.errno {
+                Some(errno) => DiskError::from_io("read", &self.path, errno.into()),
+                None => DiskError::new(DiskErrorKind::EndOfFile, "read", &self.path),
+            };
+            error.at(position)
+        };
         let mut done = 0;
         if let Some(direct) = self.direct_for(buffer, offset) {
             match read_all(direct, buffer, offset) {
                 Ok(()) => return Ok(()),
-                // The last block of a file may be a part of one, which direct I/O refuses to go on from.
-                Err((None | Some(Errno::INVAL), moved)) => done = moved,
-                Err((Some(errno), moved)) => {
-                    let error = DiskError::from_io("read", &self.path, errno.into());
-                    return Err(error.at(offset + moved as u64));
-                }
+                // The last block of a file may be a part of one, which direct I/O refuses to go on
+                // from.
+                Err(Stop { errno: None | Some(Errno::INVAL), done: before }) => done = before,
+                Err(stop) => return Err(failed(stop, 0)),
             }
         }
-        let start = offset + done as u64;
-        read_all(self.buffered.as_fd(), &mut buffer[done..], start).map_err(|(errno, moved)| {
-            let error = match errno {
-                Some(errno) => DiskError::from_io("read", &self.path, errno.into()),
-                None => DiskError::new(DiskErrorKind::EndOfFile, "read", &self.path),
-            };
-            error.at(start + moved as u64)
-        })
+        read_all(self.buffered.as_fd(), &mut buffer[done..], offset + done as u64)
+            .map_err(|stop| failed(stop, done))
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
@@ -192,7 +194,8 @@ fn is_unknown_call(error: &DiskError) -> bool {
     code == Some(Errno::OPNOTSUPP.raw_os_error()) || code == Some(Errno::NOSYS.raw_os_error())
 }
 
-/// Opens the file a second time for direct I/O; None where the file system refuses, or the name now means another file.
+/// Opens the file a second time for direct I/O; None where the file system refuses, or the name now
+/// means another file.
 #[cfg(target_os = "linux")]
 fn open_direct(path: &Path, flags: OFlags, buffered: &OwnedFd) -> Option<OwnedFd> {
     let direct = open_descriptor(path, flags | OFlags::DIRECT, Mode::empty()).ok()?;

@@ -1,6 +1,7 @@
 //! Folders of the operating system: made, listed and synced.
 //!
-//! Invariant: a folder that [`create_folder`] returned, and every one above it that it made, has a durable name.
+//! Invariant: a folder that [`create_folder`] returned, and every one above it that it made, has a
+//! durable name.
 
 use std::path::Path;
 
@@ -28,7 +29,8 @@ pub(super) fn create_folder(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// A folder that exists may have been made just before a crash of the process, its name not yet durable.
+/// A folder that exists may have been made just before a crash of the process, its name not yet
+/// durable.
 fn sync_existing(path: &Path) -> Result<(), DiskError> {
     let Ok(above) = folder_of(path) else { return Ok(()) };
     match sync_folder(above) {
