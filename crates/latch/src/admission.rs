@@ -1,0 +1,356 @@
+//! Step 0 of an insert: a place inside the engine. About as many threads as processors are inside at a time.
+//!
+//! A thread that loses its processor inside holds up everyone's durability; with no more threads inside than
+//! processors that seldom happens. A shared counter per insert would cost more than the insert, so places are *owned*:
+//! a session that comes back finds its place as it left it, and enters by one compare-and-swap on a line that nobody
+//! else wants. Ownership changes in three ways:
+//!
+//! - *stolen*: a place whose owner stays outside is taken by whoever needs one;
+//! - *given up*: a session about to wait for something long (a sync, another transaction) releases its place;
+//! - *handed over*: if all are in use, newcomers queue. The first in the queue asks about every millisecond, and for
+//!   each request one session that leaves makes the first in the queue the owner of its place.
+//!
+//! | place word | meaning |
+//! |---|---|
+//! | 0 | nobody's |
+//! | bits 17-63 | ticket of its owner |
+//! | bits 1-16 | counts entries, so that an owner who is in and out all the time can be told from one who stays away |
+//! | bit 0 | the owner is inside |
+//!
+//! Invariants
+//! 1. While bit 0 is set, only the owner writes the word (or the first of the queue becomes the owner by its hand).
+//! 2. A word with bit 0 clear changes by compare-and-swap only. So a place has at most one ticket inside.
+//! 3. What a thread wrote while inside is seen by the next one inside the same place (release, then acquire).
+//! 4. Whoever queues gets a place: by a session that leaves, releases or ends; or, if an owner stays away without
+//!    releasing, by looking again every millisecond.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::time::Duration;
+
+use onrush_waits::{Counter, Recorder, Wait};
+
+use crate::cpus::available_cpus;
+use crate::queue::{Grant, Queue, Waiter};
+use crate::sync::{self, AtomicU64, AtomicUsize, fence};
+
+/// How often the first in the queue looks for a place and asks for one.
+const REQUEST_INTERVAL: Duration = Duration::from_millis(1);
+/// With more than so many in the queue, more than one place is asked for at a time.
+const QUEUE_PER_REQUEST: usize = 16;
+/// Between the two looks that tell an idle owner from a busy one: about 2 us, longer than most inserts.
+const PAUSES_BETWEEN_LOOKS: u32 = 200;
+
+const INSIDE: u64 = 1;
+const COUNT_SHIFT: u32 = 1;
+const COUNT_MASK: u64 = 0xFFFF << COUNT_SHIFT;
+const TICKET_SHIFT: u32 = 17;
+const NOBODY: u64 = 0;
+
+fn is_inside(word: u64) -> bool {
+    word & INSIDE != 0
+}
+
+/// The word of an owner who has just got a place, and is inside.
+fn first_entry(ticket_id: u64) -> u64 {
+    ticket_id << TICKET_SHIFT | INSIDE
+}
+
+/// The word of the same owner, inside once more.
+fn next_entry(word: u64) -> u64 {
+    (word & !COUNT_MASK) | (word.wrapping_add(1 << COUNT_SHIFT) & COUNT_MASK) | INSIDE
+}
+
+/// One place on two cache lines of its own (the neighbour line is prefetched).
+#[derive(Debug)]
+#[repr(align(128))]
+struct Place {
+    word: AtomicU64, // see the table above
+}
+
+#[derive(Debug)]
+struct Shared {
+    places: Box<[Place]>,
+    background_places: usize,
+    next_ticket: AtomicU64,
+    requests: AtomicUsize, // places asked for by the first in the queue; a hint, only ever too late
+    queue: Queue,
+}
+
+/// Limits how many sessions are inside the engine at a time. Clones are handles to the same places.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    shared: Arc<Shared>,
+}
+
+/// A session's right to ask for a place; one a session. It remembers where the session was last.
+#[derive(Debug)]
+pub struct Ticket {
+    shared: Arc<Shared>,
+    id: u64,      // from 1
+    place: usize, // where it was last, or where to look first
+    word: u64,    // what it left there; NOBODY if it left nothing
+    waiter: Arc<Waiter>,
+}
+
+/// A place inside, until dropped.
+#[must_use = "the place is left as soon as this is dropped"]
+#[derive(Debug)]
+pub struct Entered<'a> {
+    shared: &'a Shared,
+    ticket: &'a mut Ticket,
+}
+
+impl Admission {
+    /// So many places for sessions (at least one), and so many for background threads.
+    pub fn new(session_places: usize, background_places: usize) -> Self {
+        let nobodys = || Place { word: AtomicU64::new(NOBODY) };
+        let shared = Shared {
+            places: std::iter::repeat_with(nobodys).take(session_places.max(1)).collect(),
+            background_places,
+            next_ticket: AtomicU64::new(1),
+            requests: AtomicUsize::new(0),
+            queue: Queue::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// One place more than there are processors: one session may lose its processor inside and nobody stands idle.
+    pub fn for_this_machine(background_places: usize) -> Self {
+        Self::new(available_cpus() + 1, background_places)
+    }
+
+    /// All places, those of background threads included: the length of an array with an entry for each.
+    pub fn places(&self) -> usize {
+        self.session_places() + self.shared.background_places
+    }
+
+    /// Places for sessions: 0 up to this.
+    pub fn session_places(&self) -> usize {
+        self.shared.places.len()
+    }
+
+    /// The place of background thread `index`, which is its own and never waited for.
+    ///
+    /// # Panics
+    /// If there are not so many background places.
+    pub fn background_place(&self, index: usize) -> usize {
+        let places = self.shared.background_places;
+        assert!(index < places, "background place {index} of {places}");
+        self.session_places() + index
+    }
+
+    /// A ticket for a new session.
+    pub fn ticket(&self) -> Ticket {
+        let id = self.shared.next_ticket.fetch_add(1, Relaxed);
+        let place = usize::try_from(id).unwrap_or(0) % self.session_places();
+        let shared = Arc::clone(&self.shared);
+        Ticket { shared, id, place, word: NOBODY, waiter: Waiter::new(id) }
+    }
+
+    /// Goes inside, after waiting for a place if all are in use. `ticket` is one of this admission's own.
+    #[inline]
+    pub fn enter<'a>(&'a self, ticket: &'a mut Ticket, recorder: &Recorder) -> Entered<'a> {
+        let shared = &*self.shared;
+        debug_assert!(std::ptr::eq(shared, &*ticket.shared), "a ticket of another admission");
+        if !shared.reenter(ticket) {
+            shared.find_place(ticket, recorder);
+        }
+        Entered { shared, ticket }
+    }
+}
+
+impl Shared {
+    /// Enters the place where the ticket was last, if it is as it was left.
+    #[inline]
+    fn reenter(&self, ticket: &mut Ticket) -> bool {
+        let inside =
+            if ticket.word == NOBODY { first_entry(ticket.id) } else { next_entry(ticket.word) };
+        self.take(ticket, ticket.place, ticket.word, inside)
+    }
+
+    /// Makes `place` the ticket's, with the ticket inside, if its word still is `before`.
+    #[inline]
+    fn take(&self, ticket: &mut Ticket, place: usize, before: u64, inside: u64) -> bool {
+        debug_assert!(!is_inside(before), "nobody is taken out of a place");
+        let word = &self.places[place].word;
+        let taken = word.compare_exchange(before, inside, Acquire, Relaxed).is_ok();
+        if taken {
+            ticket.place = place;
+            ticket.word = inside;
+        }
+        taken
+    }
+
+    /// The slow path: the ticket owns no place.
+    #[cold]
+    fn find_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
+        if self.queue.is_empty() && self.take_any(ticket, recorder) {
+            return;
+        }
+        self.wait_for_place(ticket, recorder);
+    }
+
+    /// Takes a place that is nobody's, or one whose owner stays outside.
+    fn take_any(&self, ticket: &mut Ticket, recorder: &Recorder) -> bool {
+        for (place, word) in self.looks(ticket.place) {
+            if word == NOBODY && self.take(ticket, place, NOBODY, first_entry(ticket.id)) {
+                return true;
+            }
+        }
+        let first_look: Vec<u64> = self.looks(ticket.place).map(|(_, word)| word).collect();
+        if first_look.iter().all(|word| is_inside(*word)) {
+            return false;
+        }
+        sync::pause(PAUSES_BETWEEN_LOOKS);
+        self.steal_unchanged(ticket, &first_look, recorder)
+    }
+
+    /// Takes a place whose owner was outside at the look before, and has not moved since.
+    fn steal_unchanged(&self, ticket: &mut Ticket, before: &[u64], recorder: &Recorder) -> bool {
+        for ((place, word), before) in self.looks(ticket.place).zip(before) {
+            let idle = word == *before && !is_inside(word);
+            if idle && self.take(ticket, place, word, first_entry(ticket.id)) {
+                recorder.count(Counter::AdmissionSteals, 1);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every place with its word, from `start` round to it again: newcomers should not all go for the same one.
+    fn looks(&self, start: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let count = self.places.len();
+        (0..count).map(move |step| {
+            let place = (start + step) % count;
+            (place, self.places[place].word.load(Relaxed))
+        })
+    }
+
+    fn wait_for_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
+        let mut waiting = recorder.wait(Wait::Admission);
+        let waiter = Arc::clone(&ticket.waiter);
+        self.queue.push(&waiter, sync::thread::current());
+        let mut last_look = Vec::new();
+        loop {
+            if let Some(Grant { place, when }) = waiter.take_grant() {
+                ticket.place = place;
+                ticket.word = first_entry(ticket.id);
+                waiting.signalled_at(when);
+                return;
+            }
+            if !self.queue.is_first(&waiter) {
+                sync::thread::park();
+                continue;
+            }
+            let look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
+            if self.help_first(&look, &last_look, recorder) {
+                continue; // a place was found for the first in the queue, which most likely is us
+            }
+            last_look = look;
+            let requests = (self.queue.len() / QUEUE_PER_REQUEST + 1).min(self.places.len());
+            self.requests.store(requests, Relaxed);
+            sync::park_timeout(REQUEST_INTERVAL);
+        }
+    }
+
+    /// Gives the first in the queue a place that is nobody's, or whose owner did not move between two looks.
+    fn help_first(&self, look: &[u64], last_look: &[u64], recorder: &Recorder) -> bool {
+        for (place, word) in look.iter().copied().enumerate() {
+            let idle = !is_inside(word) && last_look.get(place) == Some(&word);
+            if (word == NOBODY || idle) && self.grant(place, word) {
+                recorder.count(Counter::AdmissionSteals, u64::from(word != NOBODY));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes the first in the queue the owner of a place, and inside, if its word still is `before`.
+    fn grant(&self, place: usize, before: u64) -> bool {
+        self.queue.grant_first(|ticket_id| {
+            let word = &self.places[place].word;
+            let inside = first_entry(ticket_id);
+            // What the one before wrote inside comes to us by Acquire, and from us to the grantee with the grant.
+            word.compare_exchange(before, inside, Acquire, Relaxed).ok().map(|_| place)
+        })
+    }
+
+    /// Somebody in the queue has asked for a place: hands over the ticket's own, or leaves if nobody is there any more.
+    #[cold]
+    fn hand_over(&self, ticket: &mut Ticket) {
+        let requests = self.requests.load(Relaxed);
+        let answered = requests.checked_sub(1).is_some_and(|rest| {
+            self.requests.compare_exchange(requests, rest, Relaxed, Relaxed).is_ok()
+        });
+        if !answered {
+            return self.leave(ticket); // another one has answered it
+        }
+        let place = ticket.place;
+        let granted = self.queue.grant_first(|ticket_id| {
+            self.places[place].word.store(first_entry(ticket_id), Release);
+            Some(place)
+        });
+        if granted {
+            ticket.word = NOBODY;
+        } else {
+            self.leave(ticket);
+        }
+    }
+
+    #[inline]
+    fn leave(&self, ticket: &mut Ticket) {
+        ticket.word &= !INSIDE;
+        self.places[ticket.place].word.store(ticket.word, Release);
+    }
+
+    /// Makes a place nobody's, or that of the first in the queue, if its word still is `before`.
+    fn release(&self, place: usize, before: u64) {
+        let word = &self.places[place].word;
+        if word.compare_exchange(before, NOBODY, Release, Relaxed).is_err() {
+            return; // stolen already
+        }
+        // Pairs with the fence of those who queue: they see our place free, or we see them.
+        fence(SeqCst);
+        if !self.queue.is_empty() {
+            self.grant(place, NOBODY);
+        }
+    }
+}
+
+impl Entered<'_> {
+    /// Which place: below [`Admission::session_places`], and nobody else's meanwhile.
+    #[inline]
+    pub fn place(&self) -> usize {
+        self.ticket.place
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.shared.requests.load(Relaxed) == 0 {
+            self.shared.leave(self.ticket);
+        } else {
+            self.shared.hand_over(self.ticket);
+        }
+    }
+}
+
+impl Ticket {
+    /// Gives up the place that the session has left: to be called before it waits for something long, such as a sync,
+    /// another transaction or its client. Else those in the queue find out only by looking, which takes them
+    /// milliseconds. Entering again costs no more than before if nobody has taken the place meanwhile.
+    pub fn release(&mut self) {
+        let before = std::mem::replace(&mut self.word, NOBODY);
+        if before != NOBODY {
+            self.shared.release(self.place, before);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,99 @@
+//! Those who wait for a place, first come, first served.
+//!
+//! Invariants
+//! 1. A waiter is in the queue, or has been granted a place, or has taken one itself: one mutex makes it so.
+//! 2. The first in the queue knows that it is the first: whoever makes it so wakes it.
+//! 3. A waiter parks only after it has put itself into the queue, and looks at its grant after every wake-up. So a
+//!    wake-up that comes early, or belongs to something else, does no harm.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Instant;
+
+use crate::sync::{AtomicUsize, Mutex, Thread, fence};
+
+/// A place given to a waiter, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(crate) place: usize,
+    pub(crate) when: Instant,
+}
+
+/// One waiter's entry, owned by its ticket and used again for every wait.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) ticket_id: u64,
+    grant: Mutex<Option<Grant>>, // written under the queue's mutex by the granter, taken by the waiter
+}
+
+impl Waiter {
+    pub(crate) fn new(ticket_id: u64) -> Arc<Self> {
+        Arc::new(Self { ticket_id, grant: Mutex::new(None) })
+    }
+
+    pub(crate) fn take_grant(&self) -> Option<Grant> {
+        self.grant.lock().take()
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    waiter: Arc<Waiter>,
+    thread: Thread,
+}
+
+/// The queue for places.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    entries: Mutex<VecDeque<Entry>>,
+    len: AtomicUsize, // written under the mutex; read by whoever gives up a place
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self { entries: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0) }
+    }
+
+    /// A hint: whether anybody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Relaxed) == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    /// Puts a waiter at the end. A place given up from now on either sees it or is seen by it: both sides write, fence
+    /// (SeqCst), then read what the other one writes.
+    pub(crate) fn push(&self, waiter: &Arc<Waiter>, thread: Thread) {
+        let mut entries = self.entries.lock();
+        entries.push_back(Entry { waiter: Arc::clone(waiter), thread });
+        self.len.store(entries.len(), Relaxed);
+        drop(entries);
+        fence(SeqCst);
+    }
+
+    /// Whether this waiter is the first.
+    pub(crate) fn is_first(&self, waiter: &Arc<Waiter>) -> bool {
+        let entries = self.entries.lock();
+        entries.front().is_some_and(|entry| Arc::ptr_eq(&entry.waiter, waiter))
+    }
+
+    /// Offers the first waiter a place: `give` makes it that ticket's own and says which it is, or `None` if it is gone
+    /// already. True if a waiter has got it.
+    pub(crate) fn grant_first(&self, give: impl FnOnce(u64) -> Option<usize>) -> bool {
+        let mut entries = self.entries.lock();
+        let Some(first) = entries.front() else { return false };
+        let Some(place) = give(first.waiter.ticket_id) else { return false };
+        *first.waiter.grant.lock() = Some(Grant { place, when: Instant::now() });
+        let woken = entries.pop_front().map(|entry| entry.thread);
+        let next = entries.front().map(|entry| entry.thread.clone());
+        self.len.store(entries.len(), Relaxed);
+        drop(entries);
+        for thread in [woken, next].into_iter().flatten() {
+            thread.unpark();
+        }
+        true
+    }
+}

@@ -1,0 +1,103 @@
+//! Two sessions are never inside the same place, and every session that asks for a place gets one.
+#![cfg(not(loom))]
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use onrush_latch::{Admission, available_cpus};
+use onrush_waits::{Recorder, Registry};
+
+/// Threads go in and out; each place says whether somebody is inside. Every `rest`th time they release their place.
+fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
+    let registry = Registry::new();
+    let admission = Admission::new(places, 0);
+    let occupied: Vec<AtomicBool> = (0..places).map(|_| AtomicBool::new(false)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let recorder = Recorder::new(&registry, "session");
+                let mut ticket = admission.ticket();
+                for time in 1..=times {
+                    let entered = admission.enter(&mut ticket, &recorder);
+                    let mine = &occupied[entered.place()];
+                    assert!(!mine.swap(true, Relaxed), "two inside place {}", entered.place());
+                    mine.store(false, Relaxed);
+                    drop(entered);
+                    if time % rest == 0 {
+                        ticket.release();
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn more_sessions_than_places() {
+    in_and_out(2, 8, 20_000, 100);
+}
+
+#[test]
+fn sessions_that_never_release() {
+    in_and_out(1, 4, 5_000, usize::MAX);
+}
+
+#[test]
+fn sessions_that_always_release() {
+    in_and_out(2, 6, 5_000, 1);
+}
+
+#[test]
+fn an_owner_who_stays_away_starves_nobody() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    let admission = Admission::new(1, 0);
+    let mut away = admission.ticket();
+    drop(admission.enter(&mut away, &recorder));
+    let mut other = admission.ticket();
+    assert_eq!(admission.enter(&mut other, &recorder).place(), 0);
+    assert_eq!(admission.enter(&mut away, &recorder).place(), 0);
+}
+
+#[test]
+fn whoever_waits_for_a_place_gets_that_of_one_who_leaves() {
+    let registry = Registry::new();
+    let admission = Admission::new(1, 0);
+    let mut inside = admission.ticket();
+    let recorder = Recorder::new(&registry, "inside");
+    let entered = admission.enter(&mut inside, &recorder);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let recorder = Recorder::new(&registry, "waiter");
+            admission.enter(&mut admission.ticket(), &recorder).place()
+        });
+        assert!(!waiter.is_finished());
+        drop(entered);
+        assert_eq!(waiter.join().expect("no panic"), 0);
+    });
+}
+
+#[test]
+fn a_session_that_panics_inside_leaves() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    let admission = Admission::new(1, 0);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut ticket = admission.ticket();
+        let _inside = admission.enter(&mut ticket, &recorder);
+        std::panic::resume_unwind(Box::new("stop"));
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(admission.enter(&mut admission.ticket(), &recorder).place(), 0);
+}
+
+#[test]
+fn background_threads_have_places_of_their_own() {
+    let admission = Admission::for_this_machine(2);
+    let sessions = available_cpus() + 1;
+    assert_eq!(admission.session_places(), sessions);
+    assert_eq!(admission.places(), sessions + 2);
+    assert_eq!(
+        (admission.background_place(0), admission.background_place(1)),
+        (sessions, sessions + 1)
+    );
+}
