@@ -171,8 +171,18 @@ pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v 
 #[inline]
 pub(crate) fn char_text<'v>(limit: u16, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
-    let trimmed = text.trim_end_matches(' ');
+    let trimmed = &text[..length_without_blanks(text.as_bytes())];
     if trimmed.len() > usize::from(limit) { Err(too_long(trimmed, limit)) } else { Ok(trimmed) }
+}
+
+/// The length without the blanks at the end. Eight at a time: `char` columns are mostly blanks.
+#[inline]
+pub(crate) fn length_without_blanks(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((before, b"        ")) = rest.split_last_chunk::<8>() {
+        rest = before;
+    }
+    rest.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1)
 }
 
 #[cold]

@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::DataType;
+use crate::convert::length_without_blanks;
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -196,8 +197,9 @@ impl DataType {
     pub fn compare(self, left: &Value<'_>, right: &Value<'_>) -> Ordering {
         match (self, left, right) {
             (DataType::Char(_), Value::Text(left), Value::Text(right)) => {
-                let (left, right) = (left.trim_end_matches(' '), right.trim_end_matches(' '));
-                left.as_bytes().cmp(right.as_bytes())
+                let (left, right) = (left.as_bytes(), right.as_bytes());
+                let trimmed = &right[..length_without_blanks(right)];
+                left[..length_without_blanks(left)].cmp(trimmed)
             }
             _ => left.total_cmp(right),
         }

@@ -3,7 +3,7 @@
 
 use super::field::{bit, clear_bit, set_bit};
 use crate::schema::{DefaultKind, Field};
-use crate::{DataType, ROW_BYTES_MAX, Schema, TypeError};
+use crate::{DataType, ROW_BYTES_MAX, Schema, TypeError, convert};
 
 impl Schema {
     pub(crate) fn elided_bitmap_bytes(&self) -> usize {
@@ -39,8 +39,7 @@ impl Schema {
         let bytes = self.field_bytes(index, row);
         match (self.stored[index].data_type, self.stored[index].field) {
             (DataType::Char(width), _) => {
-                let blanks = bytes.iter().rev().take_while(|&&byte| byte == b' ').count();
-                let text = &bytes[..bytes.len() - blanks];
+                let text = &bytes[..convert::length_without_blanks(bytes)];
                 // Both lengths are at most the declared width.
                 if width <= 255 {
                     elided.push(text.len() as u8);

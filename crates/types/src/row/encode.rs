@@ -50,27 +50,28 @@ impl Schema {
         for (position, key) in self.keys.iter().enumerate() {
             match &columns[key.column].default {
                 DefaultValue::Constant(value) => self.push_key(position, value, &mut out.key)?,
-                default => {
-                    let value = generate(key.column, default)?;
-                    self.push_key(position, &value, &mut out.key)?;
-                }
+                // The value is used where it was made: moving it costs more than encoding it.
+                default => match generate(key.column, default) {
+                    Ok(ref value) => self.push_key(position, value, &mut out.key)?,
+                    Err(error) => return Err(error),
+                },
             }
         }
         out.row.extend_from_slice(&self.template);
         let mut some_null = false;
         for &index in &plan.computed {
             let column = self.stored[index].column;
-            let value = generate(column, &columns[column].default)?;
-            if value.is_null() {
-                self.check_nullable(index)?;
-                self.put_null(index, &mut out.row);
-                some_null = true;
-            } else {
-                self.put(index, &value, &mut out.row)?;
+            match generate(column, &columns[column].default) {
+                Ok(Value::Null) => {
+                    self.put_nullable(index, &Value::Null, &mut out.row)?;
+                    some_null = true;
+                }
+                Ok(ref value) => self.put(index, value, &mut out.row)?,
+                Err(error) => return Err(error),
             }
         }
         self.check_row_size(out)?;
-        if some_null || self.elides_text(plan) {
+        if some_null {
             self.elide_row(&out.row, &mut out.elided);
         } else {
             out.elided.extend_from_slice(&plan.bitmap);
@@ -79,13 +80,6 @@ impl Schema {
             }
         }
         Ok(())
-    }
-
-    /// Whether a computed default is `char`, whose elided form is not its bytes in the row.
-    /// No computed default is text today; the plan must not rest on that.
-    #[inline]
-    fn elides_text(&self, plan: &AllDefaults) -> bool {
-        plan.computed.iter().any(|&index| self.stored[index].data_type.is_text())
     }
 
     fn encode_values<E, F>(
@@ -110,10 +104,10 @@ impl Schema {
                 (Value::Default, DefaultValue::Constant(value)) => {
                     self.push_key(position, value, &mut out.key)?;
                 }
-                (Value::Default, default) => {
-                    let value = generate(key.column, default)?;
-                    self.push_key(position, &value, &mut out.key)?;
-                }
+                (Value::Default, default) => match generate(key.column, default) {
+                    Ok(ref value) => self.push_key(position, value, &mut out.key)?,
+                    Err(error) => return Err(error),
+                },
                 (value, _) => self.push_key(position, value, &mut out.key)?,
             }
         }
@@ -127,8 +121,10 @@ impl Schema {
                     return Err(TypeError::MissingValue(self.column_name(stored.column)).into());
                 }
                 (Value::Default, DefaultKind::Computed) => {
-                    let value = generate(stored.column, &columns[stored.column].default)?;
-                    self.put_nullable(index, &value, &mut out.row)?;
+                    match generate(stored.column, &columns[stored.column].default) {
+                        Ok(ref value) => self.put_nullable(index, value, &mut out.row)?,
+                        Err(error) => return Err(error),
+                    }
                 }
                 (value, _) => self.put_nullable(index, value, &mut out.row)?,
             }

@@ -20,8 +20,8 @@ pub struct Schema {
     pub(crate) places: Box<[Place]>,
     pub(crate) layout: RowLayout,
     pub(crate) template: Box<[u8]>,
-    /// None when some column has neither default nor NULL, or computes a default of variable
-    /// length: then a row of all defaults takes the long way.
+    /// None when some column has neither default nor NULL, or computes a text or a default
+    /// of variable length: then a row of all defaults takes the long way.
     pub(crate) all_defaults: Option<AllDefaults>,
 }
 
@@ -230,7 +230,10 @@ impl Schema {
             self.keys.iter().any(|key| columns[key.column].default == DefaultValue::None);
         let long_way = self.stored.iter().any(|stored| match stored.default {
             DefaultKind::Constant => false,
-            DefaultKind::Computed => matches!(stored.field, Field::Variable { .. }),
+            // Text is not logged as it is stored, so it cannot be copied from the row.
+            DefaultKind::Computed => {
+                stored.data_type.is_text() || matches!(stored.field, Field::Variable { .. })
+            }
             DefaultKind::Missing => true,
         });
         if key_missing || long_way {
