@@ -4,12 +4,13 @@
 //! else.
 //!
 //! Invariants
-//! 1. Every read and write goes through [`read_all`] or [`write_all`]: whole, EINTR tried again, 0
-//!    bytes = an error.
+//! 1. Every read and write goes through the one loop in `os/transfer.rs`: whole, EINTR tried again,
+//!    0 bytes moved = an error.
 //! 2. A file has one buffered descriptor, and a direct one where the file system allows it. A
-//!    direct call needs offset, length and address to be multiples of [`BLOCK_BYTES`]; any other
-//!    call takes the buffered one. The kernel keeps the two views of a file equal as long as
-//!    callers do not write the same block through both at the same time.
+//!    direct call needs offset, length and address to be multiples of
+//!    [`BLOCK_BYTES`](crate::BLOCK_BYTES); any other call takes the buffered one. The kernel keeps
+//!    the two views of a file equal as long as callers do not write the same block through both at
+//!    the same time.
 //! 3. Syncs always use the buffered descriptor, so that an error of writing back is reported there,
 //!    once.
 //! 4. No descriptor is below 3 (stray output of the process would land in the database), and none
@@ -29,11 +30,6 @@ use rustix::io::Errno;
 use crate::{Disk, DiskError, DiskFile, FolderLock, OpenMode, lock};
 use file::OsFile;
 pub(crate) use transfer::{Stop, WriteKind, write_all};
-
-#[cfg(doc)]
-use crate::BLOCK_BYTES;
-#[cfg(doc)]
-use transfer::read_all;
 
 /// The lowest descriptor ever used: 0 to 2 are where a process prints.
 const DESCRIPTOR_MIN: i32 = 3;
