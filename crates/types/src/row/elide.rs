@@ -2,7 +2,7 @@
 //! The layout stands in the head of [`crate::row`].
 
 use super::field::{bit, clear_bit, set_bit};
-use crate::schema::{DefaultKind, Field};
+use crate::schema::{DefaultKind, Field, StoredColumn};
 use crate::{DataType, ROW_BYTES_MAX, Schema, TypeError, convert};
 
 impl Schema {
@@ -14,44 +14,23 @@ impl Schema {
     pub(crate) fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
         let start = elided.len();
         elided.resize(start + self.elided_bitmap_bytes(), 0);
-        let mut present_null = false;
+        let nulls = &row[self.layout.nulls..self.layout.fixed];
+        if nulls.iter().zip(&self.logged_nulls).any(|(null, logged)| null & logged != 0) {
+            set_bit(&mut elided[start..], 0);
+            elided.extend_from_slice(nulls);
+        }
+        let template_nulls = &self.template[self.layout.nulls..self.layout.fixed];
         for (index, stored) in self.stored.iter().enumerate() {
+            let null = bit(nulls, index);
+            let bytes = self.field_bytes(index, row);
             let present = stored.default != DefaultKind::Constant
-                || self.is_null(index, row) != self.is_null(index, &self.template)
-                || self.field_bytes(index, row) != self.field_bytes(index, &self.template);
+                || null != bit(template_nulls, index)
+                || !same(bytes, self.field_bytes(index, &self.template));
             if present {
                 set_bit(&mut elided[start..], index + 1);
-                present_null |= self.is_null(index, row);
-            }
-        }
-        if present_null {
-            set_bit(&mut elided[start..], 0);
-            elided.extend_from_slice(&row[self.layout.nulls..self.layout.fixed]);
-        }
-        for index in 0..self.stored.len() {
-            if bit(&elided[start..], index + 1) && !self.is_null(index, row) {
-                self.push_elided(index, row, elided);
-            }
-        }
-    }
-
-    fn push_elided(&self, index: usize, row: &[u8], elided: &mut Vec<u8>) {
-        let bytes = self.field_bytes(index, row);
-        match (self.stored[index].data_type, self.stored[index].field) {
-            (DataType::Char(width), _) => {
-                let text = &bytes[..convert::length_without_blanks(bytes)];
-                // Both lengths are at most the declared width.
-                if width <= 255 {
-                    elided.push(text.len() as u8);
-                } else {
-                    elided.extend_from_slice(&(text.len() as u16).to_le_bytes());
+                if !null {
+                    push_elided(stored, bytes, elided);
                 }
-                elided.extend_from_slice(text);
-            }
-            (_, Field::Fixed { .. }) => elided.extend_from_slice(bytes),
-            (_, Field::Variable { .. }) => {
-                elided.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
-                elided.extend_from_slice(bytes);
             }
         }
     }
@@ -134,6 +113,39 @@ impl Schema {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether two fields are equal. The usual widths are compared without a call.
+#[inline]
+fn same(left: &[u8], right: &[u8]) -> bool {
+    match (left.as_array::<8>(), right.as_array::<8>()) {
+        (Some(left), Some(right)) => left == right,
+        _ => match (left.as_array::<4>(), right.as_array::<4>()) {
+            (Some(left), Some(right)) => left == right,
+            _ => left == right,
+        },
+    }
+}
+
+#[inline]
+fn push_elided(stored: &StoredColumn, bytes: &[u8], elided: &mut Vec<u8>) {
+    match (stored.data_type, stored.field) {
+        (DataType::Char(width), _) => {
+            let text = &bytes[..convert::length_without_blanks(bytes)];
+            // Both lengths are at most the declared width.
+            if width <= 255 {
+                elided.push(text.len() as u8);
+            } else {
+                elided.extend_from_slice(&(text.len() as u16).to_le_bytes());
+            }
+            elided.extend_from_slice(text);
+        }
+        (_, Field::Fixed { .. }) => elided.extend_from_slice(bytes),
+        (_, Field::Variable { .. }) => {
+            elided.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+            elided.extend_from_slice(bytes);
+        }
     }
 }
 

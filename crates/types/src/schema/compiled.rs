@@ -20,6 +20,8 @@ pub struct Schema {
     pub(crate) places: Box<[Place]>,
     pub(crate) layout: RowLayout,
     pub(crate) template: Box<[u8]>,
+    /// A bitmap like the row's: a NULL in one of these columns is not what the template says.
+    pub(crate) logged_nulls: Box<[u8]>,
     /// None when some column has neither default nor NULL, or computes a text or a default
     /// of variable length: then a row of all defaults takes the long way.
     pub(crate) all_defaults: Option<AllDefaults>,
@@ -112,10 +114,12 @@ impl Schema {
             places,
             layout,
             template: Box::default(),
+            logged_nulls: Box::default(),
             all_defaults: None,
         };
         schema.check_sizes()?;
         schema.template = schema.make_template()?;
+        schema.logged_nulls = schema.find_logged_nulls();
         schema.all_defaults = schema.plan_all_defaults();
         Ok(schema)
     }
@@ -222,6 +226,17 @@ impl Schema {
             });
         }
         Ok(row.into())
+    }
+
+    fn find_logged_nulls(&self) -> Box<[u8]> {
+        let template_nulls = &self.template[self.layout.nulls..self.layout.fixed];
+        let mut logged = vec![0; template_nulls.len()];
+        for (index, stored) in self.stored.iter().enumerate() {
+            if stored.default != DefaultKind::Constant || !field::bit(template_nulls, index) {
+                field::set_bit(&mut logged, index);
+            }
+        }
+        logged.into()
     }
 
     fn plan_all_defaults(&self) -> Option<AllDefaults> {

@@ -8,7 +8,7 @@ mod compiled;
 mod definition;
 
 pub use compiled::Schema;
-pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout};
+pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, TableBuilder, TableDefinition};
 
 use crate::{DataType, KeyStrategy, Value};

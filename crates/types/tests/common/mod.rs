@@ -1,0 +1,170 @@
+//! Random types, values and tables for the property tests.
+
+#![allow(dead_code, missing_docs)]
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use onrush_types::{
+    ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Schema, TableDefinition,
+    TypeError, Uuid, Value,
+};
+use proptest::prelude::*;
+
+pub fn any_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Boolean),
+        Just(DataType::Int16),
+        Just(DataType::Int32),
+        Just(DataType::Int64),
+        Just(DataType::Float32),
+        Just(DataType::Float64),
+        (1u8..=28).prop_flat_map(|precision| (0..=precision)
+            .prop_map(move |scale| DataType::Decimal { precision, scale })),
+        prop_oneof![1u16..20, 250u16..300].prop_map(DataType::Char),
+        (1u16..20).prop_map(DataType::Varchar),
+        Just(DataType::Text),
+        Just(DataType::Bytes),
+        Just(DataType::Uuid),
+        Just(DataType::Date),
+        Just(DataType::Time),
+        Just(DataType::Timestamp),
+        Just(DataType::TimestampTz),
+    ]
+}
+
+/// A value that a column of this type can hold. Small domains, so that equal values occur.
+pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
+    const MICROS: i64 = 62_135_596_800_000_000;
+    match data_type {
+        DataType::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
+        DataType::Int16 => any::<i16>().prop_map(Value::Int16).boxed(),
+        DataType::Int32 => any::<i32>().prop_map(Value::Int32).boxed(),
+        DataType::Int64 => prop_oneof![any::<i64>(), -3i64..3].prop_map(Value::Int64).boxed(),
+        DataType::Float32 => {
+            prop_oneof![any::<u32>().prop_map(f32::from_bits), Just(-0.0), Just(0.0)]
+                .prop_map(Value::Float32)
+                .boxed()
+        }
+        DataType::Float64 => {
+            prop_oneof![any::<u64>().prop_map(f64::from_bits), Just(-0.0), Just(0.0)]
+                .prop_map(Value::Float64)
+                .boxed()
+        }
+        DataType::Decimal { precision, scale } => {
+            let limit = 10i128.pow(u32::from(precision));
+            prop_oneof![1 - limit..limit, (-2i128).max(1 - limit)..2.min(limit)]
+                .prop_map(move |digits| {
+                    Value::Decimal(Decimal::from_i128_with_scale(digits, u32::from(scale)))
+                })
+                .boxed()
+        }
+        DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
+        DataType::Text => text(40),
+        DataType::Bytes => {
+            prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..20)
+                .prop_map(Value::from)
+                .boxed()
+        }
+        DataType::Uuid => any::<u128>().prop_map(|bits| Uuid::from_u128(bits).into()).boxed(),
+        DataType::Date => (-719_162..=2_932_896).prop_map(Value::Date).boxed(),
+        DataType::Time => (0..86_400_000_000i64).prop_map(Value::Time).boxed(),
+        DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
+        DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+    }
+}
+
+fn text(bytes_max: usize) -> BoxedStrategy<Value<'static>> {
+    prop_oneof!["[ab\0 \u{1}\u{10FFFF}é]{0,12}", "[a-c ]{0,4}"]
+        .prop_map(move |mut text| {
+            while text.len() > bytes_max {
+                text.pop();
+            }
+            Value::from(text)
+        })
+        .boxed()
+}
+
+pub fn value_or_null(column: &ColumnDefinition) -> BoxedStrategy<Value<'static>> {
+    let value = value_of(column.data_type);
+    let default = column.default.clone();
+    match (column.nullable, default) {
+        (true, DefaultValue::None) => {
+            prop_oneof![value, Just(Value::Null), Just(Value::Default)].boxed()
+        }
+        (true, _) => prop_oneof![value, Just(Value::Null), Just(Value::Default)].boxed(),
+        (false, DefaultValue::None) => value,
+        (false, _) => prop_oneof![value, Just(Value::Default)].boxed(),
+    }
+}
+
+/// A column that may be nullable and may have a constant default.
+fn any_column(position: usize) -> impl Strategy<Value = ColumnDefinition> {
+    any_type().prop_flat_map(move |data_type| {
+        (any::<bool>(), prop::option::of(value_of(data_type))).prop_map(move |(nullable, value)| {
+            let mut column = ColumnDefinition::new(format!("c{position}"), data_type);
+            column.nullable = nullable;
+            if let Some(value) = value {
+                column = column.default_value(value);
+            }
+            column
+        })
+    })
+}
+
+/// A table of 1 to 12 columns, 1 to 3 of them in the key, in any order.
+pub fn any_schema() -> impl Strategy<Value = Arc<Schema>> {
+    (1usize..=12)
+        .prop_flat_map(|count| {
+            let columns: Vec<_> = (0..count).map(any_column).collect();
+            let keys = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
+            (columns, keys, 1..=count.min(3))
+        })
+        .prop_map(|(columns, keys, key_count)| {
+            let names = keys.iter().take(key_count).map(|key| format!("c{key}"));
+            let builder = columns
+                .into_iter()
+                .fold(TableDefinition::builder("orders"), |builder, column| builder.column(column));
+            let definition = builder.primary_key(names).build().expect("a sound table");
+            Arc::new(Schema::new(Arc::new(definition)).expect("a sound schema"))
+        })
+}
+
+/// A table and some rows for it; DEFAULT and NULL stand where they are allowed.
+pub fn schema_with_rows() -> impl Strategy<Value = (Arc<Schema>, Vec<Vec<Value<'static>>>)> {
+    any_schema().prop_flat_map(|schema| {
+        let row: Vec<_> = schema.definition().columns().iter().map(value_or_null).collect();
+        (Just(schema), prop::collection::vec(row, 1..6))
+    })
+}
+
+pub fn encode(schema: &Schema, values: &[Value<'_>]) -> EncodedRow {
+    let mut out = EncodedRow::new();
+    schema
+        .encode_row::<TypeError, _>(values, |_, _| unreachable!("no computed default"), &mut out)
+        .expect("the values fit");
+    out
+}
+
+/// What a given value is expected to come back as: defaults filled in.
+pub fn expected(schema: &Schema, values: &[Value<'static>]) -> Vec<Value<'static>> {
+    let columns = schema.definition().columns();
+    let pairs = columns.iter().zip(values);
+    pairs
+        .map(|(column, value)| match (value, &column.default) {
+            (Value::Default, DefaultValue::Constant(value)) => value.clone(),
+            (Value::Default, _) => Value::Null,
+            (value, _) => value.clone(),
+        })
+        .collect()
+}
+
+pub fn same_row(schema: &Schema, left: &[Value<'_>], right: &[Value<'_>]) -> bool {
+    let columns = schema.definition().columns();
+    left.len() == columns.len()
+        && right.len() == columns.len()
+        && columns
+            .iter()
+            .zip(left.iter().zip(right))
+            .all(|(column, (left, right))| column.data_type.compare(left, right) == Ordering::Equal)
+}

@@ -1,0 +1,108 @@
+//! Promise: a table definition comes back from its bytes unchanged, and unsound ones are refused.
+
+mod common;
+
+use common::any_schema;
+use onrush_types::{
+    ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition, TypeError, Value,
+};
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn definitions_read_back(schema in any_schema()) {
+        let bytes = schema.definition().to_bytes();
+        let read = TableDefinition::from_bytes(&bytes).expect("sound");
+        // Through bytes again: NaN defaults differ from themselves.
+        prop_assert_eq!(read.to_bytes(), bytes);
+        prop_assert_eq!(read.primary_key(), schema.definition().primary_key());
+    }
+}
+
+fn column(name: &str, data_type: DataType) -> ColumnDefinition {
+    ColumnDefinition::new(name, data_type)
+}
+
+fn orders() -> TableBuilder {
+    TableDefinition::builder("orders").column(column("id", DataType::Int64)).primary_key(["id"])
+}
+
+#[test]
+fn every_default_reads_back() {
+    let mut builder = orders()
+        .version(7)
+        .column(column("at", DataType::TimestampTz).default_now().not_null())
+        .column(column("none", DataType::Text).default_value(Value::Null));
+    for (position, strategy) in KeyStrategy::ALL.into_iter().enumerate() {
+        let name = format!("k{position}");
+        builder = builder.column(column(&name, strategy.natural_type()).default_key(strategy));
+    }
+    let definition = builder.build().expect("sound");
+    assert_eq!(TableDefinition::from_bytes(&definition.to_bytes()), Ok(definition));
+}
+
+#[test]
+fn the_bytes_of_a_definition_do_not_change() {
+    let definition = orders()
+        .column(column("name", DataType::Char(3)).default_value("ab"))
+        .build()
+        .expect("sound");
+    let expected: &[u8] = b"ORTD\x01\x01\x00\x06\x00orders\x02\x00\
+        \x02\x00id\x04\x00\x00\
+        \x04\x00name\x08\x03\x00\x01\x01\x03\x00ab \
+        \x01\x00\x00\x00";
+    assert_eq!(definition.to_bytes(), expected);
+}
+
+#[test]
+fn unsound_tables_are_refused() {
+    let refused: Vec<(TableBuilder, &str)> = vec![
+        (orders().column(column("id", DataType::Text)), "orders.id is defined twice"),
+        (orders().primary_key(["no"]), "orders has no column \"no\""),
+        (orders().primary_key(["id", "id"]), "orders.id stands twice"),
+        (orders().primary_key(Vec::<String>::new()), "orders has no primary key"),
+        (orders().column(column("c", DataType::Char(0))), "orders.c"),
+        (
+            orders().column(column("c", DataType::Decimal { precision: 29, scale: 0 })),
+            "precision is 1 to 28",
+        ),
+        (orders().column(column("", DataType::Text)), "empty"),
+        (orders().column(column("c", DataType::Int16).default_value(1)), "it is integer"),
+        (
+            orders().column(column("c", DataType::Int64).not_null().default_value(Value::Null)),
+            "orders.c is NOT NULL",
+        ),
+        (orders().column(column("c", DataType::Text).default_now()), "now needs date"),
+        (
+            orders().column(column("c", DataType::Uuid).default_key(KeyStrategy::BitReversed)),
+            "it needs bigint",
+        ),
+        (
+            orders().column(
+                column("c", DataType::Int64).default_key(KeyStrategy::NodeOffset { node: 92_233 }),
+            ),
+            "0 to 92232",
+        ),
+        (orders().column(column("c", DataType::Char(8000))), "at most 8000"),
+    ];
+    for (builder, expected) in refused {
+        let error = builder.build().expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error} / {expected}");
+    }
+}
+
+#[test]
+fn constant_defaults_take_the_type_of_their_column() {
+    let definition =
+        orders().column(column("n", DataType::Int64).default_value(1i16)).build().expect("sound");
+    let default = &definition.columns()[1].default;
+    assert_eq!(default, &onrush_types::DefaultValue::Constant(Value::Int64(1)));
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let mut bytes = orders().build().expect("sound").to_bytes();
+    bytes[4] = 2;
+    let read = TableDefinition::from_bytes(&bytes);
+    assert!(matches!(read, Err(TypeError::DefinitionDamaged { .. })));
+}
