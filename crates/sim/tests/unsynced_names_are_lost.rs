@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use onrush_files::{Disk, OpenMode};
-use onrush_sim::{CrashDisk, CrashMode};
+use onrush_sim::{Call, CrashDisk, CrashMode, Fault, FaultError, Repeat, Unsynced};
 
 fn with_folder() -> CrashDisk {
     let disk = CrashDisk::new();
@@ -137,6 +137,39 @@ fn a_move_between_folders_needs_both_synced_and_never_loses_the_file() {
     assert_eq!(after(&disk, CrashMode::AllLost, 0), files(&[]));
     let image = disk.crash_image(disk.operation_count(), CrashMode::AllLost, 0);
     assert!(image.exists(Path::new("/other/a")).unwrap());
+}
+
+#[test]
+fn a_removal_that_was_synced_stays_even_if_the_move_before_it_was_half_synced() {
+    let disk = with_folder();
+    disk.create_folder(Path::new("/other")).unwrap();
+    create(&disk, "a", b"one");
+    sync_names(&disk);
+    disk.rename(Path::new("/data/a"), Path::new("/other/a")).unwrap();
+    disk.remove(Path::new("/other/a")).unwrap();
+    disk.sync_folder(Path::new("/other")).unwrap();
+    for mode in CrashMode::ALL {
+        let image = disk.crash_image(disk.operation_count(), mode, 0);
+        assert!(!image.exists(Path::new("/other/a")).unwrap(), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_synced_file_in_an_unsynced_folder_is_lost_with_it() {
+    let disk = CrashDisk::new();
+    disk.inject(Fault {
+        call: Call::SyncFolder,
+        nth: 1,
+        error: FaultError::Device,
+        repeat: Repeat::Once,
+        unsynced: Unsynced::Kept,
+    });
+    disk.create_folder(Path::new("/data")).unwrap_err();
+    create(&disk, "a", b"one");
+    sync_names(&disk);
+    let image = disk.crash_image(disk.operation_count(), CrashMode::AllLost, 0);
+    assert!(!image.exists(Path::new("/data")).unwrap());
+    assert!(!image.exists(Path::new("/data/a")).unwrap());
 }
 
 #[test]
