@@ -80,7 +80,7 @@ impl Schema {
     }
 
     /// The bytes of a column in a sound row.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn field_bytes<'r>(&self, index: usize, row: &'r [u8]) -> &'r [u8] {
         match self.stored[index].field {
             Field::Fixed { offset, width } => &row[offset..offset + width],
