@@ -63,6 +63,8 @@ pub enum LogError {
     Disk(Arc<DiskError>),
     /// What the caller's own function answered while records were handed to it.
     Apply(Cause),
+    /// A background thread could not be started.
+    Thread(Cause),
     /// The log is closed.
     Closed,
 }
@@ -98,6 +100,7 @@ impl fmt::Display for LogError {
             ),
             Self::Disk(cause) => write!(formatter, "log: {cause}"),
             Self::Apply(cause) => write!(formatter, "replay: {cause}"),
+            Self::Thread(cause) => write!(formatter, "cannot start a log thread: {cause}"),
             Self::Closed => write!(formatter, "the log is closed"),
         }
     }
@@ -106,7 +109,9 @@ impl fmt::Display for LogError {
 impl Error for LogError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::OutcomeUnknown { cause } | Self::Apply(cause) => Some(cause.as_ref()),
+            Self::OutcomeUnknown { cause } | Self::Apply(cause) | Self::Thread(cause) => {
+                Some(cause.as_ref())
+            }
             Self::DiskFull { cause } | Self::Disk(cause) => Some(cause.as_ref()),
             _ => None,
         }

@@ -6,13 +6,29 @@
 //!
 //! Words: *published* is in the ring, *written* is handed to the system, *durable* is synced.
 
+mod background;
 mod block;
+mod core;
+mod delayed;
 mod error;
+mod frame;
+mod group;
 mod log;
 mod options;
+mod pool;
+mod prefix;
+mod ring;
+mod room;
+mod segment;
+mod statistics;
+mod sync;
 mod units;
+mod wait;
+mod wakers;
+mod writer;
 
 pub use error::{Cause, LogError};
-pub use log::{Log, LogStatistics, RecoveredLog};
+pub use log::{Log, LogSpace};
 pub use options::{DelayedWindow, LogOptions, WriterPlace};
+pub use statistics::LogStatistics;
 pub use units::{LogPosition, Lsn, Reservation};

@@ -1,166 +1,311 @@
-//! The log as its users see it. (Skeleton: the calls and their contracts.)
-#![allow(clippy::todo, unused_variables)]
+//! The log as its users see it.
+//!
+//! Appending is split so that the caller can put it around its own latch: room is promised before the latch
+//! ([`Log::has_room`]), the LSN is taken under it ([`Log::reserve`]), and the copy into the ring comes after
+//! ([`Log::fill`], [`Log::complete`]). Nothing between `reserve` and `complete` blocks or fails.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use onrush_files::Disk;
-use onrush_waits::Recorder;
+use onrush_waits::{Recorder, Wait};
 
+use crate::background::Background;
+use crate::core::Core;
 use crate::error::{Cause, LogError};
+use crate::frame;
 use crate::options::LogOptions;
+use crate::pool::SegmentPool;
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentFolder};
+use crate::statistics::LogStatistics;
 use crate::units::{LogPosition, Lsn, Reservation};
+use crate::writer::{WritePlace, Writer};
 
-/// What the log has done since it was opened.
-#[derive(Clone, Debug, Default)]
-pub struct LogStatistics {
-    /// Log blocks written.
-    pub blocks: u64,
-    /// Bytes written, headers and padding included.
-    pub bytes: u64,
-    /// Of these, padding.
-    pub padding_bytes: u64,
-    /// Record bytes written.
-    pub record_bytes: u64,
-    /// Durable writes: one system call that writes and syncs, or a write and a sync.
-    pub syncs: u64,
-    /// Write rounds.
-    pub rounds: u64,
-    /// Waits for durability that were satisfied by a round (threads and futures).
-    pub waiters_served: u64,
-    /// The longest time between the ends of two rounds, in microseconds.
-    pub longest_gap_micros: u64,
-    /// Rounds by their time in microseconds: bucket n counts those below 2^n.
-    pub sync_micros_histogram: [u64; 32],
+/// Room in the log files, for deciding when to take a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpace {
+    /// Bytes of the segments that hold records not recycled yet.
+    pub in_use_bytes: u64,
+    /// The most that all segments together may take.
+    pub capacity_bytes: u64,
 }
 
-/// The write-ahead log. Shared by all sessions behind an `Arc` or a reference.
-pub struct Log {}
-
-/// A log that has been read to its end, before anything is appended.
-pub struct RecoveredLog {}
-
-impl RecoveredLog {
-    /// Where the log ends: the next record gets this LSN.
-    pub fn end(&self) -> Lsn {
-        todo!()
-    }
-    /// The highest incarnation that a block of the log carries; 0 if there is no block.
-    pub fn last_incarnation(&self) -> u64 {
-        todo!()
-    }
-    /// Rewrites and syncs what may be in the page cache only, then opens the log for appending under `incarnation`,
-    /// which the caller has raised and made durable.
-    pub fn resume(self, incarnation: u64) -> Result<Log, LogError> {
-        todo!()
-    }
+/// The write-ahead log, shared by all sessions. Dropped without [`Log::close`] it stops as in a crash.
+#[derive(Debug)]
+pub struct Log {
+    core: Arc<Core>,
+    background: Mutex<Background>,
 }
 
 impl Log {
-    /// A new, empty log, incarnation 1; its files are durable when this returns.
+    /// A new, empty log of incarnation 1 in a folder that exists and holds no segments. Its first segment is durable
+    /// when this returns.
+    ///
+    /// # Errors
+    /// `InvalidOption`, `DiskFull`, `Disk`.
     pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Log, LogError> {
-        todo!()
+        options.validate()?;
+        let folder = SegmentFolder::new(disk, &options);
+        let segment = folder.create(1)?;
+        let place = WritePlace {
+            database_id: options.database_id,
+            incarnation: 1,
+            resume: Lsn::FIRST.0,
+            is_first: true,
+            next: Lsn::FIRST.0,
+            offset: SEGMENT_HEADER_BYTES,
+            previous_checksum: 0,
+        };
+        let writer = Writer::new(&options, place, segment.clone());
+        let pool = SegmentPool::new(folder, &options, [segment].into());
+        Log::start(options, pool, writer)
     }
-    /// Reads the log from `from` to its end and hands every complete record to `apply` once, in LSN order. A torn tail
-    /// is cut (at resume); damage below what was durable, or an end before `must_reach`, is an error.
-    pub fn recover(
-        disk: Arc<dyn Disk>,
+
+    pub(crate) fn start(
         options: LogOptions,
-        from: LogPosition,
-        must_reach: Lsn,
-        apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>,
-    ) -> Result<RecoveredLog, LogError> {
-        todo!()
+        pool: SegmentPool,
+        writer: Writer,
+    ) -> Result<Log, LogError> {
+        let core = Arc::new(Core::new(options, pool, writer));
+        core.writer().publish_room(&core);
+        let background =
+            Background::start(&core).map_err(|error| LogError::Thread(Arc::new(error)))?;
+        Ok(Log { core, background: Mutex::new(background) })
     }
-    /// May `bytes` (payload and frame: [`Log::framed_bytes`]) be reserved at `place`? Cheap: a credit of the place.
-    /// What was promised stays promised to the place until it reserves.
+
+    /// Bytes that a record takes in the log: its payload and the frame around it.
+    #[inline]
+    #[must_use]
+    pub const fn framed_bytes(payload_bytes: usize) -> usize {
+        frame::header_bytes(payload_bytes) + payload_bytes
+    }
+
+    /// Whether `place` may reserve `bytes` (see [`Log::framed_bytes`]). Ask before latching anything. Cheap: the place has
+    /// a credit. A yes stays good for the place until it has reserved.
+    #[inline]
+    #[must_use]
     pub fn has_room(&self, place: usize, bytes: usize) -> bool {
-        todo!()
+        self.core.has_room(place, bytes)
     }
-    /// Waits until `has_room` is true; may write the log itself. Call it without latches.
+
+    /// Waits until [`Log::has_room`] says yes; may write the log itself. The caller holds no latch and has no record in
+    /// flight.
+    ///
+    /// # Errors
+    /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later; `CapacityReached`: only with
+    /// the writer place `Callers`, take a checkpoint; `OutcomeUnknown`, `Closed`.
     pub fn wait_for_room(
         &self,
         place: usize,
         bytes: usize,
         recorder: &Recorder,
     ) -> Result<(), LogError> {
-        todo!()
+        self.core.wait_for_room(place, bytes, recorder)
     }
-    /// Bytes that a record takes: its payload and the frame around it.
-    pub const fn framed_bytes(payload_bytes: usize) -> usize {
-        payload_bytes + 5
-    }
+
     /// Takes the next LSNs for a record of `payload_bytes`, and marks `place` as in flight. The caller has the place for
-    /// itself and `has_room` has said yes. Never blocks.
+    /// itself, and `has_room` has said yes. Never blocks, never fails.
+    #[inline]
     pub fn reserve(&self, place: usize, payload_bytes: usize) -> Reservation {
-        todo!()
+        let bytes = Self::framed_bytes(payload_bytes) as u64;
+        let lsn = self.core.in_flight.reserve(place, bytes);
+        self.core.room.used(place, bytes);
+        Reservation { lsn: Lsn(lsn), end: Lsn(lsn + bytes), place }
     }
-    /// Copies the record, all `parts` one after the other, into the ring.
+
+    /// Copies the record, all `parts` one after the other, into the ring. May be called again before `complete`; the last
+    /// call counts.
+    ///
+    /// # Panics
+    /// When the parts are not as long as was reserved, or the place is not in flight with this reservation.
+    #[inline]
     pub fn fill(&self, reservation: &Reservation, parts: &[&[u8]]) {
-        todo!()
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let (header, header_bytes) = frame::encode(payload_bytes);
+        let start = reservation.lsn.0;
+        assert_eq!(
+            reservation.end.0 - start,
+            (header_bytes + payload_bytes) as u64,
+            "length reserved"
+        );
+        assert!(
+            self.core.in_flight.holds(reservation.place, start),
+            "a record is filled in flight"
+        );
+        let mut at = start;
+        for part in std::iter::once(&header[..header_bytes]).chain(parts.iter().copied()) {
+            // SAFETY: `[start, end)` is ours until the place is completed: checked above. Covered by tests/appends.rs.
+            unsafe { self.core.ring.write(at, part) };
+            at += part.len() as u64;
+        }
     }
-    /// The record is in the ring and its change is applied: the place is free again.
+
+    /// The record of `place` is in the ring, and what it says has been applied: it may become durable.
+    #[inline]
     pub fn complete(&self, place: usize) {
-        todo!()
+        self.core.in_flight.complete(place);
     }
-    /// Below it every record is complete. Never goes back.
+
+    /// The completed prefix: below it every record is complete. Never goes back. Looks at every place.
+    #[must_use]
     pub fn prefix(&self) -> Lsn {
-        todo!()
+        Lsn(self.core.in_flight.prefix())
     }
+
     /// Below it every record is on disk.
+    #[inline]
+    #[must_use]
     pub fn durable(&self) -> Lsn {
-        todo!()
+        Lsn(self.core.durable())
     }
+
     /// Below it every record has been handed to the system.
+    #[must_use]
     pub fn written(&self) -> Lsn {
-        todo!()
+        Lsn(self.core.written.load(Acquire))
     }
+
     /// Where the next record will start.
+    #[inline]
+    #[must_use]
     pub fn tail(&self) -> Lsn {
-        todo!()
+        Lsn(self.core.in_flight.tail())
     }
-    /// Returns when `durable() >= lsn`; may write the log itself.
+
+    /// Returns when `durable() >= lsn`, which is the end of a completed record or below. Writes the log itself if nobody
+    /// else does.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` when the log has failed, `Closed`.
+    #[inline]
     pub fn wait_durable(&self, lsn: Lsn, recorder: &Recorder) -> Result<(), LogError> {
-        todo!()
+        self.core.wait_durable(lsn.0, Wait::WriteLog, recorder)
     }
-    /// For futures: `Some` if the outcome is known already, else `waker` is woken when it may be.
+
+    /// For futures: the outcome if it is known already, else `None`, and `waker` is woken when it may be. With the writer
+    /// place `Callers` somebody must call [`Log::write_now`].
     pub fn register_waker(&self, lsn: Lsn, waker: &Waker) -> Option<Result<(), LogError>> {
-        todo!()
+        if self.durable() >= lsn {
+            return Some(Ok(()));
+        }
+        self.core.wakers.add(lsn.0, waker);
+        if self.durable() >= lsn {
+            return Some(Ok(()));
+        }
+        if let Err(error) = self.core.check() {
+            return Some(Err(error));
+        }
+        self.core.bell.ring_for_write();
+        None
     }
-    /// One write round for whoever waits, if nobody else is writing. Returns `durable()`.
+
+    /// One write round for whoever waits, unless somebody is writing. Does not wait for others. Returns `durable()`.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` when the log has failed, `Closed`.
     pub fn write_now(&self, recorder: &Recorder) -> Result<Lsn, LogError> {
-        todo!()
+        self.core.check()?;
+        self.core.write_if_idle(recorder);
+        self.core.check()?;
+        Ok(self.durable())
     }
-    /// A delayed commit ends at `end`: returns at once unless that would break the declared window.
+
+    /// A delayed commit whose record ends at `end` is about to be acknowledged. Returns at once, unless more than the
+    /// window would not be durable, or the disk has stalled for longer than the window: then it waits.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` when the log has failed, `Closed`.
+    #[inline]
     pub fn note_delayed(&self, end: Lsn, recorder: &Recorder) -> Result<(), LogError> {
-        todo!()
+        let core = &*self.core;
+        let window = core.options.window;
+        if core.delayed.note(|| core.now_micros()) {
+            core.bell.ring_for_delayed();
+        }
+        let behind = end.0.saturating_sub(core.durable());
+        if behind > window.bytes / 2 {
+            core.bell.ring_for_write();
+            if behind > window.bytes {
+                return core.wait_durable(end.0 - window.bytes, Wait::DelayedWindow, recorder);
+            }
+        }
+        if core.delayed.is_stalled(window.milliseconds, || core.now_micros()) {
+            return core.wait_durable(end.0, Wait::DelayedWindow, recorder);
+        }
+        match core.failure() {
+            None => Ok(()),
+            Some(failure) => Err(failure.clone()),
+        }
     }
-    /// Where the next block will start: what a checkpoint remembers as C. All below it is durable.
+
+    /// Where the next block will start: a record starts there, and all below it is durable. What a checkpoint remembers
+    /// as C. To have it near the prefix, call [`Log::write_now`] first.
+    #[must_use]
     pub fn position(&self) -> LogPosition {
-        todo!()
+        self.core.position()
     }
-    /// Gives segments wholly below `position` free for reuse. Call it after the superblock that names it is durable.
+
+    /// Frees the segments wholly below `position` for reuse. Call it after the superblock that names it is durable.
+    ///
+    /// # Errors
+    /// `Disk`: a name could not be removed; the log has failed then.
     pub fn recycle_below(&self, position: &LogPosition) -> Result<(), LogError> {
-        todo!()
+        self.core
+            .pool
+            .recycle_below(position.segment)
+            .inspect_err(|error| self.core.fail(error.clone()))
     }
-    /// Bytes of log files that cannot be recycled yet, and the capacity: when to start a checkpoint.
-    pub fn space(&self) -> (u64, u64) {
-        todo!()
+
+    /// How much of the log files is in use.
+    #[must_use]
+    pub fn space(&self) -> LogSpace {
+        let (in_use_bytes, capacity_bytes) = self.core.pool.space();
+        LogSpace { in_use_bytes, capacity_bytes }
     }
-    /// Makes the failure sticky: every waiter, now and later, gets `OutcomeUnknown`.
+
+    /// Makes the log fail for good: every wait not satisfied, now and later, returns `OutcomeUnknown`.
     pub fn fail(&self, cause: Cause) {
-        todo!()
+        self.core.fail(LogError::OutcomeUnknown { cause });
     }
-    /// The failure, if there was one.
+
+    /// The failure, if there is one.
+    #[must_use]
     pub fn failure(&self) -> Option<LogError> {
-        todo!()
+        self.core.failure().cloned()
     }
-    /// Makes everything durable and writes nothing after that.
-    pub fn close(self, recorder: &Recorder) -> Result<LogPosition, LogError> {
-        todo!()
+
+    /// Makes everything durable and stops the background threads; nothing is written after. The caller has stopped
+    /// appending. Returns where the log ends.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` when the log has failed, now or earlier; `Closed` the second time.
+    pub fn close(&self, recorder: &Recorder) -> Result<LogPosition, LogError> {
+        self.core.wait_durable(self.core.in_flight.tail(), Wait::WriteLog, recorder)?;
+        self.core.check()?;
+        if let Err(error) = self.core.writer().write_marker(&self.core, recorder) {
+            self.core.fail(error);
+        }
+        self.core.check()?;
+        self.stop();
+        Ok(self.core.position())
     }
+
+    fn stop(&self) {
+        self.core.is_closed.store(true, Relaxed);
+        self.core.wakers.wake_all();
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).stop(&self.core);
+    }
+
     /// What the log has done since it was opened.
+    #[must_use]
     pub fn statistics(&self) -> LogStatistics {
-        todo!()
+        self.core.numbers.read()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -111,6 +111,11 @@ impl LogOptions {
         check(ring_bytes.is_power_of_two(), "ring_bytes", "a power of two")?;
         check(*ring_bytes >= 16 << 10, "ring_bytes", "at least 16 KiB")?;
         check(
+            *ring_bytes >= places * 512,
+            "ring_bytes",
+            "at least 512 bytes for each place, which takes its room from it in advance",
+        )?;
+        check(
             segment_bytes.is_multiple_of(DISK_BLOCK_BYTES as u64) && *segment_bytes >= 16 << 10,
             "segment_bytes",
             "a multiple of 4096, at least 16 KiB",

@@ -99,9 +99,10 @@ pub struct Reservation {
     pub lsn: Lsn,
     /// Where it ends: the record is durable when `durable() >= end`.
     pub end: Lsn,
+    pub(crate) place: usize,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

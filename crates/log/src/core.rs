@@ -1,0 +1,138 @@
+//! What inserters, waiters and writers of one log share, and its failure.
+//!
+//! Invariants
+//! 1. Once `failure` is set it stays set; every wait not yet satisfied returns it, and nothing more is written.
+//! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use crate::background::Bell;
+use crate::delayed::Delayed;
+use crate::error::LogError;
+use crate::group::CommitGroups;
+use crate::options::LogOptions;
+use crate::pool::{Prepared, SegmentPool};
+use crate::prefix::InFlight;
+use crate::ring::Ring;
+use crate::room::Room;
+use crate::statistics::Numbers;
+use crate::sync::Padded;
+use crate::units::LogPosition;
+use crate::wakers::Wakers;
+use crate::writer::Writer;
+
+/// The shared part of a log.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) options: LogOptions,
+    pub(crate) in_flight: InFlight,
+    pub(crate) room: Room,
+    pub(crate) ring: Ring,
+    pub(crate) groups: CommitGroups,
+    pub(crate) durable: Padded<AtomicU64>, // raised by the leader, once a round
+    pub(crate) written: AtomicU64,         // raised by the leader
+    pub(crate) gather_holiday: AtomicU64,  // rounds for which nobody gathers; leader only
+    pub(crate) wakers: Wakers,
+    pub(crate) delayed: Delayed,
+    pub(crate) bell: Bell,
+    pub(crate) pool: SegmentPool,
+    pub(crate) numbers: Numbers,
+    pub(crate) is_closed: AtomicBool, // set once, by close; no round begins after it
+    pub(crate) started: Instant,      // zero of all times kept as numbers
+    failure: OnceLock<LogError>,      // set once, by whoever saw it first
+    writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
+    position: Mutex<LogPosition>,     // stored by the leader at the end of a round
+}
+
+impl Core {
+    pub(crate) fn new(options: LogOptions, pool: SegmentPool, writer: Writer) -> Self {
+        let start = writer.next();
+        Self {
+            in_flight: InFlight::new(options.places, start),
+            room: Room::new(options.places, options.ring_bytes, start),
+            ring: Ring::new(options.ring_bytes),
+            groups: CommitGroups::new(),
+            durable: Padded(AtomicU64::new(start)),
+            written: AtomicU64::new(start),
+            gather_holiday: AtomicU64::new(0),
+            wakers: Wakers::default(),
+            delayed: Delayed::default(),
+            bell: Bell::default(),
+            pool,
+            numbers: Numbers::default(),
+            is_closed: AtomicBool::new(false),
+            started: Instant::now(),
+            failure: OnceLock::new(),
+            position: Mutex::new(writer.position()),
+            writer: Mutex::new(writer),
+            options,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.0.load(Acquire)
+    }
+
+    /// Microseconds since the log was opened, and one more, so that 0 can mean never.
+    pub(crate) fn now_micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    /// The right to write, for the leader.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn position(&self) -> LogPosition {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_position(&self, position: LogPosition) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    }
+
+    /// The failure, or that the log is closed.
+    pub(crate) fn check(&self) -> Result<(), LogError> {
+        if let Some(failure) = self.failure.get() {
+            return Err(failure.clone());
+        }
+        if self.is_closed.load(Relaxed) { Err(LogError::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn failure(&self) -> Option<&LogError> {
+        self.failure.get()
+    }
+
+    /// Remembers the first failure and tells everyone. Sleepers in commit groups are told by their leader.
+    pub(crate) fn fail(&self, error: LogError) {
+        let error = match error {
+            LogError::OutcomeUnknown { .. } => error,
+            LogError::Disk(cause) | LogError::DiskFull { cause } => {
+                LogError::OutcomeUnknown { cause }
+            }
+            other => LogError::OutcomeUnknown { cause: std::sync::Arc::new(other) },
+        };
+        let _ = self.failure.set(error); // the first one stays
+        self.wakers.wake_all();
+        self.pool.wake_all();
+    }
+
+    /// Makes one more segment ready and publishes the room it gives. A failed disk is a failure of the log, a full one
+    /// is not.
+    pub(crate) fn prepare_segment(&self) -> Result<Prepared, LogError> {
+        let prepared = self.pool.prepare();
+        match &prepared {
+            Ok(Prepared::Made) => self.writer().publish_room(self),
+            Err(LogError::Disk(cause)) => {
+                self.fail(LogError::OutcomeUnknown { cause: cause.clone() });
+                self.check()?;
+            }
+            Ok(Prepared::Enough | Prepared::AtCapacity) | Err(_) => {}
+        }
+        prepared
+    }
+}

@@ -1,0 +1,202 @@
+//! Commit groups: who writes the next blocks, and who is woken when they are durable.
+//!
+//! Waiters join the open group. Whoever joins while nobody leads becomes the leader: it closes the group, writes, and
+//! wakes exactly that group, with one wake-up call. Those who came meanwhile form the next group.
+//!
+//! The state is one word, so that every change of it is a read-modify-write and none can be missed:
+//!
+//! | bits  | meaning                                                                |
+//! |-------|------------------------------------------------------------------------|
+//! | 32..  | number of the open group                                               |
+//! | 31    | LEADER: somebody leads, and will close the open group                  |
+//! | 0..31 | how many threads have joined the open group                            |
+//!
+//! Each group sleeps on the word of its number modulo 4: (last group that is over) * 2 + (lead is free: bit 0).
+//!
+//! Invariants
+//! 1. Nobody sleeps in the open group unless LEADER is set, or a wake-up for one of them is on its way.
+//! 2. The leader drops LEADER before it wakes, then hands the lead to one of the open group, if there is any.
+//! 3. A thread that was handed the lead and does not want it (its commit is durable) passes the wake-up on.
+//! 4. A group is closed before the prefix is computed; so whoever is in it and had completed its record is covered.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::sync::{AtomicU32, AtomicU64, FutexWord, Padded};
+
+const LEADER: u64 = 1 << 31;
+const COUNT: u64 = LEADER - 1;
+const GROUP_SHIFT: u32 = 32;
+const WORDS: u32 = 4; // the group that is written, the open one, and two for late sleepers
+const LEAD_IS_FREE: u32 = 1;
+
+/// All that commit waits share.
+#[derive(Debug)]
+pub(crate) struct CommitGroups {
+    state: Padded<AtomicU64>, // see the table; changed by anyone, by read-modify-write only
+    words: [Padded<FutexWord>; WORDS as usize], // stored by leaders
+    expected: Padded<AtomicU32>, // who was there in the last round; stored by leaders
+}
+
+/// Membership in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    group: u32,
+}
+
+/// What a thread is after it joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// The leader: it must call `close` and then `finish`.
+    Lead,
+    /// One of those who sleep until the group is over.
+    Follow(Ticket),
+}
+
+/// A group that takes nobody more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    group: u32,
+    /// How many joined it, the leader included if it joined.
+    pub(crate) members: u32,
+}
+
+/// Why a follower goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Its group is over: look at `durable`.
+    Over,
+    /// It leads now: it must call `close` and then `finish`.
+    Lead,
+    /// `is_done` said so; the group has been left.
+    Done,
+}
+
+fn group_of(state: u64) -> u32 {
+    (state >> GROUP_SHIFT) as u32 // the upper half, exactly
+}
+
+fn members_of(state: u64) -> u32 {
+    (state & COUNT) as u32 // 31 bits
+}
+
+impl CommitGroups {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Padded(AtomicU64::new(u64::from(WORDS) << GROUP_SHIFT)),
+            words: std::array::from_fn(|index| {
+                Padded(FutexWord::new(u32::try_from(index).unwrap_or(0) << 1))
+            }),
+            expected: Padded(AtomicU32::new(0)),
+        }
+    }
+
+    fn word(&self, group: u32) -> &FutexWord {
+        &self.words[(group % WORDS) as usize].0
+    }
+
+    /// Changes the state by `change` until it holds or `change` says no; returns the state before.
+    fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.state.0.fetch_update(AcqRel, Acquire, change)
+    }
+
+    /// Joins the open group, and takes the lead if nobody has it.
+    pub(crate) fn join(&self) -> Joined {
+        let before = self.update(|state| Some((state + 1) | LEADER)).unwrap_or_else(|state| state);
+        if before & LEADER == 0 {
+            return Joined::Lead;
+        }
+        Joined::Follow(Ticket { group: group_of(before) })
+    }
+
+    /// Takes the lead without joining, if nobody has it.
+    pub(crate) fn try_lead(&self) -> bool {
+        self.update(|state| (state & LEADER == 0).then_some(state | LEADER)).is_ok()
+    }
+
+    /// How many have joined the open group.
+    pub(crate) fn open_members(&self) -> u32 {
+        members_of(self.state.0.load(Relaxed))
+    }
+
+    /// How many there were in and around the last round: about as many will come back.
+    pub(crate) fn expected_members(&self) -> u32 {
+        self.expected.0.load(Relaxed)
+    }
+
+    /// Whether nobody leads.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.0.load(Relaxed) & LEADER == 0
+    }
+
+    /// For the leader: from here on others join the next group.
+    pub(crate) fn close(&self) -> Closed {
+        let next =
+            |state: u64| (u64::from(group_of(state).wrapping_add(1)) << GROUP_SHIFT) | LEADER;
+        let before = self.update(|state| Some(next(state))).unwrap_or_else(|state| state);
+        debug_assert_ne!(before & LEADER, 0, "only the leader closes a group");
+        Closed { group: group_of(before), members: members_of(before) }
+    }
+
+    /// For the leader, when the outcome is known: gives the lead away and wakes `closed`.
+    pub(crate) fn finish(&self, closed: Closed, leader_joined: bool) {
+        let before = self.state.0.fetch_and(!LEADER, AcqRel); // before any wake: invariant 2
+        let open = members_of(before);
+        self.expected.0.store(closed.members.saturating_add(open), Relaxed);
+        let word = self.word(closed.group);
+        word.value.store(closed.group << 1, Release);
+        if closed.members > u32::from(leader_joined) {
+            word.wake_all();
+        }
+        if open > 0 {
+            self.offer_lead(group_of(before));
+        }
+    }
+
+    fn offer_lead(&self, group: u32) {
+        let word = self.word(group);
+        // The value changes first, or a member on its way to sleep would miss the wake-up. A word that already belongs
+        // to a later group is left alone: then somebody has led this one.
+        let before = word.value.load(Acquire);
+        if !is_over(before, group) {
+            let _ = word.value.compare_exchange(before, before | LEAD_IS_FREE, AcqRel, Acquire);
+        }
+        word.wake_one();
+    }
+
+    /// For a follower: sleeps until its group is over, or it leads, or `is_done` when it was woken.
+    pub(crate) fn sleep(&self, ticket: Ticket, is_done: impl Fn() -> bool) -> Woken {
+        let word = self.word(ticket.group);
+        loop {
+            let seen = word.value.load(Acquire);
+            if is_over(seen, ticket.group) {
+                return Woken::Over;
+            }
+            if is_done() {
+                self.leave(ticket);
+                return Woken::Done;
+            }
+            let lead = |state: u64| {
+                (state & LEADER == 0 && group_of(state) == ticket.group).then_some(state | LEADER)
+            };
+            if self.update(lead).is_ok() {
+                return Woken::Lead;
+            }
+            word.sleep_while(seen);
+        }
+    }
+
+    /// Leaves a group that may be open still; passes an unused offer to lead on (invariant 3).
+    fn leave(&self, ticket: Ticket) {
+        let is_open = |state: u64| group_of(state) == ticket.group;
+        let before = self.update(|state| is_open(state).then(|| state - 1));
+        if before.is_ok_and(|state| state & LEADER == 0 && members_of(state) > 1) {
+            self.offer_lead(ticket.group);
+        }
+    }
+}
+
+/// Whether the word of a group says that it is over. Numbers wrap around.
+fn is_over(word: u32, group: u32) -> bool {
+    // Group numbers in words have 31 bits.
+    (word & !LEAD_IS_FREE).wrapping_sub(group << 1) < 1 << 31
+}

@@ -1,0 +1,184 @@
+//! The segments: made ahead of need, taken by the writer one after the other, reused below the checkpoint.
+//!
+//! Invariants
+//! 1. Ready segments carry the numbers that follow the one in use, without a gap.
+//! 2. All files together never take more than the capacity.
+//! 3. A segment that recovery has read is removed, not reused: only files written as a whole since the log was opened
+//!    are.
+//! 4. A full disk is remembered until a segment could be made; it is no failure of the log.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use onrush_files::{DiskError, DiskErrorKind};
+
+use crate::error::LogError;
+use crate::options::LogOptions;
+use crate::segment::{SEGMENT_HEADER_BYTES, Segment, SegmentFolder};
+
+/// All segments of a log.
+#[derive(Debug)]
+pub(crate) struct SegmentPool {
+    folder: SegmentFolder,
+    ahead: usize,
+    capacity_bytes: u64,
+    state: Mutex<State>,  // never held across I/O
+    preparing: Mutex<()>, // held by whoever makes the next segment; taken before `state`
+    changed: Condvar,     // of `state`
+}
+
+#[derive(Debug)]
+struct State {
+    ready: VecDeque<Segment>,
+    in_use: VecDeque<Segment>, // the last is the one that is written
+    free: Vec<Segment>,
+    next_number: u64,
+    used_bytes: u64,
+    changes: u64, // segments made, taken, recycled; log stopped
+}
+
+/// What came of an attempt to make a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prepared {
+    /// There is one more.
+    Made,
+    /// There were enough already.
+    Enough,
+    /// The capacity is used up: only recycling helps.
+    AtCapacity,
+}
+
+impl SegmentPool {
+    /// A pool in which the segments `in_use` exist, at least one; new ones follow the last of them.
+    pub(crate) fn new(
+        folder: SegmentFolder,
+        options: &LogOptions,
+        in_use: VecDeque<Segment>,
+    ) -> Self {
+        let block_bytes = options.segment_bytes - SEGMENT_HEADER_BYTES;
+        let ahead = options.reserve_bytes().div_ceil(block_bytes);
+        let used_bytes = in_use.iter().map(|segment| segment.bytes).sum();
+        let next_number = in_use.back().map_or(1, |last| last.number + 1);
+        let (ready, free) = (VecDeque::new(), Vec::new());
+        let state = State { ready, in_use, free, next_number, used_bytes, changes: 0 };
+        Self {
+            folder,
+            ahead: usize::try_from(ahead).unwrap_or(usize::MAX),
+            capacity_bytes: options.capacity_bytes,
+            state: Mutex::new(state),
+            preparing: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For the writer: the next segment, if there is one ready.
+    pub(crate) fn take(&self) -> Option<Segment> {
+        let mut state = self.state();
+        let segment = state.ready.pop_front()?;
+        state.in_use.push_back(segment.clone());
+        state.changes += 1;
+        self.changed.notify_all();
+        Some(segment)
+    }
+
+    /// Calls `each` with the block bytes of every ready segment.
+    pub(crate) fn for_each_ready(&self, mut each: impl FnMut(u64)) {
+        self.state().ready.iter().for_each(|segment| each(segment.block_bytes()));
+    }
+
+    /// Whether fewer segments are ready than should be.
+    pub(crate) fn is_short(&self) -> bool {
+        self.state().ready.len() < self.ahead
+    }
+
+    /// Makes one more segment ready, if there should be one more.
+    pub(crate) fn prepare(&self) -> Result<Prepared, LogError> {
+        let _preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, free) = {
+            let mut state = self.state();
+            if state.ready.len() >= self.ahead {
+                return Ok(Prepared::Enough);
+            }
+            let free = state.free.pop();
+            if free.is_none() && state.used_bytes + self.folder.segment_bytes > self.capacity_bytes
+            {
+                return Ok(Prepared::AtCapacity);
+            }
+            (state.next_number, free)
+        };
+        let added_bytes = if free.is_some() { 0 } else { self.folder.segment_bytes };
+        let made = match &free {
+            Some(old) => self.folder.reuse(old.clone(), number),
+            None => self.folder.create(number),
+        };
+        let mut state = self.state();
+        let segment = match made {
+            Ok(segment) => segment,
+            Err(error) => {
+                state.free.extend(free);
+                return Err(classify(error));
+            }
+        };
+        state.ready.push_back(segment);
+        state.next_number += 1;
+        state.used_bytes += added_bytes;
+        state.changes += 1;
+        self.changed.notify_all();
+        Ok(Prepared::Made)
+    }
+
+    /// Frees the segments below `number`.
+    pub(crate) fn recycle_below(&self, number: u64) -> Result<(), LogError> {
+        let mut removed = Vec::new();
+        {
+            let mut state = self.state();
+            while state.in_use.len() > 1
+                && state.in_use.front().is_some_and(|old| old.number < number)
+            {
+                let Some(old) = state.in_use.pop_front() else { break };
+                if old.is_reusable {
+                    state.free.push(old);
+                } else {
+                    state.used_bytes -= old.bytes;
+                    removed.push(old.number);
+                }
+            }
+            state.changes += 1;
+            self.changed.notify_all();
+        }
+        self.folder.remove(&removed)
+    }
+
+    /// Bytes of the segments that are in use, and the capacity.
+    pub(crate) fn space(&self) -> (u64, u64) {
+        (self.state().in_use.iter().map(|segment| segment.bytes).sum(), self.capacity_bytes)
+    }
+
+    /// Counts changes of space, for [`SegmentPool::wait_for_change`].
+    pub(crate) fn changes(&self) -> u64 {
+        self.state().changes
+    }
+
+    /// Sleeps until space has changed since `seen`.
+    pub(crate) fn wait_for_change(&self, seen: u64) {
+        let state = self.state();
+        drop(self.changed.wait_while(state, |state| state.changes == seen));
+    }
+
+    /// Wakes all who wait here: the log is closed or has failed.
+    pub(crate) fn wake_all(&self) {
+        self.state().changes += 1;
+        self.changed.notify_all();
+    }
+}
+
+fn classify(error: DiskError) -> LogError {
+    if error.kind() == DiskErrorKind::Full {
+        return LogError::DiskFull { cause: Arc::new(error) };
+    }
+    LogError::Disk(Arc::new(error))
+}

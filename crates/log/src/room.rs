@@ -1,0 +1,163 @@
+//! Room to append, promised before anything is latched: bytes of the ring and of the log files.
+//!
+//! The writer publishes a limit: no record may end above it. A place that has room gets a credit of `quantum` bytes at a
+//! time, so that most inserts look at nothing shared. Larger records are promised one by one.
+//!
+//! Invariants
+//! 1. tail + places * quantum + large <= limit at each grant. What the places can still use of earlier grants is at
+//!    most places * quantum, whoever granted when; so the tail never passes the limit.
+//! 2. `large` is read before the tail: a large record leaves `large` only after it is in the tail.
+//! 3. When the limit has to go back (short blocks have used up file space) the epoch goes up and every credit is void;
+//!    each place can use at most one record of it on its way. The limit is computed with that to spare.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::sync::Padded;
+
+/// Who may append how much.
+#[derive(Debug)]
+pub(crate) struct Room {
+    quantum: u64,
+    slack: u64,                    // places * quantum
+    shared: Padded<Limit>,         // stored by the writer, read by all
+    large: Padded<AtomicU64>,      // promised to records larger than a quantum and not reserved yet
+    places: Box<[Padded<Credit>]>, // each used by the holder of its place alone
+}
+
+#[derive(Debug)]
+struct Limit {
+    lsn: AtomicU64,
+    epoch: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+struct Credit {
+    bytes: AtomicU64,
+    large_bytes: AtomicU64,
+    epoch: AtomicU32,
+}
+
+impl Room {
+    /// No room at all for now.
+    pub(crate) fn new(places: usize, ring_bytes: usize, limit: u64) -> Self {
+        let quantum = (ring_bytes / (8 * places)).min(64 << 10) as u64;
+        Self {
+            quantum,
+            slack: quantum * places as u64,
+            shared: Padded(Limit { lsn: AtomicU64::new(limit), epoch: AtomicU32::new(0) }),
+            large: Padded::default(),
+            places: (0..places).map(|_| Padded::default()).collect(),
+        }
+    }
+
+    /// Is there, or can there be made, a promise of `bytes` for `place`?
+    #[inline]
+    pub(crate) fn has(&self, place: usize, bytes: u64, tail: impl Fn() -> u64) -> bool {
+        let credit = &self.places[place].0;
+        let epoch = self.shared.0.epoch.load(Acquire);
+        let is_current = credit.epoch.load(Relaxed) == epoch;
+        if is_current && credit.bytes.load(Relaxed) >= bytes {
+            return true;
+        }
+        self.grant(credit, bytes, epoch, tail)
+    }
+
+    #[cold]
+    fn grant(&self, credit: &Credit, bytes: u64, epoch: u32, tail: impl Fn() -> u64) -> bool {
+        self.take_back(credit);
+        credit.epoch.store(epoch, Relaxed);
+        if bytes <= self.quantum {
+            let used = self.large.0.load(Acquire) + self.slack; // before the tail: invariant 2
+            let is_room = tail() + used <= self.shared.0.lsn.load(Acquire);
+            if is_room {
+                credit.bytes.store(self.quantum, Relaxed);
+            }
+            return is_room;
+        }
+        let used = self.large.0.fetch_add(bytes, AcqRel) + bytes + self.slack;
+        let is_room = tail() + used <= self.shared.0.lsn.load(Acquire);
+        credit.large_bytes.store(bytes, Relaxed);
+        if is_room {
+            credit.bytes.store(bytes, Relaxed);
+        } else {
+            self.take_back(credit);
+        }
+        is_room
+    }
+
+    fn take_back(&self, credit: &Credit) {
+        credit.bytes.store(0, Relaxed);
+        let large_bytes = credit.large_bytes.load(Relaxed);
+        if large_bytes > 0 {
+            credit.large_bytes.store(0, Relaxed);
+            self.large.0.fetch_sub(large_bytes, AcqRel);
+        }
+    }
+
+    /// `place` has reserved `bytes` (they are in the tail).
+    #[inline]
+    pub(crate) fn used(&self, place: usize, bytes: u64) {
+        let credit = &self.places[place].0;
+        let left = credit.bytes.load(Relaxed);
+        debug_assert!(left >= bytes, "place {place} reserved {bytes} bytes without room");
+        credit.bytes.store(left.saturating_sub(bytes), Relaxed);
+        if credit.large_bytes.load(Relaxed) > 0 {
+            self.take_back(credit);
+        }
+    }
+
+    /// For the writer: no record may end above `limit` from now on.
+    pub(crate) fn publish(&self, limit: u64) {
+        let before = self.shared.0.lsn.load(Relaxed);
+        self.shared.0.lsn.store(limit, Release);
+        if limit < before {
+            self.shared.0.epoch.fetch_add(1, AcqRel);
+        }
+    }
+
+    /// The limit as last published.
+    pub(crate) fn limit(&self) -> u64 {
+        self.shared.0.lsn.load(Acquire)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_end_below_the_limit() {
+        let room = Room::new(4, 1 << 20, 1 << 20);
+        let mut tail = 0;
+        while room.has(0, 20, || tail) {
+            tail += 20;
+            room.used(0, 20);
+        }
+        assert!(tail <= 1 << 20);
+        assert!(tail + room.slack + room.quantum > 1 << 20, "room is left unused");
+    }
+
+    #[test]
+    fn a_large_promise_counts_against_others_until_it_is_used() {
+        let room = Room::new(2, 1 << 20, 1 << 20);
+        assert!(room.has(0, 700_000, || 0));
+        assert!(!room.has(1, 700_000, || 0));
+        assert!(room.has(1, 20, || 0));
+        room.used(0, 700_000);
+        assert_eq!(room.large.0.load(Relaxed), 0);
+        assert!(!room.has(1, 700_000, || 700_000));
+        room.publish(2 << 20);
+        assert!(room.has(1, 700_000, || 700_000));
+    }
+
+    #[test]
+    fn a_limit_that_goes_back_voids_every_credit() {
+        let room = Room::new(2, 1 << 20, 1 << 20);
+        assert!(room.has(0, 20, || 0));
+        room.publish(100);
+        assert!(!room.has(0, 20, || 0));
+        room.publish(1 << 20);
+        assert!(room.has(0, 20, || 0));
+    }
+}

@@ -1,0 +1,189 @@
+//! One log segment: a file with a header of 4 KiB, then blocks up to its last byte.
+//!
+//! | offset | bytes | field                                     |
+//! |--------|-------|-------------------------------------------|
+//! | 0      | 8     | magic                                     |
+//! | 8      | 4     | format version                            |
+//! | 12     | 4     | CRC32C over the header but these four bytes |
+//! | 16     | 16    | database id                               |
+//! | 32     | 8     | number of the segment                     |
+//! | 40     | 8     | bytes of the file                         |
+//!
+//! Invariants
+//! 1. Before its first block is written, all of a file has been written once and synced, and its name is durable: so
+//!    the write of a block changes no metadata, and cannot meet a full disk.
+//! 2. The number is durable in the header before the file is used. A file that was reused holds old blocks; they carry
+//!    its old number, so they do not pass.
+//! 3. Segments are filled to the last byte: the block after the end of one is the first of the next number.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use onrush_files::{
+    AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
+};
+
+use crate::error::LogError;
+use crate::options::LogOptions;
+
+/// Bytes before the first block.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = BLOCK_BYTES as u64;
+const MAGIC: [u8; 8] = *b"ONRUSHLS";
+const FORMAT_VERSION: u32 = 1;
+const ZERO_BYTES: usize = 1 << 20;
+const NAME_START: &str = "log-";
+const NAME_END: &str = ".segment";
+
+/// A segment with its open file.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    pub(crate) bytes: u64,
+    pub(crate) file: Arc<dyn DiskFile>,
+    /// Written as a whole since the log was opened, so that it may be used again.
+    pub(crate) is_reusable: bool,
+}
+
+impl Segment {
+    /// Bytes for blocks.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.bytes - SEGMENT_HEADER_BYTES
+    }
+}
+
+/// The folder of the segments.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentFolder {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) folder: PathBuf,
+    pub(crate) database_id: u128,
+    pub(crate) segment_bytes: u64,
+}
+
+impl SegmentFolder {
+    /// The folder that the options name.
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: &LogOptions) -> Self {
+        Self {
+            disk,
+            folder: options.folder.clone(),
+            database_id: options.database_id,
+            segment_bytes: options.segment_bytes,
+        }
+    }
+
+    /// The file of a segment.
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{NAME_START}{number:016}{NAME_END}"))
+    }
+
+    /// The numbers of all segment files, ascending.
+    pub(crate) fn numbers(&self) -> Result<Vec<u64>, DiskError> {
+        let number = |name: &String| {
+            name.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?.parse::<u64>().ok()
+        };
+        let mut numbers: Vec<u64> =
+            self.disk.list(&self.folder)?.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Makes a new segment; it and its name are durable when this returns. A full disk leaves nothing behind.
+    pub(crate) fn create(&self, number: u64) -> Result<Segment, DiskError> {
+        let path = self.path(number);
+        let file = self.disk.open(&path, OpenMode::CreateNew)?;
+        let filled =
+            self.fill(number, file.as_ref()).and_then(|()| self.disk.sync_folder(&self.folder));
+        if let Err(error) = filled {
+            // The first error tells more than one of this.
+            let _ = self.disk.remove(&path);
+            return Err(error);
+        }
+        Ok(Segment { number, bytes: self.segment_bytes, file, is_reusable: true })
+    }
+
+    fn fill(&self, number: u64, file: &dyn DiskFile) -> Result<(), DiskError> {
+        file.allocate(self.segment_bytes)?;
+        write_zeros(file, SEGMENT_HEADER_BYTES, self.segment_bytes)?;
+        file.write_at(&self.header(number), 0)?;
+        file.sync()
+    }
+
+    /// Gives a segment that nobody needs any more a new number.
+    pub(crate) fn reuse(&self, old: Segment, number: u64) -> Result<Segment, DiskError> {
+        // Header first: after a crash in between, a file with an old name that no position refers to is removed.
+        old.file.write_at_durable(&self.header(number), 0)?;
+        self.disk.rename(&self.path(old.number), &self.path(number))?;
+        self.disk.sync_folder(&self.folder)?;
+        Ok(Segment { number, ..old })
+    }
+
+    /// Opens a segment that an earlier run of the database left; `None` if there is no whole one of that number.
+    pub(crate) fn open(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>, DiskError> {
+        let file = match self.disk.open(&self.path(number), mode) {
+            Err(error) if error.kind() == DiskErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        let mut header = AlignedBuffer::new(BLOCK_BYTES);
+        match file.read_at(&mut header, 0) {
+            Err(error) if error.kind() == DiskErrorKind::EndOfFile => return Ok(None),
+            result => result?,
+        }
+        let Some(bytes) = self.check_header(&header, number) else { return Ok(None) };
+        if file.len()? < bytes {
+            return Ok(None);
+        }
+        Ok(Some(Segment { number, bytes, file, is_reusable: false }))
+    }
+
+    fn header(&self, number: u64) -> AlignedBuffer {
+        let mut header = AlignedBuffer::new(BLOCK_BYTES);
+        header[0..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        header[16..32].copy_from_slice(&self.database_id.to_le_bytes());
+        header[32..40].copy_from_slice(&number.to_le_bytes());
+        header[40..48].copy_from_slice(&self.segment_bytes.to_le_bytes());
+        let checksum = header_checksum(&header);
+        header[12..16].copy_from_slice(&checksum.to_le_bytes());
+        header
+    }
+
+    /// The length of the file, if the header is a good one of this segment.
+    fn check_header(&self, header: &[u8], number: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&header[40..48]);
+        let bytes = u64::from_le_bytes(bytes);
+        let is_ours = header[0..8] == MAGIC
+            && header[8..12] == FORMAT_VERSION.to_le_bytes()
+            && header[12..16] == header_checksum(header).to_le_bytes()
+            && header[16..32] == self.database_id.to_le_bytes()
+            && header[32..40] == number.to_le_bytes();
+        let is_whole = bytes.is_multiple_of(SEGMENT_HEADER_BYTES) && bytes > SEGMENT_HEADER_BYTES;
+        (is_ours && is_whole).then_some(bytes)
+    }
+
+    /// Takes the files of these segments away, durably.
+    pub(crate) fn remove(&self, numbers: &[u64]) -> Result<(), LogError> {
+        for number in numbers {
+            self.disk.remove(&self.path(*number))?;
+        }
+        if !numbers.is_empty() {
+            self.disk.sync_folder(&self.folder)?;
+        }
+        Ok(())
+    }
+}
+
+fn header_checksum(header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..BLOCK_BYTES])
+}
+
+fn write_zeros(file: &dyn DiskFile, from: u64, to: u64) -> Result<(), DiskError> {
+    let zeros = AlignedBuffer::new(ZERO_BYTES);
+    let mut offset = from;
+    while offset < to {
+        let count = usize::try_from(to - offset).map_or(ZERO_BYTES, |rest| rest.min(ZERO_BYTES));
+        file.write_at(&zeros[..count], offset)?;
+        offset += count as u64;
+    }
+    Ok(())
+}

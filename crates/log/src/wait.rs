@@ -1,0 +1,173 @@
+//! Waiting for durability and for room, and leading the round that ends the wait.
+//!
+//! Invariants
+//! 1. Whoever leads calls `close`, runs the round, and calls `finish`, whatever the round says.
+//! 2. A wait for an LSN returns Ok only when `durable` is there.
+//! 3. No timers: the leader gathers those who were just woken by giving them the processor, and gives up as soon as
+//!    nobody comes.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use onrush_waits::{Counter, Recorder, Wait};
+
+use crate::core::Core;
+use crate::error::LogError;
+use crate::group::{Joined, Woken};
+use crate::options::WriterPlace;
+use crate::pool::Prepared;
+
+/// How often in a row the leader may give the processor away without anybody joining.
+const GATHER_IDLE_YIELDS_MAX: u32 = 8;
+/// A leader that gathered longer than this in vain leaves it for some rounds: others are busy with something else.
+const GATHER_MICROS_MAX: u128 = 200;
+const GATHER_HOLIDAY_ROUNDS: u64 = 64;
+
+impl Core {
+    /// Returns when `durable >= lsn`; writes if nobody else does.
+    pub(crate) fn wait_durable(
+        &self,
+        lsn: u64,
+        wait: Wait,
+        recorder: &Recorder,
+    ) -> Result<(), LogError> {
+        if self.durable() >= lsn {
+            return Ok(());
+        }
+        let _waiting = recorder.wait(wait);
+        loop {
+            self.join_round(recorder, || self.durable() >= lsn || self.failure().is_some());
+            if self.durable() >= lsn {
+                return Ok(());
+            }
+            self.check()?;
+            if lsn > self.in_flight.prefix() {
+                // A record before ours is still being copied by a thread that does not run.
+                let _incomplete = recorder.wait(Wait::LogCompletion);
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Leads one round, or waits until somebody else's is over, or until `is_done` when woken.
+    fn join_round(&self, recorder: &Recorder, is_done: impl Fn() -> bool) {
+        match self.groups.join() {
+            Joined::Lead => self.lead(true, recorder),
+            Joined::Follow(ticket) => {
+                if self.groups.sleep(ticket, is_done) == Woken::Lead {
+                    self.lead(true, recorder);
+                }
+            }
+        }
+    }
+
+    /// One round that begins after this call did.
+    pub(crate) fn write_or_wait(&self, recorder: &Recorder) {
+        if self.groups.try_lead() {
+            self.lead(false, recorder);
+        } else {
+            self.join_round(recorder, || false);
+        }
+    }
+
+    /// One round if nobody leads.
+    pub(crate) fn write_if_idle(&self, recorder: &Recorder) {
+        if self.groups.is_idle() && self.groups.try_lead() {
+            self.lead(false, recorder);
+        }
+    }
+
+    fn lead(&self, joined: bool, recorder: &Recorder) {
+        if joined {
+            self.gather();
+        }
+        let closed = self.groups.close();
+        if let Err(error) = self.writer().round(self, recorder) {
+            self.fail(error);
+        }
+        self.groups.finish(closed, joined);
+        let woken = self.wakers.wake(self.durable());
+        let served = u64::from(closed.members) + woken;
+        self.numbers.waiters_served.fetch_add(served, Relaxed);
+        recorder.count(Counter::CommitGroups, 1);
+    }
+
+    /// Lets those who were woken by the last round come back, so that they share this one.
+    fn gather(&self) {
+        let expected = self.groups.expected_members();
+        let mut members = self.groups.open_members();
+        if members >= expected {
+            return;
+        }
+        if self.gather_holiday.load(Relaxed) > 0 {
+            self.gather_holiday.fetch_sub(1, Relaxed);
+            return;
+        }
+        let began = Instant::now();
+        let mut idle_yields = 0;
+        while members < expected && idle_yields < GATHER_IDLE_YIELDS_MAX {
+            std::thread::yield_now();
+            let now = self.groups.open_members();
+            idle_yields = if now == members { idle_yields + 1 } else { 0 };
+            members = now;
+            if began.elapsed().as_micros() > GATHER_MICROS_MAX {
+                if members < expected {
+                    self.gather_holiday.store(GATHER_HOLIDAY_ROUNDS, Relaxed);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Waits until `place` has room for `bytes`.
+    pub(crate) fn wait_for_room(
+        &self,
+        place: usize,
+        bytes: usize,
+        recorder: &Recorder,
+    ) -> Result<(), LogError> {
+        if bytes > self.options.record_bytes_max {
+            return Err(LogError::RecordTooLarge {
+                bytes,
+                bytes_max: self.options.record_bytes_max,
+            });
+        }
+        loop {
+            self.check()?;
+            let seen = self.pool.changes();
+            if self.has_room(place, bytes) {
+                return Ok(());
+            }
+            if self.is_ring_the_limit() {
+                self.wait_for_ring(recorder);
+                continue;
+            }
+            let _waiting = recorder.wait(Wait::LogSpace);
+            match self.prepare_segment()? {
+                Prepared::Made | Prepared::Enough => self.writer().publish_room(self),
+                Prepared::AtCapacity if self.options.writer == WriterPlace::Callers => {
+                    return Err(LogError::CapacityReached);
+                }
+                Prepared::AtCapacity => self.pool.wait_for_change(seen),
+            }
+        }
+    }
+
+    pub(crate) fn has_room(&self, place: usize, bytes: usize) -> bool {
+        self.room.has(place, bytes as u64, || self.in_flight.tail())
+    }
+
+    fn is_ring_the_limit(&self) -> bool {
+        let copied = self.written.load(std::sync::atomic::Ordering::Acquire);
+        !self.pool.is_short() || self.room.limit() >= copied + self.options.ring_bytes as u64
+    }
+
+    fn wait_for_ring(&self, recorder: &Recorder) {
+        let _waiting = recorder.wait(Wait::LogBuffer);
+        let before = self.room.limit();
+        self.join_round(recorder, || self.failure().is_some());
+        if self.room.limit() == before {
+            std::thread::yield_now(); // records of others are in flight still
+        }
+    }
+}
