@@ -32,7 +32,7 @@ use onrush_waits::{Counter, Recorder, Wait};
 
 use crate::cpus::available_cpus;
 use crate::queue::{Grant, Queue, Waiter};
-use crate::sync::{self, AtomicU64, AtomicUsize, fence};
+use crate::sync::{self, AtomicU64, AtomicUsize, Parker, fence};
 
 /// How often the first in the queue looks for a place and asks for one.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(1);
@@ -230,7 +230,8 @@ impl Shared {
     fn wait_for_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
         let mut waiting = recorder.wait(Wait::Admission);
         let waiter = Arc::clone(&ticket.waiter);
-        self.queue.push(&waiter, sync::thread::current());
+        let parker = Parker::of_this_thread();
+        self.queue.push(&waiter, &parker);
         let mut last_look = Vec::new();
         loop {
             if let Some(Grant { place, when }) = waiter.take_grant() {
@@ -240,7 +241,7 @@ impl Shared {
                 return;
             }
             if !self.queue.is_first(&waiter) {
-                sync::thread::park();
+                parker.park(None);
                 continue;
             }
             let look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
@@ -250,7 +251,7 @@ impl Shared {
             last_look = look;
             let requests = (self.queue.len() / QUEUE_PER_REQUEST + 1).min(self.places.len());
             self.requests.store(requests, Relaxed);
-            sync::park_timeout(REQUEST_INTERVAL);
+            parker.park(Some(REQUEST_INTERVAL));
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
-use crate::sync::{AtomicUsize, Mutex, Thread, fence};
+use crate::sync::{AtomicUsize, Mutex, Parker, fence};
 
 /// A place given to a waiter, and when.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Waiter {
 #[derive(Debug)]
 struct Entry {
     waiter: Arc<Waiter>,
-    thread: Thread,
+    parker: Parker,
 }
 
 /// The queue for places.
@@ -66,9 +66,9 @@ impl Queue {
 
     /// Puts a waiter at the end. A place given up from now on either sees it or is seen by it: both sides write, fence
     /// (SeqCst), then read what the other one writes.
-    pub(crate) fn push(&self, waiter: &Arc<Waiter>, thread: Thread) {
+    pub(crate) fn push(&self, waiter: &Arc<Waiter>, parker: &Parker) {
         let mut entries = self.entries.lock();
-        entries.push_back(Entry { waiter: Arc::clone(waiter), thread });
+        entries.push_back(Entry { waiter: Arc::clone(waiter), parker: parker.clone() });
         self.len.store(entries.len(), Relaxed);
         drop(entries);
         fence(SeqCst);
@@ -87,12 +87,12 @@ impl Queue {
         let Some(first) = entries.front() else { return false };
         let Some(place) = give(first.waiter.ticket_id) else { return false };
         *first.waiter.grant.lock() = Some(Grant { place, when: Instant::now() });
-        let woken = entries.pop_front().map(|entry| entry.thread);
-        let next = entries.front().map(|entry| entry.thread.clone());
+        let woken = entries.pop_front().map(|entry| entry.parker);
+        let next = entries.front().map(|entry| entry.parker.clone());
         self.len.store(entries.len(), Relaxed);
         drop(entries);
-        for thread in [woken, next].into_iter().flatten() {
-            thread.unpark();
+        for parker in [woken, next].into_iter().flatten() {
+            parker.unpark();
         }
         true
     }

@@ -4,12 +4,12 @@
 pub(crate) use loom::{
     cell::{ConstPtr, MutPtr, UnsafeCell},
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence},
-    thread::{self, Thread},
+    thread,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence},
-    thread::{self, Thread},
+    thread,
 };
 
 #[cfg(not(loom))]
@@ -114,13 +114,50 @@ pub(crate) fn sleep(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
-/// Parks for about that long at most. The model has no time: it parks until it is woken.
-pub(crate) fn park_timeout(time: std::time::Duration) {
-    #[cfg(loom)]
-    {
-        let _ = time;
-        loom::thread::park();
+/// Where one thread sleeps until another one wakes it; a wake-up that comes first is kept.
+#[cfg(not(loom))]
+#[derive(Clone, Debug)]
+pub(crate) struct Parker(std::thread::Thread);
+
+#[cfg(not(loom))]
+impl Parker {
+    pub(crate) fn of_this_thread() -> Self {
+        Self(std::thread::current())
     }
-    #[cfg(not(loom))]
-    std::thread::park_timeout(time);
+
+    /// Sleeps until woken, or for about `longest`; may also return for no reason. Only for the thread it is of.
+    pub(crate) fn park(&self, longest: Option<std::time::Duration>) {
+        longest.map_or_else(std::thread::park, std::thread::park_timeout);
+    }
+
+    pub(crate) fn unpark(&self) {
+        self.0.unpark();
+    }
+}
+
+/// The model's own parking forgets a wake-up of a thread that is waiting for a mutex just then, so it has one made of
+/// a condition. The model has no time either: it sleeps until woken.
+#[cfg(loom)]
+#[derive(Clone, Debug)]
+pub(crate) struct Parker(loom::sync::Arc<(loom::sync::Mutex<bool>, loom::sync::Condvar)>);
+
+#[cfg(loom)]
+impl Parker {
+    pub(crate) fn of_this_thread() -> Self {
+        let woken = loom::sync::Mutex::new(false);
+        Self(loom::sync::Arc::new((woken, loom::sync::Condvar::new())))
+    }
+
+    pub(crate) fn park(&self, _longest: Option<std::time::Duration>) {
+        let mut woken = self.0.0.lock().expect("a model ends with its first panic");
+        while !*woken {
+            woken = self.0.1.wait(woken).expect("a model ends with its first panic");
+        }
+        *woken = false;
+    }
+
+    pub(crate) fn unpark(&self) {
+        *self.0.0.lock().expect("a model ends with its first panic") = true;
+        self.0.1.notify_one();
+    }
 }

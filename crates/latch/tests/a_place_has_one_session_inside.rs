@@ -1,16 +1,19 @@
 //! Two sessions are never inside the same place, and every session that asks for a place gets one.
 #![cfg(not(loom))]
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use onrush_latch::{Admission, available_cpus};
 use onrush_waits::{Recorder, Registry};
 
 /// Threads go in and out; each place says whether somebody is inside. Every `rest`th time they release their place.
+/// Nobody ends before all are done: only the look every millisecond helps whoever waits for an owner that is done.
 fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
     let registry = Registry::new();
     let admission = Admission::new(places, 0);
     let occupied: Vec<AtomicBool> = (0..places).map(|_| AtomicBool::new(false)).collect();
+    let all_done = Barrier::new(threads);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -26,6 +29,7 @@ fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
                         ticket.release();
                     }
                 }
+                all_done.wait();
             });
         }
     });
