@@ -26,7 +26,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onrush_waits::{Counter, Recorder, Wait};
 
@@ -35,9 +35,15 @@ use crate::queue::{Grant, Queue, Waiter};
 use crate::sync::{self, AtomicU64, AtomicUsize, Parker, fence};
 
 /// How often the first in the queue looks for a place and asks for one.
-const REQUEST_INTERVAL: Duration = Duration::from_millis(1);
+/// The model checker has no time: there it asks at once.
+const REQUEST_INTERVAL: Duration =
+    if cfg!(loom) { Duration::ZERO } else { Duration::from_millis(1) };
 /// With more than so many in the queue, more than one place is asked for at a time.
-const QUEUE_PER_REQUEST: usize = 16;
+const QUEUE_PER_REQUEST: usize = 8;
+/// Whoever got a place after waiting keeps it for so long at least, or each request would go to the newest owner.
+const TENURE_MIN: Duration = REQUEST_INTERVAL;
+/// Its time is looked up at one in so many entries. A power of two.
+const ENTRIES_PER_LOOK: u64 = if cfg!(loom) { 1 } else { 32 };
 /// Between the two looks that tell an idle owner from a busy one: about 2 us, longer than most inserts.
 const PAUSES_BETWEEN_LOOKS: u32 = 200;
 
@@ -54,6 +60,11 @@ fn is_inside(word: u64) -> bool {
 /// The word of an owner who has just got a place, and is inside.
 fn first_entry(ticket_id: u64) -> u64 {
     ticket_id << TICKET_SHIFT | INSIDE
+}
+
+/// Entries since the owner got the place, counted in 16 bits.
+fn entries(word: u64) -> u64 {
+    (word & COUNT_MASK) >> COUNT_SHIFT
 }
 
 /// The word of the same owner, inside once more.
@@ -87,9 +98,10 @@ pub struct Admission {
 #[derive(Debug)]
 pub struct Ticket {
     shared: Arc<Shared>,
-    id: u64,      // from 1
-    place: usize, // where it was last, or where to look first
-    word: u64,    // what it left there; NOBODY if it left nothing
+    id: u64,        // from 1
+    place: usize,   // where it was last, or where to look first
+    word: u64,      // what it left there; NOBODY if it left nothing
+    since: Instant, // when it got the place, if it had to look for one
     waiter: Arc<Waiter>,
 }
 
@@ -145,7 +157,7 @@ impl Admission {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
         let place = usize::try_from(id).unwrap_or(0) % self.session_places();
         let shared = Arc::clone(&self.shared);
-        Ticket { shared, id, place, word: NOBODY, waiter: Waiter::new(id) }
+        Ticket { shared, id, place, word: NOBODY, since: Instant::now(), waiter: Waiter::new(id) }
     }
 
     /// Goes inside, after waiting for a place if all are in use. `ticket` is one of this admission's own.
@@ -185,19 +197,24 @@ impl Shared {
     /// The slow path: the ticket owns no place.
     #[cold]
     fn find_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
-        if self.queue.is_empty() && self.take_any(ticket, recorder) {
-            return;
+        let found = self.take_free(ticket)
+            || (self.queue.is_empty() && self.take_from_absent(ticket, recorder));
+        if !found {
+            self.wait_for_place(ticket, recorder);
         }
-        self.wait_for_place(ticket, recorder);
+        ticket.since = Instant::now();
     }
 
-    /// Takes a place that is nobody's, or one whose owner stays outside.
-    fn take_any(&self, ticket: &mut Ticket, recorder: &Recorder) -> bool {
-        for (place, word) in self.looks(ticket.place) {
-            if word == NOBODY && self.take(ticket, place, NOBODY, first_entry(ticket.id)) {
-                return true;
-            }
-        }
+    /// Takes a place that is nobody's, even before those in the queue: they have to wake up first, and meanwhile the
+    /// place would stand empty. They do not starve, because nobody overtakes a request.
+    fn take_free(&self, ticket: &mut Ticket) -> bool {
+        self.looks(ticket.place).any(|(place, word)| {
+            word == NOBODY && self.take(ticket, place, NOBODY, first_entry(ticket.id))
+        })
+    }
+
+    /// Takes a place whose owner stays outside.
+    fn take_from_absent(&self, ticket: &mut Ticket, recorder: &Recorder) -> bool {
         let first_look: Vec<u64> = self.looks(ticket.place).map(|(_, word)| word).collect();
         if first_look.iter().all(|word| is_inside(*word)) {
             return false;
@@ -233,6 +250,7 @@ impl Shared {
         let parker = Parker::of_this_thread();
         self.queue.push(&waiter, &parker);
         let mut last_look = Vec::new();
+        let mut asked = Instant::now();
         loop {
             if let Some(Grant { place, when }) = waiter.take_grant() {
                 ticket.place = place;
@@ -242,15 +260,20 @@ impl Shared {
             }
             if !self.queue.is_first(&waiter) {
                 parker.park(None);
+                asked = Instant::now(); // the first's time begins when it becomes the first
                 continue;
             }
             let look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
+            let time_to_ask = asked.elapsed() >= REQUEST_INTERVAL;
             if self.help_first(&look, &last_look, recorder) {
                 continue; // a place was found for the first in the queue, which most likely is us
             }
-            last_look = look;
-            let requests = (self.queue.len() / QUEUE_PER_REQUEST + 1).min(self.places.len());
-            self.requests.store(requests, Relaxed);
+            if time_to_ask {
+                last_look = look;
+                asked = Instant::now();
+                let requests = self.queue.len() / QUEUE_PER_REQUEST + 1;
+                self.requests.store(requests.min(self.places.len()), Relaxed);
+            }
             parker.park(Some(REQUEST_INTERVAL));
         }
     }
@@ -280,6 +303,10 @@ impl Shared {
     /// Somebody in the queue has asked for a place: hands over the ticket's own, or leaves if nobody is there any more.
     #[cold]
     fn hand_over(&self, ticket: &mut Ticket) {
+        let look = entries(ticket.word).is_multiple_of(ENTRIES_PER_LOOK);
+        if !look || ticket.since.elapsed() < TENURE_MIN {
+            return self.leave(ticket);
+        }
         let requests = self.requests.load(Relaxed);
         let answered = requests.checked_sub(1).is_some_and(|rest| {
             self.requests.compare_exchange(requests, rest, Relaxed, Relaxed).is_ok()
@@ -305,7 +332,7 @@ impl Shared {
         self.places[ticket.place].word.store(ticket.word, Release);
     }
 
-    /// Makes a place nobody's, or that of the first in the queue, if its word still is `before`.
+    /// Makes a place nobody's, if its word still is `before`, and lets the first in the queue know.
     fn release(&self, place: usize, before: u64) {
         let word = &self.places[place].word;
         if word.compare_exchange(before, NOBODY, Release, Relaxed).is_err() {
@@ -314,7 +341,7 @@ impl Shared {
         // Pairs with the fence of those who queue: they see our place free, or we see them.
         fence(SeqCst);
         if !self.queue.is_empty() {
-            self.grant(place, NOBODY);
+            self.queue.wake_first();
         }
     }
 }

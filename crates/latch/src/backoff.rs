@@ -15,11 +15,11 @@ const PAUSES_FIRST: u32 = 8;
 /// Rounds of pauses, 8 + 16 + ... + 512: about 10 us where a pause takes 10 ns, as on most processors.
 const PAUSE_ROUNDS: u32 = 7;
 /// Then so many times the processor is offered to others.
-const YIELD_ROUNDS: u32 = 4;
+const YIELD_ROUNDS: u32 = 1;
 /// Then it sleeps, for twice as long each time.
 const SLEEP_FIRST: Duration = Duration::from_micros(50);
 /// But no longer than this.
-const SLEEP_MAX: Duration = Duration::from_millis(1);
+const SLEEP_MAX: Duration = Duration::from_micros(200);
 
 /// One stretch of waiting, and what it took.
 #[derive(Debug)]

@@ -80,6 +80,14 @@ impl Queue {
         entries.front().is_some_and(|entry| Arc::ptr_eq(&entry.waiter, waiter))
     }
 
+    /// A place may be free: the first waiter should look.
+    pub(crate) fn wake_first(&self) {
+        let first = self.entries.lock().front().map(|entry| entry.parker.clone());
+        if let Some(parker) = first {
+            parker.unpark();
+        }
+    }
+
     /// Offers the first waiter a place: `give` makes it that ticket's own and says which it is, or `None` if it is gone
     /// already. True if a waiter has got it.
     pub(crate) fn grant_first(&self, give: impl FnOnce(u64) -> Option<usize>) -> bool {
