@@ -1,1 +1,92 @@
-//! Onrush.
+//! Onrush: a storage engine for concurrent singleton inserts.
+//!
+//! Many threads and tasks insert one row at a time, each with its own commit; there is no single
+//! writer. A commit is durable when it is acknowledged as durable, what survives a crash is a
+//! prefix of the commit order, and reads see a consistent snapshot meanwhile.
+//!
+//! ```
+//! use onrush::{ColumnDefinition, DataType, Database, KeyStrategy, Options, TableDefinition, Value};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("shop");
+//! # let options = Options::small();
+//! let db = Database::create(&path, options)?;
+//! let orders = db.create_table(
+//!     TableDefinition::builder("orders")
+//!         .column(ColumnDefinition::new("id", DataType::Int64).not_null().default_key(
+//!             KeyStrategy::Identity { start: 1, strict: false },
+//!         ))
+//!         .column(ColumnDefinition::new("note", DataType::Varchar(40)))
+//!         .primary_key(["id"])
+//!         .build()?,
+//! )?;
+//! let mut session = db.session()?;
+//! session.insert(&orders, &[Value::Default, "first".into()])?; // durable when this returns
+//! let row = session.get(&orders, &[1i64.into()])?.expect("just inserted");
+//! assert_eq!(row[1], "first".into());
+//! drop(session);
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The life of one insert
+//!
+//! 1. **Session**: [`Session::insert`] makes the call a transaction of its own (`session/`).
+//! 2. **Admission**: `session/worker.rs` takes a place inside the engine and room in the log.
+//! 3. **Key and row**: `session/context.rs` fills generated keys and the clock, `onrush-types`
+//!    makes the bytes.
+//! 4. **Leaf**: `btree/tree.rs` finds it by the session's hint or from the root and latches it
+//!    exclusive; `btree/write.rs` checks fences and duplicate and makes a clean leaf dirty for the
+//!    current epoch.
+//! 5. **Log**: under the latch the LSN is reserved, so the order of a key is the order of the log;
+//!    the row is placed with it, the leaf unlatched, the record copied into the ring
+//!    (`onrush-log`).
+//! 6. **Commit**: `onrush-log` writes and syncs one block for all who wait; delayed commits and
+//!    tokens return at once.
+//! 7. **Checkpoint**: later, `buffer/imager.rs` copies the dirty leaf into a fresh slot.
+//! 8. **Install**: `checkpoint/` makes log, images and changed directory segments durable, then
+//!    one superblock; only then are old slots and log segments free.
+//!
+//! After a crash `recovery/` takes the newest valid superblock, loads the directory, builds the
+//! inner nodes and redoes the log from the checkpoint on. There is no undo: no row reaches an
+//! image before its transaction has committed.
+
+mod btree;
+mod buffer;
+mod catalog;
+mod checkpoint;
+mod database;
+mod engine;
+mod error;
+#[cfg_attr(not(feature = "planted-faults"), allow(dead_code))]
+mod fault;
+mod logging;
+mod memory;
+mod node;
+mod options;
+mod recovery;
+mod session;
+mod space;
+mod transaction;
+mod units;
+
+pub use btree::Direction;
+pub use checkpoint::CheckpointReport;
+pub use database::{Database, Statistics, Table};
+pub use error::{Damage, Error, Result};
+#[cfg(feature = "planted-faults")]
+pub use fault::{Fault, plant};
+pub use onrush_log::LogStatistics;
+pub use onrush_types::{
+    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableDefinition,
+    TypeError, Uuid, Value,
+};
+pub use onrush_waits::Totals;
+pub use options::{Background, Durability, LargePages, Options, SequentialKeys};
+pub use recovery::RecoveryReport;
+pub use session::{CommitToken, Scan, ScanOptions, Session, Snapshot, Transaction};
+
+/// One row: a value for each column, in the order of the table's definition.
+pub type Row = Vec<Value<'static>>;

@@ -1,0 +1,96 @@
+//! A tree from a list of leaves, in bulk: at open, from the directory.
+
+use std::sync::Arc;
+
+use onrush_waits::LatchClass;
+
+use super::Tree;
+use crate::buffer::{Image, LeafState};
+use crate::engine::Engine;
+use crate::node::fence::Fence;
+use crate::node::inner::FANOUT;
+use crate::units::{InnerId, LeafId, ObjectId};
+
+/// Children that a node gets, so that it does not split at once.
+const FILL: usize = FANOUT * 7 / 8;
+
+/// A leaf as the directory describes it.
+#[derive(Debug)]
+pub(crate) struct LeafDescription {
+    pub(crate) low: Box<[u8]>,
+    /// None: an empty leaf.
+    pub(crate) image: Option<Arc<Image>>,
+}
+
+impl Tree {
+    /// The tree of `object` over `leaves`, which ascend from the empty key.
+    pub(crate) fn build(
+        engine: &Engine,
+        object: ObjectId,
+        leaves: Vec<LeafDescription>,
+    ) -> Tree {
+        if leaves.is_empty() {
+            return Tree::new(engine, object);
+        }
+        let mut nodes = place_leaves(engine, object, leaves);
+        let mut level = 1;
+        loop {
+            nodes = build_level(engine, level, &nodes);
+            if nodes.len() == 1 {
+                return Tree::with_root(object, InnerId(nodes[0].1));
+            }
+            level += 1;
+        }
+    }
+}
+
+fn place_leaves(
+    engine: &Engine,
+    object: ObjectId,
+    leaves: Vec<LeafDescription>,
+) -> Vec<(Box<[u8]>, u32)> {
+    let ids: Vec<u32> = leaves.iter().map(|_| engine.leaves.add()).collect();
+    let highs: Vec<Option<Fence>> =
+        leaves.iter().skip(1).map(|leaf| Some(Fence::new(&leaf.low))).chain([None]).collect();
+    let nexts = ids.iter().skip(1).map(|id| Some(LeafId(*id))).chain([None]);
+    let mut placed = Vec::with_capacity(leaves.len());
+    for (((leaf, id), high), next) in leaves.into_iter().zip(&ids).zip(highs).zip(nexts) {
+        let mut state = engine.leaves.get(*id).latch.exclusive(&engine.recorder, LatchClass::Leaf);
+        *state = LeafState {
+            object,
+            low: Fence::new(&leaf.low),
+            high,
+            next,
+            image: leaf.image,
+            ..LeafState::default()
+        };
+        drop(state);
+        placed.push((leaf.low, *id));
+    }
+    placed
+}
+
+/// The nodes over `children`, each child with the lowest key it may hold; nodes likewise.
+fn build_level(
+    engine: &Engine,
+    level: u32,
+    children: &[(Box<[u8]>, u32)],
+) -> Vec<(Box<[u8]>, u32)> {
+    let mut nodes = Vec::new();
+    let mut rest = children;
+    while let Some((low, _)) = rest.first() {
+        let id = engine.inners.add();
+        let node = engine.inners.get(id);
+        let _version = node.version.write(&engine.recorder);
+        node.reset(level);
+        let mut count = 0;
+        while count < FILL && count < rest.len() && node.has_room() {
+            let (low, child) = &rest[count];
+            node.insert(count, if count == 0 { &[] } else { low }, *child);
+            count += 1;
+        }
+        nodes.push((low.clone(), id));
+        rest = &rest[count..];
+    }
+    nodes
+}

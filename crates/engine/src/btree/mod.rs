@@ -1,0 +1,71 @@
+#![doc = include_str!("README.md")]
+
+mod build;
+mod intent;
+mod read;
+mod scan;
+mod split;
+mod split_point;
+mod tree;
+mod write;
+
+pub(crate) use build::LeafDescription;
+pub(crate) use intent::{Intent, fold_resolved};
+pub(crate) use read::{Seen, View};
+pub use scan::Direction;
+pub(crate) use scan::{Batch, Bounds};
+pub(crate) use tree::{Hint, Tree};
+pub(crate) use write::{Change, Expect};
+
+use onrush_waits::{PhaseTimer, Recorder};
+
+use crate::memory::Frame;
+use crate::units::LeafId;
+
+/// What a thread inside the engine has with it: taken before the first latch, so that nobody
+/// waits for any of it while holding one.
+pub(crate) struct Seat<'a> {
+    /// Place of the admission, which is also the in-flight mark in the log.
+    pub(crate) place: usize,
+    pub(crate) recorder: &'a Recorder,
+    /// Frames for a split: one for the new leaf, one to rearrange the old.
+    pub(crate) spares: &'a mut Vec<Frame>,
+    /// Present on the few operations whose phases are timed.
+    pub(crate) timer: Option<PhaseTimer<'a>>,
+}
+
+/// Frames that one operation may need.
+pub(crate) const SPARE_FRAMES: usize = 2;
+
+/// What has to be done, outside of the engine's places and latches, before another try.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blocked {
+    /// The rows of this leaf are on disk only.
+    Load(LeafId),
+    /// Two spare frames are needed for a split.
+    Spares,
+    /// No slot could be reserved for a leaf that becomes dirty.
+    Slot,
+    /// The transaction in this slot decides first.
+    Transaction(u32),
+}
+
+/// Why a change was not made. Nothing has happened then: no LSN was reserved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    Blocked(Blocked),
+    /// The key is there already, written at this LSN.
+    Exists(u64),
+    /// The key is not there; it may have been removed at this LSN.
+    Missing(u64),
+    /// The row is not the version that the change is based on; it was changed at this LSN.
+    Changed(u64),
+    /// The table was truncated or dropped meanwhile.
+    Gone,
+}
+
+impl From<Blocked> for Refusal {
+    fn from(blocked: Blocked) -> Refusal {
+        Refusal::Blocked(blocked)
+    }
+}

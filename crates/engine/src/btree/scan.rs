@@ -1,0 +1,244 @@
+//! Rows in key order, a leaf at a time, forward or backward, as a snapshot sees them.
+//!
+//! A scan keeps no latch and no leaf between two batches: it goes on at the fence where it
+//! stopped, found from the root. So a split, an eviction or the reuse of a leaf's place between
+//! two batches cannot lose or repeat a row.
+
+use onrush_log::Lsn;
+
+use super::{Blocked, Refusal, Seat, Tree, View};
+use crate::btree::read::Seen;
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::head;
+use crate::node::leaf::LeafRows;
+use crate::transaction::TransactionState;
+use crate::units::{LeafId, ObjectId};
+use onrush_waits::LatchClass;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// From the lowest key up.
+    #[default]
+    Forward,
+    /// From the highest key down.
+    Backward,
+}
+
+/// Key bytes from `low` on and below `high`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) low: Vec<u8>,
+    pub(crate) high: Option<Vec<u8>>,
+}
+
+/// The rows that one leaf gives to a scan.
+#[derive(Default, Debug)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    rows: Vec<Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+}
+
+impl Batch {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Key bytes and value bytes of a row.
+    pub(crate) fn row(&self, index: usize) -> (&[u8], &[u8]) {
+        let place = self.rows[index];
+        (&self.bytes[place.key_at..place.value_at], &self.bytes[place.value_at..place.end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        let key_at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let value_at = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.rows.push(Place { key_at, value_at, end: self.bytes.len() });
+    }
+}
+
+impl Tree {
+    /// Fills `batch` with the next rows of `bounds`, in the scan's direction, and narrows
+    /// `bounds` to what is left. Returns false when nothing is left.
+    pub(crate) fn scan(
+        &self,
+        engine: &Engine,
+        seat: &Seat<'_>,
+        (object, snapshot): (ObjectId, Lsn),
+        direction: Direction,
+        bounds: &mut Bounds,
+        batch: &mut Batch,
+    ) -> Result<bool, Refusal> {
+        batch.clear();
+        if bounds.high.as_ref().is_some_and(|high| *high <= bounds.low) {
+            return Ok(false);
+        }
+        match direction {
+            Direction::Forward => {
+                let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
+                self.collect(engine, id, &leaf, snapshot, bounds, batch)?;
+                match &leaf.high {
+                    Some(high) => bounds.low = high.bytes().to_vec(),
+                    None => return Ok(false),
+                }
+            }
+            Direction::Backward => {
+                let (id, leaf) =
+                    self.latch_below(engine, seat, bounds.high.as_deref(), object)?;
+                self.collect(engine, id, &leaf, snapshot, bounds, batch)?;
+                batch.rows.reverse();
+                if leaf.low.bytes() <= bounds.low.as_slice() {
+                    return Ok(false);
+                }
+                bounds.high = Some(leaf.low.bytes().to_vec());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Latches the leaf that holds the keys right below `high`, shared.
+    fn latch_below<'e>(
+        &self,
+        engine: &'e Engine,
+        seat: &Seat<'_>,
+        high: Option<&[u8]>,
+        object: ObjectId,
+    ) -> Result<(LeafId, onrush_latch::SharedGuard<'e, LeafState>), Refusal> {
+        let mut id = self.descend_below(engine, seat.recorder, high);
+        loop {
+            let leaf = engine.leaves.get(id.0);
+            let state = leaf.latch.shared(seat.recorder, LatchClass::Leaf);
+            if self.object() != object {
+                return Err(Refusal::Gone);
+            }
+            let starts_below = high.is_none_or(|high| state.low.bytes() < high);
+            let reaches = match (high, &state.high) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(high), Some(own)) => own.bytes() >= high,
+            };
+            if state.object == object && starts_below && reaches {
+                leaf.touch();
+                return Ok((id, state));
+            }
+            id = match state.next {
+                Some(next) if state.object == object && starts_below => next,
+                _ => {
+                    drop(state);
+                    self.descend_below(engine, seat.recorder, high)
+                }
+            };
+        }
+    }
+
+    /// The rows of a latched leaf that are inside `bounds` and visible, in key order.
+    fn collect(
+        &self,
+        engine: &Engine,
+        id: LeafId,
+        leaf: &LeafState,
+        snapshot: Lsn,
+        bounds: &Bounds,
+        batch: &mut Batch,
+    ) -> Result<(), Blocked> {
+        let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
+        let low = bounds.low.as_slice().max(leaf.low.bytes());
+        let high = match (&bounds.high, &leaf.high) {
+            (Some(bound), Some(fence)) => Some(bound.as_slice().min(fence.bytes())),
+            (Some(bound), None) => Some(bound.as_slice()),
+            (None, fence) => fence.as_ref().map(|fence| fence.bytes()),
+        };
+        let older = self.versions.range(low, high, snapshot);
+        let mut merged = Merged { older: older.into_iter().peekable(), batch };
+        let order = rows.order();
+        let low_head = head(low);
+        let start = order.partition_point(|slot| rows.compare(*slot, low_head, low).is_lt());
+        let mut index = start;
+        while index < order.len() {
+            let key = rows.key_at(&order, index);
+            if high.is_some_and(|high| key >= high) {
+                break;
+            }
+            let same = order[index..].iter().take(2).filter(|s| {
+                rows.entry(usize::from(**s)).key == key
+            });
+            let count = same.count();
+            let slots = &order[index..index + count];
+            merged.push(key, visible(engine, rows, slots, View::Before(snapshot)));
+            index += count;
+        }
+        merged.finish();
+        Ok(())
+    }
+}
+
+/// What the leaf itself says about a key.
+enum InLeaf<'a> {
+    /// The snapshot sees this value.
+    Row(&'a [u8]),
+    /// The snapshot sees that the key is removed.
+    Removed,
+    /// Too new: an older version may be kept.
+    NotVisible,
+}
+
+/// The version among `slots`, a row and perhaps an intent on the same key, that `view` sees.
+fn visible<'a>(engine: &Engine, rows: &'a LeafRows, slots: &[u16], view: View) -> InLeaf<'a> {
+    let mut answer = InLeaf::NotVisible;
+    for slot in slots {
+        let entry = rows.entry(usize::from(*slot));
+        match entry.stamp.as_intent() {
+            None if view.sees(entry.stamp.raw()) => answer = InLeaf::Row(entry.value),
+            None => {}
+            Some((transaction, removal)) => {
+                if let TransactionState::Committed(lsn) = engine.transactions.state(transaction)
+                    && view.sees(lsn)
+                {
+                    return if removal { InLeaf::Removed } else { InLeaf::Row(entry.value) };
+                }
+            }
+        }
+    }
+    answer
+}
+
+/// Merges the rows of a leaf with older versions from the store, both in key order.
+struct Merged<'b, I: Iterator<Item = (Box<[u8]>, Seen)>> {
+    older: std::iter::Peekable<I>,
+    batch: &'b mut Batch,
+}
+
+impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
+    fn push(&mut self, key: &[u8], row: InLeaf<'_>) {
+        while let Some((older_key, seen)) = self.older.next_if(|(older, _)| **older < *key) {
+            self.batch.push(&older_key, &seen.value);
+        }
+        let older = self.older.next_if(|(older, _)| **older == *key);
+        match (row, older) {
+            (InLeaf::Row(value), _) => self.batch.push(key, value),
+            (InLeaf::NotVisible, Some((_, seen))) => self.batch.push(key, &seen.value),
+            (InLeaf::Removed | InLeaf::NotVisible, _) => {}
+        }
+    }
+
+    fn finish(mut self) {
+        while let Some((key, seen)) = self.older.next() {
+            self.batch.push(&key, &seen.value);
+        }
+    }
+}

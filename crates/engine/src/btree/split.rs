@@ -1,0 +1,110 @@
+//! Splits a full leaf under its latch. Nothing is logged: after a crash the rows come from images
+//! and log records, and the leaves are whatever they then become.
+//!
+//! Invariants
+//! 1. The sibling has the old leaf's dirty epoch and is on the list of that epoch before the old
+//!    leaf's latch is let go, and both hold a reserved slot.
+//! 2. The sibling shares the old leaf's image until one of them is imaged anew.
+//! 3. Rows and fences agree at every moment the latch is free.
+
+use onrush_latch::ExclusiveGuard;
+use onrush_waits::{Counter, LatchClass};
+
+use super::split_point::{self, SplitKind};
+use super::{Blocked, SPARE_FRAMES, Seat};
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::{Fence, separator};
+use crate::units::LeafId;
+
+/// A new leaf of which the parent does not know yet.
+pub(crate) struct HalfSplit {
+    pub(crate) separator: Box<[u8]>,
+    pub(crate) leaf: LeafId,
+}
+
+/// Splits the dirty leaf `left` so that `key` finds room. Returns the new sibling, latched.
+pub(crate) fn split<'e>(
+    engine: &'e Engine,
+    seat: &mut Seat<'_>,
+    left: &mut LeafState,
+    key: &[u8],
+) -> Result<(HalfSplit, ExclusiveGuard<'e, LeafState>), Blocked> {
+    let rows = left.rows.as_mut().expect("a leaf that is written to is in memory");
+    let order = rows.order();
+    let point = split_point::choose(rows, &order, key, left.high.is_none());
+    let boundary: Box<[u8]> = {
+        let right_first =
+            if point.new_key_first { key } else { rows.key_at(&order, point.position) };
+        match point.position {
+            0 => separator(key, right_first).into(),
+            position => separator(rows.key_at(&order, position - 1), right_first).into(),
+        }
+    };
+    if seat.spares.len() < SPARE_FRAMES {
+        return Err(Blocked::Spares);
+    }
+    if !engine.space.try_reserve(1) {
+        return Err(Blocked::Slot);
+    }
+    let frame = seat.spares.pop().expect("two spares were counted above");
+    let moved = rows.split_off(&order, point.position, frame, &mut seat.spares[0]);
+    let (half, mut right) = add_sibling(engine, seat, left, boundary);
+    right.rows = Some(moved);
+    seat.recorder.count(
+        match point.kind {
+            SplitKind::RightEdge => Counter::SplitsRightEdge,
+            SplitKind::Run => Counter::SplitsLocalRun,
+            SplitKind::Middle => Counter::SplitsMiddle,
+        },
+        1,
+    );
+    Ok((half, right))
+}
+
+/// Makes the leaf right of `left`, from `boundary` on: fences, link, epoch, list and image. The
+/// caller has reserved its slot and gives it rows.
+fn add_sibling<'e>(
+    engine: &'e Engine,
+    seat: &Seat<'_>,
+    left: &mut LeafState,
+    boundary: Box<[u8]>,
+) -> (HalfSplit, ExclusiveGuard<'e, LeafState>) {
+    let id = LeafId(engine.leaves.add());
+    let mut right = engine.leaves.get(id.0).latch.exclusive(seat.recorder, LatchClass::Leaf);
+    right.object = left.object;
+    right.low = Fence::new(&boundary);
+    right.high = left.high.replace(Fence::new(&boundary));
+    right.next = left.next.replace(id);
+    right.image = left.image.clone();
+    right.dirty_epoch = left.dirty_epoch;
+    right.rows = None;
+    engine.dirty.push(seat.place, right.dirty_epoch, id);
+    (HalfSplit { separator: boundary, leaf: id }, right)
+}
+
+/// Opens an empty leaf from `boundary` on at the right edge, for a block of identity values:
+/// whoever owns the block fills a leaf of its own. `None` if the edge leaf has rows at or above
+/// the boundary, starts there already, or is not the edge.
+pub(crate) fn open_edge<'e>(
+    engine: &'e Engine,
+    seat: &mut Seat<'_>,
+    left: &mut LeafState,
+    boundary: &[u8],
+) -> Result<Option<(HalfSplit, ExclusiveGuard<'e, LeafState>)>, Blocked> {
+    let rows = left.rows.as_ref().expect("a leaf that is written to is in memory");
+    if left.high.is_some() || left.low.bytes() == boundary || !rows.is_above_all(boundary) {
+        return Ok(None);
+    }
+    if seat.spares.len() < SPARE_FRAMES {
+        return Err(Blocked::Spares);
+    }
+    if !engine.space.try_reserve(1) {
+        return Err(Blocked::Slot);
+    }
+    let (half, mut right) = add_sibling(engine, seat, left, boundary.into());
+    let frame = seat.spares.pop().expect("two spares were counted above");
+    right.rows = Some(crate::node::leaf::LeafRows::empty(frame));
+    seat.recorder.count(Counter::SplitsBlockGrant, 1);
+    Ok(Some((half, right)))
+}

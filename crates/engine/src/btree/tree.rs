@@ -1,0 +1,349 @@
+//! The tree's inner part: from the root to a leaf, and how the parent learns of a split.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use onrush_latch::ExclusiveGuard;
+use onrush_latch::SharedGuard;
+use onrush_waits::{LatchClass, Recorder};
+use parking_lot::Mutex;
+
+use super::Refusal;
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::head;
+use crate::node::inner::InnerNode;
+use crate::transaction::VersionStore;
+use crate::units::{InnerId, LeafId, ObjectId};
+
+/// The last leaf that a session used, with the heads of its fences: most keys that belong
+/// elsewhere are seen without latching it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hint {
+    leaf: LeafId,
+    low_head: u64,
+    high_head: u64,
+}
+
+impl Hint {
+    pub(crate) const NONE: Hint = Hint { leaf: LeafId(0), low_head: 1, high_head: 0 };
+
+    /// Remembers a latched leaf.
+    pub(crate) fn remember(&mut self, id: LeafId, leaf: &LeafState) {
+        self.leaf = id;
+        self.low_head = head(leaf.low.bytes());
+        self.high_head = leaf.high.as_ref().map_or(u64::MAX, |high| head(high.bytes()));
+    }
+
+    #[inline]
+    fn may_hold(&self, key_head: u64) -> bool {
+        self.low_head <= key_head && key_head <= self.high_head && self.leaf != LeafId(0)
+    }
+}
+
+/// How often a search goes to the right neighbour before it starts again from the root.
+const HOPS_MAX: usize = 4;
+
+/// The rows of one object, in key order.
+pub(crate) struct Tree {
+    /// Whose rows. Changes when the table is truncated, under the structure mutex.
+    object: AtomicU32,
+    /// The topmost inner node. Changes under the structure mutex; read by anyone.
+    root: AtomicU32,
+    /// Held by whoever changes inner nodes: one thread at a time, readers go on.
+    structure: Mutex<()>,
+    /// Older rows for open snapshots.
+    pub(crate) versions: VersionStore,
+}
+
+impl Tree {
+    /// An empty tree: a root and one leaf without bounds.
+    pub(crate) fn new(engine: &Engine, object: ObjectId) -> Tree {
+        let root = empty_root(engine, object);
+        Tree {
+            object: AtomicU32::new(object.0),
+            root: AtomicU32::new(root.0),
+            structure: Mutex::new(()),
+            versions: VersionStore::default(),
+        }
+    }
+
+    /// A tree over inner nodes that stand already.
+    pub(crate) fn with_root(object: ObjectId, root: InnerId) -> Tree {
+        Tree {
+            object: AtomicU32::new(object.0),
+            root: AtomicU32::new(root.0),
+            structure: Mutex::new(()),
+            versions: VersionStore::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn object(&self) -> ObjectId {
+        ObjectId(self.object.load(Ordering::Acquire))
+    }
+
+    /// From the root to the leaf whose range holds `key`, or held it a moment ago.
+    pub(crate) fn descend(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        key_head: u64,
+        key: &[u8],
+    ) -> LeafId {
+        self.walk(engine, recorder, |node| node.search(key_head, key))
+    }
+
+    /// From the root to the last leaf with keys below `key` (`None`: the last leaf of all).
+    pub(crate) fn descend_below(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        key: Option<&[u8]>,
+    ) -> LeafId {
+        let key = key.map(|key| (head(key), key));
+        self.walk(engine, recorder, |node| node.search_below(key))
+    }
+
+    #[inline]
+    fn walk(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        choose: impl Fn(&InnerNode) -> usize,
+    ) -> LeafId {
+        'from_root: loop {
+            let mut id = self.root.load(Ordering::Acquire);
+            loop {
+                // A torn child is never followed: the version is checked before it is used.
+                let node = engine.inners.get(id);
+                let version = node.version.wait_readable(recorder);
+                let child = node.child(choose(node));
+                let level = node.level();
+                if !node.version.validate(version) {
+                    continue 'from_root;
+                }
+                if level == 1 {
+                    return LeafId(child);
+                }
+                id = child;
+            }
+        }
+    }
+
+    /// Latches the leaf that holds `key`, exclusive.
+    pub(crate) fn latch_exclusive<'e>(
+        &self,
+        engine: &'e Engine,
+        recorder: &Recorder,
+        hint: &Hint,
+        (key_head, key): (u64, &[u8]),
+        object: ObjectId,
+    ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
+        let mut hops = 0;
+        let mut id = if hint.may_hold(key_head) {
+            hint.leaf
+        } else {
+            self.descend(engine, recorder, key_head, key)
+        };
+        loop {
+            let leaf = engine.leaves.get(id.0);
+            let state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
+            if state.covers(object, key_head, key) {
+                leaf.touch();
+                return Ok((id, state));
+            }
+            id = match self.right_of(&state, object, key_head, key, &mut hops)? {
+                Some(next) => next,
+                None => {
+                    drop(state);
+                    self.descend(engine, recorder, key_head, key)
+                }
+            };
+        }
+    }
+
+    /// Latches the leaf that holds `key`, shared.
+    pub(crate) fn latch_shared<'e>(
+        &self,
+        engine: &'e Engine,
+        recorder: &Recorder,
+        key: &[u8],
+        object: ObjectId,
+    ) -> Result<(LeafId, SharedGuard<'e, LeafState>), Refusal> {
+        let key_head = head(key);
+        let mut hops = 0;
+        let mut id = self.descend(engine, recorder, key_head, key);
+        loop {
+            let leaf = engine.leaves.get(id.0);
+            let state = leaf.latch.shared(recorder, LatchClass::Leaf);
+            if state.covers(object, key_head, key) {
+                leaf.touch();
+                return Ok((id, state));
+            }
+            id = match self.right_of(&state, object, key_head, key, &mut hops)? {
+                Some(next) => next,
+                None => {
+                    drop(state);
+                    self.descend(engine, recorder, key_head, key)
+                }
+            };
+        }
+    }
+
+    /// Where to go from a leaf that does not hold the key: right, or (`None`) back to the root.
+    fn right_of(
+        &self,
+        state: &LeafState,
+        object: ObjectId,
+        key_head: u64,
+        key: &[u8],
+        hops: &mut usize,
+    ) -> Result<Option<LeafId>, Refusal> {
+        if self.object() != object {
+            return Err(Refusal::Gone);
+        }
+        *hops += 1;
+        let to_the_right = state.object == object && state.ends_at_or_below(key_head, key);
+        Ok(state.next.filter(|_| to_the_right && *hops <= HOPS_MAX))
+    }
+
+    /// Tells the inner nodes that the keys from `separator` on are in `leaf`: the second half of
+    /// a split. Does nothing if the table was truncated or dropped since.
+    pub(crate) fn link(&self, engine: &Engine, object: ObjectId, separator: &[u8], leaf: LeafId) {
+        let _structure = self.structure.lock();
+        if self.object() != object {
+            return;
+        }
+        let key_head = head(separator);
+        let mut id = self.root_with_room(engine);
+        loop {
+            let node = engine.inners.get(id);
+            let index = node.search(key_head, separator);
+            if node.level() == 1 {
+                let _version = node.version.write(&engine.recorder);
+                node.insert(index + 1, separator, leaf.0);
+                return;
+            }
+            let child = node.child(index);
+            if engine.inners.get(child).has_room() {
+                id = child;
+            } else {
+                split_inner(engine, node, index);
+            }
+        }
+    }
+
+    /// The root, made one level higher if it is full.
+    fn root_with_room(&self, engine: &Engine) -> u32 {
+        let old = self.root.load(Ordering::Acquire);
+        let node = engine.inners.get(old);
+        if node.has_room() {
+            return old;
+        }
+        let id = engine.inners.add();
+        let root = engine.inners.get(id);
+        {
+            let _version = root.version.write(&engine.recorder);
+            root.reset(node.level() + 1);
+            root.insert(0, &[], old);
+        }
+        self.root.store(id, Ordering::Release);
+        id
+    }
+
+    /// Empties the tree and makes it the tree of `object` (0: of a dropped table). The frames,
+    /// slots and places of the old leaves are free afterwards.
+    pub(crate) fn clear(&self, engine: &Engine, recorder: &Recorder, object: ObjectId) {
+        let (old_object, old_root) = {
+            let _structure = self.structure.lock();
+            let old = (self.object(), self.root.load(Ordering::Acquire));
+            let root = empty_root(engine, object);
+            self.object.store(object.0, Ordering::Release);
+            self.root.store(root.0, Ordering::Release);
+            old
+        };
+        let (nodes, first_leaf) = inner_nodes(engine, old_root);
+        let mut next = Some(first_leaf);
+        while let Some(id) = next {
+            let mut state = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+            if state.object != old_object {
+                break;
+            }
+            next = state.next;
+            engine.retire_leaf(&mut state);
+            drop(state);
+            engine.leaves.give_back(id.0);
+        }
+        for node in nodes {
+            engine.inners.give_back(node);
+        }
+        self.versions.clear();
+    }
+}
+
+/// A root with one leaf that holds all keys of `object`.
+fn empty_root(engine: &Engine, object: ObjectId) -> InnerId {
+    let leaf = engine.leaves.add();
+    {
+        let mut state = engine.leaves.get(leaf).latch.exclusive(&engine.recorder, LatchClass::Leaf);
+        *state = LeafState { object, ..LeafState::default() };
+    }
+    let id = engine.inners.add();
+    let node = engine.inners.get(id);
+    let _version = node.version.write(&engine.recorder);
+    node.reset(1);
+    node.insert(0, &[], leaf);
+    InnerId(id)
+}
+
+/// Moves the upper half of `parent`'s child `index` into a new node right of it. The new node is
+/// complete before the parent names it, and the child is shortened last: a reader finds every key
+/// at every moment.
+fn split_inner(engine: &Engine, parent: &InnerNode, index: usize) {
+    let child = engine.inners.get(parent.child(index));
+    let count = child.len();
+    {
+        let _version = child.version.write(&engine.recorder);
+        child.truncate(count);
+    }
+    if child.has_room() {
+        return;
+    }
+    let middle = count / 2;
+    let id = engine.inners.add();
+    let right = engine.inners.get(id);
+    {
+        let _version = right.version.write(&engine.recorder);
+        right.reset(child.level());
+        for from in middle..count {
+            let separator = if from == middle { Vec::new() } else { child.separator(from) };
+            right.insert(from - middle, &separator, child.child(from));
+        }
+    }
+    let separator = child.separator(middle);
+    {
+        let _version = parent.version.write(&engine.recorder);
+        parent.insert(index + 1, &separator, id);
+    }
+    let _version = child.version.write(&engine.recorder);
+    child.truncate(middle);
+}
+
+/// All inner nodes below `root`, itself included, and the first leaf.
+fn inner_nodes(engine: &Engine, root: u32) -> (Vec<u32>, LeafId) {
+    let mut nodes = vec![root];
+    let mut next = 0;
+    let mut first_leaf = LeafId(0);
+    while next < nodes.len() {
+        let node = engine.inners.get(nodes[next]);
+        if node.level() == 1 {
+            if first_leaf == LeafId(0) {
+                first_leaf = LeafId(node.child(0));
+            }
+        } else {
+            nodes.extend((0..node.len()).map(|index| node.child(index)));
+        }
+        next += 1;
+    }
+    (nodes, first_leaf)
+}

@@ -1,0 +1,335 @@
+//! Steps 5 and 6 of an insert: one change into a latched leaf, and its record into the log.
+//! [before: the session](crate::session) [after: commit](onrush_log)
+//!
+//! The order is what keeps the promise that log order is the order of each key:
+//! latch; check; make dirty (push on the list of the epoch); reserve the LSN; place the row with
+//! that LSN; unlatch; copy the record; clear the in-flight mark. From the reservation to the clear
+//! mark there are only memory copies.
+
+use onrush_latch::ExclusiveGuard;
+use onrush_log::{Lsn, Reservation};
+use onrush_waits::Phase;
+
+use super::intent::fold_key;
+use super::split::{HalfSplit, open_edge, split};
+use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::head;
+use crate::node::leaf::{Entry, Found, Stamp};
+use crate::units::{Epoch, LeafId, ObjectId};
+
+/// What must be true of the key for the change to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expect {
+    /// Not there: an insert.
+    Absent,
+    /// There, in the version written at this LSN: an update or delete of a row that was read.
+    Version(u64),
+    /// Whatever it is: an upsert.
+    Anything,
+}
+
+/// One change of one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) object: ObjectId,
+    pub(crate) key: &'a [u8],
+    /// The whole value bytes; `None` removes the row.
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) expect: Expect,
+    /// The log record, in pieces.
+    pub(crate) record: [&'a [u8]; 3],
+}
+
+impl Tree {
+    /// Makes the change, or tells why not; then nothing has happened.
+    pub(crate) fn write(
+        &self,
+        engine: &Engine,
+        seat: &mut Seat<'_>,
+        hint: &mut Hint,
+        change: &Change<'_>,
+    ) -> Result<Reservation, Refusal> {
+        let key_head = head(change.key);
+        let at = (key_head, change.key);
+        let (id, leaf) = self.latch_exclusive(engine, seat.recorder, hint, at, change.object)?;
+        mark(seat, Phase::Seek);
+        let mut placing = Placing { engine, id, leaf, half: None };
+        let result = placing.change(self, seat, change);
+        let Placing { id, leaf, half, .. } = placing;
+        if result.is_ok() {
+            hint.remember(id, &leaf);
+        }
+        drop(leaf);
+        mark(seat, Phase::Place);
+        if let Some(half) = half {
+            self.link(engine, change.object, &half.separator, half.leaf);
+            mark(seat, Phase::Split);
+        }
+        let reservation = result?;
+        engine.log.fill(&reservation, &change.record);
+        engine.log.complete(seat.place);
+        mark(seat, Phase::Copy);
+        Ok(reservation)
+    }
+
+    /// Opens a leaf at the right edge for keys from `boundary` on. Only a matter of speed: where
+    /// it does not fit, inserts find their way without it.
+    pub(crate) fn open_edge(
+        &self,
+        engine: &Engine,
+        seat: &mut Seat<'_>,
+        hint: &mut Hint,
+        object: ObjectId,
+        boundary: &[u8],
+    ) -> Result<(), Refusal> {
+        let at = (head(boundary), boundary);
+        let (id, mut leaf) =
+            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
+        if leaf.rows.is_none() {
+            return Err(Blocked::Load(id).into());
+        }
+        make_dirty(engine, seat.place, id, &mut leaf)?;
+        let opened = open_edge(engine, seat, &mut leaf, boundary)?;
+        drop(leaf);
+        if let Some((half, right)) = opened {
+            hint.remember(half.leaf, &right);
+            drop(right);
+            self.link(engine, object, &half.separator, half.leaf);
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn mark(seat: &mut Seat<'_>, phase: Phase) {
+    if let Some(timer) = &mut seat.timer {
+        timer.mark(phase);
+    }
+}
+
+/// Makes sure that the next checkpoint images the leaf.
+pub(crate) fn make_dirty(
+    engine: &Engine,
+    place: usize,
+    id: LeafId,
+    leaf: &mut LeafState,
+) -> Result<(), Blocked> {
+    if leaf.dirty_epoch == Epoch(0) {
+        if !engine.space.try_reserve(1) {
+            return Err(Blocked::Slot);
+        }
+        let epoch = engine.dirty.epoch();
+        leaf.dirty_epoch = epoch;
+        engine.dirty.push(place, epoch, id);
+    }
+    Ok(())
+}
+
+/// A latched leaf in which a change is being placed.
+pub(super) struct Placing<'e> {
+    pub(super) engine: &'e Engine,
+    pub(super) id: LeafId,
+    pub(super) leaf: ExclusiveGuard<'e, LeafState>,
+    /// A split on the way, of which the parent must be told after the latch is let go.
+    pub(super) half: Option<HalfSplit>,
+}
+
+impl Placing<'_> {
+    fn change(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        change: &Change<'_>,
+    ) -> Result<Reservation, Refusal> {
+        let found = self.find(tree, change.key)?;
+        if let Some(slot) = found.intent {
+            return Err(self.transaction_of(slot).into());
+        }
+        self.check(tree, found, change)?;
+        make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+        match (change.value, found.committed) {
+            (Some(value), None) => {
+                self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
+                mark(seat, Phase::Split);
+                Ok(self.insert(seat, change, value))
+            }
+            (Some(value), Some(_)) => self.replace(tree, seat, change, value),
+            (None, Some(slot)) => {
+                let kept = self.keep_version(tree, slot);
+                let reservation = self.reserve(seat, change);
+                kept.ends_at(reservation.lsn);
+                self.rows().remove(slot);
+                Ok(reservation)
+            }
+            (None, None) => Err(Refusal::Missing(0)),
+        }
+    }
+
+    /// The key in this leaf, a resolved intent on it folded; a leaf on disk must be loaded first.
+    #[inline]
+    pub(super) fn find(&mut self, tree: &Tree, key: &[u8]) -> Result<Found, Blocked> {
+        let rows = self.leaf.rows.as_mut().ok_or(Blocked::Load(self.id))?;
+        if rows.is_above_all(key) {
+            return Ok(Found::default());
+        }
+        let found = rows.find(key);
+        if found.intent.is_none() {
+            return Ok(found);
+        }
+        fold_key(self.engine, tree, rows, key);
+        Ok(rows.find(key))
+    }
+
+    pub(super) fn rows(&mut self) -> &mut crate::node::leaf::LeafRows {
+        self.leaf.rows.as_mut().expect("`find` has seen the rows under this latch")
+    }
+
+    fn check(&mut self, tree: &Tree, found: Found, change: &Change<'_>) -> Result<(), Refusal> {
+        let lsn = found.committed.map(|slot| self.rows().entry(slot).stamp.lsn().unwrap_or(0));
+        match (change.expect, lsn) {
+            (Expect::Absent, Some(lsn)) => Err(Refusal::Exists(lsn)),
+            (Expect::Version(_), None) => {
+                Err(Refusal::Missing(tree.versions.removed_at(change.key)))
+            }
+            (Expect::Version(wanted), Some(lsn)) if lsn != wanted => Err(Refusal::Changed(lsn)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes sure an entry of `bytes` fits: squeezes dead bytes out, or splits, and then goes on
+    /// in the half that holds the key.
+    pub(super) fn make_room(
+        &mut self,
+        seat: &mut Seat<'_>,
+        key: &[u8],
+        bytes: usize,
+    ) -> Result<(), Blocked> {
+        if self.rows().fits(bytes) {
+            return Ok(());
+        }
+        if self.rows().fits_compacted(bytes) {
+            if seat.spares.len() < SPARE_FRAMES {
+                return Err(Blocked::Spares);
+            }
+            self.rows().compact(&mut seat.spares[0]);
+            return Ok(());
+        }
+        if self.half.is_some() {
+            // The half that holds the key is still too full; tell the parent of the first split
+            // before the second.
+            return Err(Blocked::Spares);
+        }
+        let (half, right) = split(self.engine, seat, &mut self.leaf, key)?;
+        if right.low.at_or_below(head(key), key) {
+            self.id = half.leaf;
+            self.leaf = right;
+        }
+        self.half = Some(half);
+        self.make_room(seat, key, bytes)
+    }
+
+    fn insert(&mut self, seat: &mut Seat<'_>, change: &Change<'_>, value: &[u8]) -> Reservation {
+        let keeps_order = self.rows().is_above_all(change.key);
+        let reservation = self.reserve(seat, change);
+        mark(seat, Phase::Reserve);
+        let stamp = Stamp::committed(reservation.lsn.0);
+        self.rows().append_in_order(stamp, change.key, value, keeps_order);
+        reservation
+    }
+
+    fn replace(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        change: &Change<'_>,
+        value: &[u8],
+    ) -> Result<Reservation, Refusal> {
+        self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
+        // Making room may have moved the row.
+        let slot = self.find(tree, change.key)?.committed.expect("a row stays in the half of its key");
+        let kept = self.keep_version(tree, slot);
+        let reservation = self.reserve(seat, change);
+        kept.ends_at(reservation.lsn);
+        let stamp = Stamp::committed(reservation.lsn.0);
+        if !self.rows().overwrite(slot, stamp, value) {
+            self.rows().remove(slot);
+            self.rows().append(stamp, change.key, value);
+        }
+        Ok(reservation)
+    }
+
+    fn keep_version(
+        &mut self,
+        tree: &Tree,
+        slot: usize,
+    ) -> std::sync::Arc<crate::transaction::OldVersion> {
+        let entry = self.rows().entry(slot);
+        let written_at = Lsn(entry.stamp.lsn().expect("a committed row has an LSN"));
+        tree.versions.keep(entry.key, written_at, entry.value)
+    }
+
+    #[inline]
+    fn reserve(&self, seat: &Seat<'_>, change: &Change<'_>) -> Reservation {
+        let bytes = change.record.iter().map(|part| part.len()).sum();
+        self.engine.log.reserve(seat.place, bytes)
+    }
+}
+
+impl Tree {
+    /// Redoes one change of the log, unless the leaf has it already.
+    pub(crate) fn redo(
+        &self,
+        engine: &Engine,
+        seat: &mut Seat<'_>,
+        object: ObjectId,
+        (key, value): (&[u8], Option<&[u8]>),
+        lsn: u64,
+    ) -> Result<(), Blocked> {
+        let at = (head(key), key);
+        let latched = self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object);
+        // A barrier keeps truncation away while rows are redone.
+        let Ok((id, leaf)) = latched else { return Ok(()) };
+        let mut placing = Placing { engine, id, leaf, half: None };
+        let result = placing.redo(self, seat, (key, value), lsn);
+        let Placing { leaf, half, .. } = placing;
+        drop(leaf);
+        if let Some(half) = half {
+            self.link(engine, object, &half.separator, half.leaf);
+        }
+        result
+    }
+}
+
+impl Placing<'_> {
+    fn redo(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        (key, value): (&[u8], Option<&[u8]>),
+        lsn: u64,
+    ) -> Result<(), Blocked> {
+        let found = self.find(tree, key)?;
+        let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        if known.is_some_and(|known| known >= lsn) {
+            return Ok(());
+        }
+        match (value, found.committed) {
+            (None, None) => return Ok(()),
+            (None, Some(slot)) => {
+                make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+                self.rows().remove(slot);
+            }
+            (Some(value), _) => {
+                make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+                self.make_room(seat, key, Entry::bytes(key, value))?;
+                if let Some(slot) = self.find(tree, key)?.committed {
+                    self.rows().remove(slot);
+                }
+                self.rows().append(Stamp::committed(lsn), key, value);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Which leaves the next checkpoint has to image: a list for each epoch.
+//!
+//! Invariants
+//! 1. A leaf with `dirty_epoch = e` is on the list of exactly `e`, whenever the push happens: a
+//!    writer that read the epoch, slept through a whole checkpoint and then pushed is found by the
+//!    next one, because lists are kept by number, not by parity.
+//! 2. The epoch changes only after the checkpoint has taken its C.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::units::{Epoch, LeafId};
+
+/// See the module. One shard a place in the engine, so that inserters do not meet here.
+pub(crate) struct DirtyLists {
+    epoch: AtomicU64,
+    shards: Box<[Mutex<BTreeMap<Epoch, Vec<LeafId>>>]>,
+}
+
+impl DirtyLists {
+    pub(crate) fn new(shards: usize, epoch: Epoch) -> DirtyLists {
+        let shards = (0..shards).map(|_| Mutex::new(BTreeMap::new())).collect();
+        DirtyLists { epoch: AtomicU64::new(epoch.0), shards }
+    }
+
+    /// The epoch for which a leaf becomes dirty now. To be read under the leaf's latch.
+    #[inline]
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// Starts epoch `next`. Only the checkpoint calls this, after it has taken C.
+    pub(crate) fn start_epoch(&self, next: Epoch) {
+        self.epoch.store(next.0, Ordering::Release);
+    }
+
+    /// Puts a leaf on the list of `epoch`. The caller holds the leaf's latch.
+    pub(crate) fn push(&self, place: usize, epoch: Epoch, leaf: LeafId) {
+        let shard = &self.shards[place % self.shards.len()];
+        shard.lock().entry(epoch).or_default().push(leaf);
+    }
+
+    /// Takes the lists of all epochs before `epoch`.
+    pub(crate) fn take_before(&self, epoch: Epoch) -> Vec<LeafId> {
+        let mut leaves = Vec::new();
+        for shard in &self.shards {
+            let mut lists = shard.lock();
+            let later = lists.split_off(&epoch);
+            leaves.extend(std::mem::replace(&mut *lists, later).into_values().flatten());
+        }
+        leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_push_is_found_by_the_next_checkpoint() {
+        let lists = DirtyLists::new(2, Epoch(1));
+        let seen = lists.epoch();
+        lists.start_epoch(Epoch(2));
+        assert!(lists.take_before(Epoch(2)).is_empty());
+        lists.push(0, seen, LeafId(7));
+        lists.push(1, Epoch(3), LeafId(8));
+        lists.start_epoch(Epoch(3));
+        assert_eq!(lists.take_before(Epoch(3)), vec![LeafId(7)]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Leaf to image and back. An image is an immutable copy of a leaf's rows in key order.
+//! Byte by byte: `docs/data-file.md`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::leaf::LeafState;
+use crate::memory::Frame;
+use crate::node::leaf::{LeafRows, read_entry};
+use crate::space::{Slot, SlotId};
+use crate::units::{LEAF_BYTES, ObjectId};
+
+const MAGIC: &[u8; 4] = b"ONRI";
+/// Bytes in front of the first entry.
+pub(crate) const IMAGE_HEADER_BYTES: usize = 64;
+
+const ASSIGNED: u8 = 0;
+const WRITTEN: u8 = 1;
+const FAILED: u8 = 2;
+
+/// A slot that holds, or is about to hold, the rows of a leaf. The slot is free once nobody has
+/// the image any more: no leaf, no writer, no directory.
+#[derive(Debug)]
+pub(crate) struct Image {
+    slot: Slot,
+    /// Meaningful once written.
+    checksum: AtomicU32,
+    /// Assigned, then written or failed; changed once, by the writer.
+    state: AtomicU8,
+}
+
+/// Wakes those who wait for images to be written.
+#[derive(Default)]
+pub(crate) struct ImageWrites {
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Image {
+    /// An image whose slot is chosen and whose bytes are not written yet.
+    pub(crate) fn assigned(slot: Slot) -> Arc<Image> {
+        let (checksum, state) = (AtomicU32::new(0), AtomicU8::new(ASSIGNED));
+        Arc::new(Image { slot, checksum, state })
+    }
+
+    /// An image that the directory names, at open.
+    pub(crate) fn standing(slot: Slot, checksum: u32) -> Arc<Image> {
+        let (checksum, state) = (AtomicU32::new(checksum), AtomicU8::new(WRITTEN));
+        Arc::new(Image { slot, checksum, state })
+    }
+
+    pub(crate) fn slot(&self) -> SlotId {
+        self.slot.id()
+    }
+
+    /// The checksum of a written image.
+    pub(crate) fn checksum(&self) -> u32 {
+        self.checksum.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_written(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WRITTEN
+    }
+
+    /// Says how the write ended. Called once.
+    pub(crate) fn finish(&self, writes: &ImageWrites, checksum: Option<u32>) {
+        self.checksum.store(checksum.unwrap_or(0), Ordering::Relaxed);
+        let state = if checksum.is_some() { WRITTEN } else { FAILED };
+        let _guard = writes.lock.lock();
+        self.state.store(state, Ordering::Release);
+        writes.changed.notify_all();
+    }
+
+    /// Waits until the image is written; false if its write failed.
+    pub(crate) fn wait_written(&self, writes: &ImageWrites) -> bool {
+        if self.is_written() {
+            return true;
+        }
+        let mut guard = writes.lock.lock();
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                ASSIGNED => writes.changed.wait(&mut guard),
+                state => return state == WRITTEN,
+            }
+        }
+    }
+}
+
+/// Copies the committed rows of a leaf into `page`, all but the header, whose fields that depend
+/// on place and content [`seal`] fills in. Returns the number of rows.
+pub(crate) fn copy_rows(rows: &LeafRows, page: &mut [u8]) {
+    let mut entries = Vec::with_capacity(rows.live_bytes());
+    let count = rows.copy_entries(&mut entries, true);
+    page.fill(0);
+    page[32..36].copy_from_slice(&(count as u32).to_le_bytes());
+    page[36..40].copy_from_slice(&(entries.len() as u32).to_le_bytes());
+    page[IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + entries.len()].copy_from_slice(&entries);
+}
+
+/// Fills in the header and returns the checksum.
+pub(crate) fn seal(page: &mut [u8], database_id: u128, object: ObjectId, slot: SlotId) -> u32 {
+    page[..4].copy_from_slice(MAGIC);
+    page[8..24].copy_from_slice(&database_id.to_le_bytes());
+    page[24..32].copy_from_slice(&slot.to_raw().to_le_bytes());
+    page[40..44].copy_from_slice(&object.0.to_le_bytes());
+    let checksum = crc32c::crc32c(&page[8..LEAF_BYTES]);
+    page[4..8].copy_from_slice(&checksum.to_le_bytes());
+    checksum
+}
+
+/// Why an image cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BadImage {
+    Magic,
+    Checksum,
+    WrongPlace,
+    Stale,
+    Entries,
+}
+
+impl BadImage {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            BadImage::Magic => "the slot holds no image",
+            BadImage::Checksum => "the image fails its checksum",
+            BadImage::WrongPlace => "the image belongs to another database, table or slot",
+            BadImage::Stale => "the image is whole, but not the one that the directory names",
+            BadImage::Entries => "the image's rows do not add up",
+        }
+    }
+}
+
+/// Checks the page read from `image`'s slot.
+pub(crate) fn check_page(
+    page: &[u8],
+    database_id: u128,
+    object: ObjectId,
+    image: &Image,
+) -> Result<(), BadImage> {
+    if &page[..4] != MAGIC {
+        return Err(BadImage::Magic);
+    }
+    let checksum = crc32c::crc32c(&page[8..LEAF_BYTES]);
+    if page[4..8] != checksum.to_le_bytes() {
+        return Err(BadImage::Checksum);
+    }
+    if page[8..24] != database_id.to_le_bytes()
+        || page[24..32] != image.slot().to_raw().to_le_bytes()
+        || page[40..44] != object.0.to_le_bytes()
+    {
+        return Err(BadImage::WrongPlace);
+    }
+    if checksum != image.checksum() {
+        return Err(BadImage::Stale);
+    }
+    Ok(())
+}
+
+/// Builds the rows of `leaf` in `frame` from a checked page, trimmed to the leaf's fences.
+pub(crate) fn load_rows(page: &[u8], leaf: &LeafState, frame: Frame) -> Result<LeafRows, BadImage> {
+    let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    let (count, bytes) = (number(32), number(36) as usize);
+    let entries =
+        page.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes).ok_or(BadImage::Entries)?;
+    let mut rows = LeafRows::empty(frame);
+    let mut offset = 0;
+    for _ in 0..count {
+        let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
+        if leaf.range_holds(entry.key) {
+            rows.append(entry.stamp, entry.key, entry.value);
+        }
+        offset = next;
+    }
+    if offset != bytes {
+        return Err(BadImage::Entries);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,132 @@
+//! Makes images of leaves, many at a time, and writes those that lie together with one call.
+//!
+//! Invariants
+//! 1. Copying the rows, choosing the slot and marking the leaf clean happen under one exclusive
+//!    latch: no change falls between.
+//! 2. A leaf with an unresolved intent gets an image of its committed rows and stays dirty, in the
+//!    epoch that is current then.
+//! 3. Until the batch is written, the imager itself keeps every image, so no slot of it is free.
+
+use std::sync::Arc;
+
+use onrush_files::AlignedBuffer;
+use onrush_waits::{Counter, Recorder, Wait};
+
+use super::image::{self, Image};
+use super::leaf::LeafState;
+use crate::btree::fold_resolved;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::space::Cursor;
+use crate::units::{EXTENT_SLOTS, Epoch, LEAF_BYTES, LeafId, ObjectId};
+
+/// A batch of images on their way to disk.
+pub(crate) struct Imager {
+    cursor: Cursor,
+    pages: AlignedBuffer,
+    batch: Vec<Captured>,
+}
+
+/// A leaf whose rows are copied.
+#[derive(Clone)]
+pub(crate) struct Captured {
+    pub(crate) leaf: LeafId,
+    pub(crate) image: Arc<Image>,
+    object: ObjectId,
+}
+
+impl Imager {
+    pub(crate) fn new() -> Imager {
+        let pages = AlignedBuffer::new(EXTENT_SLOTS * LEAF_BYTES);
+        Imager { cursor: Cursor::default(), pages, batch: Vec::with_capacity(EXTENT_SLOTS) }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.batch.len() == EXTENT_SLOTS
+    }
+
+    /// Copies the rows of a dirty leaf and makes it clean. The caller holds its latch exclusive
+    /// and has seen that the batch is not full. False if it must stay as it is for now: it has an
+    /// unresolved intent and no slot is free for the second image it will need.
+    pub(crate) fn capture(
+        &mut self,
+        engine: &Engine,
+        place: usize,
+        id: LeafId,
+        leaf: &mut LeafState,
+    ) -> bool {
+        debug_assert!(leaf.is_dirty() && !self.is_full());
+        let object = leaf.object;
+        let Some(rows) = leaf.rows.as_mut() else { return false };
+        if rows.intents() > 0
+            && let Some(tree) = engine.tree_of(object)
+        {
+            fold_resolved(engine, &tree, rows);
+        }
+        let unresolved = rows.intents() > 0;
+        if unresolved && !engine.space.try_reserve(1) {
+            return false;
+        }
+        let start = self.batch.len() * LEAF_BYTES;
+        image::copy_rows(rows, &mut self.pages[start..start + LEAF_BYTES]);
+        let image = Image::assigned(engine.space.allocate(&mut self.cursor));
+        leaf.image = Some(Arc::clone(&image));
+        leaf.dirty_epoch = Epoch(0);
+        if unresolved {
+            let epoch = engine.dirty.epoch();
+            leaf.dirty_epoch = epoch;
+            engine.dirty.push(place, epoch, id);
+        }
+        self.batch.push(Captured { leaf: id, image, object });
+        true
+    }
+
+    /// Writes the batch; what it held is returned. Written is not durable.
+    ///
+    /// # Errors
+    /// A failed write: the engine stops.
+    pub(crate) fn write(
+        &mut self,
+        engine: &Engine,
+        recorder: &Recorder,
+    ) -> Result<Vec<Captured>> {
+        let batch = std::mem::take(&mut self.batch);
+        let mut checksums = Vec::with_capacity(batch.len());
+        for (number, captured) in batch.iter().enumerate() {
+            let page = &mut self.pages[number * LEAF_BYTES..(number + 1) * LEAF_BYTES];
+            let slot = captured.image.slot();
+            checksums.push(image::seal(page, engine.database_id, captured.object, slot));
+        }
+        let mut first = 0;
+        let mut outcome = Ok(());
+        while first < batch.len() {
+            let run = run_length(&batch[first..]);
+            if outcome.is_ok() {
+                let bytes = &self.pages[first * LEAF_BYTES..(first + run) * LEAF_BYTES];
+                let _wait = recorder.wait(Wait::ImageWrite);
+                outcome = engine.space.files().write(batch[first].image.slot(), bytes);
+            }
+            for number in first..first + run {
+                let checksum = outcome.is_ok().then_some(checksums[number]);
+                batch[number].image.finish(&engine.image_writes, checksum);
+            }
+            first += run;
+        }
+        recorder.count(Counter::ImageBytes, (batch.len() * LEAF_BYTES) as u64);
+        outcome.map_err(|error| engine.stop(error))?;
+        Ok(batch)
+    }
+}
+
+/// How many images from the first on lie side by side in one file.
+fn run_length(batch: &[Captured]) -> usize {
+    let first = batch[0].image.slot();
+    batch
+        .iter()
+        .enumerate()
+        .take_while(|(number, captured)| {
+            let slot = captured.image.slot();
+            slot.file == first.file && slot.index as usize == first.index as usize + number
+        })
+        .count()
+}

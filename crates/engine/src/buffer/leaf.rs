@@ -1,0 +1,99 @@
+//! The header of a leaf: it stays in memory while the rows may be on disk only.
+//!
+//! Invariants
+//! 1. A leaf without rows in memory is clean, and its image is written.
+//! 2. `dirty_epoch` is set and the leaf is on the list of exactly that epoch before the LSN of the
+//!    change is reserved; a dirty leaf holds one reserved slot.
+//! 3. Fences only get narrower while an image stands, so an image may be wider than the leaf and
+//!    is trimmed when it is loaded. Only the checkpoint joins an empty leaf to its neighbour, and
+//!    images that neighbour in the same checkpoint.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use onrush_latch::Latch;
+
+use super::image::Image;
+use crate::node::fence::{Fence, head};
+use crate::node::leaf::LeafRows;
+use crate::units::{Epoch, LeafId, ObjectId};
+
+/// A leaf: latch, and what the latch protects.
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Leaf {
+    pub(crate) latch: Latch<LeafState>,
+    /// Somebody used the leaf since the evictor last came by. Anyone sets it, the evictor clears.
+    recently_used: AtomicBool,
+}
+
+/// Everything about a leaf. Whoever holds the latch exclusive may change it.
+pub(crate) struct LeafState {
+    /// Which object's rows these are; none for a leaf that is not in use.
+    pub(crate) object: ObjectId,
+    /// Epoch for which the leaf must be imaged; 0 when clean.
+    pub(crate) dirty_epoch: Epoch,
+    pub(crate) rows: Option<LeafRows>,
+    pub(crate) low: Fence,
+    /// None: no upper bound.
+    pub(crate) high: Option<Fence>,
+    pub(crate) next: Option<LeafId>,
+    /// The image that stands for the rows below the last checkpoint; may be shared with a sibling
+    /// after a split. None for a leaf that never had one.
+    pub(crate) image: Option<Arc<Image>>,
+}
+
+impl Default for LeafState {
+    fn default() -> Self {
+        LeafState {
+            object: ObjectId(0),
+            dirty_epoch: Epoch(0),
+            rows: None,
+            low: Fence::new(&[]),
+            high: None,
+            next: None,
+            image: None,
+        }
+    }
+}
+
+impl LeafState {
+    /// Whether `key` of `object` belongs here.
+    #[inline]
+    pub(crate) fn covers(&self, object: ObjectId, key_head: u64, key: &[u8]) -> bool {
+        self.object == object
+            && self.low.at_or_below(key_head, key)
+            && !self.ends_at_or_below(key_head, key)
+    }
+
+    /// Whether the leaf ends at or below `key`: then the key is to the right.
+    #[inline]
+    pub(crate) fn ends_at_or_below(&self, key_head: u64, key: &[u8]) -> bool {
+        self.high.as_ref().is_some_and(|high| high.at_or_below(key_head, key))
+    }
+
+    /// Whether `key` lies in the range of the leaf; for loaders that trim a wider image.
+    pub(crate) fn range_holds(&self, key: &[u8]) -> bool {
+        let key_head = head(key);
+        self.low.at_or_below(key_head, key) && !self.ends_at_or_below(key_head, key)
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty_epoch != Epoch(0)
+    }
+}
+
+impl Leaf {
+    /// Tells the evictor that the leaf is in use.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        if !self.recently_used.load(Ordering::Relaxed) {
+            self.recently_used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the leaf was used since the last call.
+    pub(crate) fn take_recently_used(&self) -> bool {
+        self.recently_used.swap(false, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,19 @@
+//! Leaves between memory and disk: headers that stay, rows that come and go, images.
+//!
+//! A leaf is in one of three states: *clean in memory* (rows as in its image), *dirty* (rows newer
+//! than its image; on the list of its epoch), *on disk* (no rows in memory). A change makes it
+//! dirty, an image makes it clean, the evictor drops the rows of a clean leaf, a load brings them
+//! back.
+
+mod dirty;
+mod evict;
+mod image;
+mod imager;
+mod leaf;
+mod load;
+
+pub(crate) use dirty::DirtyLists;
+pub(crate) use evict::Evictor;
+pub(crate) use image::{Image, ImageWrites};
+pub(crate) use imager::Imager;
+pub(crate) use leaf::{Leaf, LeafState};

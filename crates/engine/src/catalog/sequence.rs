@@ -1,0 +1,100 @@
+//! A durable counter behind the generated keys of a column.
+//!
+//! Invariants
+//! 1. A number is handed out once, also after a crash: only numbers below the durable mark are,
+//!    and after a crash counting goes on at the mark.
+//! 2. At the end of the 64-bit range there is an error, never a wrap.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use onrush_types::SessionSlot;
+use onrush_waits::{Counter, Recorder, Wait};
+use parking_lot::Mutex;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::logging::{RecordKind, push_varint};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// The next number. Held while the mark is moved.
+    next: Mutex<u64>,
+    /// Numbers below are durably ours, or will be before they are handed out: raised before the
+    /// record that says so is appended, so that a checkpoint above that record has it. Changed
+    /// under `next`; read by checkpoints.
+    reserved: AtomicU64,
+    /// Slots of session-offset generators whose sessions have ended.
+    slots: Mutex<Vec<SessionSlot>>,
+}
+
+impl Sequence {
+    /// A counter that goes on at `next`: below it anything may have been handed out.
+    pub(crate) fn starting_at(next: u64) -> Sequence {
+        let (next, reserved) = (Mutex::new(next), AtomicU64::new(next));
+        Sequence { next, reserved, slots: Mutex::new(Vec::new()) }
+    }
+
+    /// The mark that a checkpoint remembers.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Acquire)
+    }
+
+    /// Replay: numbers below `reserved` may have been handed out.
+    pub(crate) fn raise(&self, reserved: u64) {
+        let mut next = self.next.lock();
+        *next = (*next).max(reserved);
+        self.reserved.fetch_max(reserved, Ordering::AcqRel);
+    }
+
+    /// Takes `count` numbers. `granted` runs before anyone can take the numbers after them.
+    ///
+    /// # Errors
+    /// The end of the range; a log that cannot make the new mark durable.
+    pub(crate) fn lease(
+        &self,
+        engine: &Arc<Engine>,
+        (table, column): (u32, usize),
+        count: u64,
+        recorder: &Recorder,
+        granted: impl FnOnce(&Range<u64>) -> Result<()>,
+    ) -> Result<Range<u64>> {
+        let mut next = self.next.lock();
+        let end = next.checked_add(count).ok_or_else(|| {
+            Error::Internal("a key counter has reached the end of its 64 bits".into())
+        })?;
+        if end > self.reserved() {
+            let _wait = recorder.wait(Wait::KeyLease);
+            let reserved = end.saturating_add(engine.options.key_reserve);
+            let mut record = vec![RecordKind::Sequence as u8];
+            push_varint(u64::from(table), &mut record);
+            push_varint(column as u64, &mut record);
+            push_varint(reserved, &mut record);
+            let before = self.reserved.swap(reserved, Ordering::AcqRel);
+            let durable = engine
+                .append(&record, recorder)
+                .and_then(|written| Ok(engine.log.wait_durable(written.end, recorder)?));
+            if let Err(error) = durable {
+                self.reserved.store(before, Ordering::Release);
+                return Err(error);
+            }
+            recorder.count(Counter::KeyLeases, 1);
+        }
+        let range = *next..end;
+        *next = end;
+        granted(&range)?;
+        Ok(range)
+    }
+
+    /// A slot that an ended session left, to go on with.
+    pub(crate) fn take_slot(&self) -> Option<SessionSlot> {
+        self.slots.lock().pop()
+    }
+
+    /// Leaves a slot for a later session of this process.
+    pub(crate) fn leave_slot(&self, slot: SessionSlot) {
+        self.slots.lock().push(slot);
+    }
+}

@@ -1,0 +1,109 @@
+//! The engine's own threads: one takes checkpoints when they are due, one keeps frames free.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use onrush_waits::{Recorder, Wait};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::options::Background;
+
+/// How often the threads look when nobody wakes them.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// After a checkpoint that found the disk full.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Starts the threads that the settings ask for.
+pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
+    if engine.options.background == Background::Callers {
+        return Vec::new();
+    }
+    let jobs: [(&str, fn(&Arc<Engine>, &Recorder)); 2] =
+        [("onrush-checkpoint", take_checkpoints), ("onrush-evict", keep_frames_free)];
+    let spawn = |(name, job): (&str, fn(&Arc<Engine>, &Recorder))| {
+        let engine = Arc::clone(engine);
+        let recorder = Recorder::new(&engine.registry, name);
+        let run = move || {
+            if let Some(mask) = engine.options.cpu_mask {
+                pin_to(mask);
+            }
+            job(&engine, &recorder);
+        };
+        std::thread::Builder::new().name(name.into()).spawn(run).ok()
+    };
+    let threads: Vec<_> = jobs.into_iter().filter_map(spawn).collect();
+    if let Some(evictor) = threads.get(1) {
+        engine.set_evictor_thread(evictor.thread().clone());
+    }
+    threads
+}
+
+fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
+    let mut last = Instant::now();
+    let mut last_start = engine.log.position().lsn;
+    let mut not_before = Instant::now();
+    while !engine.is_closing() && !engine.has_failed() {
+        {
+            let _idle = recorder.wait(Wait::CheckpointIdle);
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        throttle_inserts(engine);
+        let now = Instant::now();
+        let grown = engine.log.tail().0 - last_start.0;
+        let space = engine.log.space();
+        let options = &engine.options;
+        let every = Duration::from_secs(options.checkpoint_seconds);
+        let due_by_time = !every.is_zero() && now - last >= every && grown > 0;
+        let due = grown >= options.checkpoint_log_bytes
+            || space.in_use_bytes * 2 >= space.capacity_bytes
+            || due_by_time;
+        if !due || now < not_before {
+            continue;
+        }
+        last_start = engine.log.position().lsn;
+        match super::run(engine, recorder) {
+            Ok(_) => last = now,
+            Err(Error::DiskFull { .. }) => not_before = now + RETRY_AFTER,
+            Err(error) => engine.stop_for(&error.to_string()),
+        }
+    }
+}
+
+/// Inserts slow down smoothly as the log fills, long before it is full: from three quarters of
+/// its space on, each 64th insert of a session pauses, at most a millisecond.
+fn throttle_inserts(engine: &Engine) {
+    let space = engine.log.space();
+    let quarter = (space.capacity_bytes / 4).max(1);
+    let over = space.in_use_bytes.saturating_sub(3 * quarter);
+    let micros = (over * 1000 / quarter).min(1000);
+    engine.pause_micros.store(micros as u32, Ordering::Relaxed);
+}
+
+fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
+    while !engine.is_closing() && !engine.has_failed() {
+        match engine.evict_ahead(recorder) {
+            Ok(true) => {}
+            Ok(false) => {
+                let _idle = recorder.wait(Wait::BackgroundIdle);
+                std::thread::park_timeout(LOOK_EVERY * 4);
+            }
+            Err(error) => engine.stop_for(&error.to_string()),
+        }
+    }
+}
+
+/// Lets the calling thread run only on the processors of `mask`. Where the system refuses, the
+/// thread runs where it may.
+fn pin_to(mask: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        let mut set = rustix::thread::CpuSet::new();
+        (0..64).filter(|cpu| mask >> cpu & 1 == 1).for_each(|cpu| set.set(cpu));
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = mask;
+}

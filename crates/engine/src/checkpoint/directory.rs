@@ -1,0 +1,313 @@
+//! The directory: which image holds which key range, table by table.
+//! Byte by byte: `docs/data-file.md`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::buffer::Image;
+use crate::btree::LeafDescription;
+use crate::engine::Engine;
+use crate::error::{Damage, Error, Result};
+use crate::logging::{push_varint, take_varint};
+use crate::space::{Blob, BlobPlace, Cursor, DataFiles, SlotId, Space};
+use crate::units::ObjectId;
+
+/// Entries of a full segment; one with half as many again is divided.
+pub(super) const SEGMENT_ENTRIES: usize = 256;
+const NO_SLOT: u64 = u64::MAX;
+
+/// The directory of one checkpoint. Never changed; dropping it frees what only it kept.
+#[derive(Default)]
+pub(crate) struct Directory {
+    pub(super) tables: BTreeMap<u32, TableDirectory>,
+    pub(super) next_object: u32,
+    pub(super) root: Option<Blob>,
+}
+
+/// One table in the directory.
+pub(crate) struct TableDirectory {
+    pub(super) object: ObjectId,
+    pub(super) definition: Vec<u8>,
+    pub(super) counters: Vec<(u32, u64)>,
+    pub(super) segments: Vec<Arc<Segment>>,
+}
+
+/// The leaves of one key range.
+pub(crate) struct Segment {
+    pub(super) low: Box<[u8]>,
+    /// Keeps the slots of the images; in key order.
+    #[expect(dead_code, reason = "held for its slots")]
+    images: Vec<Option<Arc<Image>>>,
+    blob: Blob,
+}
+
+/// A leaf in a segment.
+pub(crate) struct SegmentEntry {
+    pub(super) low: Box<[u8]>,
+    pub(super) image: Option<Arc<Image>>,
+}
+
+impl Segment {
+    /// Writes the entries of one key range; not durable before the data files are synced.
+    pub(super) fn write(
+        engine: &Engine,
+        cursor: &mut Cursor,
+        object: ObjectId,
+        entries: Vec<SegmentEntry>,
+    ) -> Result<Segment> {
+        let mut bytes = object.0.to_le_bytes().to_vec();
+        push_varint(entries.len() as u64, &mut bytes);
+        for entry in &entries {
+            push_varint(entry.low.len() as u64, &mut bytes);
+            bytes.extend_from_slice(&entry.low);
+            let slot = entry.image.as_ref().map_or(NO_SLOT, |image| image.slot().to_raw());
+            let checksum = entry.image.as_ref().map_or(0, |image| image.checksum());
+            bytes.extend_from_slice(&slot.to_le_bytes());
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+        }
+        let blob = Blob::write(&engine.space, cursor, engine.database_id, &bytes)
+            .map_err(|error| stop_unless_full(engine, error))?;
+        let low = entries.first().map_or_else(Box::default, |entry| entry.low.clone());
+        let images = entries.into_iter().map(|entry| entry.image).collect();
+        Ok(Segment { low, images, blob })
+    }
+}
+
+/// A full disk leaves everything as it was; any other failed write stops the engine.
+fn stop_unless_full(engine: &Engine, error: Error) -> Error {
+    match error {
+        Error::Disk(cause) => engine.stop(cause),
+        other => other,
+    }
+}
+
+impl Directory {
+    /// Writes the root: tables, counters, and where their segments are.
+    pub(super) fn write_root(&mut self, engine: &Engine) -> Result<BlobPlace> {
+        let mut bytes = self.next_object.to_le_bytes().to_vec();
+        push_varint(self.tables.len() as u64, &mut bytes);
+        for (id, table) in &self.tables {
+            bytes.extend_from_slice(&id.to_le_bytes());
+            bytes.extend_from_slice(&table.object.0.to_le_bytes());
+            push_bytes(&table.definition, &mut bytes);
+            push_varint(table.counters.len() as u64, &mut bytes);
+            for (column, mark) in &table.counters {
+                bytes.extend_from_slice(&column.to_le_bytes());
+                bytes.extend_from_slice(&mark.to_le_bytes());
+            }
+            push_varint(table.segments.len() as u64, &mut bytes);
+            for segment in &table.segments {
+                push_bytes(&segment.low, &mut bytes);
+                push_place(segment.blob.place(), &mut bytes);
+            }
+        }
+        let mut cursor = Cursor::default();
+        let blob = Blob::write(&engine.space, &mut cursor, engine.database_id, &bytes)
+            .map_err(|error| stop_unless_full(engine, error))?;
+        let place = blob.place();
+        self.root = Some(blob);
+        Ok(place)
+    }
+}
+
+fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    push_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes<'b>(from: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let length = usize::try_from(take_varint(from)?).ok()?;
+    let (bytes, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some(bytes)
+}
+
+fn take_array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, rest) = from.split_first_chunk::<N>()?;
+    *from = rest;
+    Some(*bytes)
+}
+
+/// A blob's place as it stands in roots and superblocks: slot, bytes, checksum.
+pub(super) fn push_place(place: BlobPlace, out: &mut Vec<u8>) {
+    out.extend_from_slice(&place.first.to_raw().to_le_bytes());
+    out.extend_from_slice(&place.bytes.to_le_bytes());
+    out.extend_from_slice(&place.checksum.to_le_bytes());
+}
+
+/// Reads what [`push_place`] wrote.
+pub(super) fn take_place(from: &mut &[u8]) -> Option<BlobPlace> {
+    let first = SlotId::from_raw(u64::from_le_bytes(take_array(from)?))?;
+    let bytes = u64::from_le_bytes(take_array(from)?);
+    Some(BlobPlace { first, bytes, checksum: u32::from_le_bytes(take_array(from)?) })
+}
+
+/// The directory as read at open, before its slots have owners.
+pub(crate) struct Root {
+    pub(crate) next_object: u32,
+    pub(crate) tables: Vec<RootTable>,
+    place: BlobPlace,
+    slots: Vec<SlotId>,
+}
+
+/// One table of a root.
+pub(crate) struct RootTable {
+    pub(crate) id: u32,
+    pub(crate) object: ObjectId,
+    pub(crate) definition: Vec<u8>,
+    pub(crate) counters: Vec<(u32, u64)>,
+    segments: Vec<RootSegment>,
+}
+
+struct RootSegment {
+    low: Box<[u8]>,
+    place: BlobPlace,
+    slots: Vec<SlotId>,
+    entries: Vec<(Box<[u8]>, Option<(SlotId, u32)>)>,
+}
+
+impl Root {
+    /// Reads the root at `place` and every segment; all slots in use are added to `used`.
+    pub(crate) fn read(
+        files: &DataFiles,
+        database_id: u128,
+        place: BlobPlace,
+        used: &mut Vec<SlotId>,
+    ) -> Result<Root> {
+        let (bytes, slots) = Blob::read(files, database_id, place, used)?;
+        let path = files.path(place.first.file).to_owned();
+        let (next_object, mut tables) = read_root(&bytes)
+            .ok_or_else(|| unreadable(&path, place, "the directory's root does not decode"))?;
+        for table in &mut tables {
+            for segment in &mut table.segments {
+                let (bytes, slots) = Blob::read(files, database_id, segment.place, used)?;
+                segment.slots = slots;
+                segment.entries = read_segment(&bytes, table.object, files.count())
+                    .filter(|entries| entries.first().is_some_and(|first| first.0 == segment.low))
+                    .ok_or_else(|| {
+                        unreadable(&path, segment.place, "a directory segment does not decode")
+                    })?;
+                let images = segment.entries.iter().filter_map(|(_, image)| *image);
+                used.extend(images.map(|(slot, _)| slot));
+            }
+        }
+        Ok(Root { next_object, tables, place, slots })
+    }
+
+    /// Gives every slot its owner: the directory, and the leaves of each table.
+    pub(crate) fn adopt(self, space: &Arc<Space>) -> (Directory, Vec<AdoptedTable>) {
+        let mut directory = Directory {
+            tables: BTreeMap::new(),
+            next_object: self.next_object,
+            root: Some(Blob::adopt(space, self.place, &self.slots)),
+        };
+        let mut adopted = Vec::new();
+        for table in self.tables {
+            let mut leaves: Vec<LeafDescription> = Vec::new();
+            let mut segments = Vec::new();
+            for segment in table.segments {
+                let mut images = Vec::with_capacity(segment.entries.len());
+                for (low, place) in segment.entries {
+                    let image = place.map(|(slot, checksum)| {
+                        let shared = leaves.last().and_then(|leaf| leaf.image.as_ref());
+                        match shared.filter(|image| image.slot() == slot) {
+                            Some(image) => Arc::clone(image),
+                            None => Image::standing(space.adopt(slot), checksum),
+                        }
+                    });
+                    images.push(image.clone());
+                    leaves.push(LeafDescription { low, image });
+                }
+                let blob = Blob::adopt(space, segment.place, &segment.slots);
+                segments.push(Arc::new(Segment { low: segment.low, images, blob }));
+            }
+            let kept = TableDirectory {
+                object: table.object,
+                definition: table.definition.clone(),
+                counters: table.counters.clone(),
+                segments,
+            };
+            directory.tables.insert(table.id, kept);
+            adopted.push(AdoptedTable {
+                id: table.id,
+                object: table.object,
+                definition: table.definition,
+                counters: table.counters,
+                leaves,
+            });
+        }
+        (directory, adopted)
+    }
+}
+
+/// A table whose leaves have their images.
+pub(crate) struct AdoptedTable {
+    pub(crate) id: u32,
+    pub(crate) object: ObjectId,
+    pub(crate) definition: Vec<u8>,
+    pub(crate) counters: Vec<(u32, u64)>,
+    pub(crate) leaves: Vec<LeafDescription>,
+}
+
+fn unreadable(path: &Path, place: BlobPlace, what: &str) -> Error {
+    Error::Damaged(Damage::new(path, place.first.offset(), what))
+}
+
+fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>)> {
+    let from = &mut bytes;
+    let next_object = u32::from_le_bytes(take_array(from)?);
+    let count = take_varint(from)?;
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        let id = u32::from_le_bytes(take_array(from)?);
+        let object = ObjectId(u32::from_le_bytes(take_array(from)?));
+        let definition = take_bytes(from)?.to_vec();
+        let mut counters = Vec::new();
+        for _ in 0..take_varint(from)? {
+            let column = u32::from_le_bytes(take_array(from)?);
+            counters.push((column, u64::from_le_bytes(take_array(from)?)));
+        }
+        let mut segments = Vec::new();
+        for _ in 0..take_varint(from)? {
+            let low = take_bytes(from)?.into();
+            let place = take_place(from)?;
+            segments.push(RootSegment { low, place, slots: Vec::new(), entries: Vec::new() });
+        }
+        tables.push(RootTable { id, object, definition, counters, segments });
+    }
+    from.is_empty().then_some((next_object, tables))
+}
+
+type Entries = Vec<(Box<[u8]>, Option<(SlotId, u32)>)>;
+
+fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entries> {
+    let from = &mut bytes;
+    if u32::from_le_bytes(take_array(from)?) != object.0 {
+        return None;
+    }
+    let mut entries = Entries::new();
+    for _ in 0..take_varint(from)? {
+        let low: Box<[u8]> = take_bytes(from)?.into();
+        let raw = u64::from_le_bytes(take_array(from)?);
+        let checksum = u32::from_le_bytes(take_array(from)?);
+        let image = match raw {
+            NO_SLOT => None,
+            raw => Some((SlotId::from_raw(raw)?, checksum)),
+        };
+        let in_order = entries.last().is_none_or(|(last, _)| *last < low);
+        let in_files = image.is_none_or(|(slot, _)| usize::from(slot.file) < files);
+        if !in_order || !in_files {
+            return None;
+        }
+        entries.push((low, image));
+    }
+    from.is_empty().then_some(entries)
+}
+
+impl Directory {
+    /// Objects below were handed out.
+    pub(crate) fn next_object(&self) -> u32 {
+        self.next_object
+    }
+}

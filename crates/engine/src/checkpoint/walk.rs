@@ -1,0 +1,178 @@
+//! Step 4: the leaves of every changed key range, by their fences, with written images.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use onrush_waits::{Recorder, Wait};
+
+use super::directory::{Directory, SEGMENT_ENTRIES, Segment, SegmentEntry, TableDirectory};
+use crate::btree::Refusal;
+use crate::catalog::TableEntry;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
+use crate::space::Cursor;
+use crate::units::ObjectId;
+
+/// What the next directory will hold.
+pub(super) struct Collected {
+    tables: Vec<CollectedTable>,
+    next_object: u32,
+}
+
+struct CollectedTable {
+    id: u32,
+    object: ObjectId,
+    definition: Vec<u8>,
+    counters: Vec<(u32, u64)>,
+    parts: Vec<Part>,
+}
+
+/// A key range of a table.
+enum Part {
+    /// Nothing changed in it.
+    Kept(Arc<Segment>),
+    /// Its leaves as they are now.
+    Fresh(Vec<SegmentEntry>),
+}
+
+/// Looks at all tables. The caller keeps tables from being created, truncated and dropped.
+pub(super) fn collect(
+    engine: &Engine,
+    recorder: &Recorder,
+    installed: &Directory,
+    changed: &[(ObjectId, Box<[u8]>)],
+) -> Result<Collected> {
+    let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
+    for (object, low) in changed {
+        lows.entry(*object).or_default().push(low);
+    }
+    let mut tables = Vec::new();
+    for table in engine.catalog.all() {
+        let object = table.tree.object();
+        let lows = lows.remove(&object).unwrap_or_default();
+        let known = installed.tables.get(&table.id).filter(|known| known.object == object);
+        let parts = match known {
+            Some(known) => changed_parts(engine, recorder, &table, known, &lows)?,
+            None => vec![Part::Fresh(leaves(engine, recorder, &table, object, &[], None)?)],
+        };
+        tables.push(CollectedTable {
+            id: table.id,
+            object,
+            definition: table.schema.definition().to_bytes(),
+            counters: table.counters(),
+            parts,
+        });
+    }
+    Ok(Collected { tables, next_object: engine.catalog.next_object() })
+}
+
+fn changed_parts(
+    engine: &Engine,
+    recorder: &Recorder,
+    table: &TableEntry,
+    known: &TableDirectory,
+    lows: &[&[u8]],
+) -> Result<Vec<Part>> {
+    let mut touched = vec![false; known.segments.len()];
+    for low in lows {
+        let index = known.segments.partition_point(|segment| &*segment.low <= *low);
+        touched[index.saturating_sub(1)] = true;
+    }
+    let mut parts = Vec::with_capacity(known.segments.len());
+    for (index, segment) in known.segments.iter().enumerate() {
+        if !touched[index] || planted(Fault::SegmentNotRewritten) {
+            parts.push(Part::Kept(Arc::clone(segment)));
+            continue;
+        }
+        let high = known.segments.get(index + 1).map(|next| &*next.low);
+        let range = leaves(engine, recorder, table, known.object, &segment.low, high)?;
+        parts.push(Part::Fresh(range));
+    }
+    Ok(parts)
+}
+
+/// The leaves from `low` on and below `high`, each with a written image or none.
+fn leaves(
+    engine: &Engine,
+    recorder: &Recorder,
+    table: &TableEntry,
+    object: ObjectId,
+    low: &[u8],
+    high: Option<&[u8]>,
+) -> Result<Vec<SegmentEntry>> {
+    let mut entries = Vec::new();
+    let mut at = low.to_vec();
+    loop {
+        let latched = table.tree.latch_shared(engine, recorder, &at, object);
+        let (entry, next) = match &latched {
+            Ok((_, leaf)) if leaf.low.bytes() == at => {
+                let entry = SegmentEntry { low: at.as_slice().into(), image: leaf.image.clone() };
+                (entry, leaf.high.as_ref().map(|high| high.bytes().to_vec()))
+            }
+            Ok(_) | Err(Refusal::Gone) => {
+                let what = "the walk found leaves that do not meet".to_owned();
+                return Err(Error::Internal(what));
+            }
+            Err(refusal) => return Err(Error::Internal(format!("the walk met {refusal:?}"))),
+        };
+        drop(latched);
+        if let Some(image) = &entry.image
+            && !planted(Fault::WalkNoWait)
+            && !image.is_written()
+        {
+            let _wait = recorder.wait(Wait::ImageWrite);
+            if !image.wait_written(&engine.image_writes) {
+                engine.check_open()?;
+            }
+        }
+        entries.push(entry);
+        match next {
+            Some(next) if high.is_none_or(|high| next.as_slice() < high) => at = next,
+            _ => return Ok(entries),
+        }
+    }
+}
+
+impl Collected {
+    /// Segments that must be written.
+    pub(super) fn changed_segments(&self) -> u64 {
+        let parts = self.tables.iter().flat_map(|table| &table.parts);
+        parts.filter(|part| matches!(part, Part::Fresh(_))).count() as u64
+    }
+
+    /// Writes the changed segments.
+    pub(super) fn write(self, engine: &Engine) -> Result<Directory> {
+        let mut cursor = Cursor::default();
+        let mut tables = BTreeMap::new();
+        for table in self.tables {
+            let mut segments = Vec::new();
+            for part in table.parts {
+                match part {
+                    Part::Kept(segment) => segments.push(segment),
+                    Part::Fresh(entries) => {
+                        for entries in divided(entries) {
+                            let segment =
+                                Segment::write(engine, &mut cursor, table.object, entries)?;
+                            segments.push(Arc::new(segment));
+                        }
+                    }
+                }
+            }
+            let CollectedTable { id, object, definition, counters, parts: _ } = table;
+            tables.insert(id, TableDirectory { object, definition, counters, segments });
+        }
+        Ok(Directory { tables, next_object: self.next_object, root: None })
+    }
+}
+
+/// Divides a range that has grown too long for one segment.
+fn divided(mut entries: Vec<SegmentEntry>) -> Vec<Vec<SegmentEntry>> {
+    let mut divided = Vec::new();
+    while entries.len() > SEGMENT_ENTRIES * 3 / 2 {
+        let rest = entries.split_off(SEGMENT_ENTRIES);
+        divided.push(std::mem::replace(&mut entries, rest));
+    }
+    divided.push(entries);
+    divided
+}

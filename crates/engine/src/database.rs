@@ -1,0 +1,421 @@
+//! An open database: tables, sessions, checkpoints, close. The one file that sees all layers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use onrush_files::{Disk, OsDisk, StickyDisk};
+use onrush_log::LogStatistics;
+use onrush_types::{Schema, TableDefinition, Value};
+use onrush_waits::Totals;
+use parking_lot::Mutex;
+
+use crate::btree::Tree;
+use crate::catalog::TableEntry;
+use crate::checkpoint::{self, CheckpointReport};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::logging::{RecordKind, push_varint};
+use crate::options::Options;
+use crate::recovery::{self, RecoveryReport};
+use crate::session::Session;
+use crate::units::ObjectId;
+
+/// An open database. A handle: clones are the same database, and it may be used from any number
+/// of threads.
+///
+/// When the last handle is dropped without [`close`](Self::close), everything committed is made
+/// durable all the same, but no checkpoint is taken, so the next open has more log to read.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Arc<Engine>,
+    background: Mutex<Vec<JoinHandle<()>>>,
+    recovery: RecoveryReport,
+    /// Held until the last handle is gone.
+    _locks: Vec<onrush_files::FolderLock>,
+}
+
+/// A table of an open database. A handle: clones are the same table.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) entry: Arc<TableEntry>,
+    pub(crate) database_id: u128,
+}
+
+/// What a database has done since it was opened.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// Waits, latches, counters and phases, summed over all sessions.
+    pub totals: Totals,
+    /// The log.
+    pub log: LogStatistics,
+    /// Bytes of log that a checkpoint has not made superfluous yet, and the capacity.
+    pub log_space_bytes: (u64, u64),
+    /// Leaves of all tables, in memory or not.
+    pub leaves: u64,
+    /// Leaves' frames in memory, in use and in all.
+    pub frames: (u64, u64),
+    /// Slots of 16 KiB in the data files.
+    pub slots: u64,
+}
+
+impl Database {
+    /// Creates a database in `folder`, which is created if it is missing.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](Error::AlreadyExists); a setting out of range; a folder that cannot be
+    /// written.
+    pub fn create(folder: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::create_on(Arc::new(OsDisk::new()), folder, options)
+    }
+
+    /// Opens the database in `folder`: after a crash this redoes the log from the last checkpoint.
+    ///
+    /// # Errors
+    /// [`NotFound`](Error::NotFound); [`InUse`](Error::InUse) when it is open elsewhere, in this
+    /// process or another; [`Damaged`](Error::Damaged) and [`DamagedLog`](Error::DamagedLog),
+    /// then nothing was changed; [`FutureFormat`](Error::FutureFormat).
+    pub fn open(folder: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_on(Arc::new(OsDisk::new()), folder, options)
+    }
+
+    /// Opens the database in `folder`, or creates one if there is none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`create`](Self::create).
+    pub fn open_or_create(folder: impl AsRef<Path>, options: Options) -> Result<Database> {
+        match Database::open(folder.as_ref(), options.clone()) {
+            Err(Error::NotFound { .. }) => Database::create(folder, options),
+            other => other,
+        }
+    }
+
+    /// As [`create`](Self::create), on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_on(
+        disk: Arc<dyn Disk>,
+        folder: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Database> {
+        options.validate()?;
+        let folder = absolute(folder.as_ref())?;
+        let disk = Arc::new(StickyDisk::new(disk));
+        let (engine, locks) = recovery::create(disk, &folder, options)?;
+        Ok(Database::start(engine, locks, RecoveryReport::default()))
+    }
+
+    /// As [`open`](Self::open), on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        folder: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Database> {
+        options.validate()?;
+        let folder = absolute(folder.as_ref())?;
+        let disk = Arc::new(StickyDisk::new(disk));
+        let (engine, locks, report) = recovery::open(disk, &folder, options)?;
+        Ok(Database::start(engine, locks, report))
+    }
+
+    fn start(
+        engine: Arc<Engine>,
+        locks: Vec<onrush_files::FolderLock>,
+        recovery: RecoveryReport,
+    ) -> Database {
+        let background = Mutex::new(checkpoint::start_background(&engine));
+        let shared = Shared { engine, background, recovery, _locks: locks };
+        Database { shared: Arc::new(shared) }
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.shared.engine
+    }
+
+    /// A new session, for one thread or task.
+    ///
+    /// # Errors
+    /// A stopped or closed engine.
+    pub fn session(&self) -> Result<Session> {
+        self.engine().check_open()?;
+        Ok(Session::new(self.engine()))
+    }
+
+    /// Creates a table. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`TableExists`](Error::TableExists); a definition that is not possible.
+    pub fn create_table(&self, definition: TableDefinition) -> Result<Table> {
+        let engine = self.engine();
+        let definition = Arc::new(definition);
+        let bytes = definition.to_bytes();
+        Schema::new(Arc::clone(&definition))?;
+        let prepare = || {
+            if engine.catalog.contains(definition.name()) {
+                return Err(Error::TableExists { name: definition.name().to_owned() });
+            }
+            let object = engine.catalog.new_object();
+            Ok((definition_record(RecordKind::CreateTable, &[object], &bytes), object))
+        };
+        let entry = self.define(prepare, |object| {
+            let tree = Tree::new(engine, object);
+            let entry = TableEntry::new(object.0, Arc::clone(&definition), tree, &[])?;
+            let entry = Arc::new(entry);
+            engine.catalog.add(Arc::clone(&entry));
+            Ok(entry)
+        })?;
+        Ok(self.handle(entry))
+    }
+
+    /// Drops a table and its rows. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable).
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let engine = self.engine();
+        let prepare = || {
+            let entry = engine.catalog.get(name)?;
+            let object = entry.tree.object();
+            Ok((definition_record(RecordKind::DropTable, &[object], &[]), entry))
+        };
+        self.define(prepare, |entry| {
+            engine.catalog.remove(&entry);
+            entry.tree.clear(engine, &engine.recorder, ObjectId(0));
+            Ok(())
+        })
+    }
+
+    /// Removes all rows of a table. Generated keys go on where they were. Durable when this
+    /// returns.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable).
+    pub fn truncate_table(&self, name: &str) -> Result<()> {
+        let engine = self.engine();
+        let prepare = || {
+            let entry = engine.catalog.get(name)?;
+            let (old, new) = (entry.tree.object(), engine.catalog.new_object());
+            Ok((definition_record(RecordKind::TruncateTable, &[old, new], &[]), (entry, new)))
+        };
+        self.define(prepare, |(entry, new)| {
+            engine.catalog.replace_object(&entry, new);
+            entry.tree.clear(engine, &engine.recorder, new);
+            Ok(())
+        })
+    }
+
+    /// Changes the list of tables: the record is appended and the change made under the lock that
+    /// a checkpoint takes to read the list, so that a checkpoint has both or neither. Room in the
+    /// log is waited for without that lock, because only a checkpoint may be able to make it.
+    fn define<S, T>(
+        &self,
+        mut prepare: impl FnMut() -> Result<(Vec<u8>, S)>,
+        apply: impl FnOnce(S) -> Result<T>,
+    ) -> Result<T> {
+        let engine = self.engine();
+        let (written, applied) = loop {
+            engine.check_open()?;
+            let definitions = engine.catalog.definitions.lock();
+            let (record, state) = prepare()?;
+            if let Some(written) = engine.try_append(&record, &engine.recorder) {
+                break (written, apply(state)?);
+            }
+            drop(definitions);
+            engine.wait_for_room(0, onrush_log::Log::framed_bytes(record.len()), &engine.recorder)?;
+        };
+        engine.log.wait_durable(written.end, &engine.recorder)?;
+        Ok(applied)
+    }
+
+    fn handle(&self, entry: Arc<TableEntry>) -> Table {
+        Table { entry, database_id: self.engine().database_id }
+    }
+
+    /// The table of this name.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable).
+    pub fn table(&self, name: &str) -> Result<Table> {
+        Ok(self.handle(self.engine().catalog.get(name)?))
+    }
+
+    /// The definitions of all tables, by name.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Arc<TableDefinition>> {
+        let tables = self.engine().catalog.all();
+        tables.iter().map(|table| Arc::clone(table.schema.definition())).collect()
+    }
+
+    /// Returns when everything committed so far, by any session, is durable.
+    ///
+    /// # Errors
+    /// [`OutcomeUnknown`](Error::OutcomeUnknown).
+    pub fn barrier(&self) -> Result<()> {
+        let engine = self.engine();
+        Ok(engine.log.wait_durable(engine.log.tail(), &engine.recorder)?)
+    }
+
+    /// Writes the log once for whoever waits, unless somebody is writing. For programs that hold
+    /// [`CommitToken`](crate::CommitToken)s and have nothing else to do: no thread needs to sleep.
+    ///
+    /// # Errors
+    /// [`OutcomeUnknown`](Error::OutcomeUnknown).
+    pub fn write_log(&self) -> Result<()> {
+        let engine = self.engine();
+        engine.log.write_now(&engine.recorder)?;
+        Ok(())
+    }
+
+    /// Position in the log, in bytes, below which everything is durable.
+    #[must_use]
+    pub fn durable_lsn(&self) -> u64 {
+        self.engine().log.durable().0
+    }
+
+    /// Takes a checkpoint now: the next open redoes only what is committed after this call began.
+    ///
+    /// # Errors
+    /// [`DiskFull`](Error::DiskFull): the old checkpoint stands. A failed write stops the engine.
+    pub fn checkpoint(&self) -> Result<CheckpointReport> {
+        self.engine().check_open()?;
+        checkpoint::run(self.engine(), &self.engine().recorder)
+    }
+
+    /// What was done since the database was opened.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let engine = self.engine();
+        let frames = engine.frames.frames() as u64;
+        Statistics {
+            totals: engine.registry.totals(),
+            log: engine.log.statistics(),
+            log_space_bytes: (engine.log.space().in_use_bytes, engine.log.space().capacity_bytes),
+            leaves: engine.leaf_count(),
+            frames: (frames - engine.frames.available() as u64, frames),
+            slots: engine.space.slots(),
+        }
+    }
+
+    /// What opening this database had to do.
+    #[must_use]
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.shared.recovery
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.engine().options
+    }
+
+    /// Closes the database: everything committed is durable and checkpointed when this returns.
+    /// Other handles and sessions get [`Closed`](Error::Closed) from then on.
+    ///
+    /// # Errors
+    /// A failed write or sync; a full disk, then all commits are durable but not checkpointed.
+    pub fn close(self) -> Result<()> {
+        self.shared.shut_down(true)
+    }
+}
+
+impl Shared {
+    fn shut_down(&self, with_checkpoint: bool) -> Result<()> {
+        let engine = &self.engine;
+        if !engine.start_close() {
+            return Ok(());
+        }
+        for thread in self.background.lock().drain(..) {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                engine.stop_for("a background thread panicked");
+            }
+        }
+        if engine.has_failed() {
+            return engine.check_open();
+        }
+        let tail = engine.log.tail();
+        engine.log.wait_durable(tail, &engine.recorder)?;
+        let checkpointed = if with_checkpoint {
+            checkpoint::run(engine, &engine.recorder).map(|_| ())
+        } else {
+            Ok(())
+        };
+        engine.log.close(&engine.recorder)?;
+        checkpointed
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Errors have nobody to go to here; `close` is for those who want to know.
+        let _ = self.shut_down(false);
+    }
+}
+
+/// A record about tables: object numbers, then whatever belongs to its kind.
+fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec<u8> {
+    let mut record = vec![kind as u8];
+    for object in objects {
+        push_varint(u64::from(object.0), &mut record);
+    }
+    record.extend_from_slice(rest);
+    record
+}
+
+fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
+    std::path::absolute(folder).map_err(|error| {
+        Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error))
+    })
+}
+
+impl Table {
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.entry.name()
+    }
+
+    /// The table's definition.
+    #[must_use]
+    pub fn definition(&self) -> &TableDefinition {
+        self.entry.schema.definition()
+    }
+
+    /// The compiled form that encodes and decodes rows.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.entry.schema
+    }
+
+    /// Column names to column numbers.
+    pub(crate) fn resolve<'v>(
+        &self,
+        assignments: &[(&str, Value<'v>)],
+    ) -> Result<Vec<(usize, Value<'v>)>> {
+        let definition = self.definition();
+        let resolve = |(name, value): &(&str, Value<'v>)| {
+            Ok((definition.column_index(name)?, value.clone()))
+        };
+        assignments.iter().map(resolve).collect()
+    }
+
+    /// A key in words, for messages.
+    pub(crate) fn describe_key(&self, key: &[u8]) -> String {
+        let definition = self.definition();
+        let Ok(values) = self.entry.schema.decode_key(key) else { return format!("{key:02x?}") };
+        let columns = definition.primary_key().iter();
+        let pairs: Vec<String> = columns
+            .zip(values)
+            .map(|(column, value)| format!("{} = {value}", definition.columns()[*column].name))
+            .collect();
+        format!("({})", pairs.join(", "))
+    }
+}

@@ -1,0 +1,283 @@
+//! The parts of an open database that all layers share.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+
+use onrush_files::{Disk, DiskError};
+use onrush_latch::{Admission, Ticket};
+use onrush_log::{Log, Reservation};
+use onrush_waits::{Recorder, Registry};
+use parking_lot::Mutex;
+
+use crate::btree::{Blocked, Tree};
+use crate::buffer::{DirtyLists, Evictor, ImageWrites, Leaf, LeafState};
+use crate::catalog::Catalog;
+use crate::checkpoint::CheckpointerCell;
+use crate::error::{Error, Result};
+use crate::memory::{Arena, FramePool};
+use crate::node::inner::InnerNode;
+use crate::options::{Background, Options};
+use crate::space::Space;
+use crate::transaction::{Snapshots, TransactionStates};
+use crate::units::{Epoch, ObjectId};
+
+/// Background threads that may be inside the engine at the same time.
+pub(crate) const BACKGROUND_PLACES: usize = 1;
+
+/// Everything that lives between open and close.
+pub(crate) struct Engine {
+    pub(crate) options: Options,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) database_id: u128,
+    pub(crate) registry: Arc<Registry>,
+    /// Counts what no session is behind: opening, definitions of tables.
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) admission: Admission,
+    pub(crate) log: LogCell,
+    pub(crate) leaves: Arena<Leaf>,
+    pub(crate) inners: Arena<InnerNode>,
+    pub(crate) frames: FramePool,
+    pub(crate) space: Arc<Space>,
+    pub(crate) dirty: DirtyLists,
+    pub(crate) image_writes: ImageWrites,
+    pub(crate) evictor: Mutex<Evictor>,
+    pub(crate) transactions: TransactionStates,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) catalog: Catalog,
+    /// Place of those who write to the log for no session, one at a time.
+    internal: Mutex<Ticket>,
+    /// The first failure; set once, and nothing is acknowledged after it.
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+    /// What checkpoints carry from one to the next.
+    pub(crate) checkpointer: CheckpointerCell,
+    /// How long each 64th insert of a session pauses, so that a checkpoint can catch up. Set by
+    /// the checkpoint thread.
+    pub(crate) pause_micros: AtomicU32,
+    /// Woken when frames run short.
+    evictor_thread: OnceLock<Thread>,
+}
+
+/// The log, which is there once recovery has read it to its end. Replay itself never touches it.
+#[derive(Default)]
+pub(crate) struct LogCell(OnceLock<Log>);
+
+impl LogCell {
+    /// Opens the log for appending. Called once.
+    pub(crate) fn set(&self, log: Log) {
+        assert!(self.0.set(log).is_ok(), "the log is opened once");
+    }
+}
+
+impl Deref for LogCell {
+    type Target = Log;
+
+    #[inline]
+    fn deref(&self) -> &Log {
+        self.0.get().expect("the log is open once recovery has ended")
+    }
+}
+
+/// What an engine is made of; the rest starts empty.
+pub(crate) struct Parts {
+    pub(crate) options: Options,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) database_id: u128,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) admission: Admission,
+    pub(crate) frames: FramePool,
+    pub(crate) space: Arc<Space>,
+    pub(crate) epoch: Epoch,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: Parts) -> Engine {
+        let Parts {
+            options,
+            disk,
+            database_id,
+            registry,
+            recorder,
+            admission,
+            frames,
+            space,
+            epoch,
+        } = parts;
+        let dirty = DirtyLists::new(admission.places(), epoch);
+        let internal = Mutex::new(admission.ticket());
+        Engine {
+            options,
+            disk,
+            database_id,
+            registry,
+            recorder,
+            admission,
+            log: LogCell::default(),
+            leaves: Arena::new(),
+            inners: Arena::new(),
+            frames,
+            space,
+            dirty,
+            image_writes: ImageWrites::default(),
+            evictor: Mutex::new(Evictor::new()),
+            transactions: TransactionStates::new(),
+            snapshots: Snapshots::default(),
+            catalog: Catalog::default(),
+            internal,
+            failure: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            checkpointer: CheckpointerCell::default(),
+            pause_micros: AtomicU32::new(0),
+            evictor_thread: OnceLock::new(),
+        }
+    }
+
+    /// The place of background threads: only for lists, never for the log.
+    pub(crate) fn background_place(&self) -> usize {
+        self.admission.background_place(0)
+    }
+
+    /// Whether the engine takes work.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if let Some(cause) = self.failure.get() {
+            return Err(Error::Stopped { cause: cause.clone() });
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
+    /// Marks the database closed; false if it was before.
+    pub(crate) fn start_close(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_evictor_thread(&self, thread: Thread) {
+        let _ = self.evictor_thread.set(thread);
+    }
+
+    /// Asks for free frames ahead of need.
+    pub(crate) fn wake_evictor(&self) {
+        if let Some(thread) = self.evictor_thread.get() {
+            thread.unpark();
+        }
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    /// The first failed write or sync stops the engine: whoever waits learns that the outcome is
+    /// unknown, and nothing is retried. Returns the error for the caller.
+    pub(crate) fn stop(&self, error: DiskError) -> Error {
+        self.stop_for(&error.to_string());
+        self.log.fail(Arc::new(error.clone()));
+        Error::from(error)
+    }
+
+    /// Stops the engine for another reason than the disk.
+    pub(crate) fn stop_for(&self, cause: &str) {
+        let _ = self.failure.set(cause.to_owned());
+        self.log.fail(Arc::new(std::io::Error::other(cause.to_owned())));
+    }
+
+    /// The tree of an object, if it still has one.
+    pub(crate) fn tree_of(&self, object: ObjectId) -> Option<Arc<Tree>> {
+        self.catalog.by_object(object).map(|table| Arc::clone(&table.tree))
+    }
+
+    /// Does, without a place and without latches, what an operation was blocked on.
+    pub(crate) fn unblock(
+        &self,
+        blocked: Blocked,
+        spares: &mut Vec<crate::memory::Frame>,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        match blocked {
+            Blocked::Load(leaf) => self.load_leaf(leaf, recorder),
+            Blocked::Spares => {
+                while spares.len() < crate::btree::SPARE_FRAMES {
+                    spares.push(self.take_frame(recorder)?);
+                }
+                Ok(())
+            }
+            Blocked::Slot => Ok(self.space.grow()?),
+            Blocked::Transaction(slot) => {
+                self.transactions.wait(slot, recorder);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for room in the log. Where nobody else takes checkpoints, takes one if the log is
+    /// full.
+    pub(crate) fn wait_for_room(
+        self: &Arc<Engine>,
+        place: usize,
+        bytes: usize,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        match self.log.wait_for_room(place, bytes, recorder) {
+            Err(onrush_log::LogError::CapacityReached)
+                if self.options.background == Background::Callers =>
+            {
+                crate::checkpoint::run(self, recorder).map(|_| ())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Appends a record that changes no row, if there is room in the log.
+    pub(crate) fn try_append(&self, record: &[u8], recorder: &Recorder) -> Option<Reservation> {
+        let mut ticket = self.internal.lock();
+        let entered = self.admission.enter(&mut ticket, recorder);
+        let place = entered.place();
+        if !self.log.has_room(place, Log::framed_bytes(record.len())) {
+            return None;
+        }
+        let reservation = self.log.reserve(place, record.len());
+        self.log.fill(&reservation, &[record]);
+        self.log.complete(place);
+        Some(reservation)
+    }
+
+    /// As [`try_append`](Self::try_append), after waiting for room. The caller holds nothing that
+    /// a checkpoint needs.
+    pub(crate) fn append(
+        self: &Arc<Engine>,
+        record: &[u8],
+        recorder: &Recorder,
+    ) -> Result<Reservation> {
+        loop {
+            self.check_open()?;
+            if let Some(reservation) = self.try_append(record, recorder) {
+                return Ok(reservation);
+            }
+            self.wait_for_room(0, Log::framed_bytes(record.len()), recorder)?;
+        }
+    }
+
+    /// Takes everything off a leaf whose object is gone. The caller holds its latch exclusive.
+    pub(crate) fn retire_leaf(&self, leaf: &mut LeafState) {
+        if leaf.is_dirty() {
+            self.space.unreserve(1);
+        }
+        let old = std::mem::take(leaf);
+        if let Some(rows) = old.rows {
+            self.frames.give_back(rows.into_frame());
+        }
+    }
+
+    /// Leaves of all tables, those on disk only included.
+    pub(crate) fn leaf_count(&self) -> u64 {
+        self.leaves.in_use()
+    }
+}

@@ -1,0 +1,214 @@
+//! What can go wrong, by what the caller can do about it.
+//!
+//! | class | examples | what to do |
+//! |---|---|---|
+//! | your input | wrong type, duplicate key, unknown table | correct the call; nothing has happened |
+//! | try again | conflict, disk full, log full | retry, perhaps after making room; nothing has happened |
+//! | outcome unknown | a failed write or sync while a commit waited | open the database again and look |
+//! | disk failed | read errors, missing folder | see the disk |
+//! | data corrupt | a damaged superblock, log or image | restore; the engine refuses to guess |
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use onrush_files::{DiskError, DiskErrorKind};
+use onrush_log::LogError;
+use onrush_types::TypeError;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where stored bytes are not what they must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Byte position in the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl Damage {
+    pub(crate) fn new(path: &Path, offset: u64, what: &str) -> Damage {
+        Damage { path: path.into(), offset, what: what.into() }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: {}", self.path.display(), self.offset, self.what)
+    }
+}
+
+/// Every error of the engine, with its cause and its cure.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value, row or table definition that is not possible. Your input.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// The key is taken. Your input.
+    #[error("table {table} already has a row with key {key}; use upsert to replace it")]
+    DuplicateKey {
+        /// The table.
+        table: String,
+        /// The key's columns and values.
+        key: String,
+    },
+    /// No such table. Your input.
+    #[error("there is no table {name}; create it first, or check the spelling")]
+    UnknownTable {
+        /// The name asked for.
+        name: String,
+    },
+    /// The table exists. Your input.
+    #[error("a table {name} already exists; choose another name or drop it first")]
+    TableExists {
+        /// The name.
+        name: String,
+    },
+    /// The table was dropped or truncated while a transaction used it. Try again.
+    #[error("table {name} was dropped or truncated meanwhile; get the table again and retry")]
+    TableChanged {
+        /// The table.
+        name: String,
+    },
+    /// A setting outside its range. Your input.
+    #[error("setting {setting} is {given}: {reason}")]
+    BadOption {
+        /// Which setting.
+        setting: &'static str,
+        /// Its value.
+        given: String,
+        /// What is allowed, and why.
+        reason: String,
+    },
+    /// Another transaction changed the same row first. Try again.
+    #[error("table {table}, key {key}: another transaction changed the row first; retry yours")]
+    Conflict {
+        /// The table.
+        table: String,
+        /// The key's columns and values.
+        key: String,
+    },
+    /// The rows of one transaction do not fit into one log record. Your input.
+    #[error(
+        "the transaction makes a log record of {bytes} bytes, the limit is {limit}; \
+         commit fewer rows at once or raise log_ring_bytes"
+    )]
+    TransactionTooLarge {
+        /// Size of its record.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Too little memory for leaves for what is going on at once.
+    #[error(
+        "all {frames} frames of the memory for leaves are in use by unfinished work; \
+         raise leaf_memory_bytes or use fewer sessions"
+    )]
+    LeafMemoryTooSmall {
+        /// Frames in all.
+        frames: usize,
+    },
+    /// The disk is full. Nothing of the statement has happened. Try again once there is room.
+    #[error("the disk is full: {cause}; free space and retry, nothing was lost")]
+    DiskFull {
+        /// What could not be made larger.
+        cause: String,
+    },
+    /// There is a database here already. Your input.
+    #[error("{folder} already holds a database; open it, or choose another folder",
+        folder = folder.display())]
+    AlreadyExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is no database here. Your input.
+    #[error("{folder} holds no Onrush database; create one, or check the path",
+        folder = folder.display())]
+    NotFound {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Somebody has the database open.
+    #[error("the database is in use: {cause}; close it there first")]
+    InUse {
+        /// Who, as far as is known.
+        cause: String,
+    },
+    /// A newer version of Onrush wrote this.
+    #[error("{path} has format {found}, this version knows {known}; use a newer Onrush",
+        path = path.display())]
+    FutureFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format version.
+        found: u32,
+        /// The newest known.
+        known: u32,
+    },
+    /// A write or sync failed while a commit waited for it: it may or may not survive.
+    #[error(
+        "outcome unknown: {cause}. The commit may or may not be durable; the engine has stopped. \
+         Open the database again and look"
+    )]
+    OutcomeUnknown {
+        /// The first failure.
+        cause: String,
+    },
+    /// The engine has stopped after an earlier failure.
+    #[error("the engine has stopped: {cause}. Close the database and open it again")]
+    Stopped {
+        /// The first failure.
+        cause: String,
+    },
+    /// The database was closed.
+    #[error("the database is closed; open it again")]
+    Closed,
+    /// A folder or file that cannot be used.
+    #[error("{0}")]
+    Disk(DiskError),
+    /// Stored bytes are not what they must be.
+    #[error("damaged: {0}. Nothing was changed; restore the database from a backup")]
+    Damaged(Damage),
+    /// The log is damaged where it was durable, or ends too early.
+    #[error("damaged log: {0}. Nothing was changed; restore the database from a backup")]
+    DamagedLog(String),
+    /// Reserved for states that the code rules out; seeing it is a defect.
+    #[error("internal: {0}; please report this")]
+    Internal(String),
+}
+
+impl Error {
+    /// Whether the same call may succeed later, without a change by the caller: a conflict, a
+    /// full disk, a table changed meanwhile.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Conflict { .. } | Error::DiskFull { .. } | Error::TableChanged { .. })
+    }
+
+    /// Whether the engine has stopped, so that the database must be opened again.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Error::OutcomeUnknown { .. } | Error::Stopped { .. })
+    }
+}
+
+impl From<DiskError> for Error {
+    fn from(error: DiskError) -> Error {
+        match error.kind() {
+            DiskErrorKind::Full => Error::DiskFull { cause: error.to_string() },
+            DiskErrorKind::Locked => Error::InUse { cause: error.to_string() },
+            DiskErrorKind::Failed => Error::Stopped { cause: error.to_string() },
+            _ => Error::Disk(error),
+        }
+    }
+}
+
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Error {
+        crate::logging::from_log_error(error)
+    }
+}

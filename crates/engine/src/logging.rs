@@ -1,0 +1,236 @@
+//! Where the engine and its log meet: records, their bytes, and the errors of the log in the
+//! engine's words. Byte by byte: `docs/log-format.md`.
+//!
+//! Records are logical: they name an object and a key, never a leaf or a place. Replaying one
+//! twice, or onto an image that has it already, changes nothing.
+
+use onrush_log::LogError;
+
+use crate::error::Error;
+use crate::units::ObjectId;
+
+/// What a record says; its first byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum RecordKind {
+    /// A row by the columns that differ from their constant defaults.
+    PutElided = 1,
+    /// A row with all its value bytes.
+    Put = 2,
+    /// A key that is gone.
+    Remove = 3,
+    /// The rows of one transaction: all or none.
+    Group = 4,
+    /// A new table.
+    CreateTable = 5,
+    /// A table that is gone.
+    DropTable = 6,
+    /// A table emptied: its rows are now those of a new object.
+    TruncateTable = 7,
+    /// Up to where generated keys may have been handed out.
+    Sequence = 8,
+}
+
+impl RecordKind {
+    fn from_byte(byte: u8) -> Option<RecordKind> {
+        use RecordKind::{CreateTable, DropTable, Group, Put, PutElided, Remove, Sequence};
+        [PutElided, Put, Remove, Group, CreateTable, DropTable, RecordKind::TruncateTable, Sequence]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// Appends an unsigned number, seven bits a byte, lowest first.
+pub(crate) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads what [`push_varint`] wrote and takes it off the front.
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// Starts a row record: kind, object and key length; key and body follow.
+#[inline]
+pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, out: &mut Vec<u8>) {
+    out.clear();
+    out.push(kind as u8);
+    push_varint(u64::from(object.0), out);
+    push_varint(key_bytes as u64, out);
+}
+
+/// A record as replay sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Record<'a> {
+    Row(RowRecord<'a>),
+    /// The row records of one transaction, to be taken apart with [`group_rows`].
+    Group(&'a [u8]),
+    CreateTable { definition: &'a [u8], object: ObjectId },
+    DropTable { object: ObjectId },
+    TruncateTable { object: ObjectId, new_object: ObjectId },
+    Sequence { table: u32, column: u32, reserved: u64 },
+}
+
+/// One row of a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RowRecord<'a> {
+    pub(crate) object: ObjectId,
+    pub(crate) key: &'a [u8],
+    pub(crate) change: RowChange<'a>,
+}
+
+/// What happens to the key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RowChange<'a> {
+    PutElided(&'a [u8]),
+    Put(&'a [u8]),
+    Remove,
+}
+
+/// Reads a record; `None` if it is not one.
+pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
+    let (first, mut rest) = payload.split_first()?;
+    let object = |rest: &mut &[u8]| {
+        u32::try_from(take_varint(rest)?).ok().map(ObjectId)
+    };
+    Some(match RecordKind::from_byte(*first)? {
+        RecordKind::PutElided | RecordKind::Put | RecordKind::Remove => {
+            Record::Row(read_row(payload)?)
+        }
+        RecordKind::Group => Record::Group(rest),
+        RecordKind::CreateTable => {
+            let object = object(&mut rest)?;
+            Record::CreateTable { definition: rest, object }
+        }
+        RecordKind::DropTable => Record::DropTable { object: object(&mut rest)? },
+        RecordKind::TruncateTable => {
+            let (object, new_object) = (object(&mut rest)?, object(&mut rest)?);
+            Record::TruncateTable { object, new_object }
+        }
+        RecordKind::Sequence => {
+            let table = u32::try_from(take_varint(&mut rest)?).ok()?;
+            let column = u32::try_from(take_varint(&mut rest)?).ok()?;
+            Record::Sequence { table, column, reserved: take_varint(&mut rest)? }
+        }
+    })
+}
+
+fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
+    let (first, mut rest) = payload.split_first()?;
+    let object = ObjectId(u32::try_from(take_varint(&mut rest)?).ok()?);
+    let key_bytes = usize::try_from(take_varint(&mut rest)?).ok()?;
+    let (key, body) = rest.split_at_checked(key_bytes)?;
+    let change = match RecordKind::from_byte(*first)? {
+        RecordKind::PutElided => RowChange::PutElided(body),
+        RecordKind::Put => RowChange::Put(body),
+        RecordKind::Remove if body.is_empty() => RowChange::Remove,
+        _ => return None,
+    };
+    Some(RowRecord { object, key, change })
+}
+
+/// Starts a group: `rows` are the finished row records, each in front of its length. The group
+/// states how many rows there are and a checksum over all of them.
+pub(crate) fn group_header(count: usize, rows: &[u8]) -> Vec<u8> {
+    let mut header = vec![RecordKind::Group as u8];
+    push_varint(count as u64, &mut header);
+    header.extend_from_slice(&crc32c::crc32c(rows).to_le_bytes());
+    header
+}
+
+/// The rows of a group, if count and checksum are right.
+pub(crate) fn group_rows(mut body: &[u8]) -> Option<Vec<RowRecord<'_>>> {
+    let count = take_varint(&mut body)?;
+    let (checksum, mut rows) = body.split_first_chunk::<4>()?;
+    if crc32c::crc32c(rows).to_le_bytes() != *checksum {
+        return None;
+    }
+    let mut found = Vec::new();
+    while !rows.is_empty() {
+        let bytes = usize::try_from(take_varint(&mut rows)?).ok()?;
+        let (row, rest) = rows.split_at_checked(bytes)?;
+        found.push(read_row(row)?);
+        rows = rest;
+    }
+    (found.len() as u64 == count).then_some(found)
+}
+
+/// The log's error in the engine's words.
+pub(crate) fn from_log_error(error: LogError) -> Error {
+    match error {
+        LogError::OutcomeUnknown { cause } => Error::OutcomeUnknown { cause: cause.to_string() },
+        LogError::DiskFull { cause } => Error::DiskFull { cause: cause.to_string() },
+        LogError::Disk(cause) => Error::from((*cause).clone()),
+        LogError::RecordTooLarge { bytes, bytes_max } => {
+            Error::TransactionTooLarge { bytes, limit: bytes_max }
+        }
+        LogError::InvalidOption { name, reason } => {
+            Error::BadOption { setting: name, given: "out of range".into(), reason }
+        }
+        LogError::Closed => Error::Closed,
+        LogError::Thread(cause) => {
+            Error::Internal(format!("the log cannot start a thread: {cause}"))
+        }
+        LogError::CapacityReached => {
+            Error::Internal("the log is full and nobody takes a checkpoint".into())
+        }
+        damaged @ (LogError::Damaged { .. } | LogError::EndsEarly { .. } | LogError::Apply(_)) => {
+            Error::DamagedLog(damaged.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row_bytes(kind: RecordKind, object: u32, key: &[u8], body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        row_header(kind, ObjectId(object), key.len(), &mut bytes);
+        [bytes.as_slice(), key, body].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_comes_back(object in any::<u32>(), key in proptest::collection::vec(any::<u8>(), 0..300),
+                            body in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let bytes = row_bytes(RecordKind::Put, object, &key, &body);
+            let expected = RowRecord {
+                object: ObjectId(object), key: &key, change: RowChange::Put(&body),
+            };
+            prop_assert_eq!(read_record(&bytes), Some(Record::Row(expected)));
+        }
+
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            if let Some(Record::Group(body)) = read_record(&bytes) {
+                let _ = group_rows(body);
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_with_a_row_less_is_refused() {
+        let row = row_bytes(RecordKind::Put, 1, b"k", b"v");
+        let mut rows = vec![row.len() as u8];
+        rows.extend_from_slice(&row);
+        let whole = [group_header(1, &rows), rows.clone()].concat();
+        assert_eq!(group_rows(&whole[1..]).map(|rows| rows.len()), Some(1));
+        let twice = [group_header(2, &rows), rows].concat();
+        assert_eq!(group_rows(&twice[1..]), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Elements that never move and are never freed while the arena lives, so that a reader may keep
+//! a place across any change; what an element holds is re-checked under its latch.
+//!
+//! Chunks double in size: the few words that find an element stay in the processor's cache.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+const FIRST_CHUNK: usize = 256;
+const CHUNKS: usize = 24;
+
+/// See the module.
+pub(crate) struct Arena<T> {
+    chunks: [OnceLock<Box<[T]>>; CHUNKS],
+    /// Places handed out so far, and those given back. Held for a few instructions.
+    places: Mutex<Places>,
+}
+
+struct Places {
+    next: u32,
+    free: Vec<u32>,
+}
+
+#[inline]
+fn locate(index: u32) -> (usize, usize) {
+    let shifted = index as usize + FIRST_CHUNK;
+    let chunk = (shifted / FIRST_CHUNK).ilog2() as usize;
+    (chunk, shifted - (FIRST_CHUNK << chunk))
+}
+
+impl<T: Default> Arena<T> {
+    /// An empty arena. Place 0 is never handed out: it means *none*.
+    pub(crate) fn new() -> Arena<T> {
+        let arena = Arena {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            places: Mutex::new(Places { next: 0, free: Vec::new() }),
+        };
+        arena.add();
+        arena
+    }
+
+    /// A place that nobody uses: new, or given back before.
+    pub(crate) fn add(&self) -> u32 {
+        let mut places = self.places.lock();
+        if let Some(index) = places.free.pop() {
+            return index;
+        }
+        let index = places.next;
+        places.next += 1;
+        let (chunk, _) = locate(index);
+        self.chunks[chunk].get_or_init(|| (0..FIRST_CHUNK << chunk).map(|_| T::default()).collect());
+        index
+    }
+
+    /// Gives a place back. Readers may still look at it.
+    pub(crate) fn give_back(&self, index: u32) {
+        self.places.lock().free.push(index);
+    }
+
+    /// One more than the highest place handed out.
+    pub(crate) fn len(&self) -> u32 {
+        self.places.lock().next
+    }
+
+    /// Places handed out and not given back, place 0 not counted.
+    pub(crate) fn in_use(&self) -> u64 {
+        let places = self.places.lock();
+        u64::from(places.next) - places.free.len() as u64 - 1
+    }
+
+    /// The element at `index`, which [`add`](Self::add) returned.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &T {
+        let (chunk, at) = locate(index);
+        &self.chunks[chunk].get().expect("a place comes from this arena")[at]
+    }
+
+    /// The element at `index`, or none if no such place was ever handed out.
+    #[inline]
+    pub(crate) fn try_get(&self, index: u32) -> Option<&T> {
+        let (chunk, at) = locate(index);
+        self.chunks.get(chunk)?.get()?.get(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn each_place_has_its_own_element() {
+        let arena: Arena<AtomicU32> = Arena::new();
+        let places: Vec<u32> = (0..5000).map(|_| arena.add()).collect();
+        for place in &places {
+            arena.get(*place).store(*place, Ordering::Relaxed);
+        }
+        for place in places {
+            assert_eq!(arena.get(place).load(Ordering::Relaxed), place);
+        }
+    }
+
+    #[test]
+    fn a_place_given_back_is_used_again() {
+        let arena: Arena<AtomicU32> = Arena::new();
+        let place = arena.add();
+        arena.give_back(place);
+        assert_eq!(arena.add(), place);
+    }
+
+    #[test]
+    fn a_place_never_handed_out_has_no_element() {
+        let arena: Arena<AtomicU32> = Arena::new();
+        assert!(arena.try_get(u32::MAX).is_none());
+    }
+}

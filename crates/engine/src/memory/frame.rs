@@ -1,0 +1,187 @@
+//! The memory of leaves: one region, cut into frames of 16 KiB.
+//!
+//! Invariants
+//! 1. A frame is owned by one leaf, one pool, or one session's spare; nobody else has its bytes.
+//! 2. The region outlives every frame: the pool is dropped after the leaf table.
+
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::units::LEAF_BYTES;
+
+/// Whether the memory of leaves uses pages of 2 MiB, which saves address translation on random
+/// keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LargePages {
+    /// Pages of the system's usual size.
+    Off,
+    /// Ask for large pages and go on without them where the system has none.
+    #[default]
+    Try,
+    /// Fail to open where the system has none reserved.
+    Require,
+}
+
+/// 16 KiB of memory with one owner.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    bytes: NonNull<[u8; LEAF_BYTES]>,
+}
+
+// SAFETY: a frame is the only way to its bytes (invariant 1), so it may move between threads and
+// be read by those who share it. Covered by `frames_do_not_overlap`.
+unsafe impl Send for Frame {}
+// SAFETY: as above; shared access is read-only.
+unsafe impl Sync for Frame {}
+
+impl Frame {
+    /// A stand-in that owns nothing, for the moment in which two frames change places. Its bytes
+    /// are never touched.
+    pub(crate) fn none() -> Frame {
+        Frame { bytes: NonNull::dangling() }
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8; LEAF_BYTES];
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the frame owns these bytes, and the region is mapped as long as it (2).
+        unsafe { self.bytes.as_ref() }
+    }
+}
+
+impl DerefMut for Frame {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        unsafe { self.bytes.as_mut() }
+    }
+}
+
+/// Frames that no leaf uses.
+pub(crate) struct FramePool {
+    region: NonNull<u8>,
+    region_bytes: usize,
+    frames: usize,
+    free: Mutex<Free>,
+    /// Copy of the number of free frames, for those who only want to know.
+    available: AtomicUsize,
+}
+
+struct Free {
+    given_back: Vec<Frame>,
+    /// Frames from here on were never used: their memory is not touched before it is needed.
+    untouched: usize,
+}
+
+// SAFETY: the region pointer is only read to compute frames under the mutex and to unmap on drop.
+unsafe impl Send for FramePool {}
+// SAFETY: as above.
+unsafe impl Sync for FramePool {}
+
+impl FramePool {
+    /// Maps memory for `frames` frames.
+    pub(crate) fn new(frames: usize, large_pages: LargePages) -> std::io::Result<FramePool> {
+        const LARGE: usize = 2 << 20;
+        let region_bytes = (frames * LEAF_BYTES).next_multiple_of(LARGE);
+        let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        #[cfg(target_os = "linux")]
+        if large_pages == LargePages::Require {
+            flags |= MapFlags::HUGETLB;
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
+        let region = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), region_bytes, protection, flags)
+        }?;
+        #[cfg(target_os = "linux")]
+        {
+            let advice = match large_pages {
+                LargePages::Off => Advice::LinuxNoHugepage,
+                LargePages::Try | LargePages::Require => Advice::LinuxHugepage,
+            };
+            // SAFETY: the range is the mapping made above. Systems without large pages refuse,
+            // which changes nothing but speed.
+            let _ = unsafe { madvise(region, region_bytes, advice) };
+        }
+        let region = NonNull::new(region.cast()).expect("a mapping is never at address 0");
+        let free = Free { given_back: Vec::new(), untouched: 0 };
+        let (free, available) = (Mutex::new(free), AtomicUsize::new(frames));
+        Ok(FramePool { region, region_bytes, frames, free, available })
+    }
+
+    /// Frames that [`take`](Self::take) can give out right now.
+    pub(crate) fn available(&self) -> usize {
+        self.available.load(Ordering::Relaxed)
+    }
+
+    /// Frames in all.
+    pub(crate) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// A free frame, if there is one; its bytes are whatever they were.
+    pub(crate) fn take(&self) -> Option<Frame> {
+        let mut free = self.free.lock();
+        let frame = match free.given_back.pop() {
+            Some(frame) => frame,
+            None if free.untouched < self.frames => {
+                let offset = free.untouched * LEAF_BYTES;
+                free.untouched += 1;
+                // SAFETY: offset + LEAF_BYTES is inside the region, and `untouched` only grows,
+                // so this frame was never handed out before.
+                Frame { bytes: unsafe { self.region.add(offset) }.cast() }
+            }
+            None => return None,
+        };
+        self.available.fetch_sub(1, Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Gives a frame of this pool back.
+    pub(crate) fn give_back(&self, frame: Frame) {
+        self.free.lock().given_back.push(frame);
+        self.available.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for FramePool {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `new` with this length; no frame is used any more (2).
+        let _ = unsafe { munmap(self.region.as_ptr().cast(), self.region_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_do_not_overlap() {
+        let pool = FramePool::new(8, LargePages::Off).unwrap();
+        let mut frames: Vec<Frame> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!(frames.len(), 8);
+        for (number, frame) in frames.iter_mut().enumerate() {
+            frame.fill(number as u8);
+        }
+        for (number, frame) in frames.iter().enumerate() {
+            assert!(frame.iter().all(|byte| usize::from(*byte) == number));
+        }
+    }
+
+    #[test]
+    fn a_frame_given_back_can_be_taken_again() {
+        let pool = FramePool::new(1, LargePages::Try).unwrap();
+        let frame = pool.take().unwrap();
+        assert!(pool.take().is_none());
+        pool.give_back(frame);
+        assert_eq!(pool.available(), 1);
+        assert!(pool.take().is_some());
+    }
+}

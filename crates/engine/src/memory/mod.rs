@@ -1,0 +1,9 @@
+//! Memory that lives as long as the database: frames for leaves, and arenas whose elements never
+//! move.
+
+mod arena;
+mod frame;
+
+pub(crate) use arena::Arena;
+pub use frame::LargePages;
+pub(crate) use frame::{Frame, FramePool};

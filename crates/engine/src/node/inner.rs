@@ -1,0 +1,253 @@
+//! An inner node: children and the separators between them, in memory only.
+//!
+//! Every field is an atomic word, so that a reader may look while a writer changes the node: what
+//! it read counts only if the node's version is the same afterwards. Writers hold the tree's
+//! structure mutex, and the version latch while they change words.
+//!
+//! Invariants
+//! 1. Separators ascend; child `i` holds the keys from separator `i` (for `i = 0`: from the
+//!    node's own low end) up to separator `i + 1`.
+//! 2. A reader never indexes by a word it has not bounded first: torn values give a wrong child,
+//!    which the version check or the leaf's fences reject, never a panic.
+
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use onrush_latch::VersionLatch;
+
+use super::fence::head;
+
+/// Children of one node.
+pub(crate) const FANOUT: usize = 128;
+/// Words for the parts of separators beyond their first eight bytes.
+const HEAP_WORDS: usize = 1024;
+/// Longest separator in bytes; a key is never longer.
+pub(crate) const SEPARATOR_BYTES_MAX: usize = 1024;
+
+/// See the module.
+pub(crate) struct InnerNode {
+    pub(crate) version: VersionLatch,
+    level: AtomicU32,
+    count: AtomicU32,
+    heap_used: AtomicU32,
+    heads: [AtomicU64; FANOUT],
+    /// Length of the separator, and the word in the heap where the bytes after the head start.
+    places: [AtomicU64; FANOUT],
+    children: [AtomicU32; FANOUT],
+    heap: Box<[AtomicU64; HEAP_WORDS]>,
+}
+
+impl Default for InnerNode {
+    fn default() -> Self {
+        InnerNode {
+            version: VersionLatch::new(),
+            level: AtomicU32::new(0),
+            count: AtomicU32::new(0),
+            heap_used: AtomicU32::new(0),
+            heads: [const { AtomicU64::new(0) }; FANOUT],
+            places: [const { AtomicU64::new(0) }; FANOUT],
+            children: [const { AtomicU32::new(0) }; FANOUT],
+            heap: Box::new([const { AtomicU64::new(0) }; HEAP_WORDS]),
+        }
+    }
+}
+
+fn tail_words(len: usize) -> usize {
+    len.saturating_sub(8).div_ceil(8)
+}
+
+impl InnerNode {
+    /// 1 above the leaves, and one more for each level.
+    pub(crate) fn level(&self) -> u32 {
+        self.level.load(Relaxed)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        (self.count.load(Relaxed) as usize).min(FANOUT)
+    }
+
+    pub(crate) fn child(&self, index: usize) -> u32 {
+        self.children[index.min(FANOUT - 1)].load(Relaxed)
+    }
+
+    /// Index of the child that holds `key`.
+    #[inline]
+    pub(crate) fn search(&self, key_head: u64, key: &[u8]) -> usize {
+        let count = self.len();
+        // The first separator at or above the key's head, among 1..count.
+        let (mut low, mut size) = (1usize, count.saturating_sub(1));
+        while size > 0 {
+            let half = size / 2;
+            let below = self.heads[(low + half).min(FANOUT - 1)].load(Relaxed) < key_head;
+            low = if below { low + half + 1 } else { low };
+            size = if below { size - half - 1 } else { half };
+        }
+        while low < count && low < FANOUT && self.heads[low].load(Relaxed) == key_head {
+            if self.compare_tail(low, key) == Ordering::Greater {
+                break;
+            }
+            low += 1;
+        }
+        low - 1
+    }
+
+    /// Index of the last child that holds keys below `key`; `None` means above every key.
+    pub(crate) fn search_below(&self, key: Option<(u64, &[u8])>) -> usize {
+        let count = self.len();
+        let Some((key_head, key)) = key else { return count.saturating_sub(1) };
+        let mut low = 1;
+        while low < count {
+            let own = self.heads[low].load(Relaxed);
+            let order = own.cmp(&key_head).then_with(|| self.compare_tail(low, key));
+            if order != Ordering::Less {
+                break;
+            }
+            low += 1;
+        }
+        low - 1
+    }
+
+    /// Order of separator `index` against `key`, their heads being equal.
+    fn compare_tail(&self, index: usize, key: &[u8]) -> Ordering {
+        let place = self.places[index].load(Relaxed);
+        let len = ((place & 0xFFFF_FFFF) as usize).min(SEPARATOR_BYTES_MAX);
+        if len <= 8 || key.len() <= 8 {
+            return len.cmp(&key.len());
+        }
+        let start = (place >> 32) as usize;
+        let rest = &key[8..];
+        for (word, piece) in (0..tail_words(len)).zip(rest.chunks(8)) {
+            let own = self.heap[(start + word).min(HEAP_WORDS - 1)].load(Relaxed);
+            match own.cmp(&head(piece)) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            }
+        }
+        len.cmp(&key.len())
+    }
+
+    /// The separator in front of child `index`, for writers; empty for index 0.
+    pub(crate) fn separator(&self, index: usize) -> Vec<u8> {
+        if index == 0 {
+            return Vec::new();
+        }
+        let place = self.places[index].load(Relaxed);
+        let (len, start) = ((place & 0xFFFF_FFFF) as usize, (place >> 32) as usize);
+        let mut bytes = Vec::with_capacity(len + 8);
+        bytes.extend_from_slice(&self.heads[index].load(Relaxed).to_be_bytes());
+        for word in 0..tail_words(len) {
+            bytes.extend_from_slice(&self.heap[start + word].load(Relaxed).to_be_bytes());
+        }
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// Whether one more separator of any length surely fits.
+    pub(crate) fn has_room(&self) -> bool {
+        let heap = self.heap_used.load(Relaxed) as usize + tail_words(SEPARATOR_BYTES_MAX);
+        self.len() < FANOUT && heap <= HEAP_WORDS
+    }
+
+    /// Makes this an empty node of `level`. Only for a node that no reader can reach, or under
+    /// its version latch.
+    pub(crate) fn reset(&self, level: u32) {
+        self.level.store(level, Relaxed);
+        self.count.store(0, Relaxed);
+        self.heap_used.store(0, Relaxed);
+    }
+
+    /// Puts `child`, whose keys start at `separator`, at `index`. The caller holds the structure
+    /// mutex and either the version latch or the only reference; [`has_room`](Self::has_room).
+    pub(crate) fn insert(&self, index: usize, separator: &[u8], child: u32) {
+        let count = self.len();
+        debug_assert!(index <= count && self.has_room());
+        for to in (index + 1..=count).rev() {
+            self.copy_slot(to - 1, to);
+        }
+        let start = self.heap_used.load(Relaxed) as usize;
+        for (word, piece) in separator.get(8..).unwrap_or(&[]).chunks(8).enumerate() {
+            self.heap[start + word].store(head(piece), Relaxed);
+        }
+        self.heap_used.store((start + tail_words(separator.len())) as u32, Relaxed);
+        self.heads[index].store(head(separator), Relaxed);
+        self.places[index].store(separator.len() as u64 | (start as u64) << 32, Relaxed);
+        self.children[index].store(child, Relaxed);
+        self.count.store(count as u32 + 1, Relaxed);
+    }
+
+    fn copy_slot(&self, from: usize, to: usize) {
+        self.heads[to].store(self.heads[from].load(Relaxed), Relaxed);
+        self.places[to].store(self.places[from].load(Relaxed), Relaxed);
+        self.children[to].store(self.children[from].load(Relaxed), Relaxed);
+    }
+
+    /// Takes child `index` and its separator out. Same rights as [`insert`](Self::insert).
+    /// Taking out child 0 makes child 1 the first.
+    pub(crate) fn remove(&self, index: usize) {
+        let count = self.len();
+        for from in index + 1..count {
+            self.copy_slot(from, from - 1);
+        }
+        self.count.store(count as u32 - 1, Relaxed);
+    }
+
+    /// Drops the children from `count` on and squeezes the heap. Same rights as
+    /// [`insert`](Self::insert).
+    pub(crate) fn truncate(&self, count: usize) {
+        let kept: Vec<(Vec<u8>, u32)> =
+            (0..count).map(|i| (self.separator(i), self.child(i))).collect();
+        self.reset(self.level());
+        for (index, (separator, child)) in kept.into_iter().enumerate() {
+            self.insert(index, &separator, child);
+        }
+    }
+
+    /// Index of `child`, for writers.
+    pub(crate) fn position_of(&self, child: u32) -> Option<usize> {
+        (0..self.len()).find(|index| self.child(*index) == child)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_search_finds_the_child_whose_range_holds_the_key(
+            separators in proptest::collection::btree_set(
+                proptest::collection::vec(0u8..4, 1..20), 1..60),
+            keys in proptest::collection::vec(proptest::collection::vec(0u8..4, 0..20), 50),
+        ) {
+            let node = InnerNode::default();
+            node.reset(1);
+            node.insert(0, &[], 0);
+            for (i, separator) in separators.iter().enumerate() {
+                node.insert(i + 1, separator, i as u32 + 1);
+            }
+            for key in &keys {
+                let expected = separators.iter().filter(|s| *s <= key).count();
+                prop_assert_eq!(node.search(head(key), key), expected);
+            }
+            for (i, separator) in separators.iter().enumerate() {
+                prop_assert_eq!(&node.separator(i + 1), separator);
+            }
+        }
+    }
+
+    #[test]
+    fn truncating_gives_heap_room_back() {
+        let node = InnerNode::default();
+        node.reset(1);
+        let mut count = 0;
+        while node.has_room() {
+            let separator = [vec![count as u8 + 1; 8], vec![7; 800]].concat();
+            node.insert(count, &separator, count as u32);
+            count += 1;
+        }
+        node.truncate(1);
+        assert!(node.has_room());
+        assert_eq!(node.len(), 1);
+    }
+}

@@ -1,0 +1,408 @@
+//! The rows of one leaf in its 16 KiB frame.
+//!
+//! Rows are appended in the order of arrival and never shifted; a fingerprint and an offset each
+//! tell where. They are put in key order only when somebody needs that: an image, a scan, a split.
+//!
+//! ```text
+//! 0 ->                                                                    <- LEAF_BYTES
+//! | entry | entry | entry | ...        free        ... | chunk 1 | chunk 0 |
+//! entry: stamp u64 | key length u16 | value length u16 | key | value
+//! chunk: 32 fingerprints u8 | 32 offsets u16       (the rows 32 c .. 32 c + 31 in slot order)
+//! ```
+//!
+//! Invariants
+//! 1. Entries and chunks never overlap: `end <= LEAF_BYTES - chunk_bytes(count)`.
+//! 2. A key has at most one committed entry and at most one intent.
+//! 3. `sorted` is true only if the slots are in ascending key order.
+
+use std::cmp::Ordering;
+
+use super::fence::{self, head};
+use super::fingerprint::{self, CHUNK};
+use crate::memory::Frame;
+use crate::units::LEAF_BYTES;
+
+/// Bytes in front of the key: stamp and the two lengths.
+pub(crate) const ENTRY_HEADER_BYTES: usize = 12;
+const CHUNK_BYTES: usize = CHUNK + 2 * CHUNK;
+
+/// Bytes that entries may take when `count` rows are in the leaf.
+const fn room(count: usize) -> usize {
+    LEAF_BYTES - count.div_ceil(CHUNK) * CHUNK_BYTES
+}
+
+/// What stands in front of a row: the LSN of the record that wrote it, or an intent of a
+/// transaction that has not been resolved yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp(u64);
+
+const INTENT: u64 = 1 << 63;
+const REMOVAL: u64 = 1 << 62;
+
+impl Stamp {
+    pub(crate) fn committed(lsn: u64) -> Stamp {
+        debug_assert!(lsn < REMOVAL);
+        Stamp(lsn)
+    }
+
+    /// An intent of the transaction in `slot`: to put this row, or (`removal`) to remove the key.
+    pub(crate) fn intent(slot: u32, removal: bool) -> Stamp {
+        Stamp(INTENT | if removal { REMOVAL } else { 0 } | u64::from(slot))
+    }
+
+    pub(crate) fn from_raw(raw: u64) -> Stamp {
+        Stamp(raw)
+    }
+
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// The LSN of a committed row.
+    pub(crate) fn lsn(self) -> Option<u64> {
+        (self.0 & INTENT == 0).then_some(self.0)
+    }
+
+    /// The transaction slot of an intent, and whether it removes the key.
+    pub(crate) fn as_intent(self) -> Option<(u32, bool)> {
+        (self.0 & INTENT != 0).then_some((self.0 as u32, self.0 & REMOVAL != 0))
+    }
+}
+
+/// One row as it lies in a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) stamp: Stamp,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// Bytes that an entry takes in a leaf and in an image.
+    pub(crate) fn bytes(key: &[u8], value: &[u8]) -> usize {
+        ENTRY_HEADER_BYTES + key.len() + value.len()
+    }
+}
+
+/// Reads the entry that starts at `offset`, and tells where the next one starts.
+pub(crate) fn read_entry(bytes: &[u8], offset: usize) -> Option<(Entry<'_>, usize)> {
+    let header = bytes.get(offset..)?.first_chunk::<ENTRY_HEADER_BYTES>()?;
+    let stamp = u64::from_le_bytes(*header.first_chunk::<8>()?);
+    let key_len = usize::from(u16::from_le_bytes([header[8], header[9]]));
+    let value_len = usize::from(u16::from_le_bytes([header[10], header[11]]));
+    let key_at = offset + ENTRY_HEADER_BYTES;
+    let value_at = key_at + key_len;
+    let key = bytes.get(key_at..value_at)?;
+    let value = bytes.get(value_at..value_at + value_len)?;
+    Some((Entry { stamp: Stamp::from_raw(stamp), key, value }, value_at + value_len))
+}
+
+/// Where a key stands in a leaf.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) committed: Option<usize>,
+    pub(crate) intent: Option<usize>,
+}
+
+/// The rows of a leaf and the frame that holds them. Whoever has the leaf's latch owns this.
+#[derive(Debug)]
+pub(crate) struct LeafRows {
+    frame: Frame,
+    count: u16,
+    end: u16,
+    dead_bytes: u16,
+    intents: u16,
+    sorted: bool,
+}
+
+impl LeafRows {
+    /// An empty leaf in `frame`, whatever the frame held before.
+    pub(crate) fn empty(frame: Frame) -> LeafRows {
+        LeafRows { frame, count: 0, end: 0, dead_bytes: 0, intents: 0, sorted: true }
+    }
+
+    /// How many entries of `bytes` a leaf holds.
+    pub(crate) fn capacity(bytes: usize) -> usize {
+        let mut count = LEAF_BYTES / (bytes + 3);
+        while count > 1 && count * bytes > room(count) {
+            count -= 1;
+        }
+        count
+    }
+
+    pub(crate) fn into_frame(self) -> Frame {
+        self.frame
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Entries that belong to transactions not resolved yet.
+    pub(crate) fn intents(&self) -> usize {
+        usize::from(self.intents)
+    }
+
+    /// Bytes of all live entries.
+    pub(crate) fn live_bytes(&self) -> usize {
+        usize::from(self.end - self.dead_bytes)
+    }
+
+    /// Whether an entry of `bytes` fits behind the others as they lie now.
+    #[inline]
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        usize::from(self.end) + bytes <= room(self.len() + 1)
+    }
+
+    /// Whether it fits once the dead bytes are squeezed out.
+    pub(crate) fn fits_compacted(&self, bytes: usize) -> bool {
+        self.live_bytes() + bytes <= room(self.len() + 1)
+    }
+
+    #[inline]
+    fn chunk_at(slot: usize) -> usize {
+        LEAF_BYTES - (slot / CHUNK + 1) * CHUNK_BYTES
+    }
+
+    #[inline]
+    fn offset(&self, slot: usize) -> usize {
+        let at = Self::chunk_at(slot) + CHUNK + 2 * (slot % CHUNK);
+        usize::from(u16::from_le_bytes([self.frame[at], self.frame[at + 1]]))
+    }
+
+    #[inline]
+    fn set_slot(&mut self, slot: usize, fingerprint: u8, offset: u16) {
+        let chunk = Self::chunk_at(slot);
+        self.frame[chunk + slot % CHUNK] = fingerprint;
+        let at = chunk + CHUNK + 2 * (slot % CHUNK);
+        self.frame[at..at + 2].copy_from_slice(&offset.to_le_bytes());
+    }
+
+    /// The entry in `slot`, which must be below [`len`](Self::len).
+    #[inline]
+    pub(crate) fn entry(&self, slot: usize) -> Entry<'_> {
+        let (entry, _) = read_entry(&self.frame[..], self.offset(slot))
+            .expect("a slot points at a whole entry (invariant 1)");
+        entry
+    }
+
+    #[inline]
+    fn key(&self, slot: usize) -> &[u8] {
+        self.entry(slot).key
+    }
+
+    /// Whether `key` is above every key of the leaf, as far as that is known without a search.
+    #[inline]
+    pub(crate) fn is_above_all(&self, key: &[u8]) -> bool {
+        self.sorted && (self.count == 0 || key > self.key(self.len() - 1))
+    }
+
+    /// Finds `key` by its fingerprint.
+    pub(crate) fn find(&self, key: &[u8]) -> Found {
+        let wanted = fingerprint::of(key);
+        let mut found = Found::default();
+        for first in (0..self.len()).step_by(CHUNK) {
+            let at = Self::chunk_at(first);
+            let chunk = self.frame[at..].first_chunk::<CHUNK>().expect("a chunk is whole");
+            let mut mask = fingerprint::matches(chunk, wanted);
+            let live = self.len() - first;
+            if live < CHUNK {
+                mask &= (1u32 << live) - 1;
+            }
+            while mask != 0 {
+                let slot = first + mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                let entry = self.entry(slot);
+                if entry.key == key {
+                    match entry.stamp.as_intent() {
+                        None => found.committed = Some(slot),
+                        Some(_) => found.intent = Some(slot),
+                    }
+                    if self.intents == 0 {
+                        return found;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Appends an entry that [`fits`](Self::fits).
+    #[inline]
+    pub(crate) fn append(&mut self, stamp: Stamp, key: &[u8], value: &[u8]) {
+        let keeps_order = self.is_above_all(key);
+        self.append_in_order(stamp, key, value, keeps_order);
+    }
+
+    /// [`append`](Self::append) by a caller who knows whether `key` is above all others.
+    #[inline]
+    pub(crate) fn append_in_order(
+        &mut self,
+        stamp: Stamp,
+        key: &[u8],
+        value: &[u8],
+        keeps_order: bool,
+    ) {
+        debug_assert!(self.fits(Entry::bytes(key, value)));
+        self.sorted = keeps_order;
+        let offset = self.end;
+        let start = usize::from(offset);
+        let key_at = start + ENTRY_HEADER_BYTES;
+        let value_at = key_at + key.len();
+        let end = value_at + value.len();
+        let entry = &mut self.frame[start..end];
+        entry[..8].copy_from_slice(&stamp.raw().to_le_bytes());
+        entry[8..10].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        entry[10..12].copy_from_slice(&(value.len() as u16).to_le_bytes());
+        entry[ENTRY_HEADER_BYTES..ENTRY_HEADER_BYTES + key.len()].copy_from_slice(key);
+        entry[ENTRY_HEADER_BYTES + key.len()..].copy_from_slice(value);
+        self.set_slot(self.len(), fingerprint::of(key), offset);
+        self.count += 1;
+        self.end = end as u16;
+        self.intents += u16::from(stamp.as_intent().is_some());
+    }
+
+    /// Takes the entry out of `slot`; the last slot moves into its place.
+    pub(crate) fn remove(&mut self, slot: usize) {
+        let entry = self.entry(slot);
+        let bytes = Entry::bytes(entry.key, entry.value) as u16;
+        self.intents -= u16::from(entry.stamp.as_intent().is_some());
+        let offset = self.offset(slot) as u16;
+        let last = self.len() - 1;
+        if slot != last {
+            let moved_offset = self.offset(last) as u16;
+            let moved = self.frame[Self::chunk_at(last) + last % CHUNK];
+            self.set_slot(slot, moved, moved_offset);
+            self.sorted = false;
+        }
+        self.count -= 1;
+        if offset + bytes == self.end {
+            self.end = offset;
+        } else {
+            self.dead_bytes += bytes;
+        }
+        if self.count == 0 {
+            (self.end, self.dead_bytes, self.sorted) = (0, 0, true);
+        }
+    }
+
+    /// Turns an intent into a committed row, or stamps a row anew.
+    pub(crate) fn restamp(&mut self, slot: usize, stamp: Stamp) {
+        let at = self.offset(slot);
+        let was_intent = self.entry(slot).stamp.as_intent().is_some();
+        self.intents += u16::from(stamp.as_intent().is_some());
+        self.intents -= u16::from(was_intent);
+        self.frame[at..at + 8].copy_from_slice(&stamp.raw().to_le_bytes());
+    }
+
+    /// Overwrites stamp and value of `slot` where the new value has the length of the old one.
+    pub(crate) fn overwrite(&mut self, slot: usize, stamp: Stamp, value: &[u8]) -> bool {
+        let entry = self.entry(slot);
+        if entry.value.len() != value.len() {
+            return false;
+        }
+        let value_at = self.offset(slot) + ENTRY_HEADER_BYTES + entry.key.len();
+        self.restamp(slot, stamp);
+        self.frame[value_at..value_at + value.len()].copy_from_slice(value);
+        true
+    }
+
+    /// Slots in ascending key order; a committed row stands before the intent on the same key.
+    pub(crate) fn order(&self) -> Vec<u16> {
+        let mut order: Vec<u16> = (0..self.count).collect();
+        if self.sorted {
+            return order;
+        }
+        let heads: Vec<u64> =
+            (0..self.len()).map(|slot| head(self.key(slot))).collect();
+        order.sort_unstable_by(|a, b| {
+            let (a, b) = (usize::from(*a), usize::from(*b));
+            heads[a].cmp(&heads[b]).then_with(|| self.compare_slots(a, b))
+        });
+        order
+    }
+
+    fn compare_slots(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (self.entry(a), self.entry(b));
+        a.key.cmp(b.key).then(a.stamp.raw().cmp(&b.stamp.raw()))
+    }
+
+    /// Copies the entries of `slots` to the end of `to`, which must have room.
+    fn copy_to(&self, slots: &[u16], to: &mut LeafRows) {
+        for slot in slots {
+            let entry = self.entry(usize::from(*slot));
+            to.append(entry.stamp, entry.key, entry.value);
+        }
+    }
+
+    /// Squeezes out dead bytes and puts the rows in key order; `scratch` becomes the old frame.
+    pub(crate) fn compact(&mut self, scratch: &mut Frame) {
+        let order = self.order();
+        self.keep(&order, scratch);
+    }
+
+    /// Keeps only the entries of `slots`, in that order; `scratch` becomes the old frame.
+    fn keep(&mut self, slots: &[u16], scratch: &mut Frame) {
+        let mut kept = LeafRows::empty(std::mem::replace(scratch, Frame::none()));
+        self.copy_to(slots, &mut kept);
+        let old = std::mem::replace(self, kept);
+        *scratch = old.into_frame();
+    }
+
+    /// Moves the rows from `position` of `order` on into `frame`.
+    pub(crate) fn split_off(
+        &mut self,
+        order: &[u16],
+        position: usize,
+        frame: Frame,
+        scratch: &mut Frame,
+    ) -> LeafRows {
+        let mut right = LeafRows::empty(frame);
+        let (stay, go) = order.split_at(position);
+        if !go.is_empty() {
+            self.copy_to(go, &mut right);
+            self.keep(stay, scratch);
+        }
+        right
+    }
+
+    /// The key at `position` of `order`.
+    pub(crate) fn key_at<'a>(&'a self, order: &[u16], position: usize) -> &'a [u8] {
+        self.key(usize::from(order[position]))
+    }
+
+    /// All entry bytes as they lie, dead ones included; what an image is made from.
+    pub(crate) fn copy_entries(&self, out: &mut Vec<u8>, committed_only: bool) -> usize {
+        let mut rows = 0;
+        for slot in self.order() {
+            let slot = usize::from(slot);
+            let entry = self.entry(slot);
+            if committed_only && entry.stamp.as_intent().is_some() {
+                continue;
+            }
+            let at = self.offset(slot);
+            out.extend_from_slice(&self.frame[at..at + Entry::bytes(entry.key, entry.value)]);
+            rows += 1;
+        }
+        rows
+    }
+
+    /// The slot of a committed row at `key` that is older than `lsn`. Needed while a folded intent
+    /// and the row it replaces stand side by side.
+    pub(crate) fn committed_below(&self, key: &[u8], lsn: u64) -> Option<usize> {
+        (0..self.len()).find(|slot| {
+            let entry = self.entry(*slot);
+            entry.key == key && entry.stamp.lsn().is_some_and(|own| own < lsn)
+        })
+    }
+
+    /// Order of the key in `slot` against `key`.
+    pub(crate) fn compare(&self, slot: u16, key_head: u64, key: &[u8]) -> Ordering {
+        let own = self.key(usize::from(slot));
+        fence::compare(head(own), own, key_head, key)
+    }
+}
+
+#[cfg(test)]
+#[path = "leaf_test.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory::{FramePool, LargePages};
+
+fn leaf(pool: &FramePool) -> LeafRows {
+    LeafRows::empty(pool.take().unwrap())
+}
+
+/// One step of a random run over a leaf.
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u8, usize),
+    Remove(u8),
+    Compact,
+    Split,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (any::<u8>(), 0usize..300).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        3 => any::<u8>().prop_map(Step::Remove),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Split),
+    ];
+    proptest::collection::vec(step, 1..200)
+}
+
+fn content(rows: &LeafRows) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let entry = |slot: u16| {
+        let entry = rows.entry(usize::from(slot));
+        (entry.key.to_vec(), entry.value.to_vec())
+    };
+    rows.order().into_iter().map(entry).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_leaf_does_what_a_sorted_map_does(steps in steps()) {
+        let pool = FramePool::new(3, LargePages::Off).unwrap();
+        let mut scratch = pool.take().unwrap();
+        let mut rows = leaf(&pool);
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for (lsn, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Put(key, bytes) => {
+                    let (key, value) = (vec![b'k', key], vec![lsn as u8; bytes]);
+                    if let Some(slot) = rows.find(&key).committed {
+                        rows.remove(slot);
+                        model.remove(&key);
+                    }
+                    if !rows.fits(Entry::bytes(&key, &value)) {
+                        rows.compact(&mut scratch);
+                    }
+                    if rows.fits(Entry::bytes(&key, &value)) {
+                        rows.append(Stamp::committed(lsn as u64), &key, &value);
+                        model.insert(key, value);
+                    }
+                }
+                Step::Remove(key) => {
+                    let key = vec![b'k', key];
+                    let slot = rows.find(&key).committed;
+                    prop_assert_eq!(slot.is_some(), model.remove(&key).is_some());
+                    if let Some(slot) = slot {
+                        rows.remove(slot);
+                    }
+                }
+                Step::Compact => rows.compact(&mut scratch),
+                Step::Split => {
+                    let order = rows.order();
+                    let half = order.len() / 2;
+                    let right = rows.split_off(&order, half, pool.take().unwrap(), &mut scratch);
+                    let mut both = content(&rows);
+                    both.extend(content(&right));
+                    let expected: Vec<_> = model.clone().into_iter().collect();
+                    prop_assert_eq!(both, expected);
+                    let kept = content(&rows);
+                    model = kept.into_iter().collect();
+                    pool.give_back(right.into_frame());
+                }
+            }
+            let expected: Vec<_> = model.clone().into_iter().collect();
+            prop_assert_eq!(content(&rows), expected);
+        }
+    }
+}
+
+#[test]
+fn a_full_leaf_takes_as_many_rows_as_it_says() {
+    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    for value_bytes in [0usize, 1, 30, 135, 500, 4000] {
+        let mut rows = leaf(&pool);
+        let bytes = ENTRY_HEADER_BYTES + 8 + value_bytes;
+        let mut count = 0u64;
+        while rows.fits(bytes) {
+            rows.append(Stamp::committed(1), &count.to_be_bytes(), &vec![0; value_bytes]);
+            count += 1;
+        }
+        assert_eq!(count, LeafRows::capacity(bytes) as u64, "rows of {bytes} bytes");
+        pool.give_back(rows.into_frame());
+    }
+}
+
+#[test]
+fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
+    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    let mut rows = leaf(&pool);
+    rows.append(Stamp::committed(5), b"key", b"old");
+    rows.append(Stamp::intent(9, false), b"key", b"new");
+    let found = rows.find(b"key");
+    assert_eq!((found.committed, found.intent), (Some(0), Some(1)));
+    assert_eq!(rows.entry(1).stamp.as_intent(), Some((9, false)));
+    assert_eq!(rows.intents(), 1);
+    let mut entries = Vec::new();
+    assert_eq!(rows.copy_entries(&mut entries, true), 1, "an image has committed rows only");
+}
+
+#[test]
+fn ascending_appends_keep_the_leaf_sorted() {
+    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    let mut rows = leaf(&pool);
+    for key in 0u8..20 {
+        assert!(rows.is_above_all(&[key]));
+        rows.append(Stamp::committed(1), &[key], b"");
+    }
+    assert!(!rows.is_above_all(&[7]));
+}

@@ -1,0 +1,257 @@
+//! Every setting of the engine: unit, default, range and reason.
+
+use std::path::PathBuf;
+
+use onrush_latch::available_cpus;
+
+use crate::error::{Error, Result};
+pub use crate::memory::LargePages;
+use crate::units::LEAF_BYTES;
+
+/// When a commit is acknowledged, and so what it survives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// Once its log block is synced: it survives a power cut.
+    #[default]
+    Durable,
+    /// At once. It survives the end of the process and a power cut after the declared window
+    /// (bytes: always; milliseconds: unless the disk stalls), or once a later durable commit is
+    /// acknowledged.
+    Delayed,
+}
+
+/// What happens where many sessions insert ascending keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SequentialKeys {
+    /// Each session gets a block of identity values and a leaf of its own for it.
+    #[default]
+    Blocks,
+    /// All sessions draw single values and meet on the last leaf, as in classic engines. For the
+    /// study that compares both.
+    SharedEdge,
+}
+
+/// Who does the work that no session waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Background {
+    /// Threads of the engine: log, checkpoints, eviction.
+    #[default]
+    Threads,
+    /// Nobody: sessions write the log themselves, and checkpoints happen when they are called
+    /// for. One thread alone then runs the same way every time, which simulation needs.
+    Callers,
+}
+
+/// The settings of a database. All but the paths may differ from one opening to the next.
+///
+/// ```
+/// use onrush::{Durability, Options};
+/// let options = Options { durability: Durability::Delayed, ..Options::default() };
+/// assert_eq!(options.delayed_window_ms, 10);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Folders of the data files, one file each, 1 to 16. Empty: one file in the database folder.
+    /// Fixed when the database is created. More devices: more bandwidth for checkpoints.
+    pub data_folders: Vec<PathBuf>,
+    /// Folder of the log. None: `log` in the database folder. Fixed when the database is created.
+    /// A device of its own keeps commits away from checkpoint writes.
+    pub log_folder: Option<PathBuf>,
+    /// Largest log block in bytes, 512 to 1 MiB. A larger block carries more commits a checksum.
+    pub log_block_bytes_max: usize,
+    /// Log space in bytes. When it is used up, inserts wait for a checkpoint.
+    pub log_capacity_bytes: u64,
+    /// Size of one log segment file in bytes, a multiple of 4096.
+    pub log_segment_bytes: u64,
+    /// Memory between inserters and the log device in bytes, a power of two. A transaction takes
+    /// at most a quarter of it.
+    pub log_ring_bytes: usize,
+    /// Durability of transactions that do not choose for themselves.
+    pub durability: Durability,
+    /// Delayed commits: the sync is issued within so many milliseconds, at least 1.
+    pub delayed_window_ms: u64,
+    /// Delayed commits: never more than so many bytes of acknowledged log are not durable.
+    pub delayed_window_bytes: u64,
+    /// Memory for leaves in bytes, at least 64 leaves of 16 KiB. Tables may be much larger.
+    pub leaf_memory_bytes: usize,
+    /// A checkpoint starts after so many bytes of log. Longer intervals write less when keys are
+    /// random; recovery then takes longer.
+    pub checkpoint_log_bytes: u64,
+    /// A checkpoint starts after so many seconds if anything has changed. 0: never by time.
+    pub checkpoint_seconds: u64,
+    /// Large pages for the memory of leaves.
+    pub large_pages: LargePages,
+    /// Processors that the engine's own threads may use, bit 0 for the first. None: all.
+    pub cpu_mask: Option<u64>,
+    /// Processors that sessions leave free: so many fewer are inside the engine at a time.
+    pub cpus_kept_free: usize,
+    /// Processor of the log writer. None: the system chooses.
+    pub log_writer_cpu: Option<usize>,
+    /// What happens where many sessions insert ascending keys.
+    pub sequential_keys: SequentialKeys,
+    /// Whether log records leave out columns that have their constant default.
+    pub elide_defaults: bool,
+    /// Generated keys are handed out only below a durable mark that is moved this far ahead.
+    pub key_reserve: u64,
+    /// Who does the work that no session waits for.
+    pub background: Background,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            data_folders: Vec::new(),
+            log_folder: None,
+            log_block_bytes_max: 1 << 20,
+            log_capacity_bytes: 4 << 30,
+            log_segment_bytes: 64 << 20,
+            log_ring_bytes: 64 << 20,
+            durability: Durability::Durable,
+            delayed_window_ms: 10,
+            delayed_window_bytes: 16 << 20,
+            leaf_memory_bytes: 1 << 30,
+            checkpoint_log_bytes: 1 << 30,
+            checkpoint_seconds: 60,
+            large_pages: LargePages::Try,
+            cpu_mask: None,
+            cpus_kept_free: 0,
+            log_writer_cpu: None,
+            sequential_keys: SequentialKeys::Blocks,
+            elide_defaults: true,
+            key_reserve: 1 << 20,
+            background: Background::Threads,
+        }
+    }
+}
+
+impl Options {
+    /// Settings for tiny databases: a few MiB of memory and log in all. For tests and simulation.
+    #[must_use]
+    pub fn small() -> Options {
+        Options {
+            log_block_bytes_max: 64 << 10,
+            log_capacity_bytes: 4 << 20,
+            log_segment_bytes: 64 << 10,
+            log_ring_bytes: 256 << 10,
+            leaf_memory_bytes: 256 * LEAF_BYTES,
+            checkpoint_log_bytes: 1 << 20,
+            checkpoint_seconds: 0,
+            large_pages: LargePages::Off,
+            key_reserve: 1024,
+            ..Options::default()
+        }
+    }
+
+    /// How many sessions may be inside the engine at a time: one more than there are processors
+    /// for them.
+    pub(crate) fn places(&self) -> usize {
+        available_cpus().saturating_sub(self.cpus_kept_free).max(1) + 1
+    }
+
+    pub(crate) fn frames(&self) -> usize {
+        self.leaf_memory_bytes / LEAF_BYTES
+    }
+
+    /// The largest log record, and so the largest transaction, in bytes.
+    pub(crate) fn record_bytes_max(&self) -> usize {
+        self.log_ring_bytes / 8
+    }
+
+    /// Checks every setting against its range.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let Options {
+            data_folders,
+            log_folder: _,
+            log_block_bytes_max,
+            log_capacity_bytes,
+            log_segment_bytes,
+            log_ring_bytes,
+            durability: _,
+            delayed_window_ms,
+            delayed_window_bytes,
+            leaf_memory_bytes,
+            checkpoint_log_bytes,
+            checkpoint_seconds: _,
+            large_pages: _,
+            cpu_mask,
+            cpus_kept_free: _,
+            log_writer_cpu: _,
+            sequential_keys: _,
+            elide_defaults: _,
+            key_reserve,
+            background: _,
+        } = self;
+        let check = |holds: bool, setting: &'static str, given: String, reason: &str| {
+            if holds {
+                return Ok(());
+            }
+            Err(Error::BadOption { setting, given, reason: reason.into() })
+        };
+        let files = data_folders.len();
+        check(files <= 16, "data_folders", format!("{files} folders"), "at most 16 data files")?;
+        check(
+            (512..=1 << 20).contains(log_block_bytes_max),
+            "log_block_bytes_max",
+            log_block_bytes_max.to_string(),
+            "a log block has 512 bytes to 1 MiB",
+        )?;
+        check(
+            log_ring_bytes.is_power_of_two() && *log_ring_bytes >= 64 << 10,
+            "log_ring_bytes",
+            log_ring_bytes.to_string(),
+            "a power of two, at least 64 KiB",
+        )?;
+        check(
+            *log_segment_bytes >= 64 << 10 && log_segment_bytes.is_multiple_of(4096),
+            "log_segment_bytes",
+            log_segment_bytes.to_string(),
+            "a multiple of 4096, at least 64 KiB",
+        )?;
+        let least = 2 * *log_ring_bytes as u64 + 8 * log_segment_bytes;
+        check(
+            *log_capacity_bytes >= least,
+            "log_capacity_bytes",
+            log_capacity_bytes.to_string(),
+            &format!("at least twice the ring and eight segments: {least} bytes"),
+        )?;
+        check(*delayed_window_ms >= 1, "delayed_window_ms", "0".into(), "at least 1 millisecond")?;
+        check(
+            *delayed_window_bytes >= 4096,
+            "delayed_window_bytes",
+            delayed_window_bytes.to_string(),
+            "at least 4096 bytes",
+        )?;
+        check(
+            *leaf_memory_bytes >= 64 * LEAF_BYTES,
+            "leaf_memory_bytes",
+            leaf_memory_bytes.to_string(),
+            "at least 64 leaves of 16 KiB, 1 MiB",
+        )?;
+        check(
+            *checkpoint_log_bytes >= 4096,
+            "checkpoint_log_bytes",
+            checkpoint_log_bytes.to_string(),
+            "at least 4096 bytes",
+        )?;
+        check(*cpu_mask != Some(0), "cpu_mask", "0".into(), "at least one processor")?;
+        check(*key_reserve >= 1, "key_reserve", key_reserve.to_string(), "at least 1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        Options::default().validate().unwrap();
+        Options::small().validate().unwrap();
+    }
+
+    #[test]
+    fn a_setting_out_of_range_is_named() {
+        let options = Options { log_block_bytes_max: 100, ..Options::default() };
+        let message = options.validate().unwrap_err().to_string();
+        assert!(message.contains("log_block_bytes_max") && message.contains("512"), "{message}");
+    }
+}

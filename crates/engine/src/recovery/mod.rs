@@ -1,0 +1,293 @@
+//! Creating a database, and opening one: superblock, directory, log.
+//!
+//! 1. Lock the folders; read the newer valid superblock.
+//! 2. Read root and segments; every slot they name has an owner, all others are free.
+//! 3. Build the inner nodes over the leaves, whose rows stay on disk until they are needed.
+//! 4. Redo the log from C, in parallel by key (`redo.rs`). A record whose row an image has
+//!    already changes nothing. A torn tail above what was durable is cut; anything else that does
+//!    not check refuses to open.
+//! 5. Write a superblock with the same C and the next incarnation; only then append. A checkpoint
+//!    follows later, as any other.
+//!
+//! Nothing is written before step 5, so a database that cannot be opened is as it was.
+
+mod redo;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use onrush_files::{Disk, FolderLock};
+use onrush_latch::Admission;
+use onrush_log::{DelayedWindow, Log, LogError, LogOptions, Lsn, WriterPlace};
+use onrush_types::TableDefinition;
+use onrush_waits::{Recorder, Registry};
+
+use crate::btree::Tree;
+use crate::catalog::TableEntry;
+use crate::checkpoint::{
+    Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, superblock_path,
+};
+use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
+use crate::error::{Error, Result};
+use crate::memory::FramePool;
+use crate::options::{Background, Options};
+use crate::space::{DataFiles, Space, data_file_path};
+use crate::units::Epoch;
+use redo::Redo;
+
+/// How the names of log segments end.
+const LOG_SEGMENT_ENDING: &str = ".segment";
+
+/// What opening had to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Number of the checkpoint that recovery started from; 0 if there was none yet.
+    pub checkpoint: u64,
+    /// Leaves that the directory named.
+    pub leaves: u64,
+    /// Log records read.
+    pub records: u64,
+    /// Rows put or removed by them, those that an image had already included.
+    pub rows: u64,
+    /// Bytes of log records read.
+    pub log_bytes: u64,
+    /// How long the redo took.
+    pub redo_duration: Duration,
+    /// How long opening took in all.
+    pub duration: Duration,
+}
+
+/// Creates an empty database.
+pub(crate) fn create(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    options: Options,
+) -> Result<(Arc<Engine>, Vec<FolderLock>)> {
+    disk.create_folder(folder)?;
+    let folders = chosen_folders(folder, &options);
+    disk.create_folder(&folders.log)?;
+    for data in &folders.data {
+        disk.create_folder(data)?;
+    }
+    let locks = lock_all(&*disk, folder, &folders)?;
+    if disk.exists(&superblock_path(folder))? {
+        return Err(Error::AlreadyExists { folder: folder.into() });
+    }
+    remove_unfinished(&*disk, &folders)?;
+    let database_id = uuid::Uuid::new_v4().as_u128();
+    let files = DataFiles::create(&*disk, &folders.data, database_id)?;
+    let space = Space::new(files, &[])?;
+    let engine = build_engine(&disk, options, database_id, space, Epoch(1))?;
+    let log = Log::create(Arc::clone(&disk), log_options(&engine, &folders))?;
+    let position = log.position();
+    let superblock = Superblock {
+        database_id,
+        generation: 1,
+        checkpoint: 0,
+        incarnation: 1,
+        start: position,
+        end: position.lsn,
+        root: None,
+    };
+    let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
+    engine.log.set(log);
+    let checkpointer = Checkpointer::new(file, superblock, Directory::default());
+    *engine.checkpointer.lock() = Some(checkpointer);
+    Ok((engine, locks))
+}
+
+/// Opens an existing database.
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    options: Options,
+) -> Result<(Arc<Engine>, Vec<FolderLock>, RecoveryReport)> {
+    let started = Instant::now();
+    let exists = disk.exists(folder)? && disk.exists(&superblock_path(folder))?;
+    if !exists {
+        return Err(Error::NotFound { folder: folder.into() });
+    }
+    let own_lock = disk.lock(folder)?;
+    let (file, superblock, folders) = SuperblockFile::open(&*disk, folder)?;
+    let mut locks = vec![own_lock];
+    locks.extend(lock_others(&*disk, folder, &folders)?);
+    let database_id = superblock.database_id;
+    let files = DataFiles::open(&*disk, &folders.data, database_id)?;
+    let mut used = Vec::new();
+    let root = match superblock.root {
+        Some(place) => Some(Root::read(&files, database_id, place, &mut used)?),
+        None => None,
+    };
+    let space = Space::new(files, &used)?;
+    // Leaves are dirty for epochs above the installed checkpoint's.
+    let epoch = Epoch(superblock.checkpoint + 1);
+    let engine = build_engine(&disk, options, database_id, space, epoch)?;
+    let mut report =
+        RecoveryReport { checkpoint: superblock.checkpoint, ..RecoveryReport::default() };
+    let directory = match root {
+        Some(root) => load_tables(&engine, root, &mut report)?,
+        None => Directory::default(),
+    };
+    let redo_started = Instant::now();
+    let recovered = redo_log(&engine, &folders, &superblock, &mut report)?;
+    report.redo_duration = redo_started.elapsed();
+    let incarnation = superblock.incarnation.max(recovered.last_incarnation()) + 1;
+    let generation = superblock.generation + 1;
+    let superblock = Superblock { incarnation, generation, ..superblock };
+    file.write(&superblock)?;
+    engine.log.set(recovered.resume(incarnation)?);
+    *engine.checkpointer.lock() = Some(Checkpointer::new(file, superblock, directory));
+    report.duration = started.elapsed();
+    Ok((engine, locks, report))
+}
+
+/// The folders that the settings choose for a new database.
+fn chosen_folders(folder: &Path, options: &Options) -> Folders {
+    let inside = |path: &PathBuf| folder.join(path);
+    let data = if options.data_folders.is_empty() {
+        vec![folder.to_owned()]
+    } else {
+        options.data_folders.iter().map(inside).collect()
+    };
+    let log = options.log_folder.as_ref().map_or_else(|| folder.join("log"), inside);
+    Folders { data, log }
+}
+
+fn lock_all(disk: &dyn Disk, folder: &Path, folders: &Folders) -> Result<Vec<FolderLock>> {
+    let mut locks = vec![disk.lock(folder)?];
+    locks.extend(lock_others(disk, folder, folders)?);
+    Ok(locks)
+}
+
+/// Locks the folders of data and log, each once.
+fn lock_others(disk: &dyn Disk, folder: &Path, folders: &Folders) -> Result<Vec<FolderLock>> {
+    let mut others: Vec<&PathBuf> = folders.data.iter().chain([&folders.log]).collect();
+    others.sort();
+    others.dedup();
+    let others = others.into_iter().filter(|other| *other != folder);
+    others.map(|other| Ok(disk.lock(other)?)).collect()
+}
+
+/// Without a superblock there is no database: what a creation that was cut off left is removed.
+fn remove_unfinished(disk: &dyn Disk, folders: &Folders) -> Result<()> {
+    for (number, folder) in folders.data.iter().enumerate() {
+        let path = data_file_path(folder, number);
+        if disk.exists(&path)? {
+            disk.remove(&path)?;
+        }
+    }
+    for name in disk.list(&folders.log)? {
+        if name.ends_with(LOG_SEGMENT_ENDING) {
+            disk.remove(&folders.log.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn build_engine(
+    disk: &Arc<dyn Disk>,
+    options: Options,
+    database_id: u128,
+    space: Arc<Space>,
+    epoch: Epoch,
+) -> Result<Arc<Engine>> {
+    let registry = Arc::new(Registry::new());
+    let recorder = Recorder::new(&registry, "engine");
+    let admission = Admission::new(options.places(), BACKGROUND_PLACES);
+    let frames = FramePool::new(options.frames(), options.large_pages).map_err(|error| {
+        Error::BadOption {
+            setting: "leaf_memory_bytes",
+            given: options.leaf_memory_bytes.to_string(),
+            reason: format!(
+                "the system does not give so much memory ({error}); \
+                 take less, or turn large_pages from require to try"
+            ),
+        }
+    })?;
+    Ok(Arc::new(Engine::new(Parts {
+        options,
+        disk: Arc::clone(disk),
+        database_id,
+        registry,
+        recorder,
+        admission,
+        frames,
+        space,
+        epoch,
+    })))
+}
+
+fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
+    let options = &engine.options;
+    let places = engine.admission.places();
+    let registry = Arc::clone(&engine.registry);
+    LogOptions {
+        ring_bytes: options.log_ring_bytes,
+        segment_bytes: options.log_segment_bytes,
+        block_bytes_max: options.log_block_bytes_max,
+        capacity_bytes: options.log_capacity_bytes,
+        record_bytes_max: options.record_bytes_max() + 16,
+        window: DelayedWindow {
+            milliseconds: options.delayed_window_ms,
+            bytes: options.delayed_window_bytes,
+        },
+        writer: match options.background {
+            Background::Threads => WriterPlace::Thread { cpu: options.log_writer_cpu },
+            Background::Callers => WriterPlace::Callers,
+        },
+        ..LogOptions::new(folders.log.clone(), engine.database_id, places, registry)
+    }
+}
+
+/// Tables, leaves and inner nodes from the directory.
+fn load_tables(
+    engine: &Arc<Engine>,
+    root: Root,
+    report: &mut RecoveryReport,
+) -> Result<Directory> {
+    let (directory, tables) = root.adopt(&engine.space);
+    engine.catalog.raise_next_object(directory.next_object());
+    for table in tables {
+        report.leaves += table.leaves.len() as u64;
+        let definition = Arc::new(TableDefinition::from_bytes(&table.definition)?);
+        let tree = Tree::build(engine, table.object, table.leaves);
+        let entry = TableEntry::new(table.id, definition, tree, &table.counters)?;
+        engine.catalog.add(Arc::new(entry));
+    }
+    Ok(directory)
+}
+
+fn redo_log(
+    engine: &Arc<Engine>,
+    folders: &Folders,
+    superblock: &Superblock,
+    report: &mut RecoveryReport,
+) -> Result<onrush_log::RecoveredLog> {
+    let mut redo = Redo::start(engine);
+    let mut failure = None;
+    let mut apply = |lsn: Lsn, payload: &[u8]| {
+        redo.record(lsn, payload).map_err(|error| {
+            let cause = LogError::Apply(Arc::new(error.clone()));
+            failure = Some(error);
+            cause
+        })
+    };
+    let recovered = Log::recover(
+        Arc::clone(&engine.disk),
+        log_options(engine, folders),
+        superblock.start,
+        superblock.end,
+        &mut apply,
+    );
+    let finished = redo.finish();
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let recovered = recovered?;
+    let totals = finished?;
+    report.records = totals.records;
+    report.rows = totals.rows;
+    report.log_bytes = recovered.end().0 - superblock.start.lsn.0;
+    Ok(recovered)
+}

@@ -1,0 +1,153 @@
+//! What a session remembers of a table: the leaf it used last, and its key generators.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onrush_types::{DataType, DefaultValue, KeyGenerator, KeyStrategy, Value};
+
+use super::worker::Worker;
+use crate::btree::Hint;
+use crate::catalog::TableEntry;
+use crate::error::{Error, Result};
+use crate::node::leaf::LeafRows;
+use crate::options::SequentialKeys;
+
+/// See the module.
+pub(crate) struct TableContext {
+    pub(crate) table: Arc<TableEntry>,
+    pub(crate) hint: Hint,
+    generators: Vec<(usize, KeyGenerator)>,
+}
+
+impl TableContext {
+    pub(crate) fn new(table: Arc<TableEntry>, worker: &Worker) -> Result<TableContext> {
+        let mut generators = Vec::new();
+        for column in 0..table.schema.column_count() {
+            let Some(generator) = table.schema.key_generator(column)? else { continue };
+            let block_rows = match worker.engine.options.sequential_keys {
+                SequentialKeys::Blocks => u64::from(u16::MAX),
+                SequentialKeys::SharedEdge => 1,
+            };
+            let mut generator = match generator.strategy() {
+                KeyStrategy::Identity { .. } => generator.with_block_rows(block_rows),
+                _ => generator,
+            };
+            if let Some(slot) = table.sequence(column).and_then(|sequence| sequence.take_slot()) {
+                generator.resume(slot);
+            }
+            generators.push((column, generator));
+        }
+        Ok(TableContext { table, hint: Hint::NONE, generators })
+    }
+
+    /// The value of a computed default.
+    #[inline]
+    pub(crate) fn computed(
+        &mut self,
+        worker: &mut Worker,
+        column: usize,
+        default: &DefaultValue,
+    ) -> Result<Value<'static>> {
+        match default {
+            DefaultValue::Now => now(self.table.schema.data_type(column)),
+            DefaultValue::Key(_) => self.generated(worker, column),
+            DefaultValue::Constant(value) => Ok(value.clone()),
+            DefaultValue::None => {
+                Err(Error::Internal(format!("column {column} has no default to compute")))
+            }
+        }
+    }
+
+    #[inline]
+    fn generated(&mut self, worker: &mut Worker, column: usize) -> Result<Value<'static>> {
+        let TableContext { table, hint, generators } = self;
+        let (_, generator) = generators
+            .iter_mut()
+            .find(|(own, _)| *own == column)
+            .ok_or_else(|| Error::Internal(format!("column {column} has no generator")))?;
+        let strategy = generator.strategy();
+        generator.next(&mut |count| lease(worker, table, hint, column, strategy, count))
+    }
+
+    /// Leaves what a later session can go on with.
+    pub(crate) fn give_back(&mut self) {
+        for (column, generator) in &mut self.generators {
+            if let Some(slot) = generator.give_back()
+                && let Some(sequence) = self.table.sequence(*column)
+            {
+                sequence.leave_slot(slot);
+            }
+        }
+    }
+}
+
+/// The clock, as a value of the column's type.
+#[inline]
+fn now(data_type: DataType) -> Result<Value<'static>> {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| Error::Internal("the clock is before 1970".into()))?;
+    let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    data_type
+        .moment(micros)
+        .ok_or_else(|| Error::Internal(format!("a column of type {data_type} has no clock")))
+}
+
+/// Takes numbers for a generator. A block of identity values is as long as a leaf has rows, and
+/// gets a leaf of its own, opened before anyone can take the next block.
+#[cold]
+fn lease(
+    worker: &mut Worker,
+    table: &Arc<TableEntry>,
+    hint: &mut Hint,
+    column: usize,
+    strategy: KeyStrategy,
+    count: u64,
+) -> Result<Range<u64>> {
+    let sequence = table
+        .sequence(column)
+        .ok_or_else(|| Error::Internal(format!("column {column} has no counter")))?;
+    let engine = Arc::clone(&worker.engine);
+    let recorder = Arc::clone(&worker.recorder);
+    let place = (table.id, column);
+    worker.release();
+    let leads = table.schema.definition().primary_key().first() == Some(&column);
+    match strategy {
+        KeyStrategy::Identity { start, strict: false } if leads && count > 1 => {
+            let rows = match table.entry_bytes() {
+                0 => 16,
+                bytes => LeafRows::capacity(bytes) as u64,
+            };
+            sequence.lease(&engine, place, count.min(rows), &recorder, |range| {
+                let first = start.wrapping_add(range.start.cast_signed());
+                open_leaf(worker, table, hint, first)
+            })
+        }
+        _ => sequence.lease(&engine, place, count, &recorder, |_| Ok(())),
+    }
+}
+
+/// Opens a leaf for the identity values from `first` on. It is only for speed, so whatever is in
+/// the way is no error.
+fn open_leaf(
+    worker: &mut Worker,
+    table: &Arc<TableEntry>,
+    hint: &mut Hint,
+    first: i64,
+) -> Result<()> {
+    let column = table.schema.definition().primary_key()[0];
+    let value = match table.schema.data_type(column) {
+        DataType::Int16 => i16::try_from(first).map(Value::Int16).ok(),
+        DataType::Int32 => i32::try_from(first).map(Value::Int32).ok(),
+        _ => Some(Value::Int64(first)),
+    };
+    let Some(value) = value else { return Ok(()) };
+    let mut boundary = Vec::new();
+    table.schema.encode_key_prefix(&[value], &mut boundary)?;
+    let object = table.tree.object();
+    let _ = worker.inside(|engine, seat| {
+        table.tree.open_edge(engine, seat, hint, object, &boundary)
+    })?;
+    Ok(())
+}

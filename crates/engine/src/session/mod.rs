@@ -1,0 +1,22 @@
+//! Step 3 of an insert: a session makes each call a transaction. [after: the leaf](crate::btree)
+//!
+//! * `session.rs`: the calls. `worker.rs`: into the engine and out again, with what to do when an
+//!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
+//! * `transaction.rs`: several rows. `commit.rs`: how their intents become one record.
+//! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
+
+mod commit;
+mod context;
+mod scan;
+#[allow(clippy::module_inception)]
+mod session;
+mod snapshot;
+mod token;
+mod transaction;
+mod worker;
+
+pub use scan::{Scan, ScanOptions};
+pub use session::Session;
+pub use snapshot::Snapshot;
+pub use token::CommitToken;
+pub use transaction::Transaction;

@@ -1,0 +1,214 @@
+//! Rows in key order, forward or backward, with bounds and a limit.
+
+use std::ops::Bound;
+
+use onrush_types::{Value, prefix_end};
+
+use super::snapshot::Snapshot;
+use crate::Row;
+use crate::btree::{Batch, Bounds, Direction, Refusal, View};
+use crate::database::Table;
+use crate::error::{Error, Result};
+use crate::units::ObjectId;
+
+/// What to scan.
+///
+/// Bounds are values for the first columns of the primary key: one for each, or fewer. A bound of
+/// fewer columns stands for all keys that begin with it: `Included` takes all of them in,
+/// `Excluded` leaves all of them out.
+#[derive(Clone, Debug)]
+pub struct ScanOptions<'v> {
+    /// The lower bound.
+    pub from: Bound<Vec<Value<'v>>>,
+    /// The upper bound.
+    pub to: Bound<Vec<Value<'v>>>,
+    /// Which way.
+    pub direction: Direction,
+    /// At most so many rows.
+    pub limit: Option<u64>,
+}
+
+impl Default for ScanOptions<'_> {
+    fn default() -> Self {
+        ScanOptions {
+            from: Bound::Unbounded,
+            to: Bound::Unbounded,
+            direction: Direction::Forward,
+            limit: None,
+        }
+    }
+}
+
+/// A change of the scanning transaction itself: key, and value bytes unless removed.
+pub(super) type OwnChange = (Vec<u8>, Option<Vec<u8>>);
+
+/// Rows in key order; see [`ScanOptions`]. As an iterator it gives decoded rows;
+/// [`visit_raw`](Self::visit_raw) gives bytes, faster.
+///
+/// After an error it gives nothing more.
+pub struct Scan {
+    snapshot: Snapshot,
+    table: Table,
+    object: ObjectId,
+    direction: Direction,
+    bounds: Bounds,
+    batch: Batch,
+    next: usize,
+    left: u64,
+    exhausted: bool,
+    /// Changes of the own transaction inside the bounds, next one last.
+    own: Vec<OwnChange>,
+}
+
+impl Scan {
+    pub(super) fn new(
+        snapshot: Snapshot,
+        table: &Table,
+        options: &ScanOptions<'_>,
+        mut own: Vec<OwnChange>,
+    ) -> Result<Scan> {
+        let bounds = key_bounds(table, options)?;
+        own.retain(|(key, _)| {
+            key.as_slice() >= bounds.low.as_slice()
+                && bounds.high.as_ref().is_none_or(|high| key < high)
+        });
+        if options.direction == Direction::Forward {
+            own.reverse();
+        }
+        Ok(Scan {
+            snapshot,
+            table: table.clone(),
+            object: table.entry.tree.object(),
+            direction: options.direction,
+            bounds,
+            batch: Batch::default(),
+            next: 0,
+            left: options.limit.unwrap_or(u64::MAX),
+            exhausted: false,
+            own,
+        })
+    }
+
+    /// Calls `visit` with the key bytes and value bytes of every row that is left, and returns
+    /// how many there were.
+    ///
+    /// # Errors
+    /// A damaged leaf; a table truncated or dropped meanwhile.
+    pub fn visit_raw(mut self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        let mut rows = 0;
+        while self.with_next(&mut visit)?.is_some() {
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    /// Hands the next row's bytes to `use_row`; `None` at the end.
+    fn with_next<T>(&mut self, use_row: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let mut use_row = Some(use_row);
+        loop {
+            while self.next == self.batch.len() && !self.exhausted {
+                self.fill()?;
+            }
+            let stored = (self.next < self.batch.len()).then(|| self.batch.row(self.next));
+            let forward = self.direction == Direction::Forward;
+            let own_first = match (stored, self.own.last()) {
+                (None, None) => return Ok(None),
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+                (Some((key, _)), Some((own, _))) if own.as_slice() == key => {
+                    // The own change hides the stored row.
+                    self.next += 1;
+                    true
+                }
+                (Some((key, _)), Some((own, _))) => (own.as_slice() < key) == forward,
+            };
+            let Some(take) = use_row.take() else { return Ok(None) };
+            if !own_first {
+                let (key, value) = self.batch.row(self.next);
+                self.next += 1;
+                self.left -= 1;
+                return Ok(Some(take(key, value)));
+            }
+            match self.own.pop() {
+                Some((key, Some(value))) => {
+                    self.left -= 1;
+                    return Ok(Some(take(&key, &value)));
+                }
+                _ => use_row = Some(take),
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let Scan { snapshot, table, object, direction, bounds, batch, .. } = self;
+        let View::Before(lsn) = snapshot.view() else { return Ok(()) };
+        let tree = &table.entry.tree;
+        let outcome = snapshot.worker.inside(|engine, seat| {
+            tree.scan(engine, seat, (*object, lsn), *direction, bounds, batch)
+        })?;
+        self.next = 0;
+        match outcome {
+            Ok(more) => {
+                self.exhausted = !more;
+                Ok(())
+            }
+            Err(refusal) => {
+                self.exhausted = true;
+                self.left = 0;
+                Err(match refusal {
+                    Refusal::Gone => Error::TableChanged { name: self.table.name().to_owned() },
+                    other => Error::Internal(format!("a scan was refused: {other:?}")),
+                })
+            }
+        }
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        let table = self.table.clone();
+        let decoded = self.with_next(|key, value| table.entry.schema.decode_row(key, value));
+        match decoded {
+            Ok(None) => None,
+            Ok(Some(Ok(row))) => Some(Ok(row)),
+            Ok(Some(Err(error))) => {
+                self.left = 0;
+                Some(Err(error.into()))
+            }
+            Err(error) => {
+                self.left = 0;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// The bounds as key bytes: from `low` on, below `high`.
+fn key_bounds(table: &Table, options: &ScanOptions<'_>) -> Result<Bounds> {
+    let prefix = |values: &[Value<'_>]| {
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key_prefix(values, &mut bytes)?;
+        Ok::<_, Error>(bytes)
+    };
+    let mut nothing = false;
+    let low = match &options.from {
+        Bound::Unbounded => Vec::new(),
+        Bound::Included(values) => prefix(values)?,
+        Bound::Excluded(values) => prefix_end(&prefix(values)?).unwrap_or_else(|| {
+            nothing = true;
+            Vec::new()
+        }),
+    };
+    let high = match &options.to {
+        Bound::Unbounded => None,
+        Bound::Included(values) => prefix_end(&prefix(values)?),
+        Bound::Excluded(values) => Some(prefix(values)?),
+    };
+    let high = if nothing { Some(Vec::new()) } else { high };
+    Ok(Bounds { low, high })
+}

@@ -1,0 +1,467 @@
+//! A session: one thread's or task's way to the tables.
+
+use std::sync::Arc;
+
+use onrush_log::{Lsn, Reservation};
+use onrush_types::{EncodedRow, Value};
+use onrush_waits::Counter;
+
+use super::context::TableContext;
+use super::scan::{Scan, ScanOptions};
+use super::snapshot::Snapshot;
+use super::token::{CommitToken, TokenSource};
+use super::transaction::Transaction;
+use super::worker::Worker;
+use crate::Row;
+use crate::btree::{Change, Expect, Refusal, Seen, View};
+use crate::database::Table;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::logging::{RecordKind, row_header};
+use crate::node::leaf::Entry;
+use crate::options::Durability;
+
+/// One thread's or task's way to the tables. Made by [`Database::session`](crate::Database::session);
+/// it may move between threads but is used by one at a time.
+///
+/// Every call outside a [`Transaction`] is a transaction of its own and is acknowledged as the
+/// session's [`Durability`] says.
+pub struct Session {
+    pub(super) worker: Worker,
+    pub(super) contexts: Vec<TableContext>,
+    pub(super) encoded: EncodedRow,
+    header: Vec<u8>,
+    source: Arc<TokenSource>,
+    durability: Durability,
+    /// End of this session's last commit: its next snapshot must see it.
+    last_commit: Lsn,
+    /// Newest row that an answer rested on.
+    last_seen: Lsn,
+}
+
+impl Session {
+    pub(crate) fn new(engine: &Arc<Engine>) -> Session {
+        Session {
+            worker: Worker::new(engine, "session"),
+            contexts: Vec::new(),
+            encoded: EncodedRow::new(),
+            header: Vec::with_capacity(16),
+            source: Arc::new(TokenSource { engine: Arc::clone(engine) }),
+            durability: engine.options.durability,
+            last_commit: Lsn(0),
+            last_seen: Lsn(0),
+        }
+    }
+
+    /// Chooses when this session's further commits are acknowledged.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// When this session's commits are acknowledged.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// Position in the log, in bytes, at which this session's last commit ends; 0 if it has none.
+    #[must_use]
+    pub fn last_commit_lsn(&self) -> u64 {
+        self.last_commit.0
+    }
+
+    /// Key bytes and value bytes of the row that this session encoded last: after an insert, the
+    /// inserted row with its generated key. Equal to what a scan's
+    /// [`visit_raw`](Scan::visit_raw) gives for that row.
+    #[must_use]
+    pub fn last_row(&self) -> (&[u8], &[u8]) {
+        (&self.encoded.key, &self.encoded.row)
+    }
+
+    /// Inserts one row: a value for each column in order, [`Value::Default`] where the default is
+    /// wanted, an empty slice for all defaults.
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](Error::DuplicateKey); a value that does not fit; the errors of a commit
+    /// ([`OutcomeUnknown`](Error::OutcomeUnknown), [`DiskFull`](Error::DiskFull)). In all but
+    /// *outcome unknown* the row is not there.
+    #[inline]
+    pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        let written = self.insert_row(table, values)?;
+        self.acknowledge(written.end)
+    }
+
+    /// Inserts one row and returns at once, with a token to wait on. The row is visible to others
+    /// and will be durable, in the order of the log.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_token(&mut self, table: &Table, values: &[Value<'_>]) -> Result<CommitToken> {
+        let written = self.insert_row(table, values)?;
+        Ok(CommitToken::new(&self.source, written.end))
+    }
+
+    /// Inserts one row and returns the values of its primary key, generated ones included.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_returning_key(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Row> {
+        self.insert(table, values)?;
+        Ok(table.entry.schema.decode_key(&self.encoded.key)?)
+    }
+
+    /// Inserts several rows as one transaction: all or none.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); [`TransactionTooLarge`](Error::TransactionTooLarge).
+    pub fn insert_many<'v>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = &'v [Value<'v>]>,
+    ) -> Result<()> {
+        let mut transaction = self.begin_unread()?;
+        for row in rows {
+            transaction.insert(table, row)?;
+        }
+        transaction.commit()
+    }
+
+    /// Inserts a row, or replaces the one with the same key.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), without duplicates.
+    pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.encode(table, values)?;
+        let written = self.put(table, Expect::Anything)?;
+        let written = written.map_err(|refusal| self.explain(table, refusal))?;
+        self.worker.recorder.count(Counter::RowsUpdated, 1);
+        self.acknowledge(written.end)
+    }
+
+    /// The newest committed version of the row with this primary key.
+    ///
+    /// It may have been committed but not be durable yet; see
+    /// [`durable_snapshot`](Self::durable_snapshot).
+    ///
+    /// # Errors
+    /// A key that does not fit the table; a damaged leaf.
+    pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
+        let mut bytes = std::mem::take(&mut self.encoded.key);
+        bytes.clear();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        let seen = self.newest(table, &bytes);
+        let row = match seen? {
+            Some(seen) => Some(table.entry.schema.decode_row(&bytes, &seen.value)?),
+            None => None,
+        };
+        self.encoded.key = bytes;
+        self.worker.recorder.count(Counter::RowsRead, u64::from(row.is_some()));
+        Ok(row)
+    }
+
+    /// Sets columns, by name, of the row with this primary key. False if there is no such row.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); a new key that is taken.
+    pub fn update(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        assignments: &[(&str, Value<'_>)],
+    ) -> Result<bool> {
+        let assignments = table.resolve(assignments)?;
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        loop {
+            let Some(seen) = self.newest(table, &bytes)? else {
+                return self.nothing_there(table, &bytes);
+            };
+            let schema = &table.entry.schema;
+            if schema.update_row(&bytes, &seen.value, &assignments, &mut self.encoded)? {
+                let mut transaction = self.begin()?;
+                let updated = transaction.update_resolved(table, &bytes, &assignments)?;
+                return transaction.commit().map(|()| updated);
+            }
+            match self.put(table, Expect::Version(seen.lsn))? {
+                Ok(written) => {
+                    self.worker.recorder.count(Counter::RowsUpdated, 1);
+                    return self.acknowledge(written.end).map(|()| true);
+                }
+                Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
+                Err(refusal) => return Err(self.explain(table, refusal)),
+            }
+        }
+    }
+
+    /// Deletes the row with this primary key. False if there is no such row.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), without duplicates.
+    pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        let tree = Arc::clone(&table.entry.tree);
+        let object = tree.object();
+        row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
+        let index = self.context(table)?;
+        loop {
+            let Some(seen) = self.newest(table, &bytes)? else {
+                return self.nothing_there(table, &bytes);
+            };
+            let change = Change {
+                object,
+                key: &bytes,
+                value: None,
+                expect: Expect::Version(seen.lsn),
+                record: [&self.header, &bytes, &[]],
+            };
+            let hint = &mut self.contexts[index].hint;
+            let payload = self.header.len() + bytes.len();
+            let outcome = self
+                .worker
+                .inside_with_room(payload, |engine, seat| tree.write(engine, seat, hint, &change))?;
+            match outcome {
+                Ok(written) => {
+                    self.worker.recorder.count(Counter::RowsDeleted, 1);
+                    self.collect_versions(table);
+                    return self.acknowledge(written.end).map(|()| true);
+                }
+                Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
+                Err(refusal) => return Err(self.explain(table, refusal)),
+            }
+        }
+    }
+
+    /// Reads rows in key order from a snapshot taken now.
+    ///
+    /// # Errors
+    /// Bounds that do not fit the table's key.
+    pub fn scan(&mut self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
+        self.snapshot()?.into_scan(table, options)
+    }
+
+    /// Begins a transaction of several rows and tables. It reads from a snapshot taken now, and
+    /// its own changes.
+    ///
+    /// # Errors
+    /// A stopped or closed engine.
+    pub fn begin(&mut self) -> Result<Transaction<'_>> {
+        let snapshot = self.snapshot()?;
+        Ok(Transaction::new(self, Some(snapshot)))
+    }
+
+    /// A transaction that reads nothing, so needs no snapshot.
+    fn begin_unread(&mut self) -> Result<Transaction<'_>> {
+        self.worker.engine.check_open()?;
+        Ok(Transaction::new(self, None))
+    }
+
+    /// A consistent view of everything committed until now, this session's commits included.
+    ///
+    /// # Errors
+    /// A stopped or closed engine.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.worker.engine.check_open()?;
+        self.worker.wait_complete(self.last_commit.max(self.last_seen));
+        let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log);
+        Ok(Snapshot::new(&self.worker.engine, lsn))
+    }
+
+    /// A consistent view of everything durable now: nothing in it can be lost by a crash. Newer
+    /// commits, this session's own included, may be missing.
+    ///
+    /// # Errors
+    /// A stopped or closed engine.
+    pub fn durable_snapshot(&mut self) -> Result<Snapshot> {
+        self.worker.engine.check_open()?;
+        let lsn = self.worker.engine.snapshots.open_durable(&self.worker.engine.log);
+        Ok(Snapshot::new(&self.worker.engine, lsn))
+    }
+
+    #[inline]
+    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
+        let _strict = table.entry.strict_order();
+        self.encode(table, values)?;
+        match self.put(table, Expect::Absent)? {
+            Ok(written) => {
+                self.worker.recorder.count(Counter::RowsInserted, 1);
+                Ok(written)
+            }
+            Err(refusal) => Err(self.explain(table, refusal)),
+        }
+    }
+
+    /// Step 4 of an insert: values to bytes, in `self.encoded`.
+    #[inline]
+    pub(super) fn encode(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        let index = self.context(table)?;
+        let Session { worker, contexts, encoded, .. } = self;
+        let context = &mut contexts[index];
+        let computed = |column: usize, default: &_| context.computed(worker, column, default);
+        table.entry.schema.encode_row(values, computed, encoded)
+    }
+
+    /// Writes the encoded row.
+    #[inline]
+    fn put(
+        &mut self,
+        table: &Table,
+        expect: Expect,
+    ) -> Result<std::result::Result<Reservation, Refusal>> {
+        let index = self.context(table)?;
+        let Session { worker, contexts, encoded, header, .. } = self;
+        let tree = &table.entry.tree;
+        let object = tree.object();
+        let (kind, body) = row_body(&worker.engine, encoded);
+        row_header(kind, object, encoded.key.len(), header);
+        let change = Change {
+            object,
+            key: &encoded.key,
+            value: Some(&encoded.row),
+            expect,
+            record: [header, &encoded.key, body],
+        };
+        let payload = header.len() + encoded.key.len() + body.len();
+        table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
+        let hint = &mut contexts[index].hint;
+        worker.inside_with_room(payload, |engine, seat| tree.write(engine, seat, hint, &change))
+    }
+
+    fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
+        let tree = &table.entry.tree;
+        let object = tree.object();
+        let outcome = self
+            .worker
+            .inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest))?;
+        match outcome {
+            Ok(seen) => {
+                if let Some(seen) = &seen {
+                    self.last_seen = self.last_seen.max(Lsn(seen.lsn + 1));
+                }
+                Ok(seen)
+            }
+            Err(refusal) => Err(self.explain(table, refusal)),
+        }
+    }
+
+    /// The answer *no such row* of a durable session rests on whoever removed it being durable.
+    fn nothing_there(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
+        let removed_at = table.entry.tree.versions.removed_at(key);
+        self.rest_on(removed_at)?;
+        Ok(false)
+    }
+
+    /// An answer of a durable session waits for the newest commit that it rests on: else a crash
+    /// could lose the reason but not the answer.
+    pub(super) fn rest_on(&mut self, lsn: u64) -> Result<()> {
+        self.last_seen = self.last_seen.max(Lsn(lsn + 1));
+        let planted = crate::fault::planted(crate::fault::Fault::DuplicateNoWait);
+        if self.durability == Durability::Durable && lsn > 0 && !planted {
+            self.worker.release();
+            self.worker.engine.log.wait_durable(Lsn(lsn + 1), &self.worker.recorder)?;
+        }
+        Ok(())
+    }
+
+    /// A refusal in the user's words.
+    #[cold]
+    fn explain(&mut self, table: &Table, refusal: Refusal) -> Error {
+        let key = self.encoded.key.clone();
+        self.explain_key(table, refusal, &key)
+    }
+
+    #[cold]
+    pub(super) fn explain_key(&mut self, table: &Table, refusal: Refusal, key: &[u8]) -> Error {
+        let name = table.name().to_owned();
+        match refusal {
+            Refusal::Exists(lsn) => {
+                self.worker.recorder.count(Counter::DuplicateKeys, 1);
+                if let Err(error) = self.rest_on(lsn) {
+                    return error;
+                }
+                Error::DuplicateKey { key: table.describe_key(key), table: name }
+            }
+            Refusal::Changed(_) | Refusal::Missing(_) => {
+                self.worker.recorder.count(Counter::Conflicts, 1);
+                Error::Conflict { key: table.describe_key(key), table: name }
+            }
+            Refusal::Gone => Error::TableChanged { name },
+            Refusal::Blocked(_) => Error::Internal("a blocked operation was given up".into()),
+        }
+    }
+
+    /// Step 7 of an insert: waits as the session's durability says.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, end: Lsn) -> Result<()> {
+        self.last_commit = end;
+        self.worker.recorder.count(Counter::Commits, 1);
+        match self.durability {
+            Durability::Delayed => {
+                Ok(self.worker.engine.log.note_delayed(end, &self.worker.recorder)?)
+            }
+            Durability::Durable => {
+                if crate::fault::planted(crate::fault::Fault::AcknowledgeEarly) {
+                    return Ok(());
+                }
+                self.worker.release();
+                self.worker.recorder.count(Counter::DurableCommits, 1);
+                Ok(self.worker.engine.log.wait_durable(end, &self.worker.recorder)?)
+            }
+        }
+    }
+
+    pub(super) fn token(&mut self, end: Lsn) -> CommitToken {
+        self.last_commit = end;
+        CommitToken::new(&self.source, end)
+    }
+
+    /// Now and then drops old versions that no snapshot needs.
+    pub(super) fn collect_versions(&self, table: &Table) {
+        let versions = &table.entry.tree.versions;
+        if versions.is_due() {
+            let engine = &self.worker.engine;
+            versions.collect(engine.snapshots.horizon(&engine.log));
+        }
+    }
+
+    /// Index of what this session remembers of the table.
+    #[inline]
+    pub(super) fn context(&mut self, table: &Table) -> Result<usize> {
+        let known = self.contexts.iter().position(|c| Arc::ptr_eq(&c.table, &table.entry));
+        match known {
+            Some(index) => Ok(index),
+            None => self.new_context(table),
+        }
+    }
+
+    #[cold]
+    fn new_context(&mut self, table: &Table) -> Result<usize> {
+        if table.database_id != self.worker.engine.database_id {
+            return Err(Error::UnknownTable { name: table.name().to_owned() });
+        }
+        if table.entry.tree.object().0 == 0 {
+            return Err(Error::TableChanged { name: table.name().to_owned() });
+        }
+        self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
+        Ok(self.contexts.len() - 1)
+    }
+}
+
+/// Which form of the encoded row the log takes.
+#[inline]
+pub(super) fn row_body<'r>(engine: &Engine, encoded: &'r EncodedRow) -> (RecordKind, &'r [u8]) {
+    if engine.options.elide_defaults {
+        (RecordKind::PutElided, &encoded.elided)
+    } else {
+        (RecordKind::Put, &encoded.row)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for context in &mut self.contexts {
+            context.give_back();
+        }
+    }
+}

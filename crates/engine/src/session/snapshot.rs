@@ -1,0 +1,83 @@
+//! A consistent view of all tables at one moment.
+
+use std::sync::Arc;
+
+use onrush_log::Lsn;
+use onrush_types::Value;
+
+use super::scan::{Scan, ScanOptions};
+use super::worker::Worker;
+use crate::Row;
+use crate::btree::{Refusal, Seen, View};
+use crate::database::Table;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// A consistent view: every read sees the same committed rows, whatever is inserted, changed or
+/// deleted meanwhile. Old versions are kept in memory as long as it is open.
+pub struct Snapshot {
+    pub(super) worker: Worker,
+    pub(super) lsn: Lsn,
+}
+
+impl Snapshot {
+    pub(super) fn new(engine: &Arc<Engine>, lsn: Lsn) -> Snapshot {
+        Snapshot { worker: Worker::new(engine, "snapshot"), lsn }
+    }
+
+    /// Everything committed below this position in the log, in bytes, is seen.
+    #[must_use]
+    pub fn lsn(&self) -> u64 {
+        self.lsn.0
+    }
+
+    /// The LSN below which this view sees.
+    pub(super) fn view(&self) -> View {
+        let planted = crate::fault::planted(crate::fault::Fault::LessOrEqualVisible);
+        View::Before(Lsn(self.lsn.0 + u64::from(planted)))
+    }
+
+    /// The row with this primary key.
+    ///
+    /// # Errors
+    /// A key that does not fit the table; a table truncated or dropped meanwhile.
+    pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        match self.get_bytes(table, &bytes)? {
+            Some(seen) => Ok(Some(table.entry.schema.decode_row(&bytes, &seen.value)?)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn get_bytes(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
+        let tree = &table.entry.tree;
+        let (object, view) = (tree.object(), self.view());
+        let outcome =
+            self.worker.inside(|engine, seat| tree.get(engine, seat, object, key, view))?;
+        outcome.map_err(|refusal| match refusal {
+            Refusal::Gone => Error::TableChanged { name: table.name().to_owned() },
+            other => Error::Internal(format!("a read was refused: {other:?}")),
+        })
+    }
+
+    /// Reads rows in key order.
+    ///
+    /// # Errors
+    /// Bounds that do not fit the table's key.
+    pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
+        let engine = &self.worker.engine;
+        let lsn = engine.snapshots.reopen(self.lsn);
+        Snapshot::new(engine, lsn).into_scan(table, options)
+    }
+
+    pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
+        Scan::new(self, table, options, Vec::new())
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.worker.engine.snapshots.close(self.lsn);
+    }
+}

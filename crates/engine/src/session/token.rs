@@ -1,0 +1,80 @@
+//! A commit whose durability is waited for later, or by somebody else.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use onrush_log::Lsn;
+
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// A session's own handle to the engine, so that making a token touches no memory that sessions
+/// share.
+pub(crate) struct TokenSource {
+    pub(crate) engine: Arc<Engine>,
+}
+
+/// A commit that has happened and will be durable. Waiting is optional: dropping the token changes
+/// nothing.
+///
+/// It can be waited for in three ways: [`wait`](Self::wait) blocks, `.await` does not, and
+/// [`is_durable`](Self::is_durable) only asks.
+#[derive(Clone)]
+pub struct CommitToken {
+    source: Arc<TokenSource>,
+    end: Lsn,
+}
+
+impl CommitToken {
+    pub(crate) fn new(source: &Arc<TokenSource>, end: Lsn) -> CommitToken {
+        CommitToken { source: Arc::clone(source), end }
+    }
+
+    /// Position in the log, in bytes, up to which all must be durable for this commit to be.
+    /// Commits with lower positions are durable no later.
+    #[must_use]
+    pub fn lsn(&self) -> u64 {
+        self.end.0
+    }
+
+    /// Whether the commit survives a power cut now.
+    #[inline]
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.source.engine.log.durable() >= self.end
+    }
+
+    /// Blocks until the commit is durable.
+    ///
+    /// # Errors
+    /// [`OutcomeUnknown`](crate::Error::OutcomeUnknown) when the log failed first.
+    pub fn wait(&self) -> Result<()> {
+        let engine = &self.source.engine;
+        if self.is_durable() {
+            return Ok(());
+        }
+        Ok(engine.log.wait_durable(self.end, &engine.recorder)?)
+    }
+}
+
+impl std::fmt::Debug for CommitToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommitToken").field("lsn", &self.end.0).finish()
+    }
+}
+
+impl Future for CommitToken {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.is_durable() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.source.engine.log.register_waker(self.end, context.waker()) {
+            Some(outcome) => Poll::Ready(outcome.map_err(Into::into)),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Several rows as one: private until commit, then all or none.
+//!
+//! | state | how it ends |
+//! |---|---|
+//! | open: changes are in the write set of the session alone | `commit`, or dropped: forgotten |
+//! | committing: intents stand in the leaves | a verdict: committed at an LSN, or aborted |
+//!
+//! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
+//! transactions that each read what the other writes may both commit.
+
+use std::collections::BTreeMap;
+
+use onrush_types::Value;
+
+use super::session::{Session, row_body};
+use super::snapshot::Snapshot;
+use super::{CommitToken, Scan, ScanOptions};
+use crate::Row;
+use crate::btree::Refusal;
+use crate::database::Table;
+use crate::error::{Error, Result};
+use crate::logging::{RecordKind, push_varint, row_header};
+use crate::units::ObjectId;
+
+/// One row of the write set.
+pub(super) struct Write {
+    pub(super) table: Table,
+    /// Value bytes; `None` removes the row.
+    pub(super) value: Option<Vec<u8>>,
+    /// The key must not be there when the transaction commits.
+    pub(super) must_be_absent: bool,
+    /// The row's log record, with its length in front.
+    pub(super) record: Vec<u8>,
+}
+
+/// The changes of a transaction in the order in which their intents are placed.
+pub(super) type WriteSet = BTreeMap<(ObjectId, Vec<u8>), Write>;
+
+/// Several rows of one or more tables as one transaction. Dropping it rolls it back.
+pub struct Transaction<'s> {
+    pub(super) session: &'s mut Session,
+    /// What it reads; none for a transaction that only inserts.
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) writes: WriteSet,
+}
+
+impl<'s> Transaction<'s> {
+    pub(super) fn new(session: &'s mut Session, snapshot: Option<Snapshot>) -> Transaction<'s> {
+        Transaction { session, snapshot, writes: WriteSet::new() }
+    }
+
+    /// Inserts a row; see [`Session::insert`].
+    ///
+    /// # Errors
+    /// A duplicate that this transaction can see now; others are found at commit. A value that
+    /// does not fit. The transaction goes on without the row.
+    pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.session.encode(table, values)?;
+        let key = self.session.encoded.key.clone();
+        let at = (table.entry.tree.object(), key);
+        let must_be_absent = match self.writes.get(&at) {
+            Some(Write { value: Some(_), .. }) => return Err(duplicate(table, &at.1)),
+            Some(Write { must_be_absent, .. }) => *must_be_absent,
+            None => {
+                if let Some(snapshot) = &mut self.snapshot
+                    && snapshot.get_bytes(table, &at.1)?.is_some()
+                {
+                    return Err(duplicate(table, &at.1));
+                }
+                true
+            }
+        };
+        self.write_encoded(table, at, must_be_absent);
+        Ok(())
+    }
+
+    /// Inserts a row, or replaces the one with the same key.
+    ///
+    /// # Errors
+    /// A value that does not fit.
+    pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.session.encode(table, values)?;
+        let at = (table.entry.tree.object(), self.session.encoded.key.clone());
+        self.write_encoded(table, at, false);
+        Ok(())
+    }
+
+    /// The row with this primary key, as this transaction sees it.
+    ///
+    /// # Errors
+    /// A key that does not fit the table; a table truncated or dropped meanwhile.
+    pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        match self.value_of(table, &bytes)? {
+            Some(value) => Ok(Some(table.entry.schema.decode_row(&bytes, &value)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Sets columns, by name, of the row with this primary key. False if there is no such row.
+    ///
+    /// # Errors
+    /// A value that does not fit; a new key that is taken.
+    pub fn update(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        assignments: &[(&str, Value<'_>)],
+    ) -> Result<bool> {
+        let assignments = table.resolve(assignments)?;
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        self.update_resolved(table, &bytes, &assignments)
+    }
+
+    pub(super) fn update_resolved(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        assignments: &[(usize, Value<'_>)],
+    ) -> Result<bool> {
+        let Some(value) = self.value_of(table, key)? else { return Ok(false) };
+        let schema = &table.entry.schema;
+        let moved = schema.update_row(key, &value, assignments, &mut self.session.encoded)?;
+        let object = table.entry.tree.object();
+        let new_key = self.session.encoded.key.clone();
+        if !moved {
+            let fresh = self.writes.get(&(object, new_key.clone()));
+            let must_be_absent = fresh.is_some_and(|write| write.must_be_absent);
+            self.write_encoded(table, (object, new_key), must_be_absent);
+            return Ok(true);
+        }
+        let encoded = self.session.encoded.clone();
+        if self.value_of(table, &new_key)?.is_some() {
+            return Err(duplicate(table, &new_key));
+        }
+        self.session.encoded = encoded;
+        let removed = self.writes.get(&(object, new_key.clone()));
+        let must_be_absent = removed.is_none_or(|write| write.must_be_absent);
+        self.write_encoded(table, (object, new_key), must_be_absent);
+        self.remove(table, key);
+        Ok(true)
+    }
+
+    /// Deletes the row with this primary key. False if there is no such row.
+    ///
+    /// # Errors
+    /// A key that does not fit the table; a table truncated or dropped meanwhile.
+    pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        if self.value_of(table, &bytes)?.is_none() {
+            return Ok(false);
+        }
+        self.remove(table, &bytes);
+        Ok(true)
+    }
+
+    /// Reads rows in key order, this transaction's own changes included.
+    ///
+    /// # Errors
+    /// Bounds that do not fit the table's key.
+    pub fn scan(&mut self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
+        let object = table.entry.tree.object();
+        let own = self
+            .writes
+            .iter()
+            .filter(|((own, _), _)| *own == object)
+            .map(|((_, key), write)| (key.clone(), write.value.clone()))
+            .collect();
+        let engine = &self.session.worker.engine;
+        let snapshot = match &self.snapshot {
+            Some(snapshot) => Snapshot::new(engine, engine.snapshots.reopen(snapshot.lsn)),
+            None => Snapshot::new(engine, engine.snapshots.open(&engine.log)),
+        };
+        Scan::new(snapshot, table, options, own)
+    }
+
+    /// Commits: all changes, or on error none. Waits as the session's durability says.
+    ///
+    /// # Errors
+    /// [`Conflict`](Error::Conflict) when another transaction changed one of the rows first;
+    /// [`DuplicateKey`](Error::DuplicateKey); the errors of [`Session::insert`].
+    pub fn commit(mut self) -> Result<()> {
+        match self.commit_writes()? {
+            Some(end) => self.session.acknowledge(end),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits and returns at once, with a token to wait on.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), but for those of waiting.
+    pub fn commit_token(mut self) -> Result<CommitToken> {
+        let end = self.commit_writes()?;
+        let end = end.unwrap_or(onrush_log::Lsn(self.session.last_commit_lsn()));
+        Ok(self.session.token(end))
+    }
+
+    /// Forgets all changes. Dropping the transaction does the same.
+    pub fn rollback(self) {
+        let counter = onrush_waits::Counter::Rollbacks;
+        self.session.worker.recorder.count(counter, 1);
+    }
+
+    /// The value bytes at `key`: the own change, else what the snapshot has.
+    fn value_of(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
+            return Ok(write.value.clone());
+        }
+        match &mut self.snapshot {
+            Some(snapshot) => Ok(snapshot.get_bytes(table, key)?.map(|seen| seen.value)),
+            None => Ok(None),
+        }
+    }
+
+    fn write_encoded(&mut self, table: &Table, at: (ObjectId, Vec<u8>), must_be_absent: bool) {
+        let encoded = &self.session.encoded;
+        let (kind, body) = row_body(&self.session.worker.engine, encoded);
+        let record = framed_row(kind, at.0, &at.1, body);
+        let value = Some(encoded.row.clone());
+        let write = Write { table: table.clone(), value, must_be_absent, record };
+        self.writes.insert(at, write);
+    }
+
+    fn remove(&mut self, table: &Table, key: &[u8]) {
+        let at = (table.entry.tree.object(), key.to_vec());
+        if self.writes.get(&at).is_some_and(|write| write.must_be_absent) {
+            // Inserted by this very transaction: nothing remains, but if the key was there the
+            // insert would have failed.
+            self.writes.remove(&at);
+            return;
+        }
+        let record = framed_row(RecordKind::Remove, at.0, key, &[]);
+        let write = Write { table: table.clone(), value: None, must_be_absent: false, record };
+        self.writes.insert(at, write);
+    }
+}
+
+fn duplicate(table: &Table, key: &[u8]) -> Error {
+    Error::DuplicateKey { table: table.name().to_owned(), key: table.describe_key(key) }
+}
+
+/// A row record with its length in front, as a group holds it.
+fn framed_row(kind: RecordKind, object: ObjectId, key: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut header = Vec::with_capacity(16);
+    row_header(kind, object, key.len(), &mut header);
+    let mut record = Vec::with_capacity(header.len() + key.len() + body.len() + 3);
+    push_varint((header.len() + key.len() + body.len()) as u64, &mut record);
+    record.extend_from_slice(&header);
+    record.extend_from_slice(key);
+    record.extend_from_slice(body);
+    record
+}
+
+impl Session {
+    /// Why an intent could not be placed.
+    pub(super) fn explain_write(&mut self, write: &Table, key: &[u8], refusal: Refusal) -> Error {
+        self.explain_key(write, refusal, key)
+    }
+}

@@ -1,0 +1,268 @@
+//! Which slots are free, extent by extent.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use onrush_files::DiskError;
+use parking_lot::Mutex;
+
+use super::file::DataFiles;
+use crate::units::{EXTENT_SLOTS, LEAF_BYTES};
+
+/// Extents by which a data file grows at once.
+const GROWTH_EXTENTS: u64 = 16;
+
+/// A slot's number: data file and place in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SlotId {
+    pub(crate) file: u16,
+    pub(crate) index: u32,
+}
+
+impl SlotId {
+    /// The form that stands in directory segments: file in the top 16 bits.
+    pub(crate) fn to_raw(self) -> u64 {
+        u64::from(self.file) << 48 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_raw(raw: u64) -> Option<SlotId> {
+        let index = u32::try_from(raw & 0xFFFF_FFFF_FFFF).ok()?;
+        Some(SlotId { file: (raw >> 48) as u16, index })
+    }
+
+    /// Byte position in its data file.
+    pub(crate) fn offset(self) -> u64 {
+        u64::from(self.index) * LEAF_BYTES as u64
+    }
+
+    fn extent(self) -> usize {
+        self.index as usize / EXTENT_SLOTS
+    }
+
+    fn bit(self) -> u64 {
+        1 << (self.index as usize % EXTENT_SLOTS)
+    }
+}
+
+impl fmt::Display for SlotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {} of data file {}", self.index, self.file)
+    }
+}
+
+/// Owns a slot; dropping it frees the slot.
+pub(crate) struct Slot {
+    id: SlotId,
+    space: Arc<Space>,
+}
+
+impl Slot {
+    pub(crate) fn id(&self) -> SlotId {
+        self.id
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.space.free(self.id);
+    }
+}
+
+/// Where one writer goes on, so that what it writes lies together.
+#[derive(Default, Debug)]
+pub(crate) struct Cursor {
+    at: Option<(usize, usize)>,
+}
+
+/// The slots of all data files.
+pub(crate) struct Space {
+    files: DataFiles,
+    map: Mutex<Map>,
+    /// Free slots minus reservations. Below zero only for a moment inside `try_reserve`.
+    credit: AtomicI64,
+}
+
+struct Map {
+    /// Per file and extent, a bit for each free slot.
+    free: Vec<Vec<u64>>,
+    /// Extents that were wholly free when they were pushed; re-checked when popped.
+    whole: Vec<Vec<u32>>,
+    next_file: usize,
+    /// Where the search for a partly free extent goes on.
+    hand: (usize, usize),
+    /// Copy of each file's length in extents.
+    grown: Vec<u64>,
+}
+
+impl Space {
+    /// All slots of `files` are free but those in `used`.
+    pub(crate) fn new(files: DataFiles, used: &[SlotId]) -> Result<Arc<Space>, DiskError> {
+        let count = files.count();
+        let mut map = Map {
+            free: vec![Vec::new(); count],
+            whole: vec![Vec::new(); count],
+            next_file: 0,
+            hand: (0, 0),
+            grown: vec![0; count],
+        };
+        for file in 0..count {
+            let extents = files.slots(file)? / EXTENT_SLOTS as u64;
+            map.add_extents(file, extents);
+        }
+        for slot in used {
+            if let Some(bits) =
+                map.free.get_mut(usize::from(slot.file)).and_then(|f| f.get_mut(slot.extent()))
+            {
+                *bits &= !slot.bit();
+            }
+        }
+        let free: u64 = map.free.iter().flatten().map(|bits| u64::from(bits.count_ones())).sum();
+        let credit = AtomicI64::new(free as i64);
+        Ok(Arc::new(Space { files, map: Mutex::new(map), credit }))
+    }
+
+    pub(crate) fn files(&self) -> &DataFiles {
+        &self.files
+    }
+
+    /// Slots that are neither used nor reserved.
+    pub(crate) fn unreserved(&self) -> i64 {
+        self.credit.load(Ordering::Relaxed)
+    }
+
+    /// Slots in all data files.
+    pub(crate) fn slots(&self) -> u64 {
+        self.map.lock().grown.iter().sum::<u64>() * EXTENT_SLOTS as u64
+    }
+
+    /// Reserves `slots` slots if so many are free. Never waits.
+    #[inline]
+    pub(crate) fn try_reserve(&self, slots: i64) -> bool {
+        if self.credit.fetch_sub(slots, Ordering::AcqRel) >= slots {
+            return true;
+        }
+        self.credit.fetch_add(slots, Ordering::AcqRel);
+        false
+    }
+
+    /// Gives up a reservation that was not used.
+    pub(crate) fn unreserve(&self, slots: i64) {
+        self.credit.fetch_add(slots, Ordering::AcqRel);
+    }
+
+    /// Makes the data files larger, in turn.
+    ///
+    /// # Errors
+    /// A full disk: nothing has changed, and a later call may succeed.
+    pub(crate) fn grow(&self) -> Result<(), DiskError> {
+        let mut map = self.map.lock();
+        if self.credit.load(Ordering::Acquire) >= EXTENT_SLOTS as i64 {
+            return Ok(());
+        }
+        let file = map.next_file;
+        map.next_file = (file + 1) % self.files.count();
+        let extents = map.grown[file] + GROWTH_EXTENTS.max(map.grown[file] / 16);
+        self.files.grow(file, extents * EXTENT_SLOTS as u64)?;
+        let free = map.add_extents(file, extents);
+        self.credit.fetch_add(free, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Turns a reservation into a slot, next to the cursor's last one where that is free.
+    pub(crate) fn allocate(self: &Arc<Space>, cursor: &mut Cursor) -> Slot {
+        let mut map = self.map.lock();
+        let (file, extent) = match cursor.at {
+            Some((file, extent)) if map.free[file][extent] != 0 => (file, extent),
+            _ => map.choose_extent().expect("whoever allocates has reserved (invariant 2)"),
+        };
+        cursor.at = Some((file, extent));
+        let bits = &mut map.free[file][extent];
+        let bit = bits.trailing_zeros();
+        *bits &= *bits - 1;
+        let index = extent as u32 * EXTENT_SLOTS as u32 + bit;
+        let id = SlotId { file: file as u16, index };
+        Slot { id, space: Arc::clone(self) }
+    }
+
+    /// The owner of a slot that the directory names, at open.
+    pub(crate) fn adopt(self: &Arc<Space>, id: SlotId) -> Slot {
+        Slot { id, space: Arc::clone(self) }
+    }
+
+    fn free(&self, id: SlotId) {
+        let mut map = self.map.lock();
+        let file = usize::from(id.file);
+        let bits = &mut map.free[file][id.extent()];
+        assert_eq!(*bits & id.bit(), 0, "{id} was freed twice (invariant 1)");
+        *bits |= id.bit();
+        if *bits == u64::MAX {
+            map.whole[file].push(id.extent() as u32);
+        }
+        drop(map);
+        self.credit.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Map {
+    /// Makes file `file` `extents` long; the first slot is the file's header. Returns how many
+    /// slots that adds.
+    fn add_extents(&mut self, file: usize, extents: u64) -> i64 {
+        let mut added = 0;
+        for extent in self.grown[file]..extents {
+            let bits = if extent == 0 { !1 } else { u64::MAX };
+            self.free[file].push(bits);
+            added += i64::from(bits.count_ones());
+        }
+        let new = self.grown[file]..extents;
+        self.whole[file].extend(new.rev().map(|extent| extent as u32));
+        self.grown[file] = extents;
+        added
+    }
+
+    /// A wholly free extent, the files in turn; else the freest that a short search finds.
+    fn choose_extent(&mut self) -> Option<(usize, usize)> {
+        let files = self.free.len();
+        for turn in 0..files {
+            let file = (self.next_file + turn) % files;
+            while let Some(extent) = self.whole[file].pop() {
+                if self.free[file][extent as usize].count_ones() >= EXTENT_SLOTS as u32 - 1 {
+                    self.next_file = (file + 1) % files;
+                    return Some((file, extent as usize));
+                }
+            }
+        }
+        [EXTENT_SLOTS as u32 / 2, EXTENT_SLOTS as u32 / 8, 1]
+            .into_iter()
+            .find_map(|least| self.search_from_hand(least))
+    }
+
+    fn search_from_hand(&mut self, least: u32) -> Option<(usize, usize)> {
+        let files = self.free.len();
+        let (start_file, start_extent) = self.hand;
+        for turn in 0..=files {
+            let file = (start_file + turn) % files;
+            let from = if turn == 0 { start_extent } else { 0 };
+            let found = self.free[file]
+                .iter()
+                .enumerate()
+                .skip(from)
+                .find(|(_, bits)| bits.count_ones() >= least);
+            if let Some((extent, _)) = found {
+                self.hand = (file, extent);
+                return Some((file, extent));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "slots_test.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use onrush_files::MemoryDisk;
+
+use super::*;
+
+fn space(disk: &MemoryDisk, files: usize) -> Arc<Space> {
+    let folders: Vec<PathBuf> = (0..files).map(|n| PathBuf::from(format!("/data{n}"))).collect();
+    Space::new(DataFiles::create(disk, &folders, 7).unwrap(), &[]).unwrap()
+}
+
+fn allocate(space: &Arc<Space>, cursor: &mut Cursor) -> Slot {
+    while !space.try_reserve(1) {
+        space.grow().unwrap();
+    }
+    space.allocate(cursor)
+}
+
+#[test]
+fn no_slot_is_given_out_twice() {
+    let space = space(&MemoryDisk::new(), 2);
+    let mut cursor = Cursor::default();
+    let slots: Vec<Slot> = (0..5000).map(|_| allocate(&space, &mut cursor)).collect();
+    let distinct: HashSet<SlotId> = slots.iter().map(Slot::id).collect();
+    assert_eq!(distinct.len(), slots.len());
+    assert!(!distinct.contains(&SlotId { file: 0, index: 0 }), "the file header is no slot");
+}
+
+#[test]
+fn a_dropped_slot_is_free_again() {
+    let space = space(&MemoryDisk::new(), 1);
+    let mut cursor = Cursor::default();
+    let slots: Vec<Slot> = (0..2000).map(|_| allocate(&space, &mut cursor)).collect();
+    let before = space.slots();
+    drop(slots);
+    let again: Vec<Slot> = (0..2000).map(|_| allocate(&space, &mut cursor)).collect();
+    assert_eq!(space.slots(), before, "no growth while there are free slots");
+    assert_eq!(again.len(), 2000);
+}
+
+#[test]
+fn neighbours_are_given_out_together() {
+    let space = space(&MemoryDisk::new(), 1);
+    let mut cursor = Cursor::default();
+    let first = allocate(&space, &mut cursor);
+    let second = allocate(&space, &mut cursor);
+    assert_eq!(second.id().index, first.id().index + 1);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_works_again_with_room() {
+    let disk = MemoryDisk::new();
+    let space = space(&disk, 1);
+    disk.set_capacity(disk.used_bytes() + 4096);
+    assert!(space.grow().is_err());
+    assert!(!space.try_reserve(1));
+    disk.set_capacity(u64::MAX);
+    space.grow().unwrap();
+    assert!(space.try_reserve(1));
+}
+
+#[test]
+fn all_files_are_used_in_turn() {
+    let space = space(&MemoryDisk::new(), 4);
+    let mut cursor = Cursor::default();
+    let slots: Vec<Slot> = (0..4 * 16 * 64).map(|_| allocate(&space, &mut cursor)).collect();
+    let files: HashSet<u16> = slots.iter().map(|slot| slot.id().file).collect();
+    assert_eq!(files.len(), 4);
+}

@@ -1,0 +1,103 @@
+//! The verdicts of transactions that are being committed.
+//!
+//! | state | who may change it | to what |
+//! |---|---|---|
+//! | free | `begin` | pending |
+//! | pending | the transaction itself | committed at an LSN, or aborted |
+//! | committed, aborted | the transaction itself, once all its intents are folded | free |
+//!
+//! The verdict *committed* is set between the in-flight mark and its clearing, so a snapshot that
+//! is above the LSN sees it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use onrush_log::Lsn;
+use onrush_waits::{Recorder, Wait};
+use parking_lot::{Condvar, Mutex};
+
+/// Transactions that can be between their first intent and their last fold at the same time.
+const SLOTS: usize = 4096;
+
+const FREE: u64 = 0;
+const PENDING: u64 = 1;
+const ABORTED: u64 = 2;
+/// Committed: the LSN, shifted by two, with these bits.
+const COMMITTED: u64 = 3;
+
+/// What an intent means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TransactionState {
+    Pending,
+    Aborted,
+    /// At this LSN.
+    Committed(u64),
+}
+
+/// See the module.
+pub(crate) struct TransactionStates {
+    states: Box<[AtomicU64]>,
+    free: Mutex<Vec<u32>>,
+    /// A verdict was given, or a slot became free.
+    changed: Condvar,
+}
+
+impl TransactionStates {
+    pub(crate) fn new() -> TransactionStates {
+        TransactionStates {
+            states: (0..SLOTS).map(|_| AtomicU64::new(FREE)).collect(),
+            free: Mutex::new((0..SLOTS as u32).rev().collect()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// A slot for a transaction that begins to commit; waits while all are in use.
+    pub(crate) fn begin(&self, recorder: &Recorder) -> u32 {
+        let mut free = self.free.lock();
+        loop {
+            if let Some(slot) = free.pop() {
+                self.states[slot as usize].store(PENDING, Ordering::Release);
+                return slot;
+            }
+            let _wait = recorder.wait(Wait::TransactionConflict);
+            self.changed.wait(&mut free);
+        }
+    }
+
+    pub(crate) fn state(&self, slot: u32) -> TransactionState {
+        match self.states[slot as usize].load(Ordering::Acquire) {
+            FREE | PENDING => TransactionState::Pending,
+            ABORTED => TransactionState::Aborted,
+            committed => TransactionState::Committed(committed >> 2),
+        }
+    }
+
+    /// Gives the verdict, once; only a memory write. [`announce`](Self::announce) follows.
+    pub(crate) fn decide(&self, slot: u32, committed_at: Option<Lsn>) {
+        let state = committed_at.map_or(ABORTED, |lsn| lsn.0 << 2 | COMMITTED);
+        self.states[slot as usize].store(state, Ordering::Release);
+    }
+
+    /// Wakes those who wait for a verdict.
+    pub(crate) fn announce(&self) {
+        let _free = self.free.lock();
+        self.changed.notify_all();
+    }
+
+    /// Gives the slot back, once no intent names it.
+    pub(crate) fn end(&self, slot: u32) {
+        let mut free = self.free.lock();
+        self.states[slot as usize].store(FREE, Ordering::Release);
+        free.push(slot);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the transaction in `slot` may have a verdict. The slot may be another
+    /// transaction's by then; the caller looks again at the row anyway.
+    pub(crate) fn wait(&self, slot: u32, recorder: &Recorder) {
+        let mut free = self.free.lock();
+        if self.states[slot as usize].load(Ordering::Acquire) == PENDING {
+            let _wait = recorder.wait(Wait::TransactionConflict);
+            self.changed.wait(&mut free);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Older versions of rows, for snapshots that are still open.
+//!
+//! Ordered by key and apart from the leaves, so that a version outlives the frame of its leaf: a
+//! leaf may be evicted and loaded again while a snapshot still needs what a row was before.
+//!
+//! Invariants
+//! 1. A version is kept before the LSN that replaces it is reserved, under the leaf's exclusive
+//!    latch; readers look while they hold that latch shared.
+//! 2. A version goes only when no open snapshot, and none that may still open, is at or below the
+//!    LSN that replaced it.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use onrush_log::Lsn;
+use parking_lot::{Mutex, RwLock};
+
+use crate::btree::Seen;
+
+/// A version that was replaced or removed.
+#[derive(Debug)]
+pub(crate) struct OldVersion {
+    written_at: Lsn,
+    /// LSN of the change that replaced it; `u64::MAX` until that change has its LSN, which is
+    /// before its leaf is unlatched.
+    ended_at: AtomicU64,
+    value: Box<[u8]>,
+}
+
+impl OldVersion {
+    /// Says which change replaced it. Called once, under the leaf's latch.
+    pub(crate) fn ends_at(&self, lsn: Lsn) {
+        self.ended_at.store(lsn.0, Ordering::Release);
+    }
+
+    fn ended_at(&self) -> u64 {
+        self.ended_at.load(Ordering::Acquire)
+    }
+
+    /// The snapshot sees all below it: this version if it was written below and ended not below.
+    fn is_seen_by(&self, snapshot: Lsn) -> bool {
+        self.written_at < snapshot && snapshot.0 <= self.ended_at()
+    }
+}
+
+type Versions = BTreeMap<Box<[u8]>, Vec<Arc<OldVersion>>>;
+
+/// The old versions of one table.
+#[derive(Default)]
+pub(crate) struct VersionStore {
+    versions: RwLock<Versions>,
+    /// Keys in the order in which their versions were kept.
+    arrivals: Mutex<VecDeque<Box<[u8]>>>,
+    /// Versions kept now; lets readers skip an empty store.
+    count: AtomicUsize,
+}
+
+impl VersionStore {
+    /// Keeps what the row at `key` is until now.
+    pub(crate) fn keep(&self, key: &[u8], written_at: Lsn, value: &[u8]) -> Arc<OldVersion> {
+        let ended_at = AtomicU64::new(u64::MAX);
+        let version = Arc::new(OldVersion { written_at, ended_at, value: value.into() });
+        let mut versions = self.versions.write();
+        versions.entry(key.into()).or_default().push(Arc::clone(&version));
+        self.count.fetch_add(1, Ordering::Release);
+        self.arrivals.lock().push_back(key.into());
+        version
+    }
+
+    /// The version of `key` that `snapshot` sees, if it is an old one.
+    pub(crate) fn get(&self, key: &[u8], snapshot: Lsn) -> Option<Seen> {
+        if self.is_empty() {
+            return None;
+        }
+        self.versions.read().get(key).and_then(|versions| seen(versions, snapshot))
+    }
+
+    /// Old versions that `snapshot` sees from `low` on and below `high`, in key order.
+    pub(crate) fn range(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+        snapshot: Lsn,
+    ) -> Vec<(Box<[u8]>, Seen)> {
+        if self.is_empty() || high.is_some_and(|high| high <= low) {
+            return Vec::new();
+        }
+        let high = high.map_or(Bound::Unbounded, Bound::Excluded);
+        let versions = self.versions.read();
+        versions
+            .range::<[u8], _>((Bound::Included(low), high))
+            .filter_map(|(key, versions)| Some((key.clone(), seen(versions, snapshot)?)))
+            .collect()
+    }
+
+    /// The LSN at which the newest old version of `key` ended; 0 if none is kept. For a key that
+    /// is gone this is when it was removed.
+    pub(crate) fn removed_at(&self, key: &[u8]) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let versions = self.versions.read();
+        versions.get(key).and_then(|v| v.last()).map_or(0, |version| version.ended_at())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether enough has come together that a collection pays.
+    pub(crate) fn is_due(&self) -> bool {
+        self.count.load(Ordering::Relaxed) >= 256
+    }
+
+    /// Drops versions that ended below `horizon`, which no snapshot is at or below.
+    pub(crate) fn collect(&self, horizon: Lsn) {
+        if self.is_empty() {
+            return;
+        }
+        let mut versions = self.versions.write();
+        let mut arrivals = self.arrivals.lock();
+        while let Some(key) = arrivals.front() {
+            let Some(kept) = versions.get_mut(key) else {
+                arrivals.pop_front();
+                continue;
+            };
+            let before = kept.len();
+            kept.retain(|version| version.ended_at() >= horizon.0);
+            self.count.fetch_sub(before - kept.len(), Ordering::Release);
+            if kept.is_empty() {
+                versions.remove(key);
+            } else if before == kept.len() {
+                return;
+            }
+            arrivals.pop_front();
+        }
+    }
+
+    /// Forgets everything: the table was truncated or dropped.
+    pub(crate) fn clear(&self) {
+        let mut versions = self.versions.write();
+        versions.clear();
+        self.arrivals.lock().clear();
+        self.count.store(0, Ordering::Release);
+    }
+}
+
+fn seen(versions: &[Arc<OldVersion>], snapshot: Lsn) -> Option<Seen> {
+    let version = versions.iter().rev().find(|version| version.is_seen_by(snapshot))?;
+    Some(Seen { lsn: version.written_at.0, value: version.value.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(from: u64, to: u64) -> VersionStore {
+        let store = VersionStore::default();
+        store.keep(b"k", Lsn(from), b"old").ends_at(Lsn(to));
+        store
+    }
+
+    #[test]
+    fn a_snapshot_between_write_and_end_sees_the_version() {
+        let store = store(10, 20);
+        assert!(store.get(b"k", Lsn(10)).is_none());
+        assert_eq!(store.get(b"k", Lsn(11)).unwrap().value, b"old");
+        assert_eq!(store.get(b"k", Lsn(20)).unwrap().lsn, 10);
+        assert!(store.get(b"k", Lsn(21)).is_none());
+    }
+
+    #[test]
+    fn a_version_goes_when_the_horizon_is_above_its_end() {
+        let store = store(10, 20);
+        store.collect(Lsn(20));
+        assert!(!store.is_empty());
+        store.collect(Lsn(21));
+        assert!(store.is_empty());
+        assert_eq!(store.removed_at(b"k"), 0);
+    }
+
+    #[test]
+    fn a_range_gives_versions_in_key_order() {
+        let store = VersionStore::default();
+        for key in [b"c", b"a", b"b"] {
+            store.keep(key, Lsn(1), key).ends_at(Lsn(9));
+        }
+        let keys: Vec<_> = store.range(b"a", Some(b"c"), Lsn(5)).into_iter().map(|v| v.0).collect();
+        assert_eq!(keys, [Box::from(*b"a"), Box::from(*b"b")]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Numbers as types, so that a leaf id is never taken for a slot.
+
+use std::fmt;
+
+macro_rules! unit {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub(crate) struct $name(pub(crate) $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
+}
+
+unit!(
+    /// A stored object: the rows of one table since its creation or last truncation. Never reused;
+    /// 0 means *none*.
+    ObjectId(u32)
+);
+unit!(
+    /// Place of a leaf header in the leaf table. Reused once the leaf is dead, so whoever keeps
+    /// one re-checks object and fences under the latch.
+    LeafId(u32)
+);
+unit!(
+    /// Place of an inner node in its arena.
+    InnerId(u32)
+);
+unit!(
+    /// A checkpoint's number; a leaf is dirty *for* an epoch. 0 means clean.
+    Epoch(u64)
+);
+
+/// Bytes of one leaf in memory, of one image on disk and of one slot.
+pub(crate) const LEAF_BYTES: usize = 16 * 1024;
+/// Slots in one extent (1 MiB).
+pub(crate) const EXTENT_SLOTS: usize = 64;
