@@ -1,0 +1,67 @@
+//! Why a measurement could not be made. A wrong result is no error here but part of the result: see
+//! [`Verification`](crate::Verification).
+
+use std::path::{Path, PathBuf};
+
+use onrush_files::DiskError;
+
+use crate::units;
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A setting out of its range.
+    #[error("{0}")]
+    Setting(String),
+    /// A session got an error, and the load was stopped.
+    #[error("session {session} failed after {rows} of its rows: {cause}")]
+    Session {
+        /// Which session, from 0.
+        session: usize,
+        /// Rows of it that were acknowledged.
+        rows: u64,
+        /// What the engine said.
+        cause: onrush::Error,
+    },
+    /// The engine refused something else.
+    #[error("{0}")]
+    Engine(#[from] onrush::Error),
+    /// The disk refused something.
+    #[error("{0}")]
+    Disk(#[from] DiskError),
+    /// Too little room for what was asked for.
+    #[error(
+        "{folder} has {free} free, and this load needs about {needed}; \
+         give fewer --rows, another --dir, or make room",
+        folder = folder.display(), free = units::bytes(*free_bytes),
+        needed = units::bytes(*needed_bytes)
+    )]
+    NoRoom {
+        /// Where.
+        folder: PathBuf,
+        /// Free space.
+        free_bytes: u64,
+        /// Space needed, generously estimated.
+        needed_bytes: u64,
+    },
+    /// The folder given holds something.
+    #[error("{} is not empty; give an empty or a new folder", .0.display())]
+    NotEmpty(PathBuf),
+    /// A folder could not be made, read or removed.
+    #[error("cannot {operation} {path}: {source}", path = path.display())]
+    Folder {
+        /// What was tried.
+        operation: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl LabError {
+    pub(crate) fn folder(operation: &'static str, path: &Path, source: std::io::Error) -> LabError {
+        LabError::Folder { operation, path: path.to_owned(), source }
+    }
+}

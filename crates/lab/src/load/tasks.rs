@@ -1,0 +1,132 @@
+//! Many sessions on one thread: each has one commit on its way, as a token, and none sleeps.
+//!
+//! The thread goes round its sessions. One whose commit is durable inserts its next row; if none
+//! is, the thread writes the log itself, and if somebody else is just doing that, it waits for the
+//! oldest commit.
+
+use std::time::Instant;
+
+use onrush::{CommitToken, Durability, Error, Session};
+
+use super::ledger::Ledger;
+use super::{LoadPlan, Shared};
+use crate::error::LabError;
+
+/// One session and where it stands.
+struct Task {
+    session: Session,
+    number: usize,
+    rows_left: u64,
+    on_its_way: Option<OnItsWay>,
+}
+
+impl Task {
+    fn new(plan: &LoadPlan<'_>, number: usize) -> Result<Task, Error> {
+        let mut session = plan.database.session()?;
+        session.set_durability(plan.durability);
+        Ok(Task { session, number, rows_left: plan.rows_of(number), on_its_way: None })
+    }
+}
+
+/// A commit that is not durable yet.
+struct OnItsWay {
+    token: CommitToken,
+    started: Option<Instant>,
+    rows: u64,
+}
+
+/// Runs this thread's sessions, every n-th of all, until their rows are acknowledged.
+pub(super) fn run_sessions(
+    shared: &Shared<'_, '_>,
+    thread: usize,
+    ledger: &mut Ledger,
+) -> Result<(), LabError> {
+    let plan = shared.plan;
+    let mut tasks: Vec<Task> = (thread..plan.sessions)
+        .step_by(plan.threads())
+        .map(|number| Task::new(plan, number))
+        .collect::<Result<_, Error>>()?;
+    let mut rows_done = 0;
+    while !tasks.is_empty() && !shared.is_stopped() {
+        let mut rows_begun = 0;
+        for task in &mut tasks {
+            rows_begun += step(plan, task, ledger).map_err(|cause| LabError::Session {
+                session: task.number,
+                rows: plan.rows_of(task.number) - task.rows_left,
+                cause,
+            })?;
+        }
+        rows_done += rows_begun;
+        shared.report(thread, rows_done);
+        tasks.retain(|task| task.rows_left > 0 || task.on_its_way.is_some());
+        if rows_begun == 0 {
+            make_durable(plan, &tasks)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the session its turn. Returns how many rows it inserted.
+#[inline]
+fn step(plan: &LoadPlan<'_>, task: &mut Task, ledger: &mut Ledger) -> Result<u64, Error> {
+    if let Some(commit) = &task.on_its_way {
+        if !commit.token.is_durable() {
+            return Ok(0);
+        }
+        ledger.committed(commit.started, commit.rows);
+        task.on_its_way = None;
+    }
+    let rows = plan.rows_per_commit.min(task.rows_left);
+    if rows == 0 {
+        return Ok(0);
+    }
+    let started = ledger.start_commit();
+    let token = insert(plan, &mut task.session, rows, ledger)?;
+    task.rows_left -= rows;
+    match token {
+        Some(token) => task.on_its_way = Some(OnItsWay { token, started, rows }),
+        None => ledger.committed(started, rows),
+    }
+    Ok(rows)
+}
+
+/// Inserts and commits; a token if the commit must still become durable. The rows of a
+/// transaction of several are counted but not remembered.
+fn insert(
+    plan: &LoadPlan<'_>,
+    session: &mut Session,
+    rows: u64,
+    ledger: &mut Ledger,
+) -> Result<Option<CommitToken>, Error> {
+    let is_durable = plan.durability == Durability::Durable;
+    if rows == 1 {
+        let token = match is_durable {
+            true => Some(session.insert_token(plan.table, &[])?),
+            false => session.insert(plan.table, &[]).map(|()| None)?,
+        };
+        let (key, value) = session.last_row();
+        ledger.acknowledged(key, value);
+        return Ok(token);
+    }
+    let mut transaction = session.begin()?;
+    for _ in 0..rows {
+        transaction.insert(plan.table, &[])?;
+    }
+    match is_durable {
+        true => transaction.commit_token().map(Some),
+        false => transaction.commit().map(|()| None),
+    }
+}
+
+/// None of the tasks can go on: writes the log, or waits for whoever is writing it.
+fn make_durable(plan: &LoadPlan<'_>, tasks: &[Task]) -> Result<(), LabError> {
+    plan.database.write_log()?;
+    let on_their_way = || tasks.iter().filter_map(|task| task.on_its_way.as_ref());
+    if on_their_way().any(|commit| commit.token.is_durable()) {
+        return Ok(());
+    }
+    match on_their_way().min_by_key(|commit| commit.token.lsn()) {
+        Some(oldest) => Ok(oldest.token.wait()?),
+        None => Ok(()),
+    }
+}

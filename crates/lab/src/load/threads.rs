@@ -1,0 +1,62 @@
+//! A thread for each session: it inserts, commits, and sleeps until the commit is acknowledged.
+
+use onrush::{Error, Session, Value};
+
+use super::ledger::Ledger;
+use super::{LoadPlan, Shared};
+use crate::error::LabError;
+
+/// Runs the session of this thread until its rows are in.
+pub(super) fn run_session(
+    shared: &Shared<'_, '_>,
+    thread: usize,
+    ledger: &mut Ledger,
+) -> Result<(), LabError> {
+    let plan = shared.plan;
+    let rows = plan.rows_of(thread);
+    let mut session = plan.database.session()?;
+    session.set_durability(plan.durability);
+    let mut done = 0;
+    while done < rows && !shared.is_stopped() {
+        let count = plan.rows_per_commit.min(rows - done);
+        let outcome = if count == 1 {
+            insert_one(plan, &mut session, ledger)
+        } else {
+            insert_several(plan, &mut session, count, ledger)
+        };
+        outcome.map_err(|cause| LabError::Session { session: thread, rows: done, cause })?;
+        done += count;
+        shared.report(thread, done);
+    }
+    Ok(())
+}
+
+#[inline]
+fn insert_one(
+    plan: &LoadPlan<'_>,
+    session: &mut Session,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    let timer = ledger.start_commit();
+    session.insert(plan.table, &[])?;
+    ledger.committed(timer, 1);
+    let (key, value) = session.last_row();
+    ledger.acknowledged(key, value);
+    Ok(())
+}
+
+/// A transaction of several rows, one call; the time of a commit is the time of that call. The
+/// engine does not give back the rows, so they are counted but not remembered.
+fn insert_several(
+    plan: &LoadPlan<'_>,
+    session: &mut Session,
+    count: u64,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    const DEFAULTS: &[Value<'_>] = &[];
+    let count_in_memory = usize::try_from(count).unwrap_or(usize::MAX);
+    let timer = ledger.start_commit();
+    session.insert_many(plan.table, std::iter::repeat_n(DEFAULTS, count_in_memory))?;
+    ledger.committed(timer, count);
+    Ok(())
+}

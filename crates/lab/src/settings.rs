@@ -1,0 +1,199 @@
+//! What one measured load does: every flag of `onrush lab insert`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onrush::{Durability, KeyStrategy, Options};
+use serde::Serialize;
+
+use crate::disk::{SyncTime, commits_per_s_bound};
+
+/// Who runs the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    /// One thread of the operating system for each session; it sleeps until its commit is durable.
+    #[default]
+    Threads,
+    /// All sessions share one thread a processor, each with one commit on its way.
+    Tasks,
+}
+
+/// How the database is left before it is opened again for verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Leave {
+    /// Closed: a checkpoint holds everything.
+    #[default]
+    Close,
+    /// Dropped as it is once everything is durable: opening must replay the log.
+    Drop,
+}
+
+/// Where the files go.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Placement {
+    /// The database's folder: missing or empty. None: a new folder in the current one.
+    pub folder: Option<PathBuf>,
+    /// Leave the database there afterwards.
+    pub keep: bool,
+    /// Folders to make a data file in, one each; together with `data_files` at most 16.
+    pub data_folders: Vec<PathBuf>,
+    /// Data files inside the database's folder, when `data_folders` is empty.
+    pub data_files: usize,
+    /// Folder to make the log in. None: inside the database's folder.
+    pub log_folder: Option<PathBuf>,
+}
+
+/// One measured load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSettings {
+    /// Rows of all sessions together. None: about a minute's worth.
+    pub rows: Option<u64>,
+    /// Concurrent sessions.
+    pub sessions: usize,
+    /// The key of the classic table.
+    pub key: KeyStrategy,
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+    /// Rows that each transaction inserts.
+    pub rows_per_commit: u64,
+    /// Who runs the sessions.
+    pub driver: Driver,
+    /// Rows inserted before, not measured.
+    pub preload_rows: u64,
+    /// Where the files go.
+    pub placement: Placement,
+    /// Settings of the engine; folders and durability are set from the fields above.
+    pub engine: Options,
+    /// Compare what is there afterwards with what was acknowledged.
+    pub verify: bool,
+    /// How the database is left before that.
+    pub leave: Leave,
+}
+
+impl Default for CellSettings {
+    fn default() -> Self {
+        CellSettings {
+            rows: None,
+            sessions: 24,
+            key: KeyStrategy::SessionOffset,
+            durability: Durability::Durable,
+            rows_per_commit: 1,
+            driver: Driver::Threads,
+            preload_rows: 0,
+            placement: Placement { data_files: 1, ..Placement::default() },
+            engine: Options::default(),
+            verify: true,
+            leave: Leave::Close,
+        }
+    }
+}
+
+/// The measured part of a load of default size takes about so long.
+const DEFAULT_LOAD: Duration = Duration::from_secs(40);
+/// Share of the bound N/F that is expected.
+const EXPECTED_SHARE: f64 = 0.6;
+/// Rows of a load of default size when no commit waits: most of a minute at 0.5 million a second.
+const DELAYED_ROWS: u64 = 20_000_000;
+/// Rows of a load of default size, at most: the classic number.
+const ROWS_MAX: u64 = 48_000_000;
+
+impl CellSettings {
+    /// How many rows to insert: as asked for, else about a minute's worth on a device with this
+    /// sync time.
+    pub fn rows_on(&self, sync: &SyncTime) -> u64 {
+        if let Some(rows) = self.rows {
+            return rows;
+        }
+        if self.durability == Durability::Delayed {
+            return DELAYED_ROWS;
+        }
+        let bound = commits_per_s_bound(self.sessions as u64, sync.mean_us);
+        let commits = bound * EXPECTED_SHARE * DEFAULT_LOAD.as_secs_f64();
+        // One thread a session tops out far below N/F when the device is fast.
+        let commits = match self.driver {
+            Driver::Threads => commits.min(200_000.0 * DEFAULT_LOAD.as_secs_f64()),
+            Driver::Tasks => commits,
+        };
+        let rows = (commits * self.rows_per_commit as f64) as u64;
+        round_down(rows.clamp(10_000, ROWS_MAX))
+    }
+
+    /// Checks what the engine does not check itself.
+    ///
+    /// # Errors
+    /// A sentence with the setting, its value and its range.
+    pub fn validate(&self) -> Result<(), String> {
+        let at_least_one = [
+            ("--sessions", self.sessions as u64),
+            ("--rows", self.rows.unwrap_or(1)),
+            ("--rows-per-commit", self.rows_per_commit),
+            ("--data-files", self.placement.data_files as u64),
+        ];
+        for (name, value) in at_least_one {
+            if value == 0 {
+                return Err(format!("{name} is 0; give at least 1"));
+            }
+        }
+        if self.sessions > 65_536 {
+            return Err(format!("--sessions is {}; give at most 65536", self.sessions));
+        }
+        if self.driver == Driver::Threads && self.sessions > 4096 {
+            return Err(format!(
+                "--sessions is {}: too many for one thread each; add --driver tasks",
+                self.sessions
+            ));
+        }
+        if self.placement.data_files > 16 {
+            return Err(format!("--data-files is {}; give 1 to 16", self.placement.data_files));
+        }
+        Ok(())
+    }
+}
+
+/// Two leading digits, then zeros: sizes that can be read.
+fn round_down(rows: u64) -> u64 {
+    let mut unit = 1;
+    while rows / unit >= 100 {
+        unit *= 10;
+    }
+    rows / unit * unit
+}
+
+/// The words of the command line for a durability.
+pub fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Durable => "durable",
+        Durability::Delayed => "delayed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sync(mean_us: f64) -> SyncTime {
+        SyncTime { p50_us: mean_us, p99_us: mean_us, mean_us, samples: 100 }
+    }
+
+    #[test]
+    fn the_default_size_follows_the_device() {
+        let settings = CellSettings::default();
+        assert_eq!(settings.rows_on(&sync(134.0)), 4_200_000);
+        assert_eq!(settings.rows_on(&sync(10_000.0)), 57_000);
+        assert_eq!(settings.rows_on(&sync(1.0)), 8_000_000);
+        let asked = CellSettings { rows: Some(123), ..CellSettings::default() };
+        assert_eq!(asked.rows_on(&sync(134.0)), 123);
+    }
+
+    #[test]
+    fn impossible_settings_name_their_flag() {
+        let none = CellSettings { sessions: 0, ..CellSettings::default() };
+        assert!(none.validate().unwrap_err().contains("--sessions"));
+        let many = CellSettings { sessions: 5000, ..CellSettings::default() };
+        assert!(many.validate().unwrap_err().contains("--driver tasks"));
+        let tasks = CellSettings { driver: Driver::Tasks, ..many };
+        assert_eq!(tasks.validate(), Ok(()));
+    }
+}
