@@ -1,17 +1,18 @@
 //! What admission costs: `cargo run --release -p onrush-latch --example admission`.
 //!
-//! Each operation is enter, about 100 ns of work, leave. Printed: million operations a second, as a share of what one
-//! thread a processor does without admission; the longest time one operation took, waiting included; the share of the
-//! least lucky thread; places taken from absent owners; ADMISSION waits,
-//! their median (rounded up to a power of two) and the longest. With "commits", every tenth operation releases the place and
-//! sleeps 150 us, as a durable commit would. Argument: milliseconds a run.
+//! Each operation is enter, about 100 ns of work, leave. Printed: million operations a second, and
+//! that as a share of what one thread a processor did without admission just before; the longest
+//! time 16 operations took, waiting included; the share of the least lucky thread; places taken
+//! from absent owners; ADMISSION waits, their median (rounded up to a power of two) and the
+//! longest. With "commits", every tenth operation releases the place and sleeps 150 us, as a
+//! durable commit would. Argument: milliseconds a run.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use onrush_latch::{Admission, Ticket, available_cpus};
-use onrush_waits::{Counter, Recorder, Registry, Wait};
+use onrush_waits::{Counter, Recorder, Registry, Totals, Wait};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
@@ -64,8 +65,9 @@ fn session(mode: Mode, admission: &Admission, registry: &Registry, stop: &Atomic
     outcome
 }
 
-/// Million operations a second.
-fn run(name: &str, mode: Mode, threads: usize, time: Duration, base: Option<f64>) -> f64 {
+/// Runs so many sessions for so long: million operations a second, what each did, and the
+/// statistics.
+fn run(mode: Mode, threads: usize, time: Duration) -> (f64, Vec<Outcome>, Totals) {
     let registry = Registry::new();
     let admission = Admission::for_this_machine(0);
     let stop = AtomicBool::new(false);
@@ -78,23 +80,31 @@ fn run(name: &str, mode: Mode, threads: usize, time: Duration, base: Option<f64>
         stop.store(true, Relaxed);
         workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
-    let seconds = began.elapsed().as_secs_f64();
     let all: u64 = outcomes.iter().map(|outcome| outcome.operations).sum();
+    let rate = all as f64 / began.elapsed().as_secs_f64() / 1e6;
+    (rate, outcomes, registry.totals())
+}
+
+/// One line: the run, compared with one just before it of a thread a processor without admission.
+fn print_run(name: &str, mode: Mode, threads: usize, time: Duration) {
+    let (base, ..) = run(Mode::Open, available_cpus(), time / 2);
+    let (rate, outcomes, totals) = run(mode, threads, time);
     let least = outcomes.iter().map(|outcome| outcome.operations).min().unwrap_or(0);
     let longest = outcomes.iter().map(|outcome| outcome.longest).max().unwrap_or_default();
-    let rate = all as f64 / seconds / 1e6;
-    let totals = registry.totals();
+    let mean = outcomes.iter().map(|outcome| outcome.operations).sum::<u64>() as f64
+        / outcomes.len() as f64;
+    let waits = totals.wait(Wait::Admission);
     println!(
-        "{name:24} {threads:>7} {rate:>8.2} {:>7.0}% {:>11.1} {:>10.0}% {:>8} {:>10} {:>10.1} {:>8.1}",
-        rate * 100.0 / base.unwrap_or(rate),
+        "{name:24} {threads:>7} {rate:>8.2} {:>7.0}% \
+         {:>11.1} {:>10.0}% {:>8} {:>10} {:>10.1} {:>8.1}",
+        rate * 100.0 / base,
         longest.as_secs_f64() * 1e3,
-        least as f64 * threads as f64 * 100.0 / all as f64,
+        least as f64 * 100.0 / mean,
         totals.counter(Counter::AdmissionSteals),
-        totals.wait(Wait::Admission).count,
-        totals.wait(Wait::Admission).percentile_nanos(50.0) as f64 / 1e6,
-        totals.wait(Wait::Admission).nanos_max as f64 / 1e6,
+        waits.count,
+        waits.percentile_nanos(50.0) as f64 / 1e6,
+        waits.nanos_max as f64 / 1e6,
     );
-    rate
 }
 
 fn main() {
@@ -115,12 +125,13 @@ fn main() {
         "median ms",
         "max ms"
     );
-    let base = run("without admission", Mode::Open, cpus, time, None);
-    run("without admission", Mode::Open, 12 * cpus, time, Some(base));
+    for threads in [cpus, 12 * cpus] {
+        print_run("without admission", Mode::Open, threads, time);
+    }
     for threads in [1, cpus, 2 * cpus, 12 * cpus, 64 * cpus] {
-        run("with admission", Mode::Admitted, threads, time, Some(base));
+        print_run("with admission", Mode::Admitted, threads, time);
     }
     for threads in [cpus, 12 * cpus, 64 * cpus] {
-        run("with admission, commits", Mode::Commits, threads, time, Some(base));
+        print_run("with admission, commits", Mode::Commits, threads, time);
     }
 }

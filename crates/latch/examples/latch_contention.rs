@@ -1,8 +1,10 @@
-//! How latches of different making bear many threads: `cargo run --release -p onrush-latch --example latch_contention`.
+//! How latches of different making bear many threads: `cargo run --release -p onrush-latch
+//! --example latch_contention`.
 //!
-//! Threads take one lock again and again, hold it for about 50 ns, and work about 50 ns between. Printed for each lock
-//! and number of threads: million acquisitions a second, the longest wait for one, the share of the least lucky thread
-//! (100 % is even), and the processors kept busy. Before that: what each call costs alone. Argument: milliseconds a run.
+//! Threads take one lock again and again, hold it for about 50 ns, and work about 50 ns between.
+//! Printed for each lock and number of threads: million acquisitions a second, the longest wait for
+//! one, the share of the least lucky thread (100 % is even), and the processors kept busy. Before
+//! that: what each call costs alone. Argument: milliseconds a run.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -38,7 +40,8 @@ impl Lock for parking_lot::RwLock<u64> {
     }
 }
 
-/// Looks again after so many pauses, for ever: the classic spinlock with 1, a fixed back-off with more.
+/// Looks again after so many pauses, for ever: the classic spinlock with 1, a fixed back-off with
+/// more.
 struct Spin<const PAUSES: u32> {
     held: AtomicBool,
     data: parking_lot::Mutex<u64>, // never contended: the flag decides

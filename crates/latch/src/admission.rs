@@ -1,28 +1,35 @@
-//! Step 0 of an insert: a place inside the engine. About as many threads as processors are inside at a time.
+//! Step 0 of an insert: a place inside the engine. About as many threads as processors are inside
+//! at a time.
 //!
-//! A thread that loses its processor inside holds up everyone's durability; with no more threads inside than
-//! processors that seldom happens. A shared counter per insert would cost more than the insert, so places are *owned*:
-//! a session that comes back finds its place as it left it, and enters by one compare-and-swap on a line that nobody
-//! else wants. Ownership changes in three ways:
+//! A thread that loses its processor inside holds up everyone's durability; with no more threads
+//! inside than processors that seldom happens. A shared counter per insert would cost more than the
+//! insert, so places are *owned*: a session that comes back finds its place as it left it, and
+//! enters by one compare-and-swap on a line that nobody else wants. Ownership changes in three
+//! ways:
 //!
 //! - *stolen*: a place whose owner stays outside is taken by whoever needs one;
-//! - *given up*: a session about to wait for something long (a sync, another transaction) releases its place;
-//! - *handed over*: if all are in use, newcomers queue. The first in the queue asks about every millisecond, and for
-//!   each request one session that leaves makes the first in the queue the owner of its place.
+//! - *given up*: a session about to wait for something long (a sync, another transaction) releases
+//!   its place;
+//! - *handed over*: if all are in use, newcomers queue. The first in the queue asks about every
+//!   millisecond, and for each request one session that leaves makes the first in the queue the
+//!   owner of its place.
 //!
 //! | place word | meaning |
 //! |---|---|
 //! | 0 | nobody's |
 //! | bits 17-63 | ticket of its owner |
-//! | bits 1-16 | counts entries, so that an owner who is in and out all the time can be told from one who stays away |
+//! | bits 1-16 | entries of this owner: tells one who is in and out from one who is away |
 //! | bit 0 | the owner is inside |
 //!
 //! Invariants
-//! 1. While bit 0 is set, only the owner writes the word (or the first of the queue becomes the owner by its hand).
-//! 2. A word with bit 0 clear changes by compare-and-swap only. So a place has at most one ticket inside.
-//! 3. What a thread wrote while inside is seen by the next one inside the same place (release, then acquire).
-//! 4. Whoever queues gets a place: by a session that leaves, releases or ends; or, if an owner stays away without
-//!    releasing, by looking again every millisecond.
+//! 1. While bit 0 is set, only the owner writes the word (or the first of the queue becomes the
+//!    owner by its hand).
+//! 2. A word with bit 0 clear changes by compare-and-swap only. So a place has at most one ticket
+//!    inside.
+//! 3. What a thread wrote while inside is seen by the next one inside the same place (release, then
+//!    acquire).
+//! 4. Whoever queues gets a place: by a session that leaves, releases or ends; or, if an owner
+//!    stays away without releasing, by looking again every millisecond.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -40,11 +47,13 @@ const REQUEST_INTERVAL: Duration =
     if cfg!(loom) { Duration::ZERO } else { Duration::from_millis(1) };
 /// With more than so many in the queue, more than one place is asked for at a time.
 const QUEUE_PER_REQUEST: usize = 8;
-/// Whoever got a place after waiting keeps it for so long at least, or each request would go to the newest owner.
+/// Whoever waited for a place keeps it for so long at least, or each request would go to the newest
+/// owner.
 const TENURE_MIN: Duration = REQUEST_INTERVAL;
 /// Its time is looked up at one in so many entries. A power of two.
 const ENTRIES_PER_LOOK: u64 = if cfg!(loom) { 1 } else { 32 };
-/// Between the two looks that tell an idle owner from a busy one: about 2 us, longer than most inserts.
+/// Between the two looks that tell an idle owner from a busy one: about 2 us, longer than most
+/// inserts.
 const PAUSES_BETWEEN_LOOKS: u32 = 200;
 
 const INSIDE: u64 = 1;
@@ -101,7 +110,7 @@ pub struct Ticket {
     id: u64,        // from 1
     place: usize,   // where it was last, or where to look first
     word: u64,      // what it left there; NOBODY if it left nothing
-    since: Instant, // when it got the place, if it had to look for one
+    since: Instant, // when it last stole a place or was given one
     waiter: Arc<Waiter>,
 }
 
@@ -127,12 +136,14 @@ impl Admission {
         Self { shared: Arc::new(shared) }
     }
 
-    /// One place more than there are processors: one session may lose its processor inside and nobody stands idle.
+    /// One place more than there are processors: one session may lose its processor inside and
+    /// nobody stands idle.
     pub fn for_this_machine(background_places: usize) -> Self {
         Self::new(available_cpus() + 1, background_places)
     }
 
-    /// All places, those of background threads included: the length of an array with an entry for each.
+    /// All places, those of background threads included: the length of an array with an entry for
+    /// each.
     pub fn places(&self) -> usize {
         self.session_places() + self.shared.background_places
     }
@@ -160,7 +171,8 @@ impl Admission {
         Ticket { shared, id, place, word: NOBODY, since: Instant::now(), waiter: Waiter::new(id) }
     }
 
-    /// Goes inside, after waiting for a place if all are in use. `ticket` is one of this admission's own.
+    /// Goes inside, after waiting for a place if all are in use. `ticket` is one of this
+    /// admission's own.
     #[inline]
     pub fn enter<'a>(&'a self, ticket: &'a mut Ticket, recorder: &Recorder) -> Entered<'a> {
         let shared = &*self.shared;
@@ -197,16 +209,19 @@ impl Shared {
     /// The slow path: the ticket owns no place.
     #[cold]
     fn find_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
-        let found = self.take_free(ticket)
-            || (self.queue.is_empty() && self.take_from_absent(ticket, recorder));
-        if !found {
+        if self.take_free(ticket) {
+            return;
+        }
+        let stolen = self.queue.is_empty() && self.take_from_absent(ticket, recorder);
+        if !stolen {
             self.wait_for_place(ticket, recorder);
         }
         ticket.since = Instant::now();
     }
 
-    /// Takes a place that is nobody's, even before those in the queue: they have to wake up first, and meanwhile the
-    /// place would stand empty. They do not starve, because nobody overtakes a request.
+    /// Takes a place that is nobody's, even before those in the queue: they have to wake up first,
+    /// and meanwhile the place would stand empty. They do not starve, because nobody overtakes a
+    /// request.
     fn take_free(&self, ticket: &mut Ticket) -> bool {
         self.looks(ticket.place).any(|(place, word)| {
             word == NOBODY && self.take(ticket, place, NOBODY, first_entry(ticket.id))
@@ -235,7 +250,8 @@ impl Shared {
         false
     }
 
-    /// Every place with its word, from `start` round to it again: newcomers should not all go for the same one.
+    /// Every place with its word, from `start` round to it again: newcomers should not all go for
+    /// the same one.
     fn looks(&self, start: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
         let count = self.places.len();
         (0..count).map(move |step| {
@@ -278,7 +294,8 @@ impl Shared {
         }
     }
 
-    /// Gives the first in the queue a place that is nobody's, or whose owner did not move between two looks.
+    /// Gives the first in the queue a place that is nobody's, or whose owner did not move between
+    /// two looks.
     fn help_first(&self, look: &[u64], last_look: &[u64], recorder: &Recorder) -> bool {
         for (place, word) in look.iter().copied().enumerate() {
             let idle = !is_inside(word) && last_look.get(place) == Some(&word);
@@ -290,17 +307,20 @@ impl Shared {
         false
     }
 
-    /// Makes the first in the queue the owner of a place, and inside, if its word still is `before`.
+    /// Makes the first in the queue the owner of a place, and inside, if its word still is
+    /// `before`.
     fn grant(&self, place: usize, before: u64) -> bool {
         self.queue.grant_first(|ticket_id| {
             let word = &self.places[place].word;
             let inside = first_entry(ticket_id);
-            // What the one before wrote inside comes to us by Acquire, and from us to the grantee with the grant.
+            // What the one before wrote inside comes to us by Acquire, and from us to the grantee
+            // with the grant.
             word.compare_exchange(before, inside, Acquire, Relaxed).ok().map(|_| place)
         })
     }
 
-    /// Somebody in the queue has asked for a place: hands over the ticket's own, or leaves if nobody is there any more.
+    /// Somebody in the queue has asked for a place: hands over the ticket's own, or leaves if
+    /// nobody is there any more.
     #[cold]
     fn hand_over(&self, ticket: &mut Ticket) {
         let look = entries(ticket.word).is_multiple_of(ENTRIES_PER_LOOK);
@@ -366,9 +386,10 @@ impl Drop for Entered<'_> {
 }
 
 impl Ticket {
-    /// Gives up the place that the session has left: to be called before it waits for something long, such as a sync,
-    /// another transaction or its client. Else those in the queue find out only by looking, which takes them
-    /// milliseconds. Entering again costs no more than before if nobody has taken the place meanwhile.
+    /// Gives up the place that the session has left: to be called before it waits for something
+    /// long, such as a sync, another transaction or its client. Else those in the queue find out
+    /// only by looking, which takes them milliseconds. Entering again costs no more than before if
+    /// nobody has taken the place meanwhile.
     pub fn release(&mut self) {
         let before = std::mem::replace(&mut self.word, NOBODY);
         if before != NOBODY {

@@ -1,10 +1,10 @@
 //! How a thread waits for something short: pause, then yield, then sleep.
 //!
-//! The holder of a hot latch does many short things with its lines in its own cache; who looks too often takes the
-//! lines away and slows everyone down. So the pauses double up to some ten microseconds together. A holder that is
-//! still not done then has probably lost its processor: give it ours. Sleeping needs nobody to wake us, so that no
-//! wake-up can be lost, and letting go of a latch stays one plain store.
-//! Measured in docs/decisions/0003-latches-and-admission.md.
+//! The holder of a hot latch does many short things with its lines in its own cache; who looks too
+//! often takes the lines away and slows everyone down. So the pauses double up to some ten
+//! microseconds together. A holder that is still not done then has probably lost its processor:
+//! give it ours. Sleeping needs nobody to wake us, so that no wake-up can be lost, and letting go
+//! of a latch stays one plain store. Measured in docs/decisions/0003-latches-and-admission.md.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::sync;
 
 /// Pauses of the first round; each next round has twice as many.
 const PAUSES_FIRST: u32 = 8;
-/// Rounds of pauses, 8 + 16 + ... + 512: about 10 us where a pause takes 10 ns, as on most processors.
+/// Rounds of pauses, 8 + 16 + ... + 512: about 10 us where a pause takes 10 ns, as on most
+/// processors.
 const PAUSE_ROUNDS: u32 = 7;
 /// Then so many times the processor is offered to others.
 const YIELD_ROUNDS: u32 = 1;

@@ -37,8 +37,8 @@ impl<T> Deref for SharedGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the latch is held shared, so nobody changes the data; it is borrowed, so it stays where it is.
-        // Checked by tests/loom_latch.rs.
+        // SAFETY: the latch is held shared, so nobody changes the data; it is borrowed, so it stays
+        // where it is. Checked by tests/loom_latch.rs.
         unsafe { self.data.deref() }
     }
 }
@@ -49,7 +49,8 @@ impl<T: fmt::Debug> fmt::Debug for SharedGuard<'_, T> {
     }
 }
 
-/// Sole access to what is behind a latch, until dropped. A panic meanwhile leaves the latch poisoned.
+/// Sole access to what is behind a latch, until dropped. A panic meanwhile leaves the latch
+/// poisoned.
 #[must_use = "the latch is let go as soon as the guard is dropped"]
 pub struct ExclusiveGuard<'a, T> {
     data: MutPtr<T>, // given back before the hold: fields are dropped in this order
@@ -84,8 +85,8 @@ impl<T> Deref for ExclusiveGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the latch is held exclusively by this guard, and `&self` keeps `deref_mut` away. Checked by
-        // tests/loom_latch.rs.
+        // SAFETY: the latch is held exclusively by this guard, and `&self` keeps `deref_mut` away.
+        // Checked by tests/loom_latch.rs.
         unsafe { self.data.deref() }
     }
 }
@@ -93,8 +94,8 @@ impl<T> Deref for ExclusiveGuard<'_, T> {
 impl<T> DerefMut for ExclusiveGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the latch is held exclusively by this guard, and `&mut self` is the only way in. Checked by
-        // tests/loom_latch.rs.
+        // SAFETY: the latch is held exclusively by this guard, and `&mut self` is the only way in.
+        // Checked by tests/loom_latch.rs.
         unsafe { self.data.deref() }
     }
 }

@@ -1,4 +1,5 @@
-//! Reader-writer latch with the data inside: held for nanoseconds, never across I/O or another's verdict.
+//! Reader-writer latch with the data inside: held for nanoseconds, never across I/O or another's
+//! verdict.
 //!
 //! | state word | meaning |
 //! |---|---|
@@ -11,10 +12,12 @@
 //! 1. Bit 31 and readers exclude each other.
 //! 2. While bit 31 is set, only its holder writes the word: letting go is a plain store.
 //! 3. Bit 30 is set only over readers, and cleared by whoever gets exclusive access next.
-//! 4. Nobody is ever woken, so no wake-up is lost: waiters look again, see [backoff](crate::backoff).
+//! 4. Nobody is ever woken, so no wake-up is lost: waiters look again, see
+//!    `backoff.rs`.
 //!
-//! Exclusive access is preferred: by 3, a stream of readers cannot keep a writer out. The reverse is not promised, nor
-//! any order among writers: under a stream of writers a waiter gets its turn in one of the gaps between them.
+//! Exclusive access is preferred: by 3, a stream of readers cannot keep a writer out. The reverse
+//! is not promised, nor any order among writers: under a stream of writers a waiter gets its turn
+//! in one of the gaps between them.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -37,8 +40,8 @@ pub struct Latch<T> {
     data: UnsafeCell<T>, // through guards only, or by `&mut self`
 }
 
-// SAFETY: the latch hands the data itself to one thread at a time (T: Send) and references to it to several (T: Sync).
-// Checked by tests/loom_latch.rs.
+// SAFETY: the latch hands the data itself to one thread at a time (T: Send) and references to it to
+// several (T: Sync). Checked by tests/loom_latch.rs.
 unsafe impl<T: Send + Sync> Sync for Latch<T> {}
 // SAFETY: sending the latch sends its data, and nothing in the latch knows its thread.
 unsafe impl<T: Send> Send for Latch<T> {}
@@ -69,14 +72,15 @@ impl<T> Latch<T> {
         SharedGuard::new(self, held)
     }
 
-    /// Sole access if nobody holds it. Does not wait, so any order of latches will do; but the check of that order does
-    /// not know that this latch is held.
+    /// Sole access if nobody holds it. Does not wait, so any order of latches will do; but the
+    /// check of that order does not know that this latch is held.
     #[inline]
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, T>> {
         self.take_exclusive().then(|| ExclusiveGuard::new(self, Held::unknown()))
     }
 
-    /// Read access if nobody holds it exclusively or waits to. Otherwise as [`Latch::try_exclusive`].
+    /// Read access if nobody holds it exclusively or waits to. Otherwise as
+    /// [`Latch::try_exclusive`].
     #[inline]
     pub fn try_shared(&self) -> Option<SharedGuard<'_, T>> {
         self.take_shared().then(|| SharedGuard::new(self, Held::unknown()))
@@ -84,7 +88,8 @@ impl<T> Latch<T> {
 
     /// Whether a thread panicked under exclusive access: the data may be half changed.
     ///
-    /// The latch itself goes on working; what to do is for those who know the data. Certain only under a guard.
+    /// The latch itself goes on working; what to do is for those who know the data. Certain only
+    /// under a guard.
     pub fn is_poisoned(&self) -> bool {
         self.state.load(Relaxed) & POISONED != 0
     }
@@ -93,7 +98,8 @@ impl<T> Latch<T> {
     pub fn get_mut(&mut self) -> &mut T {
         let data = self.data.get_mut();
         let data: *mut T = {
-            // SAFETY: `&mut self` excludes every guard, and with it every other reference to the data.
+            // SAFETY: `&mut self` excludes every guard, and with it every other reference to the
+            // data.
             unsafe { data.deref() }
         };
         // SAFETY: as above, for as long as `self` is borrowed mutably.
@@ -132,7 +138,8 @@ impl<T> Latch<T> {
         self.state.compare_exchange(state, taken, Acquire, Relaxed).is_ok()
     }
 
-    /// True if it is ours now; else new readers are kept out from now on, so that those inside are the last.
+    /// True if it is ours now; else new readers are kept out from now on, so that those inside are
+    /// the last.
     fn ask_exclusive(&self) -> bool {
         if self.take_exclusive() {
             return true;
@@ -150,7 +157,8 @@ impl<T> Latch<T> {
     #[inline]
     fn take_shared(&self) -> bool {
         let mut state = self.state.load(Relaxed);
-        // Another reader coming or going is no reason to wait. A full count of readers is: it must not overflow.
+        // Another reader coming or going is no reason to wait. A full count of readers is: it must
+        // not overflow.
         while state & (EXCLUSIVE | WRITER_WAITS) == 0 && state & READERS != READERS {
             match self.state.compare_exchange_weak(state, state + 1, Acquire, Relaxed) {
                 Ok(_) => return true,

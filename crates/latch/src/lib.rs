@@ -1,7 +1,8 @@
 //! Who may touch what in memory, and how many may try at once.
 //!
-//! Before an insert: [`admission`] gives its session a place inside the engine. On its way: [`version`] words show
-//! whether an inner node changed while it was read, and the [`latch`](mod@latch) of the leaf lets one change at a time.
+//! Before an insert: [`admission`] gives its session a place inside the engine. On its way:
+//! [`version`] words show whether an inner node changed while it was read, and the
+//! [`latch`](mod@latch) of the leaf lets one change at a time.
 //!
 //! - [`latch`](mod@latch), [`guards`]: reader-writer latch with the data inside.
 //! - [`version`]: version word for data made of atomics, read without writing anything shared.

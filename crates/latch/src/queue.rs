@@ -1,10 +1,11 @@
 //! Those who wait for a place, first come, first served.
 //!
 //! Invariants
-//! 1. A waiter is in the queue, or has been granted a place, or has taken one itself: one mutex makes it so.
+//! 1. A waiter is in the queue, or has been granted a place, or has taken one itself: one mutex
+//!    makes it so.
 //! 2. The first in the queue knows that it is the first: whoever makes it so wakes it.
-//! 3. A waiter parks only after it has put itself into the queue, and looks at its grant after every wake-up. So a
-//!    wake-up that comes early, or belongs to something else, does no harm.
+//! 3. A waiter parks only after it has put itself into the queue, and looks at its grant after
+//!    every wake-up. So a wake-up that comes early, or belongs to something else, does no harm.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) struct Grant {
 #[derive(Debug)]
 pub(crate) struct Waiter {
     pub(crate) ticket_id: u64,
-    grant: Mutex<Option<Grant>>, // written under the queue's mutex by the granter, taken by the waiter
+    grant: Mutex<Option<Grant>>, // set under the queue's mutex, taken by the waiter
 }
 
 impl Waiter {
@@ -64,8 +65,8 @@ impl Queue {
         self.len.load(Relaxed)
     }
 
-    /// Puts a waiter at the end. A place given up from now on either sees it or is seen by it: both sides write, fence
-    /// (SeqCst), then read what the other one writes.
+    /// Puts a waiter at the end. A place given up from now on either sees it or is seen by it: both
+    /// sides write, fence (SeqCst), then read what the other one writes.
     pub(crate) fn push(&self, waiter: &Arc<Waiter>, parker: &Parker) {
         let mut entries = self.entries.lock();
         entries.push_back(Entry { waiter: Arc::clone(waiter), parker: parker.clone() });
@@ -88,8 +89,8 @@ impl Queue {
         }
     }
 
-    /// Offers the first waiter a place: `give` makes it that ticket's own and says which it is, or `None` if it is gone
-    /// already. True if a waiter has got it.
+    /// Offers the first waiter a place: `give` makes it that ticket's own and says which it is, or
+    /// `None` if it is gone already. True if a waiter has got it.
     pub(crate) fn grant_first(&self, give: impl FnOnce(u64) -> Option<usize>) -> bool {
         let mut entries = self.entries.lock();
         let Some(first) = entries.front() else { return false };

@@ -1,8 +1,8 @@
 //! The order in which a thread takes latches, checked where debug assertions are on.
 //!
-//! A thread waits only for ranks above all that it holds; so no circle of threads can wait for one another. The first
-//! time that code breaks the order it panics, whether or not anybody was in its way. In release builds nothing is left
-//! of the check.
+//! A thread waits only for ranks above all that it holds; so no circle of threads can wait for one
+//! another. The first time that code breaks the order it panics, whether or not anybody was in its
+//! way. In release builds nothing is left of the check.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -93,7 +93,8 @@ mod check {
 
 /// A rank that this thread holds, until dropped. Nothing at all where the check is off.
 ///
-/// For locks that are not in this crate: make one before waiting for the lock, and keep it as long as the lock.
+/// For locks that are not in this crate: make one before waiting for the lock, and keep it as long
+/// as the lock.
 #[derive(Debug)]
 pub struct Held {
     #[cfg(all(debug_assertions, not(loom)))]
@@ -102,7 +103,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// The thread is about to wait for a latch of this rank. Panics, where the check is on, if that is out of order.
+    /// The thread is about to wait for a latch of this rank. Panics, where the check is on, if that
+    /// is out of order.
     #[inline]
     pub fn enter(rank: LatchRank) -> Self {
         #[cfg(all(debug_assertions, not(loom)))]
@@ -117,7 +119,8 @@ impl Held {
         }
     }
 
-    /// The thread holds a latch of this rank without having waited for it, which is allowed in any order.
+    /// The thread holds a latch of this rank without having waited for it, which is allowed in any
+    /// order.
     pub(crate) fn note(rank: LatchRank) -> Self {
         #[cfg(all(debug_assertions, not(loom)))]
         {
@@ -151,7 +154,8 @@ impl Drop for Held {
     }
 }
 
-/// A mutex with a place in the order, whose waits are counted. For what is held briefly but too long to spin for.
+/// A mutex with a place in the order, whose waits are counted. For what is held briefly but too
+/// long to spin for.
 pub struct RankedMutex<T> {
     class: LatchClass,
     mutex: parking_lot::Mutex<T>,
@@ -174,8 +178,8 @@ impl<T> RankedMutex<T> {
         RankedMutexGuard { guard, _held: held }
     }
 
-    /// As [`RankedMutex::lock`], but a wait is counted nowhere: for code that belongs to no session or thread of the
-    /// database, such as a drop.
+    /// As [`RankedMutex::lock`], but a wait is counted nowhere: for code that belongs to no session
+    /// or thread of the database, such as a drop.
     pub fn lock_uncounted(&self) -> RankedMutexGuard<'_, T> {
         let held = Held::enter(LatchRank::of(self.class));
         RankedMutexGuard { guard: self.mutex.lock(), _held: held }
@@ -218,7 +222,7 @@ impl<T: fmt::Debug> fmt::Debug for RankedMutex<T> {
 #[must_use = "the mutex is let go as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct RankedMutexGuard<'a, T> {
-    guard: parking_lot::MutexGuard<'a, T>, // let go before the rank: fields are dropped in this order
+    guard: parking_lot::MutexGuard<'a, T>, // let go before the rank: dropped in this order
     _held: Held,
 }
 

@@ -125,7 +125,8 @@ impl Parker {
         Self(std::thread::current())
     }
 
-    /// Sleeps until woken, or for about `longest`; may also return for no reason. Only for the thread it is of.
+    /// Sleeps until woken, or for about `longest`; may also return for no reason. Only for the
+    /// thread it is of.
     pub(crate) fn park(&self, longest: Option<std::time::Duration>) {
         longest.map_or_else(std::thread::park, std::thread::park_timeout);
     }
@@ -135,8 +136,8 @@ impl Parker {
     }
 }
 
-/// The model's own parking forgets a wake-up of a thread that is waiting for a mutex just then, so it has one made of
-/// a condition. The model has no time either: it sleeps until woken.
+/// The model's own parking forgets a wake-up of a thread that is waiting for a mutex just then, so
+/// it has one made of a condition. The model has no time either: it sleeps until woken.
 #[cfg(loom)]
 #[derive(Clone, Debug)]
 pub(crate) struct Parker(loom::sync::Arc<(loom::sync::Mutex<bool>, loom::sync::Condvar)>);

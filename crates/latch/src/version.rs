@@ -1,14 +1,16 @@
-//! Version word for data made of atomics: readers write nothing shared, and find out afterwards whether they were
-//! disturbed.
+//! Version word for data made of atomics: readers write nothing shared, and find out afterwards
+//! whether they were disturbed.
 //!
-//! The word is even while the data is whole and odd while it is being changed; every change makes it larger. It
-//! protects words that are themselves atomics, read and written relaxed: a reader may see a mix of two changes, but
-//! [`VersionLatch::validate`] then tells it so.
+//! The word is even while the data is whole and odd while it is being changed; every change makes
+//! it larger. It protects words that are themselves atomics, read and written relaxed: a reader may
+//! see a mix of two changes, but [`VersionLatch::validate`] then tells it so.
 //!
 //! Invariants
-//! 1. Whoever reads a word of a change sees, after `validate`'s fence, the odd version that came before it: the
-//!    writer's release fence and the reader's acquire fence synchronize through that word.
-//! 2. Whoever reads an even version sees all words of the change that made it: a release store read by an acquire load.
+//! 1. Whoever reads a word of a change sees, after `validate`'s fence, the odd version that came
+//!    before it: the writer's release fence and the reader's acquire fence synchronize through that
+//!    word.
+//! 2. Whoever reads an even version sees all words of the change that made it: a release store read
+//!    by an acquire load.
 //! 3. Versions do not come back: 64 bits last for longer than any process.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -56,7 +58,8 @@ impl VersionLatch {
         }
     }
 
-    /// Whether all that was read since `version` began belongs together. If not, it means nothing: begin again.
+    /// Whether all that was read since `version` began belongs together. If not, it means nothing:
+    /// begin again.
     #[inline]
     pub fn validate(&self, version: Version) -> bool {
         // Keeps the reads of the data before the read of the word (invariant 1).
@@ -97,7 +100,8 @@ impl VersionLatch {
 
 /// The right to change the data, until dropped.
 ///
-/// A panic meanwhile lets readers in to what is there: change words in an order in which that does no harm, or abort.
+/// A panic meanwhile lets readers in to what is there: change words in an order in which that does
+/// no harm, or abort.
 #[must_use = "the change is over as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct VersionWriteGuard<'a> {

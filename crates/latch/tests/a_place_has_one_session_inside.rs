@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use onrush_latch::{Admission, available_cpus};
 use onrush_waits::{Recorder, Registry};
 
-/// Threads go in and out; each place says whether somebody is inside. Every `rest`th time they release their place.
-/// Nobody ends before all are done: only the look every millisecond helps whoever waits for an owner that is done.
+/// Threads go in and out; each place says whether somebody is inside. Every `rest`th time they
+/// release their place. Nobody ends before all are done: only the look every millisecond helps
+/// whoever waits for an owner that is done.
 fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
     let registry = Registry::new();
     let admission = Admission::new(places, 0);

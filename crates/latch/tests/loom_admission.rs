@@ -1,8 +1,9 @@
 //! Every interleaving of a few sessions and one place.
 //!
-//! The model has no time: the first in the queue looks once each time it is woken, and never again by itself. So these
-//! models also show that nobody sleeps for ever as long as every owner comes back, releases or ends. An owner who
-//! stays away without doing so is what the look every millisecond is for.
+//! The model has no time: the first in the queue looks once each time it is woken, and never again
+//! by itself. So these models also show that nobody sleeps for ever as long as every owner comes
+//! back, releases or ends. An owner who stays away without doing so is what the look every
+//! millisecond is for.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-latch --release --test loom_admission`.
 #![cfg(loom)]
@@ -31,7 +32,8 @@ impl World {
         for _ in 0..times {
             let entered = self.admission.enter(&mut ticket, &recorder);
             self.inside[entered.place()].with_mut(|count| {
-                // SAFETY: only the one inside this place touches its count; the model checks just that.
+                // SAFETY: only the one inside this place touches its count; the model checks just
+                // that.
                 unsafe { *count += 1 }
             });
             drop(entered);

@@ -1,4 +1,5 @@
-//! Every interleaving of a change and a read under a version word, with the memory orders that the words allow.
+//! Every interleaving of a change and a read under a version word, with the memory orders that the
+//! words allow.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-latch --release --test loom_version`.
 #![cfg(loom)]

@@ -1,7 +1,7 @@
 //! The lists: every wait, latch class, counter and phase there is. Adding one is adding a line.
 //!
-//! Waits have the name that database people know where the meaning is the same. The sentence of an entry is its
-//! documentation here and in every listing made for users.
+//! Waits have the name that database people know where the meaning is the same. The sentence of an
+//! entry is its documentation here and in every listing made for users.
 
 use serde::Serialize;
 
@@ -71,23 +71,28 @@ catalog! {
     Wait: WaitClass {
         WriteLog = "WRITELOG", Log, "A durable commit waits until its log block is synced.";
         LogBuffer = "LOGBUFFER", Log, "An insert waits for room in the log ring.";
-        LogSpace = "LOGSPACE", Log, "An insert waits for log file space, which a checkpoint must free.";
+        LogSpace = "LOGSPACE", Log,
+            "An insert waits for log file space, which a checkpoint must free.";
         LogCompletion = "LOG_COMPLETION", Log,
             "The log writer waits until reserved records have been copied into the ring.";
         DelayedWindow = "DELAYED_WINDOW", Log,
             "A delayed commit waits because older ones are not durable within the declared window.";
         CheckpointLag = "CHECKPOINT_LAG", Log,
             "An insert is slowed down so that the checkpoint can finish before the log is full.";
-        PageLatchEx = "PAGELATCH_EX", Latch, "A change waits for exclusive access to a leaf in memory.";
-        PageLatchSh = "PAGELATCH_SH", Latch, "A reader waits for shared access to a leaf in memory.";
+        PageLatchEx = "PAGELATCH_EX", Latch,
+            "A change waits for exclusive access to a leaf in memory.";
+        PageLatchSh = "PAGELATCH_SH", Latch,
+            "A reader waits for shared access to a leaf in memory.";
         LatchEx = "LATCH_EX", Latch,
             "A change waits for exclusive access to an inner node or another structure in memory.";
         LatchSh = "LATCH_SH", Latch,
             "A reader waits for a stable view of an inner node or another structure in memory.";
         PageIoLatchEx = "PAGEIOLATCH_EX", Io, "A change waits while its leaf is read from disk.";
         PageIoLatchSh = "PAGEIOLATCH_SH", Io, "A reader waits while its leaf is read from disk.";
-        ImageWrite = "IMAGE_WRITE", Io, "A checkpoint or eviction waits until leaf images are written.";
-        DataSync = "DATA_SYNC", Io, "A checkpoint waits until data files or the superblock are synced.";
+        ImageWrite = "IMAGE_WRITE", Io,
+            "A checkpoint or eviction waits until leaf images are written.";
+        DataSync = "DATA_SYNC", Io,
+            "A checkpoint waits until data files or the superblock are synced.";
         Admission = "ADMISSION", Resource, "A session waits for a place inside the engine.";
         FrameFree = "FRAME_FREE", Resource, "A session waits for memory for a leaf.";
         SlotFree = "SLOT_FREE", Resource, "A session waits for a free slot in the data files.";
@@ -98,7 +103,8 @@ catalog! {
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,
             "A snapshot waits until its session's last commit is part of the completed prefix.";
         LogIdle = "LOG_IDLE", Idle, "The log writer has nothing to write.";
-        CheckpointIdle = "CHECKPOINT_IDLE", Idle, "The checkpointer waits until the next one is due.";
+        CheckpointIdle = "CHECKPOINT_IDLE", Idle,
+            "The checkpointer waits until the next one is due.";
         BackgroundIdle = "BACKGROUND_IDLE", Idle, "Another background thread has nothing to do.";
         ClientIdle = "CLIENT_IDLE", Idle, "A session waits for its client.";
     }
@@ -163,7 +169,8 @@ catalog! {
         Commits = "COMMITS", Events, "Transactions committed.";
         DurableCommits = "DURABLE_COMMITS", Events, "Commits acknowledged as durable.";
         Rollbacks = "ROLLBACKS", Events, "Transactions rolled back.";
-        Conflicts = "CONFLICTS", Events, "Transactions refused because another one committed first.";
+        Conflicts = "CONFLICTS", Events,
+            "Transactions refused because another one committed first.";
         RowsInserted = "ROWS_INSERTED", Events, "Rows inserted.";
         RowsUpdated = "ROWS_UPDATED", Events, "Rows updated.";
         RowsDeleted = "ROWS_DELETED", Events, "Rows deleted.";
@@ -175,7 +182,8 @@ catalog! {
             "Descents begun again because a node changed meanwhile.";
         SplitsRightEdge = "SPLITS_RIGHT_EDGE", Events,
             "Splits at the right edge, which leave the old leaf full.";
-        SplitsLocalRun = "SPLITS_LOCAL_RUN", Events, "Splits after the new row of an ascending run.";
+        SplitsLocalRun = "SPLITS_LOCAL_RUN", Events,
+            "Splits after the new row of an ascending run.";
         SplitsMiddle = "SPLITS_MIDDLE", Events, "Splits in the middle.";
         SplitsBlockGrant = "SPLITS_BLOCK_GRANT", Events,
             "Splits that open a leaf for a block of generated keys.";

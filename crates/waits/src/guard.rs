@@ -9,8 +9,8 @@ use crate::recorder::Recorder;
 
 /// Counts one wait, and its time, when dropped.
 ///
-/// *Resource* time lasts until what was waited for is there, *signal* time from then until the thread runs again. A
-/// guard that is never told splits nothing: all its time is resource time.
+/// *Resource* time lasts until what was waited for is there, *signal* time from then until the
+/// thread runs again. A guard that is never told splits nothing: all its time is resource time.
 #[must_use = "a wait lasts as long as its guard"]
 #[derive(Debug)]
 pub struct WaitGuard<'a> {

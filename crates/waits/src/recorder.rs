@@ -1,7 +1,8 @@
 //! The numbers of one session or background thread.
 //!
 //! Invariants
-//! 1. One writer at a time (a session is used by one thread at a time). A second one would lose counts, nothing else.
+//! 1. One writer at a time (a session is used by one thread at a time). A second one would lose
+//!    counts, nothing else.
 //! 2. Numbers stand on cache lines that no other recorder touches.
 
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::registry::Shared;
 pub const SAMPLE_INTERVAL: u64 = 256;
 const _: () = assert!(SAMPLE_INTERVAL.is_power_of_two());
 
-/// Buckets of a histogram: bucket n counts times of 2^n up to 2^(n+1) - 1 nanoseconds; the last one (9 minutes and
-/// more) has no upper end.
+/// Buckets of a histogram: bucket n counts times of 2^n up to 2^(n+1) - 1 nanoseconds; the last one
+/// (9 minutes and more) has no upper end.
 pub(crate) const BUCKETS: usize = 40;
 
 /// The bucket of a time.
@@ -110,7 +111,8 @@ impl Numbers {
 
 /// The numbers of one session or background thread, written by it alone.
 ///
-/// Made by [`Recorder::new`], retired when its last handle is dropped: its numbers then live on in the registry's sum.
+/// Made by [`Recorder::new`], retired when its last handle is dropped: its numbers then live on in
+/// the registry's sum.
 #[derive(Debug)]
 pub struct Recorder {
     numbers: Arc<Numbers>,
@@ -121,7 +123,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A new recorder, known to `registry` until it is dropped. The name is for listings and need not be unique.
+    /// A new recorder, known to `registry` until it is dropped. The name is for listings and need
+    /// not be unique.
     pub fn new(registry: &crate::Registry, name: impl Into<String>) -> Arc<Self> {
         let name = name.into();
         let numbers = Arc::new(Numbers::new());
@@ -145,7 +148,8 @@ impl Recorder {
         WaitGuard::start(self, wait)
     }
 
-    /// Adds a wait that is over: `total` from beginning to end, of which `signal` after what was waited for was there.
+    /// Adds a wait that is over: `total` from beginning to end, of which `signal` after what was
+    /// waited for was there.
     pub fn waited(&self, wait: Wait, total: Duration, signal: Duration) {
         if !self.on {
             return;
@@ -167,8 +171,8 @@ impl Recorder {
         }
     }
 
-    /// Adds a collision on a latch: how long it took to get it, how often it was tried in vain, how often the thread
-    /// slept. The time as a wait is counted apart, by a [`WaitGuard`].
+    /// Adds a collision on a latch: how long it took to get it, how often it was tried in vain, how
+    /// often the thread slept. The time as a wait is counted apart, by a [`WaitGuard`].
     pub fn latch_wait(&self, class: LatchClass, total: Duration, spins: u64, sleeps: u64) {
         if !self.on {
             return;
@@ -182,7 +186,8 @@ impl Recorder {
         numbers.nanos_max.raise_to(nanos);
     }
 
-    /// Called once per operation: for one in [`SAMPLE_INTERVAL`] a timer of its phases, else `None`.
+    /// Called once per operation: for one in [`SAMPLE_INTERVAL`] a timer of its phases, else
+    /// `None`.
     #[inline]
     pub fn phase_sample(&self) -> Option<PhaseTimer<'_>> {
         let operations = self.numbers.operations.get().wrapping_add(1);
@@ -193,7 +198,8 @@ impl Recorder {
         None
     }
 
-    /// A timer that is not sampled, for the long rounds of background threads; `None` if statistics are off.
+    /// A timer that is not sampled, for the long rounds of background threads; `None` if statistics
+    /// are off.
     pub fn phase_timer(&self) -> Option<PhaseTimer<'_>> {
         self.start_timer(1)
     }
@@ -210,7 +216,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Stamps the phases of one operation: each [`PhaseTimer::mark`] gives the time since the one before to a phase.
+/// Stamps the phases of one operation: each [`PhaseTimer::mark`] gives the time since the one
+/// before to a phase.
 #[derive(Debug)]
 pub struct PhaseTimer<'a> {
     recorder: &'a Recorder,

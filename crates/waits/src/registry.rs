@@ -1,7 +1,8 @@
 //! All recorders of a database.
 //!
 //! Invariants
-//! 1. A recorder's numbers are in `live` or in `retired`, never in both or in neither: one lock moves them.
+//! 1. A recorder's numbers are in `live` or in `retired`, never in both or in neither: one lock
+//!    moves them.
 //! 2. Memory grows with the recorders that are alive, not with those that ever were.
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ pub enum Statistics {
     /// Everything in the catalog is recorded.
     #[default]
     On,
-    /// Nothing is: no clock is read and nothing counted, so that the cost of recording can be measured.
+    /// Nothing is: no clock is read and nothing counted, so that the cost of recording can be
+    /// measured.
     Off,
 }
 

@@ -46,7 +46,8 @@ impl Totals {
         self.wait(wait).nanos as f64 * 100.0 / all as f64
     }
 
-    /// The waits that make up the top 95 % of all waiting, the longest first. Idle waits are left out.
+    /// The waits that make up the top 95 % of all waiting, the longest first. Idle waits are left
+    /// out.
     pub fn top_waits(&self) -> Vec<WaitRow> {
         let mut waits: Vec<_> = self.busy_waits().filter(|total| total.nanos > 0).collect();
         waits.sort_by_key(|total| std::cmp::Reverse(total.nanos));

@@ -1,7 +1,7 @@
 //! Sums of recorders, and the difference of two sums: what happened in between.
 //!
-//! A total is plain data. Its lists are in the order of the catalog and always complete, so two of them can be added
-//! or subtracted entry by entry.
+//! A total is plain data. Its lists are in the order of the catalog and always complete, so two of
+//! them can be added or subtracted entry by entry.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ pub struct WaitTotal {
     pub nanos: u64,
     /// The part of it after what was waited for was there (runnable until running).
     pub signal_nanos: u64,
-    /// The longest. In a difference: the longest since the earlier sum, rounded up to the end of its bucket if a
-    /// longer one came before.
+    /// The longest. In a difference: the longest since the earlier sum, rounded up to the end of
+    /// its bucket if a longer one came before.
     pub nanos_max: u64,
     /// Entry n counts waits of 2^n up to 2^(n+1) - 1 ns; the last one has no upper end.
     pub histogram: Vec<u64>,
@@ -39,8 +39,8 @@ impl WaitTotal {
         self.nanos.saturating_sub(self.signal_nanos)
     }
 
-    /// A time that `percent` of the waits did not exceed, in nanoseconds, rounded up to the end of its bucket; 0 if
-    /// there was none.
+    /// A time that `percent` of the waits did not exceed, in nanoseconds, rounded up to the end of
+    /// its bucket; 0 if there was none.
     pub fn percentile_nanos(&self, percent: f64) -> u64 {
         let rank = (percent.clamp(0.0, 100.0) / 100.0 * self.count as f64).ceil().max(1.0);
         let mut seen = 0;
@@ -122,7 +122,8 @@ pub struct PhaseTotal {
 /// The sum of any number of recorders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// How long the recorders existed, one beside the other: what waits and phases should add up to.
+    /// How long the recorders existed, one beside the other: what waits and phases should add up
+    /// to.
     pub recorded_nanos: u64,
     /// Operations begun, sampled or not.
     pub operations: u64,
