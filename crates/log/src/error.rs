@@ -54,6 +54,10 @@ pub enum LogError {
     },
     /// The log ends before the LSN that the checkpoint needs. It is not opened, and nothing was changed.
     EndsEarly {
+        /// Number of the log segment where it ends.
+        segment: u64,
+        /// Byte offset in its file.
+        offset: u64,
         /// The last LSN there is.
         ends_at: Lsn,
         /// The LSN that the caller said must be there.
@@ -93,9 +97,9 @@ impl fmt::Display for LogError {
                 "log segment {segment} is damaged at offset {offset} (lsn {lsn}): {reason}; \
                  this was durable once, so the log is not opened: restore a backup"
             ),
-            Self::EndsEarly { ends_at, must_reach } => write!(
+            Self::EndsEarly { segment, offset, ends_at, must_reach } => write!(
                 formatter,
-                "the log ends at lsn {ends_at}, but the checkpoint needs it up to {must_reach}: \
+                "the log ends at lsn {ends_at} (segment {segment}, offset {offset}), but the checkpoint needs it up to {must_reach}: \
                  log segments are missing or damaged; restore them or a backup"
             ),
             Self::Disk(cause) => write!(formatter, "log: {cause}"),

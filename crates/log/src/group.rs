@@ -19,7 +19,7 @@
 //! 3. A thread that was handed the lead and does not want it (its commit is durable) passes the wake-up on.
 //! 4. A group is closed before the prefix is computed; so whoever is in it and had completed its record is covered.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Padded};
 
@@ -139,11 +139,12 @@ impl CommitGroups {
 
     /// For the leader, when the outcome is known: gives the lead away and wakes `closed`.
     pub(crate) fn finish(&self, closed: Closed, leader_joined: bool) {
+        let word = self.word(closed.group);
+        // As leader still, or a later leader might overtake it. A swap, so that it has its order among the offers.
+        word.value.swap(closed.group << 1, AcqRel);
         let before = self.state.0.fetch_and(!LEADER, AcqRel); // before any wake: invariant 2
         let open = members_of(before);
         self.expected.0.store(closed.members.saturating_add(open), Relaxed);
-        let word = self.word(closed.group);
-        word.value.store(closed.group << 1, Release);
         if closed.members > u32::from(leader_joined) {
             word.wake_all();
         }
@@ -199,4 +200,130 @@ impl CommitGroups {
 fn is_over(word: u32, group: u32) -> bool {
     // Group numbers in words have 31 bits.
     (word & !LEAD_IS_FREE).wrapping_sub(group << 1) < 1 << 31
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_leads_and_the_next_follow() {
+        let groups = CommitGroups::new();
+        assert_eq!(groups.join(), Joined::Lead);
+        let Joined::Follow(ticket) = groups.join() else { panic!("two leaders") };
+        let closed = groups.close();
+        assert_eq!(closed.members, 2);
+        assert!(matches!(groups.join(), Joined::Follow(next) if next != ticket));
+        groups.finish(closed, true);
+        assert_eq!(groups.sleep(ticket, || false), Woken::Over);
+        assert_eq!(groups.expected_members(), 3);
+    }
+
+    #[test]
+    fn a_member_of_the_open_group_is_handed_the_lead() {
+        let groups = CommitGroups::new();
+        assert_eq!(groups.join(), Joined::Lead);
+        let closed = groups.close();
+        let Joined::Follow(ticket) = groups.join() else { panic!("two leaders") };
+        groups.finish(closed, true);
+        assert_eq!(groups.sleep(ticket, || false), Woken::Lead);
+    }
+
+    #[test]
+    fn whoever_is_done_leaves_and_the_next_one_leads() {
+        let groups = CommitGroups::new();
+        assert_eq!(groups.join(), Joined::Lead);
+        let closed = groups.close();
+        let (Joined::Follow(first), Joined::Follow(second)) = (groups.join(), groups.join()) else {
+            panic!("two leaders")
+        };
+        groups.finish(closed, true);
+        assert_eq!(groups.sleep(first, || true), Woken::Done);
+        assert_eq!(groups.open_members(), 1);
+        assert_eq!(groups.sleep(second, || false), Woken::Lead);
+    }
+
+    #[test]
+    fn group_numbers_wrap_around() {
+        assert!(is_over(0, 0) && is_over(2, 1) && is_over(3, 1) && is_over(2, u32::MAX >> 1));
+        assert!(!is_over(0, 1) && !is_over(1, 1) && !is_over(u32::MAX - 1, 0));
+    }
+}
+
+/// Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-log --release --lib loom`.
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::sync::atomic::Ordering::Release;
+
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    struct Model {
+        groups: CommitGroups,
+        published: AtomicU32,
+        durable: AtomicU32,
+    }
+
+    impl Model {
+        fn commit(&self) {
+            let end = self.published.fetch_add(1, AcqRel) + 1;
+            self.wait(end);
+        }
+
+        fn wait(&self, end: u32) {
+            while self.durable.load(Acquire) < end {
+                let leads = match self.groups.join() {
+                    Joined::Lead => true,
+                    Joined::Follow(ticket) => {
+                        let is_done = || self.durable.load(Acquire) >= end;
+                        self.groups.sleep(ticket, is_done) == Woken::Lead
+                    }
+                };
+                if leads {
+                    self.lead();
+                }
+            }
+        }
+
+        fn lead(&self) {
+            let closed = self.groups.close();
+            self.durable.store(self.published.load(Acquire), Release);
+            self.groups.finish(closed, true);
+        }
+    }
+
+    fn every_commit_returns(threads: u32, commits: u32, preemptions: usize) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(move || {
+            let model = Arc::new(Model {
+                groups: CommitGroups::new(),
+                published: AtomicU32::new(0),
+                durable: AtomicU32::new(0),
+            });
+            let others: Vec<_> = (1..threads)
+                .map(|_| {
+                    let model = Arc::clone(&model);
+                    thread::spawn(move || (0..commits).for_each(|_| model.commit()))
+                })
+                .collect();
+            (0..commits).for_each(|_| model.commit());
+            others.into_iter().for_each(|thread| thread.join().expect("committer"));
+            assert_eq!(model.durable.load(Relaxed), threads * commits);
+            assert_eq!(model.groups.open_members(), 0);
+            assert!(model.groups.is_idle());
+        });
+    }
+
+    #[test]
+    fn loom_no_wake_up_is_lost_by_two() {
+        every_commit_returns(2, 2, 3);
+    }
+
+    #[test]
+    fn loom_no_wake_up_is_lost_by_three() {
+        every_commit_returns(3, 1, 2);
+    }
 }

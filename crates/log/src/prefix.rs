@@ -154,7 +154,11 @@ mod loom_tests {
                 .enumerate()
                 .map(|(place, records)| {
                     let model = Arc::clone(&model);
-                    thread::spawn(move || (0..records).for_each(|_| drop(model.append(place))))
+                    thread::spawn(move || {
+                        (0..records).for_each(|_| {
+                            let _ = model.append(place);
+                        })
+                    })
                 })
                 .collect();
             model.read_below(model.log.prefix());
@@ -164,19 +168,25 @@ mod loom_tests {
         });
     }
 
+    /// One thread reads the prefix twice while two others append.
     fn prefix_seen_twice(read: fn(&InFlight) -> u64) {
-        loom::model(move || {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
             let model = Model::new(2, 2);
-            let inserters: Vec<_> = (0..2)
-                .map(|place| {
-                    let model = Arc::clone(&model);
-                    thread::spawn(move || drop(model.append(place)))
-                })
-                .collect();
-            let first = read(&model.log);
-            let second = read(&model.log);
-            assert!(second >= first, "the prefix went back from {first} to {second}");
-            inserters.into_iter().for_each(|thread| thread.join().expect("inserter"));
+            let spawned = Arc::clone(&model);
+            let inserter = thread::spawn(move || {
+                let _ = spawned.append(0);
+            });
+            let spawned = Arc::clone(&model);
+            let reader = thread::spawn(move || {
+                let first = read(&spawned.log);
+                let second = read(&spawned.log);
+                assert!(second >= first, "the prefix went back from {first} to {second}");
+            });
+            let _ = model.append(1);
+            inserter.join().expect("inserter");
+            reader.join().expect("reader");
         });
     }
 

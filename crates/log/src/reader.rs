@@ -1,0 +1,366 @@
+//! Reading the log from a position to its end: every block checked and chained, every record handed over once and whole.
+//!
+//! The end is where a block does not check or does not follow. Whether that is a torn tail or damage is decided by what
+//! is known to have been durable: the LSN the caller needs, and the durable-up-to LSN of every block that checks, also of
+//! blocks behind the end. Nothing else decides; a valid block behind a gap alone is no proof, because blocks of one
+//! write may reach the disk in any order.
+//!
+//! Invariants
+//! 1. A block follows if it names the checksum of the one before, its place, and the next LSN of the same incarnation; or
+//!    if it is the first of a later incarnation and starts where the last whole record ended.
+//! 2. A record is handed over only when the blocks that hold it have all been checked.
+//! 3. Reading changes nothing on disk.
+//!
+//! Not seen: damage in the very last round before a crash looks like a torn tail. The marker block of a clean close
+//! shrinks this to nothing when the database was closed.
+
+use std::collections::VecDeque;
+
+use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
+
+use crate::block::{self, Header, NoBlock, PADDED_BYTES_MAX};
+use crate::error::LogError;
+use crate::frame::{self, Frame};
+use crate::segment::{SEGMENT_HEADER_BYTES, Segment, SegmentFolder};
+use crate::units::{LogPosition, Lsn};
+
+/// Bytes read at a time: the largest block fits.
+const WINDOW_BYTES: usize = 2 * PADDED_BYTES_MAX;
+
+/// Where a checked block lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockPlace {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
+    end: u64,
+}
+
+/// What reading has found out.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// The segments from the first to the one that holds the end.
+    pub(crate) segments: VecDeque<Segment>,
+    /// Where the next block goes.
+    pub(crate) offset: u64,
+    /// The end of the last whole record.
+    pub(crate) records_end: u64,
+    /// Checksum of the last block.
+    pub(crate) previous_checksum: u32,
+    /// Incarnation of the last block, or of the position if there is none.
+    pub(crate) incarnation: u64,
+    /// Blocks of which it is not known that they were durable.
+    pub(crate) unproven: VecDeque<BlockPlace>,
+    blocks_end: u64,
+    durable_to: u64,
+    has_blocks: bool,
+}
+
+/// Who gets the records.
+pub(crate) type Apply<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>;
+
+/// Reads the whole chain from `from`.
+pub(crate) fn read_chain(
+    folder: &SegmentFolder,
+    from: &LogPosition,
+    must_reach: Lsn,
+    apply: Apply<'_>,
+) -> Result<Chain, LogError> {
+    let mut chain = Chain::begin(folder, from)?;
+    let mut records = Records::new(from.lsn.0);
+    let mut window = Window::new();
+    let reason = loop {
+        if !chain.enter_next_segment(folder)? {
+            break "the next segment is missing or has no good header".to_owned();
+        }
+        let Some(segment) = chain.segments.back().cloned() else { break "no segment".to_owned() };
+        let block = match window.block(&segment, chain.offset)? {
+            Ok(block) => block,
+            Err(no_block) => break no_block.reason(),
+        };
+        let (header, checksum, payload) = block;
+        if let Err(reason) = chain.check(folder, &header) {
+            break reason;
+        }
+        if header.is_first {
+            records.resume(header.start);
+        }
+        chain.add(&header, checksum);
+        records.take(payload, apply).map_err(|error| error.at(&chain))?;
+        chain.records_end = records.end;
+    };
+    chain.judge(folder, must_reach, reason, &mut window)?;
+    Ok(chain)
+}
+
+impl Chain {
+    fn begin(folder: &SegmentFolder, from: &LogPosition) -> Result<Self, LogError> {
+        let segment = folder.open(from.segment, OpenMode::ReadWrite)?;
+        let segment = segment.filter(|segment| from.offset <= segment.bytes);
+        let segment = segment.ok_or_else(|| LogError::Damaged {
+            segment: from.segment,
+            offset: from.offset,
+            lsn: from.lsn,
+            reason: "the segment is missing, too short, or has no good header".into(),
+        })?;
+        Ok(Self {
+            segments: [segment].into(),
+            offset: from.offset,
+            records_end: from.lsn.0,
+            previous_checksum: from.previous_checksum,
+            incarnation: from.incarnation,
+            unproven: VecDeque::new(),
+            blocks_end: from.lsn.0,
+            durable_to: from.lsn.0,
+            has_blocks: false,
+        })
+    }
+
+    /// The number of the segment that is read.
+    pub(crate) fn segment(&self) -> u64 {
+        self.segments.back().map_or(0, |segment| segment.number)
+    }
+
+    /// Goes on to the next segment if this one is read; false if there is none.
+    fn enter_next_segment(&mut self, folder: &SegmentFolder) -> Result<bool, LogError> {
+        if self.segments.back().is_some_and(|segment| self.offset < segment.bytes) {
+            return Ok(true);
+        }
+        let Some(next) = folder.open(self.segment() + 1, OpenMode::ReadWrite)? else {
+            return Ok(false);
+        };
+        self.segments.push_back(next);
+        self.offset = SEGMENT_HEADER_BYTES;
+        Ok(true)
+    }
+
+    /// Whether the block follows what has been read.
+    fn check(&self, folder: &SegmentFolder, header: &Header) -> Result<(), String> {
+        let is_here = header.database_id == folder.database_id
+            && header.segment == self.segment()
+            && header.offset == self.offset;
+        if !is_here {
+            return Err("its block belongs to another place or database".into());
+        }
+        if header.previous_checksum != self.previous_checksum {
+            return Err("its block does not follow the one before".into());
+        }
+        let follows = if header.is_first {
+            let is_later = header.incarnation > self.incarnation
+                || (header.incarnation == self.incarnation && !self.has_blocks);
+            is_later && header.start == self.records_end && header.resume == header.start
+        } else {
+            header.incarnation == self.incarnation && header.start == self.blocks_end
+        };
+        if follows { Ok(()) } else { Err("its block is of another incarnation or LSN".into()) }
+    }
+
+    fn add(&mut self, header: &Header, checksum: u32) {
+        let bytes = header.padded_bytes();
+        let (segment, offset, end) = (header.segment, header.offset, header.end());
+        self.unproven.push_back(BlockPlace { segment, offset, bytes, end });
+        self.durable_to = self.durable_to.max(header.durable_to);
+        while self
+            .unproven
+            .front()
+            .is_some_and(|block| block.end <= self.durable_to && block.end < end)
+        {
+            self.unproven.pop_front();
+        }
+        self.offset += bytes as u64;
+        self.blocks_end = end;
+        self.previous_checksum = checksum;
+        self.incarnation = header.incarnation;
+        self.has_blocks = true;
+    }
+
+    /// Torn tail or damage?
+    fn judge(
+        &mut self,
+        folder: &SegmentFolder,
+        must_reach: Lsn,
+        reason: String,
+        window: &mut Window,
+    ) -> Result<(), LogError> {
+        let proven = self.durable_to.max(self.durable_behind(folder, window)?);
+        if proven > self.records_end {
+            return Err(LogError::Damaged {
+                segment: self.segment(),
+                offset: self.offset,
+                lsn: Lsn(self.records_end),
+                reason: format!(
+                    "{reason}; blocks behind it say that all below lsn {proven} was durable"
+                ),
+            });
+        }
+        if must_reach.0 > self.records_end {
+            return Err(LogError::EndsEarly {
+                segment: self.segment(),
+                offset: self.offset,
+                ends_at: Lsn(self.records_end),
+                must_reach,
+            });
+        }
+        Ok(())
+    }
+
+    /// The highest durable-up-to LSN of a block behind the end, or 0.
+    fn durable_behind(&self, folder: &SegmentFolder, window: &mut Window) -> Result<u64, LogError> {
+        let mut highest = 0;
+        for number in folder.numbers()?.into_iter().filter(|number| *number >= self.segment()) {
+            let opened = match self.segments.back() {
+                Some(last) if last.number == number => Some(last.clone()),
+                _ => folder.open(number, OpenMode::ReadOnly)?,
+            };
+            let Some(segment) = opened else { continue };
+            let is_end = number == self.segment();
+            let mut offset = if is_end { self.offset } else { SEGMENT_HEADER_BYTES };
+            // Segments are filled from the start: of later ones the first blocks tell.
+            let until = if is_end { segment.bytes } else { segment.bytes.min(WINDOW_BYTES as u64) };
+            while offset < until {
+                let mut step = BLOCK_BYTES as u64;
+                if let Ok((header, _, _)) = window.block(&segment, offset)? {
+                    let is_ours = header.database_id == folder.database_id
+                        && (header.segment, header.offset) == (number, offset);
+                    if is_ours {
+                        highest = highest.max(header.durable_to);
+                        step = header.padded_bytes() as u64;
+                    }
+                }
+                offset += step;
+            }
+        }
+        Ok(highest)
+    }
+}
+
+/// A part of a segment in memory.
+struct Window {
+    buffer: AlignedBuffer,
+    segment: u64,
+    start: u64,
+    bytes: usize,
+}
+
+type Found<'a> = Result<(Header, u32, &'a [u8]), NoBlock>;
+
+impl Window {
+    fn new() -> Self {
+        Self { buffer: AlignedBuffer::new(WINDOW_BYTES), segment: 0, start: 0, bytes: 0 }
+    }
+
+    /// The block at `offset`, or why there is none.
+    fn block(&mut self, segment: &Segment, offset: u64) -> Result<Found<'_>, LogError> {
+        let Some(at) = self.position(segment, offset, BLOCK_BYTES)? else {
+            return Ok(Err(NoBlock::Length));
+        };
+        let bytes = match block::claimed_bytes(&self.buffer[at..]) {
+            Ok(bytes) => bytes,
+            Err(no_block) => return Ok(Err(no_block)),
+        };
+        let Some(at) = self.position(segment, offset, bytes)? else {
+            return Ok(Err(NoBlock::Length));
+        };
+        Ok(block::open(&self.buffer[at..at + bytes]))
+    }
+
+    /// Where `[offset, offset + bytes)` lies in the buffer, read if it is not there; `None` if the segment ends before.
+    fn position(
+        &mut self,
+        segment: &Segment,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<Option<usize>, LogError> {
+        if offset + bytes as u64 > segment.bytes {
+            return Ok(None);
+        }
+        let ends_inside = offset + bytes as u64 <= self.start + self.bytes as u64;
+        if self.segment != segment.number || offset < self.start || !ends_inside {
+            let rest = usize::try_from(segment.bytes - offset).unwrap_or(usize::MAX);
+            let count = rest.min(WINDOW_BYTES);
+            self.bytes = 0;
+            match segment.file.read_at(&mut self.buffer[..count], offset) {
+                Err(error) if error.kind() == DiskErrorKind::EndOfFile => return Ok(None),
+                result => result?,
+            }
+            (self.segment, self.start, self.bytes) = (segment.number, offset, count);
+        }
+        Ok(usize::try_from(offset - self.start).ok())
+    }
+}
+
+/// Records out of a stream of record bytes.
+struct Records {
+    end: u64,         // of the last whole record
+    partial: Vec<u8>, // the bytes from there on
+}
+
+/// Why a record could not be handed over.
+enum RecordError {
+    Frame(u64),
+    Apply(LogError),
+}
+
+impl RecordError {
+    fn at(self, chain: &Chain) -> LogError {
+        match self {
+            Self::Apply(error) => error,
+            Self::Frame(lsn) => LogError::Damaged {
+                segment: chain.segment(),
+                offset: chain.offset,
+                lsn: Lsn(lsn),
+                reason:
+                    "a record's length makes no sense, though the block before this offset checks"
+                        .into(),
+            },
+        }
+    }
+}
+
+impl Records {
+    fn new(start: u64) -> Self {
+        Self { end: start, partial: Vec::new() }
+    }
+
+    /// The log was cut at `lsn`, the end of the last whole record; what came behind it is dropped.
+    fn resume(&mut self, lsn: u64) {
+        debug_assert_eq!(lsn, self.end);
+        self.partial.clear();
+    }
+
+    /// Takes the record bytes of one checked block.
+    fn take(&mut self, mut bytes: &[u8], apply: Apply<'_>) -> Result<(), RecordError> {
+        while !self.partial.is_empty() {
+            match frame::decode(&self.partial) {
+                Frame::Whole { start, end } => {
+                    apply(Lsn(self.end), &self.partial[start..end]).map_err(RecordError::Apply)?;
+                    self.end += end as u64;
+                    self.partial.clear();
+                }
+                Frame::Partial { need } => {
+                    let count = (need - self.partial.len()).min(bytes.len());
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    self.partial.extend_from_slice(&bytes[..count]);
+                    bytes = &bytes[count..];
+                }
+                Frame::Invalid => return Err(RecordError::Frame(self.end)),
+            }
+        }
+        loop {
+            match frame::decode(bytes) {
+                Frame::Whole { start, end } => {
+                    apply(Lsn(self.end), &bytes[start..end]).map_err(RecordError::Apply)?;
+                    self.end += end as u64;
+                    bytes = &bytes[end..];
+                }
+                Frame::Partial { .. } => {
+                    self.partial.extend_from_slice(bytes);
+                    return Ok(());
+                }
+                Frame::Invalid => return Err(RecordError::Frame(self.end)),
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Opening a log that exists: read it, then go on behind its last whole record.
+//!
+//! Invariants
+//! 1. [`Log::recover`] changes nothing on disk. [`RecoveredLog::resume`] first rewrites what may be in the page cache only
+//!    (after a failed sync it may differ from the disk), with the same bytes, and syncs it.
+//! 2. Segments that do not belong to the chain are removed before the first append.
+//! 3. The torn tail is overwritten by the blocks of the new incarnation. What is left of it never passes for one of
+//!    them: it has another incarnation and another predecessor.
+
+use std::sync::Arc;
+
+use onrush_files::{AlignedBuffer, Disk};
+
+use crate::error::LogError;
+use crate::log::Log;
+use crate::options::LogOptions;
+use crate::pool::SegmentPool;
+use crate::reader::{self, Chain};
+use crate::segment::SegmentFolder;
+use crate::units::{LogPosition, Lsn};
+use crate::writer::{WritePlace, Writer};
+
+/// A log that has been read to its end, before anything is appended.
+#[derive(Debug)]
+pub struct RecoveredLog {
+    options: LogOptions,
+    folder: SegmentFolder,
+    chain: Chain,
+}
+
+impl Log {
+    /// Reads the log from `from` (what the superblock remembers of [`Log::position`]) to its end, and hands every whole
+    /// record to `apply`, once, in LSN order. Changes nothing on disk. A torn tail is left out.
+    ///
+    /// # Errors
+    /// `Damaged`: something that was durable cannot be read. `EndsEarly`: the log ends below `must_reach`. `Disk`,
+    /// `InvalidOption`, and whatever `apply` returns.
+    pub fn recover(
+        disk: Arc<dyn Disk>,
+        options: LogOptions,
+        from: LogPosition,
+        must_reach: Lsn,
+        apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>,
+    ) -> Result<RecoveredLog, LogError> {
+        options.validate()?;
+        let folder = SegmentFolder::new(disk, &options);
+        let chain = reader::read_chain(&folder, &from, must_reach, apply)?;
+        Ok(RecoveredLog { options, folder, chain })
+    }
+}
+
+impl RecoveredLog {
+    /// Where the log ends: the next record gets this LSN.
+    #[must_use]
+    pub fn end(&self) -> Lsn {
+        Lsn(self.chain.records_end)
+    }
+
+    /// The incarnation of the last block, or that of the position read from if there is none.
+    #[must_use]
+    pub fn last_incarnation(&self) -> u64 {
+        self.chain.incarnation
+    }
+
+    /// Makes sure that what was read is on disk, and opens the log for appending.
+    ///
+    /// `incarnation` is higher than any that this log ever had, and durable (in the superblock) before this call.
+    ///
+    /// # Errors
+    /// `InvalidOption` if the incarnation is not higher; `DiskFull`, `Disk`.
+    pub fn resume(self, incarnation: u64) -> Result<Log, LogError> {
+        if incarnation <= self.chain.incarnation {
+            return Err(LogError::InvalidOption {
+                name: "incarnation",
+                reason: format!("must be above {}", self.chain.incarnation),
+            });
+        }
+        self.rewrite_unproven()?;
+        self.remove_others()?;
+        let Self { options, folder, chain } = self;
+        let place = WritePlace {
+            database_id: options.database_id,
+            incarnation,
+            resume: chain.records_end,
+            is_first: true,
+            next: chain.records_end,
+            offset: chain.offset,
+            previous_checksum: chain.previous_checksum,
+        };
+        let Some(last) = chain.segments.back().cloned() else {
+            return Err(LogError::Closed); // a chain has the segment it began in
+        };
+        let writer = Writer::new(&options, place, last);
+        let pool = SegmentPool::new(folder, &options, chain.segments);
+        Log::start(options, pool, writer)
+    }
+
+    fn rewrite_unproven(&self) -> Result<(), LogError> {
+        for block in &self.chain.unproven {
+            let segment = self.chain.segments.iter().find(|one| one.number == block.segment);
+            let Some(segment) = segment else { continue };
+            let mut bytes = AlignedBuffer::new(block.bytes);
+            segment.file.read_at(&mut bytes, block.offset)?;
+            segment.file.write_at_durable(&bytes, block.offset)?;
+        }
+        Ok(())
+    }
+
+    fn remove_others(&self) -> Result<(), LogError> {
+        let is_ours = |number: &u64| self.chain.segments.iter().any(|one| one.number == *number);
+        let mut others = self.folder.numbers()?;
+        others.retain(|number| !is_ours(number));
+        self.folder.remove(&others)
+    }
+}
