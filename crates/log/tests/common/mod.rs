@@ -1,0 +1,222 @@
+//! A log on a disk that remembers every block write, so that a test can cut the power after any of them.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, MemoryDisk, OpenMode};
+use onrush_log::{
+    DelayedWindow, Log, LogError, LogOptions, LogPosition, Lsn, RecoveredLog, WriterPlace,
+};
+use onrush_waits::{Recorder, Registry};
+
+pub const FOLDER: &str = "/log";
+pub const DATABASE: u128 = 42;
+
+/// Small sizes, and no background thread.
+pub fn options(places: usize) -> LogOptions {
+    LogOptions {
+        folder: FOLDER.into(),
+        database_id: DATABASE,
+        places,
+        ring_bytes: 64 << 10,
+        segment_bytes: 64 << 10,
+        block_bytes_max: 8 << 10,
+        capacity_bytes: 1 << 20,
+        record_bytes_max: 16 << 10,
+        window: DelayedWindow { milliseconds: 1000, bytes: 4096 },
+        writer: WriterPlace::Callers,
+        registry: Arc::new(Registry::new()),
+    }
+}
+
+/// A block write as it reached the disk.
+#[derive(Clone, Debug)]
+pub struct BlockWrite {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A memory disk that remembers durable writes, and can fail one of them.
+#[derive(Clone, Debug)]
+pub struct TestDisk {
+    pub memory: MemoryDisk,
+    pub writes: Arc<Mutex<Vec<BlockWrite>>>,
+    fail_in: Arc<AtomicUsize>, // durable writes until one fails, counted from 1; 0: never
+}
+
+impl TestDisk {
+    pub fn new() -> Self {
+        let memory = MemoryDisk::new();
+        memory.create_folder(Path::new(FOLDER)).unwrap();
+        Self { memory, writes: Arc::default(), fail_in: Arc::default() }
+    }
+
+    pub fn arc(&self) -> Arc<dyn Disk> {
+        Arc::new(self.clone())
+    }
+
+    /// Lets the durable write fail that comes `count`-th from now.
+    pub fn fail_in(&self, count: usize) {
+        self.fail_in.store(count, SeqCst);
+    }
+
+    pub fn written(&self) -> Vec<BlockWrite> {
+        self.writes.lock().unwrap().clone()
+    }
+
+    /// The disk as it is now, on its own.
+    pub fn copy(&self) -> TestDisk {
+        let copy = TestDisk::new();
+        for name in self.memory.list(Path::new(FOLDER)).unwrap() {
+            let path = Path::new(FOLDER).join(name);
+            let file = self.memory.open(&path, OpenMode::ReadOnly).unwrap();
+            let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+            file.read_at(&mut bytes, 0).unwrap();
+            copy.memory.open(&path, OpenMode::CreateNew).unwrap().write_at(&bytes, 0).unwrap();
+        }
+        copy
+    }
+
+    /// Writes bytes behind the log's back.
+    pub fn put(&self, path: &Path, offset: u64, bytes: &[u8]) {
+        self.memory.open(path, OpenMode::ReadWrite).unwrap().write_at(bytes, offset).unwrap();
+    }
+
+    /// Flips one bit.
+    pub fn flip(&self, path: &Path, offset: u64) {
+        let file = self.memory.open(path, OpenMode::ReadWrite).unwrap();
+        let mut byte = [0];
+        file.read_at(&mut byte, offset).unwrap();
+        file.write_at(&[byte[0] ^ 0x10], offset).unwrap();
+    }
+}
+
+impl Disk for TestDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
+        let inner = self.memory.open(path, mode)?;
+        Ok(Arc::new(TestFile { inner, disk: self.clone() }))
+    }
+    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
+        self.memory.create_folder(path)
+    }
+    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
+        self.memory.list(folder)
+    }
+    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
+        self.memory.exists(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.memory.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        self.memory.remove(path)
+    }
+    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
+        self.memory.sync_folder(folder)
+    }
+    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
+        self.memory.lock(folder)
+    }
+}
+
+#[derive(Debug)]
+struct TestFile {
+    inner: Arc<dyn DiskFile>,
+    disk: TestDisk,
+}
+
+impl DiskFile for TestFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        self.inner.read_at(buffer, offset)
+    }
+    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.inner.write_at(buffer, offset)
+    }
+    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        let left = self.disk.fail_in.load(SeqCst);
+        self.disk.fail_in.store(left.saturating_sub(1), SeqCst);
+        if left == 1 {
+            return Err(DiskError::new(DiskErrorKind::Other, "write", self.inner.path()).at(offset));
+        }
+        let path = self.inner.path().to_path_buf();
+        let write = BlockWrite { path, offset, bytes: buffer.to_vec() };
+        self.disk.writes.lock().unwrap().push(write);
+        self.inner.write_at_durable(buffer, offset)
+    }
+    fn sync(&self) -> Result<(), DiskError> {
+        self.inner.sync()
+    }
+    fn len(&self) -> Result<u64, DiskError> {
+        self.inner.len()
+    }
+    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.inner.set_len(len_bytes)
+    }
+    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.inner.allocate(len_bytes)
+    }
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
+
+/// A recorder for whoever does not care.
+pub fn recorder(options: &LogOptions) -> Arc<Recorder> {
+    Recorder::new(&options.registry, "test")
+}
+
+/// Appends a record at place 0; returns its end.
+pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
+    try_append(log, payload, recorder).unwrap()
+}
+
+/// As [`append`], if there is room.
+pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn, LogError> {
+    log.wait_for_room(0, Log::framed_bytes(payload.len()), recorder)?;
+    let reservation = log.reserve(0, payload.len());
+    log.fill(&reservation, &[payload]);
+    log.complete(0);
+    Ok(reservation.end)
+}
+
+/// Where a new log begins.
+pub fn start() -> LogPosition {
+    LogPosition { lsn: Lsn::FIRST, segment: 1, offset: 4096, incarnation: 1, previous_checksum: 0 }
+}
+
+/// Reads the log from `from`; returns it and its records.
+pub fn recover_from(
+    disk: &TestDisk,
+    options: &LogOptions,
+    from: LogPosition,
+    must_reach: Lsn,
+) -> Result<(RecoveredLog, Vec<Vec<u8>>), LogError> {
+    let mut records = Vec::new();
+    let mut next = from.lsn;
+    let recovered =
+        Log::recover(disk.arc(), options.clone(), from, must_reach, &mut |lsn, record| {
+            assert_eq!(lsn, next, "records come in order, without a gap");
+            next = lsn.plus(Log::framed_bytes(record.len()) as u64);
+            records.push(record.to_vec());
+            Ok(())
+        })?;
+    assert_eq!(recovered.end(), next);
+    Ok((recovered, records))
+}
+
+/// Reads the whole log.
+pub fn recover(
+    disk: &TestDisk,
+    options: &LogOptions,
+) -> Result<(RecoveredLog, Vec<Vec<u8>>), LogError> {
+    recover_from(disk, options, start(), Lsn::FIRST)
+}
+
+/// A record that can be told from others.
+pub fn record(number: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|index| (number.wrapping_mul(31) + index) as u8).collect()
+}
