@@ -10,7 +10,7 @@
 use onrush_latch::ExclusiveGuard;
 use onrush_waits::{Counter, LatchClass};
 
-use super::split_point::{self, SplitKind};
+use super::split_point::{self, Side, SplitKind};
 use super::{Blocked, SPARE_FRAMES, Seat};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
@@ -34,11 +34,12 @@ pub(crate) fn split<'e>(
     let order = rows.order();
     let point = split_point::choose(rows, &order, key, left.high.is_none());
     let boundary: Box<[u8]> = {
-        let right_first =
-            if point.new_key_first { key } else { rows.key_at(&order, point.position) };
-        match point.position {
-            0 => separator(key, right_first).into(),
-            position => separator(rows.key_at(&order, position - 1), right_first).into(),
+        let last = || rows.key_at(&order, point.position - 1);
+        let first = || rows.key_at(&order, point.position);
+        match point.new_key {
+            Side::OpensRight => separator(last(), key).into(),
+            Side::EndsLeft => separator(key, first()).into(),
+            Side::Either => separator(last(), first()).into(),
         }
     };
     if seat.spares.len() < SPARE_FRAMES {

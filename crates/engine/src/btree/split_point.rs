@@ -1,7 +1,9 @@
 //! Where to split a full leaf: a pure function.
 //!
-//! * Behind every key at the right edge, and behind a run of ascending keys anywhere: the new key
-//!   opens the right leaf, the left one stays as full as it is. Such inserts fill leaves wholly.
+//! * Behind every key at the right edge, and behind a run of ascending keys with nothing above it:
+//!   the new key opens the right leaf, the left one stays as full as it is.
+//! * Behind a run with rows above it: those rows go to the right leaf, and the run goes on filling
+//!   the left one. Taking them along would leave every leaf of the run as empty as they are many.
 //! * Elsewhere in the middle of the bytes.
 
 use std::cmp::Ordering;
@@ -20,13 +22,23 @@ pub(crate) enum SplitKind {
     Middle,
 }
 
-/// The first `position` rows of the key order stay; the new key opens the right leaf if
-/// `new_key_first`, so that the separator lies right below it.
+/// The first `position` rows of the key order stay, the others go to the right leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SplitPoint {
     pub(crate) position: usize,
     pub(crate) kind: SplitKind,
-    pub(crate) new_key_first: bool,
+    pub(crate) new_key: Side,
+}
+
+/// Where the separator lies as seen from the new key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// Right below the new key: it opens the right leaf.
+    OpensRight,
+    /// Right above the new key: it ends the left leaf.
+    EndsLeft,
+    /// Between two rows; the new key goes where it belongs.
+    Either,
 }
 
 /// Chooses the split of a leaf with `rows`, in `order`, for a `key` that is not in it.
@@ -39,10 +51,12 @@ pub(crate) fn choose(
     let count = order.len();
     let at = position(rows, order, key);
     if is_right_edge && at == count {
-        return SplitPoint { position: count, kind: SplitKind::RightEdge, new_key_first: true };
+        let new_key = Side::OpensRight;
+        return SplitPoint { position: count, kind: SplitKind::RightEdge, new_key };
     }
     if ends_a_run(rows, order, at) {
-        return SplitPoint { position: at, kind: SplitKind::Run, new_key_first: true };
+        let new_key = if at == count { Side::OpensRight } else { Side::EndsLeft };
+        return SplitPoint { position: at, kind: SplitKind::Run, new_key };
     }
     middle(rows, order, at)
 }
@@ -82,6 +96,10 @@ fn middle(rows: &LeafRows, order: &[u16], at: usize) -> SplitPoint {
         // All entries are of one key: the new key goes to one side, they to the other.
         position = if at == 0 { 0 } else { order.len() };
     }
-    let new_key_first = position == order.len();
-    SplitPoint { position, kind: SplitKind::Middle, new_key_first }
+    let new_key = match position {
+        0 => Side::EndsLeft,
+        position if position == order.len() => Side::OpensRight,
+        _ => Side::Either,
+    };
+    SplitPoint { position, kind: SplitKind::Middle, new_key }
 }

@@ -1,0 +1,63 @@
+//! Quick measurement of the insert path: `measure KEY THREADS ROWS [delayed|durable] [PRELOAD]`.
+use std::sync::Arc;
+use std::time::Instant;
+
+use onrush::{ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, TableDefinition};
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let strategy: KeyStrategy = args[1].parse().unwrap();
+    let threads: u64 = args[2].parse().unwrap();
+    let rows: u64 = args[3].parse().unwrap();
+    let durability = if args.get(4).is_some_and(|d| d == "durable") { Durability::Durable } else { Durability::Delayed };
+    let folder = std::path::PathBuf::from("/work/onrush-measure");
+    let _ = std::fs::remove_dir_all(&folder);
+    let options = Options {
+        durability,
+        leaf_memory_bytes: std::env::var("MEM").map_or(6 << 30, |m| m.parse::<usize>().unwrap() << 20),
+        elide_defaults: std::env::var("FULL").is_err(),
+        checkpoint_log_bytes: std::env::var("CKPT").map_or(1 << 30, |m| m.parse::<u64>().unwrap() << 20),
+        ..Options::default()
+    };
+    let db = Database::create(&folder, options.clone()).unwrap();
+    let table = db.create_table(
+        TableDefinition::builder("big")
+            .column(ColumnDefinition::new("c1", strategy.natural_type()).not_null().default_key(strategy))
+            .column(ColumnDefinition::new("c2", DataType::Timestamp).default_now())
+            .column(ColumnDefinition::new("c3", DataType::Char(111)).default_value("a"))
+            .column(ColumnDefinition::new("c4", DataType::Int32).default_value(1i32))
+            .column(ColumnDefinition::new("c5", DataType::Int32).default_value(2i32))
+            .column(ColumnDefinition::new("c6", DataType::Int64).default_value(42i64))
+            .primary_key(["c1"]).build().unwrap()).unwrap();
+    let barrier = Arc::new(std::sync::Barrier::new(threads as usize + 1));
+    let handles: Vec<_> = (0..threads).map(|_| {
+        let (db, table, barrier) = (db.clone(), table.clone(), barrier.clone());
+        std::thread::spawn(move || {
+            let mut session = db.session().unwrap();
+            barrier.wait();
+            for _ in 0..rows / threads { session.insert(&table, &[]).unwrap(); }
+        })
+    }).collect();
+    barrier.wait();
+    let start = Instant::now();
+    for h in handles { h.join().unwrap(); }
+    let t = start.elapsed().as_secs_f64();
+    let s = db.statistics();
+    println!("{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, leaves {} rows/leaf {:.1} gap {} us",
+        args[1], rows as f64 / t / 1e6, s.log.record_bytes as f64 / rows as f64, rows as f64 / s.log.syncs.max(1) as f64, s.leaves, rows as f64 / s.leaves as f64, s.log.longest_gap_micros);
+    if std::env::var("STATS").is_ok() { for c in onrush_waits::Counter::ALL { println!("{} {}", c.name(), s.totals.counter(*c)); } println!("{}\n{}\n{}", s.totals.wait_report(), s.totals.latch_report(), s.totals.phase_report()); }
+    db.close().unwrap();
+    println!("sustained incl. close {:.3} M rows/s", rows as f64 / start.elapsed().as_secs_f64() / 1e6);
+    let o = Instant::now();
+    let db = Database::open(&folder, options).unwrap();
+    let table = db.table("big").unwrap();
+    let open_t = o.elapsed();
+    let mut session = db.session().unwrap();
+    let o = Instant::now();
+    let n = session.scan(&table, &Default::default()).unwrap().visit_raw(|_, _| ()).unwrap();
+    println!("open {open_t:?}, {:?}, scan {:.2} M rows/s", db.recovery(), n as f64 / o.elapsed().as_secs_f64() / 1e6);
+    assert_eq!(n, rows / threads * threads);
+    drop(session);
+    drop(db);
+    let _ = std::fs::remove_dir_all(&folder);
+}
