@@ -1,2 +1,103 @@
-//! Checks of style and layers.
-fn main() {}
+//! `cargo xtask`: the tests, the checks and the generated documents of the workspace.
+//!
+//! * `cargo xtask test`: every test there is, with a summary (`test_command.rs`).
+//! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
+//!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
+//! * `cargo xtask generate`: writes the generated documents anew.
+//!
+//! Invariants
+//! 1. Nothing here changes a file, but for `generate`.
+//! 2. A rule that a file breaks today stands in `lists.rs` with that file; the lists only shrink.
+
+mod commands;
+mod finding;
+mod layers;
+mod links;
+mod lists;
+mod settings_page;
+mod source;
+mod test_command;
+mod tidy;
+mod unsafe_code;
+mod waits_page;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use finding::Finding;
+use source::Source;
+
+const USAGE: &str = "usage: cargo xtask test | check | check style | generate";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = workspace_root();
+    let outcome = match words.as_slice() {
+        ["test"] => test_command::run(&root),
+        ["check"] => check(&root, true),
+        ["check", "style"] => check(&root, false),
+        ["generate"] => generate(&root),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder above this crate's.
+fn workspace_root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
+
+fn check(root: &Path, with_build: bool) -> Result<(), String> {
+    let sources = source::read_all(root)?;
+    let mut findings = Vec::new();
+    for (name, rule) in RULES {
+        let found = rule(&sources);
+        println!("{name:12} {}", if found.is_empty() { "ok" } else { "FAILED" });
+        findings.extend(found);
+    }
+    for warning in tidy::long_files(&sources) {
+        println!("  note: {warning}");
+    }
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    let mut failed = usize::from(!findings.is_empty());
+    if with_build {
+        let steps = commands::checks(root);
+        failed += commands::run_all(&steps);
+    }
+    if failed == 0 { Ok(()) } else { Err(format!("check: {} findings", findings.len())) }
+}
+
+type Rule = fn(&[Source]) -> Vec<Finding>;
+
+const RULES: [(&str, Rule); 6] = [
+    ("tidy", tidy::check),
+    ("unsafe", unsafe_code::check),
+    ("layers", layers::check),
+    ("links", links::check),
+    ("waits.md", waits_page::check),
+    ("settings.md", settings_page::check),
+];
+
+fn generate(root: &Path) -> Result<(), String> {
+    let sources = source::read_all(root)?;
+    let settings = settings_page::page(&sources)?;
+    for (path, text) in [(waits_page::PATH, waits_page::page()), (settings_page::PATH, settings)] {
+        std::fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;
+        println!("wrote {path}");
+    }
+    let examples = commands::update_examples(root);
+    match commands::run_all(&[examples]) {
+        0 => Ok(()),
+        _ => Err("the byte examples were not written".to_owned()),
+    }
+}

@@ -1,0 +1,83 @@
+//! The commands that checks and tests run, and what became of each.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// One command: a name for the summary, and what to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    folder: PathBuf,
+}
+
+impl Step {
+    /// `cargo` with `arguments`, in the workspace.
+    pub(crate) fn cargo(root: &Path, name: &str, arguments: &[&str]) -> Step {
+        Step {
+            name: name.to_owned(),
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            environment: Vec::new(),
+            folder: root.to_owned(),
+        }
+    }
+
+    /// With an environment variable.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Step {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Whether it succeeded, and how long it took. Its output goes where ours goes.
+    fn run(&self) -> (bool, Duration) {
+        let settings: String =
+            self.environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+        println!("\n== {}: {settings}cargo {}", self.name, self.arguments.join(" "));
+        let began = Instant::now();
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo)
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.folder)
+            .status();
+        let succeeded = match status {
+            Ok(status) => status.success(),
+            Err(error) => {
+                eprintln!("{}: {error}", self.name);
+                false
+            }
+        };
+        (succeeded, began.elapsed())
+    }
+}
+
+/// Runs all steps, also after one has failed, and prints a summary. Returns how many failed.
+pub(crate) fn run_all(steps: &[Step]) -> usize {
+    let outcomes: Vec<_> = steps.iter().map(|step| (step, step.run())).collect();
+    println!("\n== summary");
+    for (step, (succeeded, duration)) in &outcomes {
+        let word = if *succeeded { "ok" } else { "FAILED" };
+        println!("{word:7} {:>7.1} s  {}", duration.as_secs_f64(), step.name);
+    }
+    outcomes.iter().filter(|(_, (succeeded, _))| !succeeded).count()
+}
+
+/// The checks that need a build.
+pub(crate) fn checks(root: &Path) -> Vec<Step> {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    vec![
+        Step::cargo(root, "formatting", &["fmt", "--all", "--check"]),
+        Step::cargo(root, "lints", &clippy),
+        Step::cargo(root, "links in the code's documentation", &docs)
+            .with("RUSTDOCFLAGS", "-D warnings"),
+    ]
+}
+
+/// The test that compares the byte examples in `docs/` writes them instead.
+pub(crate) fn update_examples(root: &Path) -> Step {
+    let test = ["test", "--package", "xtask", "--test", "byte_examples"];
+    Step::cargo(root, "byte examples", &test).with("ONRUSH_UPDATE_DOCS", "1")
+}
