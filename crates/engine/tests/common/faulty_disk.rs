@@ -1,0 +1,199 @@
+//! A disk in memory that fails when it is told to, or lets its syncs wait.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, MemoryDisk, OpenMode};
+
+/// What can be made to fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    Read,
+    Write,
+    Sync,
+    /// Anything that changes a name or a length.
+    Change,
+}
+
+/// The failure to come: after `skip` more operations of this kind on paths that contain `path`.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub operation: Operation,
+    pub path: &'static str,
+    pub skip: u64,
+    pub kind: DiskErrorKind,
+}
+
+/// See the module. A clone is the same disk.
+#[derive(Clone, Debug, Default)]
+pub struct FaultyDisk {
+    inner: MemoryDisk,
+    plan: Arc<Plan>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failure: Option<Failure>,
+    failed: u64,
+    /// Syncs wait as long as this is set.
+    holds_syncs: bool,
+    waiting: u64,
+}
+
+impl FaultyDisk {
+    /// From the failure on, every such operation fails, until [`FaultyDisk::repair`].
+    pub fn fail(&self, failure: Failure) {
+        self.plan.state().failure = Some(failure);
+    }
+
+    pub fn repair(&self) {
+        self.plan.state().failure = None;
+    }
+
+    /// How many operations have failed.
+    pub fn failed(&self) -> u64 {
+        self.plan.state().failed
+    }
+
+    /// Syncs wait until [`FaultyDisk::release_syncs`].
+    pub fn hold_syncs(&self) {
+        self.plan.state().holds_syncs = true;
+    }
+
+    pub fn release_syncs(&self) {
+        self.plan.state().holds_syncs = false;
+        self.plan.changed.notify_all();
+    }
+
+    /// Returns once a sync is waiting.
+    pub fn wait_for_held_sync(&self) {
+        let mut state = self.plan.state();
+        while state.waiting == 0 {
+            state = self.plan.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Plan {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, operation: Operation, path: &Path) -> Result<(), DiskError> {
+        let mut state = self.state();
+        if operation == Operation::Sync {
+            state.waiting += 1;
+            self.changed.notify_all();
+            while state.holds_syncs {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.waiting -= 1;
+        }
+        let Some(failure) = &mut state.failure else { return Ok(()) };
+        if failure.operation != operation || !path.to_string_lossy().contains(failure.path) {
+            return Ok(());
+        }
+        if failure.skip > 0 {
+            failure.skip -= 1;
+            return Ok(());
+        }
+        let kind = failure.kind;
+        state.failed += 1;
+        Err(DiskError::new(kind, "simulate", path))
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
+        if mode == OpenMode::CreateNew {
+            self.plan.check(Operation::Change, path)?;
+        }
+        let inner = self.inner.open(path, mode)?;
+        Ok(Arc::new(FaultyFile { inner, plan: Arc::clone(&self.plan) }))
+    }
+
+    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
+        self.plan.check(Operation::Change, path)?;
+        self.inner.create_folder(path)
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
+        self.inner.list(folder)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
+        self.inner.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.plan.check(Operation::Change, from)?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        self.plan.check(Operation::Change, path)?;
+        self.inner.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
+        self.plan.check(Operation::Sync, folder)?;
+        self.inner.sync_folder(folder)
+    }
+
+    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
+        self.inner.lock(folder)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    inner: Arc<dyn DiskFile>,
+    plan: Arc<Plan>,
+}
+
+impl DiskFile for FaultyFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        self.plan.check(Operation::Read, self.path())?;
+        self.inner.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.plan.check(Operation::Write, self.path())?;
+        self.inner.write_at(buffer, offset)
+    }
+
+    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.plan.check(Operation::Write, self.path())?;
+        self.inner.write_at(buffer, offset)?;
+        self.plan.check(Operation::Sync, self.path())
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.plan.check(Operation::Sync, self.path())?;
+        self.inner.sync()
+    }
+
+    fn len(&self) -> Result<u64, DiskError> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.plan.check(Operation::Change, self.path())?;
+        self.inner.set_len(len_bytes)
+    }
+
+    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.plan.check(Operation::Change, self.path())?;
+        self.inner.allocate(len_bytes)
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}

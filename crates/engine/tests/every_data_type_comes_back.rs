@@ -1,0 +1,129 @@
+//! What was inserted is what is read, for every data type, at its limits, NULL and by default.
+
+mod common;
+
+use common::{Fixture, all_rows};
+use onrush::{ColumnDefinition, DataType, Decimal, Row, TableDefinition, Uuid, Value};
+
+const DECIMAL: DataType = DataType::Decimal { precision: 12, scale: 2 };
+
+/// A column type, its smallest and its largest value, and a default.
+fn samples() -> Vec<(DataType, [Value<'static>; 3])> {
+    let uuid = |number| Value::Uuid(Uuid::from_u128(number));
+    let decimal = |cents| Value::Decimal(Decimal::new(cents, 2));
+    vec![
+        (DataType::Boolean, [false.into(), true.into(), true.into()]),
+        (DataType::Int16, [i16::MIN.into(), i16::MAX.into(), 7i16.into()]),
+        (DataType::Int32, [i32::MIN.into(), i32::MAX.into(), 7i32.into()]),
+        (DataType::Int64, [i64::MIN.into(), i64::MAX.into(), 7i64.into()]),
+        (DataType::Float32, [f32::MIN.into(), f32::INFINITY.into(), 0.5f32.into()]),
+        (DataType::Float64, [f64::MIN.into(), f64::INFINITY.into(), 0.1f64.into()]),
+        (DECIMAL, [decimal(-999_999_999_999), decimal(999_999_999_999), decimal(150)]),
+        (DataType::Char(3), ["   ".into(), "zzz".into(), "d  ".into()]),
+        (DataType::Varchar(5), ["".into(), "zzzzz".into(), "déf".into()]),
+        (DataType::Text, ["".into(), "\u{10FFFF}".into(), "default".into()]),
+        (DataType::Bytes, [vec![].into(), vec![255; 300].into(), vec![0, 0].into()]),
+        (DataType::Uuid, [uuid(0), uuid(u128::MAX), uuid(7)]),
+        (DataType::Date, [Value::Date(-719_162), Value::Date(2_932_896), Value::Date(0)]),
+        (DataType::Time, [Value::Time(0), Value::Time(86_399_999_999), Value::Time(1)]),
+        (
+            DataType::Timestamp,
+            [
+                Value::Timestamp(i64::from(-719_162) * 86_400_000_000),
+                Value::Timestamp(253_402_300_799_999_999),
+                Value::Timestamp(1),
+            ],
+        ),
+        (
+            DataType::TimestampTz,
+            [
+                Value::TimestampTz(0),
+                Value::TimestampTz(253_402_300_799_999_999),
+                Value::TimestampTz(1),
+            ],
+        ),
+    ]
+}
+
+/// `things (id, one nullable column a type, with its default)`.
+fn things() -> TableDefinition {
+    let mut table = TableDefinition::builder("things")
+        .column(ColumnDefinition::new("id", DataType::Int32).not_null());
+    for (number, (data_type, [_, _, default])) in samples().into_iter().enumerate() {
+        let column = ColumnDefinition::new(format!("column {number}"), data_type);
+        table = table.column(column.default_value(default));
+    }
+    table.primary_key(["id"]).build().unwrap()
+}
+
+fn row(id: i32, mut value: impl FnMut([Value<'static>; 3]) -> Value<'static>) -> Row {
+    let values = samples().into_iter().map(|(_, values)| value(values));
+    std::iter::once(Value::Int32(id)).chain(values).collect()
+}
+
+#[test]
+fn every_type_comes_back_by_get_and_scan_and_after_a_reopen() {
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(things());
+    let mut session = db.session().unwrap();
+    let smallest = row(1, |[smallest, _, _]| smallest);
+    let largest = row(2, |[_, largest, _]| largest);
+    let defaults = row(3, |[_, _, default]| default);
+    let nulls = row(4, |_| Value::Null);
+    session.insert(&table, &smallest).unwrap();
+    session.insert(&table, &largest).unwrap();
+    session.insert(&table, &row(3, |_| Value::Default)).unwrap();
+    session.insert(&table, &nulls).unwrap();
+    let expected = [smallest, largest, defaults, nulls];
+
+    for (id, row) in (1i32..).zip(&expected) {
+        assert_eq!(session.get(&table, &[id.into()]).unwrap().as_ref(), Some(row));
+    }
+    assert_eq!(all_rows(&mut session, &table), expected);
+
+    // Once from the log, then from the images of a checkpoint.
+    drop((session, db));
+    for _ in 0..2 {
+        let db = fixture.open();
+        let table = db.table("things").unwrap();
+        assert_eq!(all_rows(&mut db.session().unwrap(), &table), expected);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn the_log_may_hold_all_columns_or_only_those_without_their_default() {
+    for elide_defaults in [false, true] {
+        let mut fixture = Fixture::new();
+        fixture.options.elide_defaults = elide_defaults;
+        let (db, table) = fixture.create_with(things());
+        let mut session = db.session().unwrap();
+        session.insert(&table, &row(1, |_| Value::Default)).unwrap();
+        session.insert(&table, &row(2, |[_, largest, _]| largest)).unwrap();
+        drop((session, db));
+        let db = fixture.open();
+        let rows = all_rows(&mut db.session().unwrap(), &db.table("things").unwrap());
+        assert_eq!(rows[0], row(1, |[_, _, default]| default));
+        assert_eq!(rows[1], row(2, |[_, largest, _]| largest));
+    }
+}
+
+#[test]
+fn the_clock_fills_a_column_that_asks_for_it() {
+    let (db, table) = Fixture::in_memory().create_with(
+        TableDefinition::builder("events")
+            .column(ColumnDefinition::new("id", DataType::Int32).not_null())
+            .column(ColumnDefinition::new("at", DataType::TimestampTz).not_null().default_now())
+            .primary_key(["id"])
+            .build()
+            .unwrap(),
+    );
+    let mut session = db.session().unwrap();
+    for id in 0..10i32 {
+        session.insert(&table, &[id.into(), Value::Default]).unwrap();
+    }
+    for row in all_rows(&mut session, &table) {
+        let Value::TimestampTz(micros) = row[1] else { panic!("{:?}", row[1]) };
+        assert!(micros > 1_700_000_000_000_000, "the clock stands at {micros}");
+    }
+}

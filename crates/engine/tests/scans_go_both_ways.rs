@@ -1,0 +1,89 @@
+//! A scan gives the rows between its bounds, in either direction, at most as many as asked for.
+
+mod common;
+
+use std::ops::Bound;
+
+use common::{Fixture, Random, delayed_session, ids, note, notes, rows_of};
+use onrush::{Direction, ScanOptions, Value};
+
+/// Rows with even ids 0, 2, 4, ... over many leaves, a hole in the middle.
+const ROWS: i64 = 6000;
+const HOLE: std::ops::Range<i64> = 4000..8000;
+
+fn expected(from: Bound<i64>, to: Bound<i64>) -> Vec<i64> {
+    let all = (0..ROWS).map(|n| n * 2).filter(|id| !HOLE.contains(id));
+    let range = (from, to);
+    all.filter(|id| std::ops::RangeBounds::contains(&range, id)).collect()
+}
+
+fn bound(bound: Bound<i64>) -> Bound<Vec<Value<'static>>> {
+    bound.map(|id| vec![Value::Int64(id)])
+}
+
+#[test]
+fn every_scan_gives_what_a_sorted_list_would() {
+    // Memory is not enough for the table, so scans also read leaves back.
+    let fixture = Fixture::in_memory().with_little_memory();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = delayed_session(&db);
+    let text = "x".repeat(300);
+    for id in (0..ROWS).map(|n| n * 2) {
+        session.insert(&table, &note(id, &text)).unwrap();
+    }
+    for id in HOLE.step_by(2) {
+        assert!(session.delete(&table, &[id.into()]).unwrap());
+    }
+    let mut random = Random(1);
+    let mut random_bound = || match random.below(5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(random.id_below(ROWS * 2 + 10) - 5),
+        _ => Bound::Excluded(random.id_below(ROWS * 2 + 10) - 5),
+    };
+    for round in 0..60 {
+        let (from, to) = (random_bound(), random_bound());
+        let expected = expected(from, to);
+        let mut options =
+            ScanOptions { from: bound(from), to: bound(to), ..ScanOptions::default() };
+        assert_eq!(ids(&rows_of(&mut session, &table, &options)), expected, "{options:?}");
+        options.limit = Some(round * 7);
+        let first: Vec<i64> = expected.iter().copied().take(round as usize * 7).collect();
+        assert_eq!(ids(&rows_of(&mut session, &table, &options)), first, "{options:?}");
+        options.direction = Direction::Backward;
+        let last: Vec<i64> = expected.iter().rev().copied().take(round as usize * 7).collect();
+        assert_eq!(ids(&rows_of(&mut session, &table, &options)), last, "{options:?}");
+    }
+}
+
+#[test]
+fn bounds_that_cross_hold_nothing() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let mut session = db.session().unwrap();
+    session.insert(&table, &note(5, "five")).unwrap();
+    for (from, to) in [(9, 1), (5, 4), (6, 5)] {
+        let (from, to) = (bound(Bound::Included(from)), bound(Bound::Included(to)));
+        let options = ScanOptions { from, to, ..ScanOptions::default() };
+        assert!(rows_of(&mut session, &table, &options).is_empty());
+    }
+    let (from, to) = (bound(Bound::Excluded(5)), bound(Bound::Excluded(5)));
+    let options = ScanOptions { from, to, ..ScanOptions::default() };
+    assert!(rows_of(&mut session, &table, &options).is_empty());
+}
+
+#[test]
+fn the_fast_form_visits_the_same_rows() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let mut session = delayed_session(&db);
+    for id in 0..1000 {
+        session.insert(&table, &note(id, "n")).unwrap();
+    }
+    let mut visited = Vec::new();
+    let scan = session.scan(&table, &ScanOptions::default()).unwrap();
+    let rows = scan
+        .visit_raw(|key, row| {
+            let view = table.schema().view(key, row).unwrap();
+            visited.push(view.column(0).unwrap().as_i64().unwrap());
+        })
+        .unwrap();
+    assert_eq!((rows, visited), (1000, (0..1000).collect()));
+}
