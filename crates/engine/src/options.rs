@@ -74,6 +74,9 @@ pub struct Options {
     pub delayed_window_bytes: u64,
     /// Memory for leaves in bytes, at least 64 leaves of 16 KiB. Tables may be much larger.
     pub leaf_memory_bytes: usize,
+    /// Whether all memory for leaves is touched at open: opening takes a while longer (about a
+    /// second for each few GiB), and no insert pays for the first touch.
+    pub prefault_leaf_memory: bool,
     /// A checkpoint starts after so many bytes of log. Longer intervals write less when keys are
     /// random; recovery then takes longer.
     pub checkpoint_log_bytes: u64,
@@ -110,6 +113,7 @@ impl Default for Options {
             delayed_window_ms: 10,
             delayed_window_bytes: 16 << 20,
             leaf_memory_bytes: 1 << 30,
+            prefault_leaf_memory: false,
             checkpoint_log_bytes: 1 << 30,
             checkpoint_seconds: 60,
             large_pages: LargePages::Try,
@@ -170,6 +174,7 @@ impl Options {
             delayed_window_ms,
             delayed_window_bytes,
             leaf_memory_bytes,
+            prefault_leaf_memory: _,
             checkpoint_log_bytes,
             checkpoint_seconds: _,
             large_pages: _,

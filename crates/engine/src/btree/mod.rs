@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 mod build;
+mod group;
 mod intent;
 mod read;
 mod scan;
@@ -10,6 +11,7 @@ mod tree;
 mod write;
 
 pub(crate) use build::LeafDescription;
+pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};
 pub(crate) use read::{Seen, View};
 pub use scan::Direction;

@@ -39,7 +39,7 @@ fn content(rows: &LeafRows) -> Vec<(Vec<u8>, Vec<u8>)> {
 proptest! {
     #[test]
     fn a_leaf_does_what_a_sorted_map_does(steps in steps()) {
-        let pool = FramePool::new(3, LargePages::Off).unwrap();
+        let pool = FramePool::new(3, LargePages::Off, false).unwrap();
         let mut scratch = pool.take().unwrap();
         let mut rows = leaf(&pool);
         let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -89,7 +89,7 @@ proptest! {
 
 #[test]
 fn a_full_leaf_takes_as_many_rows_as_it_says() {
-    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     for value_bytes in [0usize, 1, 30, 135, 500, 4000] {
         let mut rows = leaf(&pool);
         let bytes = ENTRY_HEADER_BYTES + 8 + value_bytes;
@@ -105,7 +105,7 @@ fn a_full_leaf_takes_as_many_rows_as_it_says() {
 
 #[test]
 fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
-    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     let mut rows = leaf(&pool);
     rows.append(Stamp::committed(5), b"key", b"old");
     rows.append(Stamp::intent(9, false), b"key", b"new");
@@ -119,7 +119,7 @@ fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
 
 #[test]
 fn ascending_appends_keep_the_leaf_sorted() {
-    let pool = FramePool::new(1, LargePages::Off).unwrap();
+    let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     let mut rows = leaf(&pool);
     for key in 0u8..20 {
         assert!(rows.is_above_all(&[key]));

@@ -195,7 +195,8 @@ fn build_engine(
     let registry = Arc::new(Registry::new());
     let recorder = Recorder::new(&registry, "engine");
     let admission = Admission::new(options.places(), BACKGROUND_PLACES);
-    let frames = FramePool::new(options.frames(), options.large_pages).map_err(|error| {
+    let frames = FramePool::new(options.frames(), options.large_pages, options.prefault_leaf_memory);
+    let frames = frames.map_err(|error| {
         Error::BadOption {
             setting: "leaf_memory_bytes",
             given: options.leaf_memory_bytes.to_string(),

@@ -6,6 +6,7 @@ use onrush_log::{Lsn, Reservation};
 use onrush_types::{EncodedRow, Value};
 use onrush_waits::Counter;
 
+use super::batch::Batch;
 use super::context::TableContext;
 use super::scan::{Scan, ScanOptions};
 use super::snapshot::Snapshot;
@@ -13,13 +14,14 @@ use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Change, Expect, Refusal, Seen, View};
+use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal, Seen, View};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::logging::{RecordKind, row_header};
+use crate::logging::{RecordKind, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
+use crate::units::ObjectId;
 
 /// One thread's or task's way to the tables. Made by [`Database::session`](crate::Database::session);
 /// it may move between threads but is used by one at a time.
@@ -32,6 +34,8 @@ pub struct Session {
     pub(super) encoded: EncodedRow,
     header: Vec<u8>,
     source: Arc<TokenSource>,
+    /// Buffers of batches.
+    batch: Batch,
     durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     last_commit: Lsn,
@@ -47,6 +51,7 @@ impl Session {
             encoded: EncodedRow::new(),
             header: Vec::with_capacity(16),
             source: Arc::new(TokenSource { engine: Arc::clone(engine) }),
+            batch: Batch::default(),
             durability: engine.options.durability,
             last_commit: Lsn(0),
             last_seen: Lsn(0),
@@ -120,11 +125,21 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<()> {
-        let mut transaction = self.begin_unread()?;
-        for row in rows {
-            transaction.insert(table, row)?;
-        }
-        transaction.commit()
+        let end = self.insert_batch(table, rows)?;
+        end.map_or(Ok(()), |end| self.acknowledge(end))
+    }
+
+    /// Inserts several rows as one transaction and returns at once, with a token to wait on.
+    ///
+    /// # Errors
+    /// As [`insert_many`](Self::insert_many).
+    pub fn insert_many_token<'v>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = &'v [Value<'v>]>,
+    ) -> Result<CommitToken> {
+        let end = self.insert_batch(table, rows)?;
+        Ok(self.token(end.unwrap_or(self.last_commit)))
     }
 
     /// Inserts a row, or replaces the one with the same key.
@@ -251,12 +266,6 @@ impl Session {
         Ok(Transaction::new(self, Some(snapshot)))
     }
 
-    /// A transaction that reads nothing, so needs no snapshot.
-    fn begin_unread(&mut self) -> Result<Transaction<'_>> {
-        self.worker.engine.check_open()?;
-        Ok(Transaction::new(self, None))
-    }
-
     /// A consistent view of everything committed until now, this session's commits included.
     ///
     /// # Errors
@@ -277,6 +286,63 @@ impl Session {
         self.worker.engine.check_open()?;
         let lsn = self.worker.engine.snapshots.open_durable(&self.worker.engine.log);
         Ok(Snapshot::new(&self.worker.engine, lsn))
+    }
+
+    /// Encodes and writes the rows of a batch; the end of its record, or none without rows.
+    fn insert_batch<'v>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = &'v [Value<'v>]>,
+    ) -> Result<Option<Lsn>> {
+        let _strict = table.entry.strict_order();
+        let object = table.entry.tree.object();
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        for row in rows {
+            self.encode(table, row)?;
+            let (kind, body) = row_body(&self.worker.engine, &self.encoded);
+            batch.push(object, kind, &self.encoded, body);
+        }
+        if batch.count() == 0 {
+            return Ok(None);
+        }
+        table.entry.note_entry_bytes(Entry::bytes(&self.encoded.key, &self.encoded.row));
+        if let Some(key) = batch.sort() {
+            return Err(Error::DuplicateKey {
+                table: table.name().to_owned(),
+                key: table.describe_key(&key),
+            });
+        }
+        let end = self.write_batch(table, object, &batch)?;
+        self.worker.recorder.count(Counter::RowsInserted, batch.count() as u64);
+        self.batch = batch;
+        Ok(Some(end))
+    }
+
+    fn write_batch(&mut self, table: &Table, object: ObjectId, batch: &Batch) -> Result<Lsn> {
+        let header = group_header(batch.count(), batch.record());
+        let payload = header.len() + batch.record().len();
+        let limit = self.worker.engine.options.record_bytes_max();
+        if payload > limit {
+            return Err(Error::TransactionTooLarge { bytes: payload, limit });
+        }
+        let index = self.context(table)?;
+        let Session { worker, contexts, .. } = self;
+        let tree = &table.entry.tree;
+        let hint = &mut contexts[index].hint;
+        let outcome = worker.inside_with_room(payload, |engine, seat| {
+            let record = [header.as_slice(), batch.record()];
+            match tree.write_group(engine, seat, hint, object, batch, record) {
+                Ok(written) => Ok(Some(written)),
+                Err(GroupRefusal::Refused(refusal)) => Err(refusal),
+                Err(GroupRefusal::NotThisWay) => Ok(None),
+            }
+        })?;
+        match outcome {
+            Ok(Some(written)) => Ok(written.end),
+            Ok(None) => Transaction::new(self, None).commit_batch(table, object, batch),
+            Err(refusal) => Err(self.explain(table, refusal)),
+        }
     }
 
     #[inline]

@@ -10,13 +10,15 @@
 
 use std::collections::BTreeMap;
 
+use onrush_log::Lsn;
 use onrush_types::Value;
 
+use super::batch::Batch;
 use super::session::{Session, row_body};
 use super::snapshot::Snapshot;
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
-use crate::btree::Refusal;
+use crate::btree::{GroupRows, Refusal};
 use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, push_varint, row_header};
@@ -195,8 +197,29 @@ impl<'s> Transaction<'s> {
     /// As [`commit`](Self::commit), but for those of waiting.
     pub fn commit_token(mut self) -> Result<CommitToken> {
         let end = self.commit_writes()?;
-        let end = end.unwrap_or(onrush_log::Lsn(self.session.last_commit_lsn()));
+        let end = end.unwrap_or(Lsn(self.session.last_commit_lsn()));
         Ok(self.session.token(end))
+    }
+
+    /// Commits the rows of a batch over intents.
+    pub(super) fn commit_batch(
+        mut self,
+        table: &Table,
+        object: ObjectId,
+        batch: &Batch,
+    ) -> Result<Lsn> {
+        for index in 0..batch.count() {
+            let (key, value) = batch.row(index);
+            let write = Write {
+                table: table.clone(),
+                value: Some(value.to_vec()),
+                must_be_absent: true,
+                record: batch.record_of(index).to_vec(),
+            };
+            self.writes.insert((object, key.to_vec()), write);
+        }
+        let end = self.commit_writes()?;
+        end.ok_or_else(|| Error::Internal("a batch without rows was committed".into()))
     }
 
     /// Forgets all changes. Dropping the transaction does the same.

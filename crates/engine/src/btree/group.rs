@@ -1,0 +1,254 @@
+//! Several new rows of one table under latches held together: the quick way for a batch whose
+//! keys lie in few leaves, which is the rule for ascending keys.
+//!
+//! The first leaf is waited for, the others are only tried, so nobody waits for a leaf while he
+//! holds one. While nobody can see it, each row is checked
+//! and placed with a provisional stamp; then the LSN is reserved and stamped into all of them, and
+//! only then the latches are let go. So the order of each key is the order of the log, as with
+//! single rows, and no intents are needed. What does not fit this way (too many leaves, a split
+//! that would move placed rows, a key that is taken or held by an intent) is undone under the same
+//! latches, and the general way over intents decides.
+
+use onrush_latch::ExclusiveGuard;
+use onrush_log::Reservation;
+
+use super::split::HalfSplit;
+use super::split_point::{SplitKind, choose};
+use super::write::make_dirty;
+use super::{Blocked, Hint, Refusal, Seat, Tree};
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::head;
+use crate::node::leaf::{Entry, Stamp};
+use crate::units::{LeafId, ObjectId};
+
+/// Leaves that one batch may hold at a time.
+const LEAVES_MAX: usize = 16;
+
+/// Rows of one table, in ascending key order without duplicates.
+pub(crate) trait GroupRows {
+    fn count(&self) -> usize;
+    /// Key bytes and value bytes.
+    fn row(&self, index: usize) -> (&[u8], &[u8]);
+}
+
+/// Why a batch was not written. Nothing of it is there.
+pub(crate) enum GroupRefusal {
+    Refused(Refusal),
+    /// It needs the general way.
+    NotThisWay,
+}
+
+impl From<Refusal> for GroupRefusal {
+    fn from(refusal: Refusal) -> GroupRefusal {
+        GroupRefusal::Refused(refusal)
+    }
+}
+
+impl From<Blocked> for GroupRefusal {
+    fn from(blocked: Blocked) -> GroupRefusal {
+        GroupRefusal::Refused(blocked.into())
+    }
+}
+
+/// A latched leaf, and the slots of the batch's rows in it.
+struct Held<'e> {
+    id: LeafId,
+    leaf: ExclusiveGuard<'e, LeafState>,
+    first_slot: usize,
+}
+
+impl Tree {
+    /// Inserts all rows with one record, or none.
+    pub(crate) fn write_group(
+        &self,
+        engine: &Engine,
+        seat: &mut Seat<'_>,
+        hint: &mut Hint,
+        object: ObjectId,
+        rows: &impl GroupRows,
+        record: [&[u8]; 2],
+    ) -> Result<Reservation, GroupRefusal> {
+        let mut held: Vec<Held<'_>> = Vec::with_capacity(4);
+        let mut halves: Vec<HalfSplit> = Vec::new();
+        let mut placed = Ok(());
+        for index in 0..rows.count() {
+            let row = rows.row(index);
+            placed = self.place(engine, seat, hint, object, row, &mut held, &mut halves);
+            if placed.is_err() {
+                break;
+            }
+        }
+        let result = placed.map(|()| {
+            let reservation = engine.log.reserve(seat.place, record[0].len() + record[1].len());
+            stamp_all(&mut held, Stamp::committed(reservation.lsn.0));
+            reservation
+        });
+        match (&result, held.last()) {
+            (Ok(_), Some(last)) => hint.remember(last.id, &last.leaf),
+            _ => undo(&mut held),
+        }
+        drop(held);
+        for half in halves {
+            self.link(engine, object, &half.separator, half.leaf);
+        }
+        let reservation = result?;
+        engine.log.fill(&reservation, &record);
+        engine.log.complete(seat.place);
+        Ok(reservation)
+    }
+
+    fn place<'e>(
+        &self,
+        engine: &'e Engine,
+        seat: &mut Seat<'_>,
+        hint: &Hint,
+        object: ObjectId,
+        (key, value): (&[u8], &[u8]),
+        held: &mut Vec<Held<'e>>,
+        halves: &mut Vec<HalfSplit>,
+    ) -> Result<(), GroupRefusal> {
+        let key_head = head(key);
+        let covered = held.last().is_some_and(|last| last.leaf.covers(object, key_head, key));
+        if !covered {
+            if held.len() == LEAVES_MAX {
+                return Err(GroupRefusal::NotThisWay);
+            }
+            let at = (key_head, key);
+            let (id, mut leaf) = if held.is_empty() {
+                self.latch_exclusive(engine, seat.recorder, hint, at, object)?
+            } else {
+                self.try_latch_next(engine, seat, held, at, object)
+                    .ok_or(GroupRefusal::NotThisWay)?
+            };
+            let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
+            let first_slot = rows.len();
+            make_dirty(engine, seat.place, id, &mut leaf)?;
+            held.push(Held { id, leaf, first_slot });
+        }
+        let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
+        let rows = last.leaf.rows.as_mut().ok_or(Blocked::Load(last.id))?;
+        let bytes = Entry::bytes(key, value);
+        if !rows.is_above_all(key) {
+            let found = rows.find(key);
+            if found.committed.is_some() || found.intent.is_some() {
+                return Err(GroupRefusal::NotThisWay);
+            }
+        }
+        if rows.fits(bytes) {
+            rows.append(Stamp::committed(0), key, value);
+            return Ok(());
+        }
+        let next = self.open_next(engine, seat, last, key, bytes, halves)?;
+        if let Some(next) = next {
+            held.push(next);
+        }
+        self.place(engine, seat, hint, object, (key, value), held, halves)
+    }
+
+    /// The leaf of a key above the held leaves, if it can be had without waiting.
+    fn try_latch_next<'e>(
+        &self,
+        engine: &'e Engine,
+        seat: &Seat<'_>,
+        held: &[Held<'e>],
+        (key_head, key): (u64, &[u8]),
+        object: ObjectId,
+    ) -> Option<(LeafId, ExclusiveGuard<'e, LeafState>)> {
+        let mut id = self.descend(engine, seat.recorder, key_head, key);
+        for _ in 0..LEAVES_MAX {
+            // The parent may not know of a split yet, of ours or another's.
+            if let Some(own) = held.iter().find(|held| held.id == id) {
+                id = own.leaf.next?;
+                continue;
+            }
+            let leaf = engine.leaves.get(id.0);
+            let state = leaf.latch.try_exclusive()?;
+            if state.covers(object, key_head, key) {
+                leaf.touch();
+                return Some((id, state));
+            }
+            if state.object != object || !state.ends_at_or_below(key_head, key) {
+                return None;
+            }
+            id = state.next?;
+        }
+        None
+    }
+
+    /// Makes room in the last held leaf, or opens the leaf behind it.
+    fn open_next<'e>(
+        &self,
+        engine: &'e Engine,
+        seat: &mut Seat<'_>,
+        last: &mut Held<'e>,
+        key: &[u8],
+        bytes: usize,
+        halves: &mut Vec<HalfSplit>,
+    ) -> Result<Option<Held<'e>>, GroupRefusal> {
+        let is_right_edge = last.leaf.high.is_none();
+        let rows = last.leaf.rows.as_ref().ok_or(Blocked::Load(last.id))?;
+        let untouched = last.first_slot == rows.len();
+        if untouched {
+            // No row of the batch is in it yet, so rows may move.
+            return self.split_untouched(engine, seat, last, key, bytes, halves);
+        }
+        let order = rows.order();
+        let point = choose(rows, &order, key, is_right_edge);
+        let moves_nothing = point.position == order.len() && point.kind != SplitKind::Middle;
+        if !moves_nothing {
+            return Err(GroupRefusal::NotThisWay);
+        }
+        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key)?;
+        let next = Held { id: half.leaf, leaf: right, first_slot: 0 };
+        halves.push(half);
+        Ok(Some(next))
+    }
+
+    fn split_untouched<'e>(
+        &self,
+        engine: &'e Engine,
+        seat: &mut Seat<'_>,
+        last: &mut Held<'e>,
+        key: &[u8],
+        bytes: usize,
+        halves: &mut Vec<HalfSplit>,
+    ) -> Result<Option<Held<'e>>, GroupRefusal> {
+        let rows = last.leaf.rows.as_mut().ok_or(Blocked::Load(last.id))?;
+        if rows.fits_compacted(bytes) {
+            if seat.spares.len() < super::SPARE_FRAMES {
+                return Err(Blocked::Spares.into());
+            }
+            rows.compact(&mut seat.spares[0]);
+            last.first_slot = rows.len();
+            return Ok(None);
+        }
+        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key)?;
+        last.first_slot = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
+        let goes_right = right.low.at_or_below(head(key), key);
+        let next = goes_right.then(|| {
+            let first_slot = right.rows.as_ref().map_or(0, |rows| rows.len());
+            Held { id: half.leaf, leaf: right, first_slot }
+        });
+        halves.push(half);
+        Ok(next)
+    }
+}
+
+/// Gives the batch's rows their LSN: memory writes only.
+fn stamp_all(held: &mut [Held<'_>], stamp: Stamp) {
+    for Held { leaf, first_slot, .. } in held {
+        if let Some(rows) = leaf.rows.as_mut() {
+            (*first_slot..rows.len()).for_each(|slot| rows.restamp(slot, stamp));
+        }
+    }
+}
+
+/// Takes the batch's rows out again, newest first, which leaves the others where they were.
+fn undo(held: &mut [Held<'_>]) {
+    for Held { leaf, first_slot, .. } in held {
+        if let Some(rows) = leaf.rows.as_mut() {
+            (*first_slot..rows.len()).rev().for_each(|slot| rows.remove(slot));
+        }
+    }
+}

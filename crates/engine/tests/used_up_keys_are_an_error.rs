@@ -1,0 +1,41 @@
+//! At the end of its range a key strategy gives an error, never a wrap; nothing else is affected.
+
+mod common;
+
+use common::{Fixture, all_rows, delayed_session, generated_of_type, ids, refused};
+use onrush::{DataType, Error, KeyStrategy, TypeError};
+
+#[test]
+fn identity_ends_at_the_largest_value_of_its_type() {
+    let ranges = [
+        (DataType::Int16, i64::from(i16::MAX)),
+        (DataType::Int32, i64::from(i32::MAX)),
+        (DataType::Int64, i64::MAX),
+    ];
+    for (data_type, largest) in ranges {
+        for strict in [false, true] {
+            let strategy = KeyStrategy::Identity { start: largest - 99, strict };
+            let fixture = Fixture::in_memory();
+            let (db, table) = fixture.create_with(generated_of_type(strategy, data_type));
+            let mut session = delayed_session(&db);
+            for _ in 0..100 {
+                session.insert(&table, &[]).unwrap();
+            }
+            for _ in 0..3 {
+                let error = refused(session.insert(&table, &[]), &["log.id", "exhausted", "type"]);
+                assert!(matches!(error, Error::Type(TypeError::KeysExhausted { .. })));
+            }
+            let error = db.session().unwrap().insert(&table, &[]);
+            refused(error, &["exhausted"]);
+            let rows = all_rows(&mut session, &table);
+            assert_eq!(ids(&rows), (largest - 99..=largest).collect::<Vec<_>>());
+
+            // A key given by hand still goes in; and nothing starts again after a reopen.
+            session.insert(&table, &[1i16.into(), "by hand".into()]).unwrap();
+            drop((session, db));
+            let db = fixture.open();
+            let table = db.table("log").unwrap();
+            refused(db.session().unwrap().insert(&table, &[]), &["exhausted"]);
+        }
+    }
+}
