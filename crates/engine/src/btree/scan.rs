@@ -123,9 +123,7 @@ impl Tree {
         loop {
             let leaf = engine.leaves.get(id.0);
             let state = leaf.latch.shared(seat.recorder, LatchClass::Leaf);
-            if self.object() != object {
-                return Err(Refusal::Gone);
-            }
+            self.check_current(object)?;
             let starts_below = high.is_none_or(|high| state.low.bytes() < high);
             let reaches = match (high, &state.high) {
                 (_, None) => true,

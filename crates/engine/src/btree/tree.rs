@@ -82,6 +82,15 @@ impl Tree {
         ObjectId(self.object.load(Ordering::Acquire))
     }
 
+    /// Whether the rows of `object` are still here: not truncated, not dropped.
+    #[inline]
+    pub(super) fn check_current(&self, object: ObjectId) -> Result<(), Refusal> {
+        if object == ObjectId(0) || self.object() != object {
+            return Err(Refusal::Gone);
+        }
+        Ok(())
+    }
+
     /// From the root to the leaf whose range holds `key`, or held it a moment ago.
     pub(crate) fn descend(
         &self,
@@ -139,6 +148,7 @@ impl Tree {
         (key_head, key): (u64, &[u8]),
         object: ObjectId,
     ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
+        self.check_current(object)?;
         let mut hops = 0;
         let mut id = if hint.may_hold(key_head) {
             hint.leaf
@@ -170,6 +180,7 @@ impl Tree {
         key: &[u8],
         object: ObjectId,
     ) -> Result<(LeafId, SharedGuard<'e, LeafState>), Refusal> {
+        self.check_current(object)?;
         let key_head = head(key);
         let mut hops = 0;
         let mut id = self.descend(engine, recorder, key_head, key);
@@ -199,9 +210,7 @@ impl Tree {
         key: &[u8],
         hops: &mut usize,
     ) -> Result<Option<LeafId>, Refusal> {
-        if self.object() != object {
-            return Err(Refusal::Gone);
-        }
+        self.check_current(object)?;
         *hops += 1;
         let to_the_right = state.object == object && state.ends_at_or_below(key_head, key);
         Ok(state.next.filter(|_| to_the_right && *hops <= HOPS_MAX))
