@@ -290,8 +290,12 @@ impl Tree {
     }
 }
 
-/// A root with one leaf that holds all keys of `object`.
+/// A root with one leaf that holds all keys of `object`; for no object the root that all dropped
+/// tables share, which leads to the leaf of none.
 fn empty_root(engine: &Engine, object: ObjectId) -> InnerId {
+    if object == ObjectId(0) {
+        return InnerId(0);
+    }
     let leaf = engine.leaves.add();
     {
         let mut state = engine.leaves.get(leaf).latch.exclusive(&engine.recorder, LatchClass::Leaf);

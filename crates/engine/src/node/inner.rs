@@ -37,11 +37,13 @@ pub(crate) struct InnerNode {
     heap: Box<[AtomicU64; HEAP_WORDS]>,
 }
 
+/// A node without children, right above the leaves: a search in it leads to leaf 0, which belongs
+/// to no table.
 impl Default for InnerNode {
     fn default() -> Self {
         InnerNode {
             version: VersionLatch::new(),
-            level: AtomicU32::new(0),
+            level: AtomicU32::new(1),
             count: AtomicU32::new(0),
             heap_used: AtomicU32::new(0),
             heads: [const { AtomicU64::new(0) }; FANOUT],
