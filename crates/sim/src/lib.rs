@@ -5,13 +5,26 @@
 //! left, and comparing it with what was acknowledged.
 //!
 //! - [`disk`]: the crash disk, its images, its sweep from boundary to boundary, and its faults.
+//! - [`gate`]: the same disk with a door in front: work can happen while a checkpoint is writing.
+//! - [`plan`]: what a run does, drawn from its seed: settings, tables, kinds of operations.
+//! - [`model`]: what the tables must hold; [`history`]: every commit, and when it was acknowledged.
+//! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
+//! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
+//! - [`errors`]: runs in which a call of the disk fails.
 //! - [`random`]: numbers that follow from a seed, the same for ever.
 //!
 //! Invariant: with one thread, everything follows from the seed, so that a failure can be run
 //! again.
 
+pub mod cuts;
 pub mod disk;
+pub mod gate;
+pub mod history;
+pub mod model;
+pub mod plan;
 pub mod random;
+pub mod summary;
+pub mod world;
 
 pub use disk::{
     Call, CrashDisk, CrashMode, Fault, FaultError, FileId, Operation, Repeat, Sweep, Unsynced,

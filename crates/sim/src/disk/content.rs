@@ -166,13 +166,18 @@ fn tear(
     }
 }
 
-/// Each sector of a write is old, new, or neither.
+/// Each sector of a write is old, new, or neither. A sector that is written with the bytes it has
+/// stays as it is: recovery does that on purpose.
 fn spoil(bytes: &mut SparseBytes, change: &Change, random: &mut Random) {
     let Change::Write { offset, bytes: written } = change else {
         return tear(bytes, change, SECTOR_BYTES, 4, random);
     };
+    let mut before = [0; SECTOR_BYTES as usize];
     for (position, sector) in units(*offset, written, SECTOR_BYTES) {
+        let before = &mut before[..sector.len()];
+        let same = bytes.read(before, position) && before == sector;
         match random.below(3) {
+            _ if same => {}
             0 => bytes.write(sector, position),
             1 => {
                 let mut garbage = sector.to_vec();

@@ -30,7 +30,8 @@ pub enum CrashMode {
     /// Files have their new length, but the bytes of unsynced writes are lost: zeros where the file
     /// grew.
     ZeroGrowth,
-    /// Each sector of an unsynced write is new, old, or neither.
+    /// Each sector of an unsynced write is new, old, or neither. A sector that is written with the
+    /// bytes it already has stays: devices are trusted so far.
     Garbage,
 }
 

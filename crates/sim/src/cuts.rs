@@ -1,0 +1,219 @@
+//! Power cuts: at the boundaries of a run, in the recovery from a cut, and in what comes after.
+//!
+//! A run is done once. Then, boundary after boundary, what a power cut would have left is opened
+//! by the engine and compared with the history. Now and then the run goes on from such an image,
+//! and is cut again: the operations of the recovery itself come first, so they are cut too.
+//!
+//! Invariant: everything follows from the plan's seed and the budget.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use onrush::Database;
+
+use crate::disk::{CrashDisk, CrashMode, Sweep};
+use crate::gate::{Gate, GatedDisk, database_folder};
+use crate::history::{Checked, History, Violation};
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::summary::Summary;
+use crate::violation;
+use crate::world::{self, Place, SharedWorld, World, locked};
+
+/// How deep power cuts are nested at most: a cut, one in what follows, one in what follows that.
+const DEPTH_MAX: usize = 3;
+
+/// How many power cuts a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Images at depth 0.
+    pub images: u64,
+    /// One in so many images is gone on from.
+    pub nested_one_in: u64,
+    /// Images at each deeper level.
+    pub nested_images: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { images: 600, nested_one_in: 60, nested_images: 25 }
+    }
+}
+
+/// A run whose disk can be cut anywhere.
+struct Run {
+    plan: Arc<Plan>,
+    disk: CrashDisk,
+    history: History,
+    handed: Vec<(usize, Place)>,
+    /// From this boundary on the database is there.
+    created_at: usize,
+    depth: usize,
+}
+
+/// Runs one seed and cuts its power at as many boundaries as the budget allows.
+///
+/// # Errors
+/// The first violation, with what is needed to find it again.
+pub fn simulate(seed: u64, budget: Budget, summary: &mut Summary) -> Checked<()> {
+    guarded(&format!("seed {seed}"), || {
+        let plan = Arc::new(Plan::new(seed));
+        summary.runs += 1;
+        *summary.runs_by_files.entry(plan.options.data_folders.len().max(1)).or_default() += 1;
+        let disk = CrashDisk::new();
+        let world = World::create(Arc::clone(&plan), disk.clone())?;
+        let created_at = disk.operation_count();
+        let shared = Arc::new(Mutex::new(world));
+        world::prepare(&shared)?;
+        world::run(&shared, plan.actions)?;
+        let run = ended(&shared, plan, disk, created_at, 0, summary);
+        run.cut(budget, summary)
+    })
+}
+
+/// Takes a run apart.
+fn ended(
+    shared: &SharedWorld,
+    plan: Arc<Plan>,
+    disk: CrashDisk,
+    created_at: usize,
+    depth: usize,
+    summary: &mut Summary,
+) -> Run {
+    let mut world = locked(shared);
+    // The moments at which keys were shown decide which must not come again.
+    let mut handed: Vec<(usize, Place)> =
+        world.handed.iter().map(|(place, moment)| (*moment, place.clone())).collect();
+    handed.sort();
+    let history = world.history.clone();
+    world.finish();
+    let summary_of_world = std::mem::take(&mut world.summary);
+    summary.add(&summary_of_world);
+    Run { plan, disk, history, handed, created_at, depth }
+}
+
+impl Run {
+    fn cut(&self, budget: Budget, summary: &mut Summary) -> Checked<()> {
+        let mut sweep = self.disk.sweep();
+        let boundaries = sweep.last_operation() as u64 + 1;
+        summary.boundaries += boundaries;
+        let part = (self.depth as u64) << 32 | self.created_at as u64;
+        let mut random = Random::for_part(self.plan.seed, 2 << 40 | part);
+        let images = if self.depth == 0 { budget.images } else { budget.nested_images };
+        loop {
+            // Boundaries at which nothing is unsynced have one image only.
+            let wanted = if sweep.has_unsynced() { 3 } else { u64::from(random.chance(1, 8)) };
+            if wanted > 0 && random.chance(images.min(boundaries * 2), boundaries * 2) {
+                summary.boundaries_cut += 1;
+                for mode in some_modes(&mut random, wanted) {
+                    let seed = random.next_number();
+                    let go_on = random.chance(1, budget.nested_one_in);
+                    self.cut_here(&sweep, mode, seed, go_on, budget, summary)?;
+                }
+            }
+            if !sweep.advance() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn cut_here(
+        &self,
+        sweep: &Sweep,
+        mode: CrashMode,
+        seed: u64,
+        go_on: bool,
+        budget: Budget,
+        summary: &mut Summary,
+    ) -> Checked<()> {
+        let boundary = sweep.at_operation();
+        let place = format!("depth {}, boundary {boundary}, {mode:?}", self.depth);
+        *summary.images.entry(mode).or_default() += 1;
+        *summary.images_by_depth.entry(self.depth).or_default() += 1;
+        guarded(&place, || {
+            let disk = sweep.image(mode, seed);
+            let gate = Gate::new();
+            let gated = Arc::new(GatedDisk::new(disk.clone(), gate.clone()));
+            let options = self.plan.options.clone();
+            summary.recoveries += 1;
+            let opened = Database::open_on(gated.clone(), database_folder(), options.clone());
+            let database = match opened {
+                Ok(database) => database,
+                Err(error) if boundary < self.created_at => {
+                    return create_again(&error, gated, options);
+                }
+                Err(error) => violation!("open: {error}"),
+            };
+            let bounds = self.history.bounds(boundary);
+            let digest = world::digest_of(&database)?;
+            let Some(commits) = self.history.prefix_of(digest, bounds) else {
+                let found = world::state_of(&database)?;
+                violation!("{}", self.history.explain(&found, bounds));
+            };
+            if !go_on || self.depth + 1 >= DEPTH_MAX || boundary < self.created_at {
+                return Ok(());
+            }
+            self.go_on(boundary, commits, (disk, gate, database), budget, summary)
+        })
+    }
+
+    /// Goes on from an image: more work, then cuts of its own.
+    fn go_on(
+        &self,
+        boundary: usize,
+        commits: usize,
+        (disk, gate, database): (CrashDisk, Gate, Database),
+        budget: Budget,
+        summary: &mut Summary,
+    ) -> Checked<()> {
+        let state = self.history.state_after(commits);
+        let plan = Arc::clone(&self.plan);
+        let part = (boundary as u64) << 8 | self.depth as u64;
+        let mut world =
+            World::around(Arc::clone(&plan), disk.clone(), gate, database, state, part);
+        let shown = self.handed.partition_point(|(moment, _)| *moment <= boundary);
+        for (_, place) in &self.handed[..shown] {
+            world.handed.insert(place.clone(), 0);
+        }
+        let shared = Arc::new(Mutex::new(world));
+        world::run(&shared, 25)?;
+        let run = ended(&shared, plan, disk, 0, self.depth + 1, summary);
+        run.cut(budget, summary)
+    }
+}
+
+/// A database whose creation was cut off is either not there or whole, and can be made again.
+fn create_again(
+    refused: &onrush::Error,
+    disk: Arc<GatedDisk>,
+    options: onrush::Options,
+) -> Checked<()> {
+    if !matches!(refused, onrush::Error::NotFound { .. }) {
+        violation!("open during creation: {refused}");
+    }
+    match Database::create_on(disk, database_folder(), options) {
+        Ok(_) => Ok(()),
+        Err(error) => violation!("create again: {error}"),
+    }
+}
+
+fn some_modes(random: &mut Random, wanted: u64) -> Vec<CrashMode> {
+    let mut modes = CrashMode::ALL.to_vec();
+    let mut chosen = Vec::new();
+    for _ in 0..wanted {
+        chosen.push(modes.swap_remove(random.below(modes.len() as u64) as usize));
+    }
+    chosen
+}
+
+/// A panic is a violation too; every violation says where it was.
+pub(crate) fn guarded(place: &str, work: impl FnOnce() -> Checked<()>) -> Checked<()> {
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Violation(format!("panic: {}", text.unwrap_or("without words"))))
+    });
+    outcome.map_err(|Violation(text)| Violation(format!("{place}: {text}")))
+}

@@ -1,0 +1,179 @@
+//! The crash disk with a gate in front of its data files.
+//!
+//! A checkpoint runs on one thread here, and nothing else would ever happen between two of its
+//! steps. So its own disk calls open the gate: whatever hangs behind it runs in the middle of the
+//! checkpoint, on the same thread, at a moment that follows from the seed.
+//!
+//! Invariants
+//! 1. Only calls on data files and superblocks open the gate: then the checkpoint holds no latch
+//!    and the log is free.
+//! 2. What runs behind the gate does not open it again.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use onrush_files::{Disk, DiskError, DiskFile, FolderLock, OpenMode};
+
+use crate::disk::CrashDisk;
+
+/// What runs when the gate opens.
+pub type Visitor = Box<dyn FnMut() + Send>;
+
+/// Lets something happen in the middle of disk calls. A clone is the same gate.
+#[derive(Clone, Default)]
+pub struct Gate {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_open: AtomicBool,              // false while a visitor runs
+    visitor: Mutex<Option<Visitor>>, // taken out while it runs
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// A gate that nothing passes yet.
+    pub fn new() -> Gate {
+        Gate::default()
+    }
+
+    /// Runs `visitor` before and after every call on a data file or superblock that changes it.
+    pub fn open(&self, visitor: Visitor) {
+        *self.visitor() = Some(visitor);
+        self.shared.is_open.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on calls just pass.
+    pub fn close(&self) {
+        self.shared.is_open.store(false, Ordering::SeqCst);
+        *self.visitor() = None;
+    }
+
+    fn visitor(&self) -> MutexGuard<'_, Option<Visitor>> {
+        self.shared.visitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass(&self) {
+        if !self.shared.is_open.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let visitor = self.visitor().take();
+        let Some(mut visitor) = visitor else { return };
+        visitor();
+        *self.visitor() = Some(visitor);
+        self.shared.is_open.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A crash disk behind a gate.
+#[derive(Clone, Debug)]
+pub struct GatedDisk {
+    disk: CrashDisk,
+    gate: Gate,
+}
+
+impl GatedDisk {
+    /// Puts `gate` in front of `disk`.
+    pub fn new(disk: CrashDisk, gate: Gate) -> GatedDisk {
+        GatedDisk { disk, gate }
+    }
+}
+
+impl Disk for GatedDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
+        let file = self.disk.open(path, mode)?;
+        if path.extension().is_some_and(|ending| ending == "segment") {
+            return Ok(file);
+        }
+        Ok(Arc::new(GatedFile { file, gate: self.gate.clone() }))
+    }
+
+    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
+        self.disk.create_folder(path)
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
+        self.disk.list(folder)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
+        self.disk.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        self.disk.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
+        self.disk.sync_folder(folder)
+    }
+
+    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
+        self.disk.lock(folder)
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Arc<dyn DiskFile>,
+    gate: Gate,
+}
+
+impl GatedFile {
+    fn around<T>(&self, call: impl FnOnce(&dyn DiskFile) -> T) -> T {
+        self.gate.pass();
+        let outcome = call(&*self.file);
+        self.gate.pass();
+        outcome
+    }
+}
+
+impl DiskFile for GatedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.around(|file| file.write_at(buffer, offset))
+    }
+
+    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.around(|file| file.write_at_durable(buffer, offset))
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.around(|file| file.sync())
+    }
+
+    fn len(&self) -> Result<u64, DiskError> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.file.set_len(len_bytes)
+    }
+
+    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
+        self.file.allocate(len_bytes)
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// Where every run keeps its database.
+pub fn database_folder() -> PathBuf {
+    PathBuf::from("/database")
+}

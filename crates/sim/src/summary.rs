@@ -1,0 +1,119 @@
+//! What runs have covered, added up.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use onrush::Database;
+use onrush_waits::Counter;
+
+use crate::disk::CrashMode;
+
+/// Counters of the engine that show what a run went through.
+const COUNTERS: [Counter; 17] = [
+    Counter::Commits,
+    Counter::DurableCommits,
+    Counter::Rollbacks,
+    Counter::Conflicts,
+    Counter::DuplicateKeys,
+    Counter::RowsInserted,
+    Counter::RowsUpdated,
+    Counter::RowsDeleted,
+    Counter::SplitsRightEdge,
+    Counter::SplitsLocalRun,
+    Counter::SplitsMiddle,
+    Counter::SplitsBlockGrant,
+    Counter::Evictions,
+    Counter::ImagesEviction,
+    Counter::ImagesCheckpoint,
+    Counter::Checkpoints,
+    Counter::KeyLeases,
+];
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Runs: seeds.
+    pub runs: u64,
+    /// Runs by number of data files.
+    pub runs_by_files: BTreeMap<usize, u64>,
+    /// Boundaries that the runs had.
+    pub boundaries: u64,
+    /// Boundaries at which the power was cut.
+    pub boundaries_cut: u64,
+    /// Power cuts by mode: images that were opened and compared.
+    pub images: BTreeMap<CrashMode, u64>,
+    /// Power cuts by depth: 0 in a run, 1 in the recovery from one or after it, and so on.
+    pub images_by_depth: BTreeMap<usize, u64>,
+    /// Databases opened.
+    pub recoveries: u64,
+    /// Things done in the middle of checkpoints.
+    pub visits: u64,
+    /// Calls that failed on purpose.
+    pub failed_calls: u64,
+    /// What the engine counted.
+    pub counters: BTreeMap<&'static str, u64>,
+}
+
+impl Summary {
+    /// Power cuts in all.
+    pub fn cuts(&self) -> u64 {
+        self.images.values().sum()
+    }
+
+    /// Adds what an engine counted; to be called once, before it is closed.
+    pub fn note_engine(&mut self, database: &Database) {
+        let totals = database.statistics().totals;
+        for counter in COUNTERS {
+            *self.counters.entry(counter.name()).or_default() += totals.counter(counter);
+        }
+    }
+
+    /// What the engines counted.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter.name()).copied().unwrap_or(0)
+    }
+
+    /// Adds another summary.
+    pub fn add(&mut self, other: &Summary) {
+        self.runs += other.runs;
+        self.boundaries += other.boundaries;
+        self.boundaries_cut += other.boundaries_cut;
+        self.recoveries += other.recoveries;
+        self.visits += other.visits;
+        self.failed_calls += other.failed_calls;
+        add(&mut self.runs_by_files, &other.runs_by_files);
+        add(&mut self.images, &other.images);
+        add(&mut self.images_by_depth, &other.images_by_depth);
+        add(&mut self.counters, &other.counters);
+    }
+}
+
+fn add<K: Copy + Ord>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+    for (key, count) in from {
+        *into.entry(*key).or_default() += count;
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "runs            {}", self.runs)?;
+        for (files, runs) in &self.runs_by_files {
+            writeln!(f, "  data files {files}: {runs}")?;
+        }
+        writeln!(f, "boundaries      {} ({} cut)", self.boundaries, self.boundaries_cut)?;
+        writeln!(f, "power cuts      {}", self.cuts())?;
+        for (mode, images) in &self.images {
+            writeln!(f, "  {:<14}{images}", format!("{mode:?}"))?;
+        }
+        for (depth, images) in &self.images_by_depth {
+            writeln!(f, "  depth {depth:<8}{images}")?;
+        }
+        writeln!(f, "recoveries      {}", self.recoveries)?;
+        writeln!(f, "visits          {}", self.visits)?;
+        writeln!(f, "failed calls    {}", self.failed_calls)?;
+        for (name, count) in &self.counters {
+            writeln!(f, "{:<22}{count}", name.to_lowercase())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Checkpoints, with work in the middle of them, and restarts.
+
+use std::sync::Arc;
+
+use onrush::Database;
+
+use super::{Failed, SharedWorld, World, digest_of, locked};
+use crate::gate::{GatedDisk, database_folder};
+use crate::history::Checked;
+use crate::plan::Action;
+use crate::violation;
+
+/// What may happen in the middle of a checkpoint.
+const VISITS: [Action; 12] = [
+    Action::Insert,
+    Action::Insert,
+    Action::InsertToken,
+    Action::Upsert,
+    Action::Update,
+    Action::Update,
+    Action::Delete,
+    Action::Transaction,
+    Action::InsertMany,
+    Action::SnapshotScan,
+    Action::Scan,
+    Action::DropAndCreate,
+];
+
+/// A checkpoint. The lock on the world is free while it runs.
+pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
+    let (database, gate) = {
+        let world = locked(shared);
+        let database = world.database()?.clone();
+        (database, world.plan.visits.then(|| world.gate.clone()))
+    };
+    if let Some(gate) = &gate {
+        let visited = Arc::clone(shared);
+        gate.open(Box::new(move || visit(&visited)));
+    }
+    let outcome = database.checkpoint();
+    if let Some(gate) = &gate {
+        gate.close();
+    }
+    let mut world = locked(shared);
+    if let Some(violation) = world.visit_failed.take() {
+        return Err(violation);
+    }
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(error) => world.failed("checkpoint", &error).map(|_| ()),
+    }
+}
+
+/// In the middle of a checkpoint. The log must have room: nobody else could make some.
+fn visit(shared: &SharedWorld) {
+    let mut world = locked(shared);
+    if world.visit_failed.is_some() || world.stopped.is_some() || !world.random.chance(1, 3) {
+        return;
+    }
+    let visits = 1 + world.random.below(4);
+    world.in_visit = true;
+    for _ in 0..visits {
+        let room = world.database().is_ok_and(|database| {
+            let (in_use, capacity) = database.statistics().log_space_bytes;
+            in_use * 2 < capacity
+        });
+        if !room {
+            break;
+        }
+        let at = world.random.below(VISITS.len() as u64) as usize;
+        let mut action = VISITS[at];
+        if action == Action::DropAndCreate && !world.random.chance(1, 10) {
+            action = Action::Insert;
+        }
+        world.summary.visits += 1;
+        if let Err(violation) = world.act(action) {
+            world.visit_failed = Some(violation);
+            break;
+        }
+    }
+    world.in_visit = false;
+}
+
+/// Closes the database, one way or the other, and opens it again: nothing is lost.
+///
+/// # Errors
+/// Something is.
+pub fn restart(world: &mut World) -> Checked<()> {
+    world.snapshots.clear();
+    world.sessions.clear();
+    world.tables.clear();
+    let Some(database) = world.database.take() else { return Ok(()) };
+    world.summary.note_engine(&database);
+    if world.random.chance(1, 2) {
+        if let Err(error) = database.close()
+            && world.failed("close", &error)? == Failed::Unknown
+        {
+            return Ok(());
+        }
+    } else {
+        drop(database);
+    }
+    let (moment, commits) = (world.moment(), world.history.len());
+    if !world.failures_expected {
+        world.history.acknowledge(moment, commits);
+    }
+    let gated = Arc::new(GatedDisk::new(world.disk.clone(), world.gate.clone()));
+    let database = match Database::open_on(gated, database_folder(), world.plan.options.clone()) {
+        Ok(database) => database,
+        Err(error) => {
+            if !world.failures_expected {
+                violation!("open after a clean close: {error}");
+            }
+            world.stopped = Some(error.to_string());
+            return Ok(());
+        }
+    };
+    world.summary.recoveries += 1;
+    if !world.failures_expected {
+        let found = digest_of(&database)?;
+        if found != world.history.now().digest() {
+            let found = super::state_of(&database)?;
+            violation!("after a restart:\n{}", world.history.now().differences(&found));
+        }
+    }
+    world.database = Some(database);
+    world.reconnect();
+    Ok(())
+}
+
+impl World {
+    /// Ends the run without a clean close: what happens to the disk from here on is not looked
+    /// at.
+    pub fn finish(&mut self) {
+        self.snapshots.clear();
+        self.sessions.clear();
+        self.tables.clear();
+        if let Some(database) = self.database.take() {
+            self.summary.note_engine(&database);
+        }
+    }
+}

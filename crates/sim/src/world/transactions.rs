@@ -1,0 +1,273 @@
+//! Several rows as one transaction, and several transactions at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use onrush::{CommitToken, Error, Session, Transaction, Value};
+
+use super::tables::encode;
+use super::{Failed, Place, World};
+use crate::history::Checked;
+use crate::model::{Effect, State};
+use crate::violation;
+
+/// A transaction and what it must see.
+struct Open<'s> {
+    number: usize,
+    transaction: Transaction<'s>,
+    snapshot: State,
+    /// Commits when it began.
+    since: usize,
+    writes: Writes,
+}
+
+/// What a transaction wrote: value bytes unless removed, and whether it was a plain insert.
+type Writes = BTreeMap<Place, (Option<Arc<[u8]>>, bool)>;
+
+/// How a transaction ended.
+struct Ended {
+    begun_at: usize,
+    since: usize,
+    writes: Writes,
+    outcome: Result<Option<CommitToken>, Error>,
+}
+
+impl Open<'_> {
+    fn sees(&self, place: &Place) -> Option<Arc<[u8]>> {
+        match self.writes.get(place) {
+            Some((write, _)) => write.clone(),
+            None => self.snapshot.table(&place.0)?.rows.get(&place.1).cloned(),
+        }
+    }
+}
+
+impl World {
+    /// Begins up to `most` transactions in as many sessions, does things in turn, ends them.
+    pub(super) fn transactions(&mut self, most: usize) -> Checked<()> {
+        if self.tables.is_empty() {
+            return Ok(());
+        }
+        let mut sessions = std::mem::take(&mut self.sessions);
+        let shift = self.random.below(sessions.len() as u64) as usize;
+        sessions.rotate_left(shift);
+        let ended = self.interleave(&mut sessions, most);
+        self.sessions = sessions;
+        ended?;
+        Ok(())
+    }
+
+    fn interleave(&mut self, sessions: &mut [Session], most: usize) -> Checked<()> {
+        let mut open = Vec::new();
+        let mut sessions: Vec<(usize, &mut Session)> =
+            sessions.iter_mut().enumerate().take(most).collect();
+        let mut waits = Vec::new();
+        for (number, session) in sessions.drain(..) {
+            waits.push(super::rows::waits(session));
+            match session.begin() {
+                Ok(transaction) => open.push(Open {
+                    number,
+                    transaction,
+                    snapshot: self.history.now().clone(),
+                    since: self.history.len(),
+                    writes: BTreeMap::new(),
+                }),
+                Err(error) => return self.failed("begin", &error).map(|_| ()),
+            }
+        }
+        let steps = 1 + self.random.below(10);
+        for _ in 0..steps {
+            let which = self.random.below(open.len() as u64) as usize;
+            if !self.step(&mut open[which])? {
+                return Ok(());
+            }
+        }
+        while !open.is_empty() && self.stopped.is_none() {
+            let which = self.random.below(open.len() as u64) as usize;
+            let one = open.swap_remove(which);
+            let wait = waits[one.number];
+            self.end(one, wait)?;
+        }
+        Ok(())
+    }
+
+    /// One call inside a transaction. False when the engine failed it.
+    fn step(&mut self, open: &mut Open<'_>) -> Checked<bool> {
+        let table = match self.some_table() {
+            Some(table) => table,
+            None => return Ok(true),
+        };
+        let handle = self.tables[table].handle.clone();
+        let name = handle.name().to_owned();
+        let known = self.known_key(open, table);
+        let generated = self.tables[table].is_generated();
+        let kind = self.random.below(8);
+        let values = match (known, kind) {
+            // A row that it may or may not see.
+            (Some(key), 0..=5) => {
+                let mut values = self.key_values(table, &key)?;
+                values.extend(self.other_columns(table));
+                values
+            }
+            _ if generated => return Ok(true),
+            _ => self.new_row(table),
+        };
+        let (key, value) = encode(&handle, &values)?;
+        let place = (name, key);
+        let seen = open.sees(&place);
+        let keys = self.key_values(table, &place.1)?;
+        let answer = match kind {
+            0 | 1 if seen.is_some() => open.transaction.delete(&handle, &keys),
+            2 | 3 => {
+                let payload = values[values.len() - 1].clone();
+                open.transaction.update(&handle, &keys, &[("payload", payload)])
+            }
+            4 => open.transaction.upsert(&handle, &values).map(|()| true),
+            5 => return self.read_in(open, table, &place, seen, &keys),
+            _ => open.transaction.insert(&handle, &values).map(|()| true),
+        };
+        let before = open.writes.get(&place).map(|(_, fresh)| *fresh);
+        let write = match (kind, answer, seen) {
+            (0 | 1, Ok(true), Some(_)) if before == Some(true) => {
+                // Its own insert: nothing remains of it.
+                open.writes.remove(&place);
+                return Ok(true);
+            }
+            (0 | 1, Ok(true), Some(_)) => (None, false),
+            (2 | 3, Ok(false), None) => return Ok(true),
+            (2 | 3, Ok(true), Some(old)) => {
+                let mut updated = self.values_of(table, &place.1, &old)?;
+                let last = updated.len() - 1;
+                updated[last] = values[values.len() - 1].clone();
+                (Some(encode(&handle, &updated)?.1), before == Some(true))
+            }
+            (4, Ok(true), _) => (Some(value), false),
+            (0 | 1 | 6 | 7, Ok(true), None) => (Some(value), before.is_none_or(|fresh| fresh)),
+            (0 | 1 | 6 | 7, Err(Error::DuplicateKey { .. }), Some(_)) => return Ok(true),
+            (_, Err(error), _) => {
+                self.failed("a call in a transaction", &error)?;
+                return Ok(false);
+            }
+            (_, Ok(answer), seen) => violation!(
+                "call {kind} in a transaction: answer {answer}, and the row was there: {}",
+                seen.is_some()
+            ),
+        };
+        open.writes.insert(place, write);
+        Ok(true)
+    }
+
+    fn known_key(&mut self, open: &Open<'_>, table: usize) -> Option<Vec<u8>> {
+        if !open.writes.is_empty() && self.random.chance(1, 3) {
+            let at = self.random.below(open.writes.len() as u64) as usize;
+            let (name, key) = open.writes.keys().nth(at)?;
+            if name == self.tables[table].name() {
+                return Some(key.clone());
+            }
+        }
+        self.some_key(table)
+    }
+
+    fn read_in(
+        &mut self,
+        open: &mut Open<'_>,
+        table: usize,
+        place: &Place,
+        seen: Option<Arc<[u8]>>,
+        keys: &[Value<'_>],
+    ) -> Checked<bool> {
+        let handle = self.tables[table].handle.clone();
+        match open.transaction.get(&handle, keys) {
+            Ok(row) => {
+                let found = row.map(|row| encode(&handle, &row)).transpose()?;
+                if found.map(|(_, value)| value) != seen {
+                    violation!("get in a transaction: another row at {:02x?}", place.1);
+                }
+                Ok(true)
+            }
+            Err(error) => self.failed("get in a transaction", &error).map(|_| false),
+        }
+    }
+
+    fn end(&mut self, open: Open<'_>, waits: bool) -> Checked<()> {
+        let Open { transaction, since, writes, .. } = open;
+        let begun_at = self.moment();
+        let outcome = match self.random.below(6) {
+            0 => {
+                transaction.rollback();
+                return Ok(());
+            }
+            1 => transaction.commit_token().map(Some),
+            _ => transaction.commit().map(|()| None),
+        };
+        let ended = Ended { begun_at, since, writes, outcome };
+        self.settle(ended, waits)
+    }
+
+    fn settle(&mut self, ended: Ended, waits: bool) -> Checked<()> {
+        let Ended { begun_at, since, writes, outcome } = ended;
+        let overtaken =
+            writes.keys().any(|place| self.changed.get(place).is_some_and(|at| *at > since));
+        let effects: Vec<Effect> = writes
+            .into_iter()
+            .map(|((table, key), (value, _))| match value {
+                Some(value) => Effect::Put { table, key, value },
+                None => Effect::Remove { table, key },
+            })
+            .collect();
+        match outcome {
+            Ok(_) if overtaken => violation!("a transaction was overtaken, and no conflict"),
+            Ok(_) if effects.is_empty() => Ok(()),
+            Ok(token) => {
+                let end = token.as_ref().map(CommitToken::lsn);
+                let commits = self.note_commit(begun_at, effects, end)?;
+                if waits && token.is_none() {
+                    let moment = self.moment();
+                    self.history.acknowledge(moment, commits);
+                }
+                Ok(())
+            }
+            Err(Error::Conflict { .. } | Error::DuplicateKey { .. }) if overtaken => Ok(()),
+            Err(error) => {
+                if self.failed("commit", &error)? == Failed::Unknown {
+                    self.note_commit(begun_at, effects, None)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Several rows in one call.
+    pub(super) fn insert_many(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        if self.tables[table].is_generated() {
+            return Ok(());
+        }
+        let session = self.some_session();
+        let handle = self.tables[table].handle.clone();
+        let mut rows: Vec<Vec<Value<'static>>> = Vec::new();
+        for _ in 0..1 + self.random.below(6) {
+            rows.push(self.new_row(table));
+        }
+        let mut effects = Vec::new();
+        let mut taken = None;
+        for row in &rows {
+            let (key, value) = encode(&handle, row)?;
+            let place = self.place(table, &key);
+            let twice = effects.iter().any(|effect| {
+                matches!(effect, Effect::Put { key: other, .. } if *other == key)
+            });
+            if twice || self.has(&place) {
+                taken = Some(place.clone());
+            }
+            effects.push(Effect::Put { table: place.0, key, value });
+        }
+        let begun_at = self.moment();
+        let rows: Vec<&[Value<'_>]> = rows.iter().map(Vec::as_slice).collect();
+        let outcome = self.sessions[session].insert_many(&handle, rows);
+        match (outcome, taken) {
+            (Ok(()), Some(_)) => violation!("insert many: a key was taken, and no error"),
+            (Err(Error::DuplicateKey { .. }), Some(_)) => Ok(()),
+            (outcome, _) => self.finish_change("insert many", session, begun_at, effects, outcome),
+        }
+    }
+}
