@@ -1,2 +1,85 @@
-//! The `onrush` command.
-fn main() {}
+//! The `onrush` command: databases by hand, import and export, and the laboratory.
+//!
+//! One file a subcommand, in `commands/`; `arguments/` holds the flags that several share. A
+//! command gets its parsed flags and returns nothing or an error; [`failure`] turns the error into
+//! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage.
+
+mod arguments;
+mod column_spec;
+mod commands;
+mod failure;
+mod output;
+mod progress;
+mod row_output;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A storage engine for concurrent singleton inserts.
+#[derive(Parser)]
+#[command(name = "onrush", version, about, after_help = EXAMPLES, max_term_width = 100)]
+struct Onrush {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush lab run singleton                  how fast is Onrush on this machine?
+  onrush lab disk                           what does this disk allow?
+  onrush create shop --table orders --column 'id bigint default identity' \\
+         --column 'at timestamp default now' --column 'note varchar(40)' --key id
+  onrush insert shop orders note='first order'
+  onrush get shop orders 1
+  onrush import shop orders orders.csv
+  onrush export shop orders --format parquet --output orders.parquet
+
+Every command has its own --help.";
+
+#[derive(Subcommand)]
+enum Command {
+    Lab(commands::lab::LabArguments),
+    Create(commands::create::Create),
+    Insert(commands::insert::Insert),
+    Get(commands::get::Get),
+    Scan(commands::scan::Scan),
+    Count(commands::count::Count),
+    Import(commands::import::Import),
+    Export(commands::export::Export),
+    Tables(commands::tables::Tables),
+    Describe(commands::describe::Describe),
+    Truncate(commands::tables::Truncate),
+    Drop(commands::tables::DropTable),
+    Checkpoint(commands::tables::Checkpoint),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Onrush::parse().command {
+        Command::Lab(arguments) => commands::lab::run(arguments),
+        Command::Create(arguments) => commands::create::run(&arguments),
+        Command::Insert(arguments) => commands::insert::run(&arguments),
+        Command::Get(arguments) => commands::get::run(&arguments),
+        Command::Scan(arguments) => commands::scan::run(&arguments),
+        Command::Count(arguments) => commands::count::run(&arguments),
+        Command::Import(arguments) => commands::import::run(&arguments),
+        Command::Export(arguments) => commands::export::run(&arguments),
+        Command::Tables(arguments) => commands::tables::run(&arguments),
+        Command::Describe(arguments) => commands::describe::run(&arguments),
+        Command::Truncate(arguments) => commands::tables::truncate(&arguments),
+        Command::Drop(arguments) => commands::tables::drop_table(&arguments),
+        Command::Checkpoint(arguments) => commands::tables::checkpoint(&arguments),
+    };
+    failure::report(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        super::Onrush::command().debug_assert();
+    }
+}

@@ -1,0 +1,42 @@
+//! The database that a command works on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use onrush::{Database, Options, Table};
+
+/// A table of a database.
+#[derive(Args, Clone, Debug)]
+pub struct TableArguments {
+    /// The database's folder
+    pub folder: PathBuf,
+    /// The table
+    pub table: String,
+}
+
+impl TableArguments {
+    /// Opens the database and finds the table.
+    pub fn open(&self) -> anyhow::Result<(Database, Table)> {
+        let database = open(&self.folder)?;
+        let table = database.table(&self.table).map_err(|error| with_tables(error, &database))?;
+        Ok((database, table))
+    }
+}
+
+/// Opens a database that exists.
+pub fn open(folder: &PathBuf) -> anyhow::Result<Database> {
+    Ok(Database::open(folder, Options::default())?)
+}
+
+/// Adds the names of the tables to a message that says that one is unknown.
+pub fn with_tables(error: onrush::Error, database: &Database) -> anyhow::Error {
+    let tables = database.tables();
+    let names: Vec<_> = tables.iter().map(|table| table.name()).collect();
+    if !matches!(error, onrush::Error::UnknownTable { .. }) {
+        return error.into();
+    }
+    match names.is_empty() {
+        true => anyhow::anyhow!("{error}. The database has no tables"),
+        false => anyhow::anyhow!("{error}. The tables are: {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,6 @@
+//! Flags that several commands share, and the words they take.
+
+pub mod cell;
+pub mod database;
+pub mod engine;
+pub mod words;

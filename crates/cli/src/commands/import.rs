@@ -1,0 +1,255 @@
+//! `onrush import`: rows from CSV or newline-JSON.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use onrush_lab::units;
+use onrush_transfer::csv::CsvOptions;
+use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, import};
+use serde_json::json;
+
+use crate::arguments::database::TableArguments;
+use crate::failure::{AlreadyTold, Outcome, UsageError};
+use crate::{output, progress};
+
+/// Import rows from CSV or newline-JSON
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Import {
+    #[command(flatten)]
+    table: TableArguments,
+    /// The file; - or nothing is standard input
+    file: Option<PathBuf>,
+    /// The form of the input [default: by the file's name, else csv]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Rows of each transaction
+    #[arg(long, value_name = "ROWS", default_value = "1", value_parser = units::parse_count)]
+    rows_per_commit: u64,
+    /// Where rejected rows go [default: the input's name with .rejected.csv added]
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Exit with 0 although rows were rejected
+    #[arg(long)]
+    rejects_ok: bool,
+    #[command(flatten)]
+    csv: CsvArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush import shop orders orders.csv
+  onrush import shop orders orders.jsonl --rows-per-commit 100
+  zcat orders.csv.gz | onrush import shop orders --rejects bad.csv
+  onrush import shop orders old.csv --no-header --delimiter ';' --null '\\N'
+
+CSV: the first line names the columns; columns that are missing take their default. An empty field
+is NULL (or the default, where NULL is not allowed), an empty text is \"\".
+JSON: one object a line.
+A row that cannot be imported goes to the rejects file as line,reason,row; the others are imported,
+and the exit code is 1. All imported rows are durable when the command ends.";
+
+/// The forms of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How CSV looks.
+#[derive(Args, Clone, Debug)]
+pub struct CsvArguments {
+    /// CSV: what stands between fields; \t is a tabulator
+    #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
+    delimiter: u8,
+    /// CSV: what stands for NULL when it is not in quotes [default: nothing]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    null: String,
+    /// CSV: the first line does not name the columns; they come in the order of the table
+    #[arg(long)]
+    no_header: bool,
+}
+
+impl CsvArguments {
+    /// The options that the flags stand for.
+    pub fn options(&self) -> CsvOptions {
+        CsvOptions { delimiter: self.delimiter, null: self.null.clone(), header: !self.no_header }
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    let text = if text == "\\t" { "\t" } else { text };
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("one ASCII character is expected, and no quote or line end".to_owned()),
+    }
+}
+
+/// Imports, and says what became of the rows.
+pub fn run(arguments: &Import) -> Outcome {
+    let input = Input::open(arguments.file.as_deref())?;
+    let options = ImportOptions {
+        format: match arguments.format.unwrap_or_else(|| format_of(&input.name)) {
+            Format::Csv => ImportFormat::Csv(arguments.csv.options()),
+            Format::Json => ImportFormat::Json,
+        },
+        rows_per_commit: usize::try_from(arguments.rows_per_commit).unwrap_or(usize::MAX),
+    };
+    if options.rows_per_commit == 0 {
+        return Err(UsageError::new("--rows-per-commit is 0; give at least 1"));
+    }
+    let (database, table) = arguments.table.open()?;
+    let rejects_path = arguments.rejects.clone().unwrap_or_else(|| input.rejects_path());
+    let mut rejects = Rejects::new(rejects_path);
+    let bar = match input.length_bytes {
+        Some(length) => progress::bytes_bar(arguments.quiet, length, "importing"),
+        None => progress::rows_bar(arguments.quiet, "importing"),
+    };
+    let show = |report: &ImportReport| advance(&bar, input.length_bytes.is_some(), report);
+    let started = Instant::now();
+    let outcome = import(&database, &table, input.reader, &options, &mut rejects, &mut { show })
+        .with_context(|| format!("cannot import {}", input.name));
+    bar.finish_and_clear();
+    if outcome.is_err() {
+        // The import has failed already; that the rows rejected before are incomplete is no news.
+        let _ = rejects.finish();
+    }
+    let report = outcome?;
+    let elapsed = started.elapsed();
+    drop(table);
+    database.close()?;
+    tell(arguments, &report, &rejects, elapsed)
+}
+
+fn advance(bar: &ProgressBar, by_bytes: bool, report: &ImportReport) {
+    bar.set_position(if by_bytes { report.bytes_read } else { report.rows_imported });
+    if report.rows_rejected > 0 {
+        bar.set_message(format!("importing ({} rejected)", report.rows_rejected));
+    }
+}
+
+fn tell(
+    arguments: &Import,
+    report: &ImportReport,
+    rejects: &Rejects,
+    elapsed: Duration,
+) -> Outcome {
+    let seconds = elapsed.as_secs_f64();
+    let rows_per_s = report.rows_imported as f64 / seconds.max(1e-9);
+    let side_file = (rejects.count() > 0).then(|| rejects.path().display().to_string());
+    if arguments.json {
+        output::json_line(&json!({
+            "rows_read": report.rows_read,
+            "rows_imported": report.rows_imported,
+            "rows_rejected": report.rows_rejected,
+            "rejects_file": side_file,
+            "bytes_read": report.bytes_read,
+            "elapsed_s": seconds,
+            "rows_per_s": rows_per_s,
+        }))?;
+    } else {
+        output::text(&format!(
+            "imported {} rows in {} ({} rows/s)\n",
+            units::grouped(report.rows_imported),
+            units::elapsed(elapsed),
+            units::rounded(rows_per_s)
+        ))?;
+    }
+    let Some(side_file) = side_file else { return Ok(()) };
+    eprintln!(
+        "onrush: rejected {} of {} rows; they are in {side_file} with line numbers and reasons",
+        units::grouped(report.rows_rejected),
+        units::grouped(report.rows_read)
+    );
+    for (line, reason) in rejects.examples() {
+        eprintln!("  line {line}: {reason}");
+    }
+    if report.rows_rejected > rejects.examples().len() as u64 {
+        eprintln!("  ...");
+    }
+    if arguments.rejects_ok { Ok(()) } else { Err(AlreadyTold.into()) }
+}
+
+/// Where rows come from.
+struct Input {
+    name: String,
+    path: Option<PathBuf>,
+    length_bytes: Option<u64>,
+    reader: Box<dyn BufRead>,
+}
+
+impl Input {
+    fn open(path: Option<&Path>) -> anyhow::Result<Input> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                return Err(UsageError::new(
+                    "no file given, and standard input is the keyboard; name a file or pipe into it",
+                ));
+            }
+            return Ok(Input {
+                name: "standard input".into(),
+                path: None,
+                length_bytes: None,
+                reader: Box::new(BufReader::with_capacity(1 << 20, stdin)),
+            });
+        };
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+        let metadata = file.metadata().with_context(|| format!("cannot open {name}"))?;
+        anyhow::ensure!(!metadata.is_dir(), "cannot import {name}: it is a folder; name a file");
+        Ok(Input {
+            name,
+            path: Some(path.to_owned()),
+            length_bytes: metadata.is_file().then_some(metadata.len()),
+            reader: Box::new(BufReader::with_capacity(1 << 20, file)),
+        })
+    }
+
+    fn rejects_path(&self) -> PathBuf {
+        let name = self.path.as_deref().map_or(Path::new("stdin"), |path| path);
+        let mut with_ending = name.as_os_str().to_owned();
+        with_ending.push(".rejected.csv");
+        PathBuf::from(with_ending)
+    }
+}
+
+fn format_of(name: &str) -> Format {
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    match ending.to_ascii_lowercase().as_str() {
+        "json" | "jsonl" | "ndjson" => Format::Json,
+        _ => Format::Csv,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_follows_the_name() {
+        assert_eq!(format_of("a/orders.jsonl"), Format::Json);
+        assert_eq!(format_of("orders.CSV"), Format::Csv);
+        assert_eq!(format_of("standard input"), Format::Csv);
+    }
+
+    #[test]
+    fn a_delimiter_is_one_character() {
+        assert_eq!(delimiter(";"), Ok(b';'));
+        assert_eq!(delimiter("\\t"), Ok(b'\t'));
+        assert!(delimiter("::").is_err() && delimiter("\"").is_err() && delimiter("é").is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! `onrush lab disk`: what the device can do, and what that allows.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use onrush_lab::{disk, report};
+
+use crate::failure::Outcome;
+use crate::output;
+use crate::progress::LabProgress;
+
+/// Measure the disk under a folder, and say what it allows
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DiskArguments {
+    /// The folder to measure in
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    dir: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush lab disk
+  onrush lab disk --dir /mnt/nvme --json
+
+Writes up to 2 GiB, or a quarter of the free space if that is less, and removes it again.";
+
+/// Measures and prints.
+pub fn run(arguments: &DiskArguments) -> Outcome {
+    let report = disk::measure(&arguments.dir, &LabProgress::new(arguments.quiet))?;
+    if arguments.json { output::json(&report) } else { output::text(&report::disk(&report)) }
+}

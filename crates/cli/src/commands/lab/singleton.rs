@@ -1,0 +1,94 @@
+//! `onrush lab run singleton` and `onrush lab insert`: the classic load, one row per commit.
+
+use clap::Args;
+use onrush_lab::{Repeated, report, run_repeated};
+
+use crate::arguments::cell::CellArguments;
+use crate::failure::{AlreadyTold, Outcome};
+use crate::output;
+use crate::progress::LabProgress;
+
+/// Many sessions insert one row per commit into the classic table; then all of it is verified
+#[derive(Args)]
+#[command(after_help = SINGLETON_EXAMPLES)]
+pub struct SingletonArguments {
+    #[command(flatten)]
+    cell: CellArguments,
+}
+
+const SINGLETON_EXAMPLES: &str = "\
+Examples:
+  onrush lab run singleton
+  onrush lab run singleton --sessions 128 --driver tasks
+  onrush lab run singleton --durability delayed --rows 48m --key uuid-v4
+  onrush lab run singleton --dir /mnt/nvme/test --keep --json";
+
+/// One measured load: the same flags and figures as `lab run singleton`, without the explanation
+#[derive(Args)]
+#[command(after_help = INSERT_EXAMPLES)]
+pub struct InsertArguments {
+    #[command(flatten)]
+    cell: CellArguments,
+}
+
+const INSERT_EXAMPLES: &str = "\
+Examples:
+  onrush lab insert --rows 1m --key identity --sequential-keys shared-edge
+  onrush lab insert --rows 1m --key identity --json
+  onrush lab insert --rows 10m --durability delayed --rows-per-commit 10 --repeats 5
+  onrush lab insert --rows 4m --data-folder /mnt/a --data-folder /mnt/b --log-folder /mnt/c";
+
+/// Runs the load and explains it.
+pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
+    let cell = &arguments.cell;
+    if !cell.json && !cell.quiet {
+        println!(
+            "The singleton experiment: every session inserts one row of defaults after another\n\
+             into the classic table and commits it; then the database is opened again, and every\n\
+             acknowledged row is looked for.\n"
+        );
+    }
+    run(cell, true)
+}
+
+/// Runs the load.
+pub fn run_plain(arguments: &InsertArguments) -> Outcome {
+    run(&arguments.cell, false)
+}
+
+fn run(cell: &CellArguments, explained: bool) -> Outcome {
+    let observer = LabProgress::new(cell.quiet);
+    let repeated = run_repeated(&cell.settings(), cell.repeats, &observer)?;
+    let result = &repeated.median;
+    if cell.json {
+        output::json(&repeated)?;
+    } else {
+        print(&repeated, explained)?;
+    }
+    for warning in &result.warnings {
+        eprintln!("onrush: WARNING: {warning}");
+    }
+    match report::failure(result) {
+        None => Ok(()),
+        Some(failure) => {
+            eprintln!("{failure}");
+            Err(AlreadyTold.into())
+        }
+    }
+}
+
+fn print(repeated: &Repeated, explained: bool) -> Outcome {
+    let result = &repeated.median;
+    let mut text = report::table(result);
+    if repeated.repeats > 1 {
+        text += "\n";
+        text += &report::repeats(repeated);
+    }
+    if explained {
+        text += "\nWhat was waited for\n\n";
+        text += &report::waits(result);
+        text += "\n";
+        text += &report::explanation(result);
+    }
+    output::text(&text)
+}

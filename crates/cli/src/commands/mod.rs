@@ -1,0 +1,12 @@
+//! One file a subcommand.
+
+pub mod count;
+pub mod create;
+pub mod describe;
+pub mod export;
+pub mod get;
+pub mod import;
+pub mod insert;
+pub mod lab;
+pub mod scan;
+pub mod tables;

@@ -1,0 +1,95 @@
+//! From an error to a message and an exit code.
+//!
+//! 0: done. 1: not done, or not all of it. 2: the command line makes no sense (clap's code, too).
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// What a command returns.
+pub type Outcome = anyhow::Result<()>;
+
+/// A command line that cannot be meant so.
+#[derive(Debug)]
+pub struct UsageError(String);
+
+impl UsageError {
+    /// The message says what is wrong and how to write it.
+    pub fn new(message: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(UsageError(message.into()))
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// A failure that has been told already; only the exit code is left.
+#[derive(Debug)]
+pub struct AlreadyTold;
+
+impl fmt::Display for AlreadyTold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("see above")
+    }
+}
+
+impl std::error::Error for AlreadyTold {}
+
+/// Prints the error, if there is one, and chooses the exit code.
+pub fn report(outcome: Outcome) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if is_closed_pipe(&error) {
+        // Whoever reads, `head` for example, has seen enough.
+        return ExitCode::SUCCESS;
+    }
+    if !error.is::<AlreadyTold>() {
+        eprintln!("onrush: {}", message(&error));
+    }
+    if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
+}
+
+/// The error and its causes; a cause that the text before it already holds is not repeated.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text += ": ";
+            text += &cause;
+        }
+    }
+    text
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io_error| io_error.kind() == ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let inner = anyhow::anyhow!("the disk is full; free some space");
+        let told: anyhow::Result<()> = Err(inner).context("cannot import orders.csv");
+        assert_eq!(
+            message(&told.unwrap_err()),
+            "cannot import orders.csv: the disk is full; free some space"
+        );
+        let twice: anyhow::Result<()> =
+            Err(anyhow::anyhow!("no table x")).context("there is no table x: no table x");
+        assert_eq!(message(&twice.unwrap_err()), "there is no table x: no table x");
+    }
+}

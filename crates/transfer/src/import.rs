@@ -1,0 +1,238 @@
+//! Rows into a table, one transaction each or many rows a transaction.
+//!
+//! Commits are not waited for one by one: the engine orders them, and at the end everything is made
+//! durable. If the engine stops in the middle, the error says up to which line all is safe.
+//!
+//! Invariants
+//! 1. A row is imported or rejected, never both, never neither (unless the import stops).
+//! 2. When [`import`] returns a report, every imported row is durable.
+//! 3. A row that the engine refuses costs only itself: the others of its transaction are inserted
+//!    one by one.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+
+use onrush::{Database, Durability, Error, Row, Session, Table, Value};
+
+use crate::csv::CsvOptions;
+use crate::csv::rows::CsvRows;
+use crate::error::TransferError;
+use crate::json::JsonRows;
+use crate::rejects::Rejects;
+
+/// Rows between two notes of how far the log is, and two reports of progress.
+const NOTE_ROWS: u64 = 1024;
+/// A conflict with another transaction is tried again so often.
+const CONFLICT_TRIES: usize = 10;
+
+/// The form of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportFormat {
+    /// See [`crate::csv`].
+    Csv(CsvOptions),
+    /// One object a line; see [`crate::json`].
+    Json,
+}
+
+/// How to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// The form of the input.
+    pub format: ImportFormat,
+    /// Rows of each transaction, at least 1.
+    pub rows_per_commit: usize,
+}
+
+/// How far an import is, and in the end what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Rows read, good and bad.
+    pub rows_read: u64,
+    /// Rows imported.
+    pub rows_imported: u64,
+    /// Rows rejected.
+    pub rows_rejected: u64,
+    /// Bytes of input read.
+    pub bytes_read: u64,
+}
+
+/// A row of the input.
+#[derive(Clone, Debug)]
+pub struct SourceRow {
+    /// Its first line.
+    pub line: u64,
+    /// As it stood in the input.
+    pub raw: String,
+    /// A value for each column of the table, or why it is no row.
+    pub values: Result<Row, String>,
+}
+
+/// Where rows come from.
+pub trait RowSource {
+    /// The next row; None at the end.
+    ///
+    /// # Errors
+    /// An input that cannot be read further.
+    fn next_row(&mut self) -> Result<Option<SourceRow>, TransferError>;
+
+    /// Bytes of input read so far.
+    fn bytes_read(&self) -> u64;
+}
+
+/// Imports all of `input` into `table`. `progress` is called every thousand rows or so.
+///
+/// # Errors
+/// An input that cannot be read, a header that does not fit the table, a side file that cannot be
+/// written, and whatever stops the engine; never a single bad row.
+pub fn import<R: BufRead>(
+    database: &Database,
+    table: &Table,
+    input: R,
+    options: &ImportOptions,
+    rejects: &mut Rejects,
+    progress: &mut dyn FnMut(&ImportReport),
+) -> Result<ImportReport, TransferError> {
+    let mut session = database.session()?;
+    session.set_durability(Durability::Delayed);
+    let importer = Importer {
+        database,
+        table,
+        session,
+        rows_per_commit: options.rows_per_commit.max(1),
+        rejects,
+        report: ImportReport::default(),
+        notes: VecDeque::new(),
+        durable: (0, 0),
+    };
+    match &options.format {
+        ImportFormat::Csv(csv) => {
+            importer.run(&mut CsvRows::new(input, table.schema(), csv)?, progress)
+        }
+        ImportFormat::Json => importer.run(&mut JsonRows::new(input, table.schema()), progress),
+    }
+}
+
+/// All up to here is durable once the log is durable up to `lsn`.
+struct Note {
+    lsn: u64,
+    rows: u64,
+    line: u64,
+}
+
+struct Importer<'i> {
+    database: &'i Database,
+    table: &'i Table,
+    session: Session,
+    rows_per_commit: usize,
+    rejects: &'i mut Rejects,
+    report: ImportReport,
+    notes: VecDeque<Note>,
+    durable: (u64, u64), // rows and line of the last note that came true
+}
+
+impl Importer<'_> {
+    fn run(
+        mut self,
+        source: &mut dyn RowSource,
+        progress: &mut dyn FnMut(&ImportReport),
+    ) -> Result<ImportReport, TransferError> {
+        let mut batch: Vec<(SourceRow, Row)> = Vec::with_capacity(self.rows_per_commit.min(4096));
+        let mut line = 0;
+        while let Some(mut row) = source.next_row()? {
+            self.report.rows_read += 1;
+            line = row.line;
+            match std::mem::replace(&mut row.values, Ok(Row::new())) {
+                Ok(values) => batch.push((row, values)),
+                Err(reason) => self.reject(&row, &reason)?,
+            }
+            if batch.len() >= self.rows_per_commit {
+                self.commit(&batch)?;
+                batch.clear();
+            }
+            if self.report.rows_read.is_multiple_of(NOTE_ROWS) {
+                self.report.bytes_read = source.bytes_read();
+                self.note(line);
+                progress(&self.report);
+            }
+        }
+        self.commit(&batch)?;
+        self.database.barrier().map_err(|cause| self.stopped(line, cause))?;
+        self.rejects.finish()?;
+        self.report.bytes_read = source.bytes_read();
+        progress(&self.report);
+        Ok(self.report)
+    }
+
+    /// Inserts the rows as one transaction; if it is refused, one by one.
+    fn commit(&mut self, batch: &[(SourceRow, Row)]) -> Result<(), TransferError> {
+        let Some((first, _)) = batch.first() else { return Ok(()) };
+        if batch.len() > 1 {
+            let rows = batch.iter().map(|(_, values)| values.as_slice());
+            match self.session.insert_many(self.table, rows) {
+                Ok(()) => {
+                    self.report.rows_imported += batch.len() as u64;
+                    return Ok(());
+                }
+                Err(error) if is_about_a_row(&error) || error.is_retryable() => {}
+                Err(cause) => return Err(self.stopped(first.line, cause)),
+            }
+        }
+        batch.iter().try_for_each(|(row, values)| self.insert(row, values))
+    }
+
+    fn insert(&mut self, row: &SourceRow, values: &[Value<'_>]) -> Result<(), TransferError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.session.insert(self.table, values) {
+                Ok(()) => {
+                    self.report.rows_imported += 1;
+                    return Ok(());
+                }
+                Err(Error::Conflict { .. }) if tries < CONFLICT_TRIES => {}
+                Err(error) if is_about_a_row(&error) => {
+                    return self.reject(row, &error.to_string());
+                }
+                Err(cause) => return Err(self.stopped(row.line, cause)),
+            }
+        }
+    }
+
+    fn reject(&mut self, row: &SourceRow, reason: &str) -> Result<(), TransferError> {
+        self.report.rows_rejected += 1;
+        self.rejects.reject(row.line, reason, &row.raw)
+    }
+
+    /// Notes where the log is, and which earlier notes have come true. Rows still in a batch are
+    /// not counted yet, so the line is right only between batches, and too early by less than one.
+    fn note(&mut self, line: u64) {
+        self.notes.push_back(Note {
+            lsn: self.session.last_commit_lsn(),
+            rows: self.report.rows_imported,
+            line: line.saturating_sub(self.rows_per_commit as u64),
+        });
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let durable_lsn = self.database.durable_lsn();
+        while let Some(note) = self.notes.pop_front_if(|note| note.lsn <= durable_lsn) {
+            self.durable = (note.rows, note.line);
+        }
+    }
+
+    fn stopped(&mut self, line: u64, cause: Error) -> TransferError {
+        self.settle();
+        let (rows_durable, line_durable) = self.durable;
+        TransferError::Stopped { line, rows_durable, line_durable, cause }
+    }
+}
+
+/// Whether the row is to blame, and not the engine or the disk.
+fn is_about_a_row(error: &Error) -> bool {
+    match error {
+        Error::Type(error) => !error.is_damage(),
+        Error::DuplicateKey { .. } | Error::TransactionTooLarge { .. } => true,
+        _ => false,
+    }
+}
