@@ -104,7 +104,7 @@ impl Session {
     #[inline]
     pub fn insert_token(&mut self, table: &Table, values: &[Value<'_>]) -> Result<CommitToken> {
         let written = self.insert_row(table, values)?;
-        Ok(CommitToken::new(&self.source, written.end))
+        Ok(self.token(written.end))
     }
 
     /// Inserts one row and returns the values of its primary key, generated ones included.
@@ -477,6 +477,7 @@ impl Session {
         }
     }
 
+    #[inline]
     pub(super) fn token(&mut self, end: Lsn) -> CommitToken {
         self.last_commit = end;
         CommitToken::new(&self.source, end)
