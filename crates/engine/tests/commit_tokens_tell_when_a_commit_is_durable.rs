@@ -63,7 +63,8 @@ fn a_token_is_durable_once_its_sync_has_returned() {
 
 #[test]
 fn many_tasks_on_one_thread_wait_for_their_tokens() {
-    let (db, table) = Fixture::new().create_with(notes());
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     let tokens: Vec<_> =
         (0..500).map(|id| session.insert_token(&table, &note(id, "task")).unwrap()).collect();
@@ -110,7 +111,8 @@ fn the_session_knows_the_position_of_its_last_commit() {
 
 #[test]
 fn a_later_durable_commit_and_a_barrier_make_all_earlier_ones_durable() {
-    let (db, table) = Fixture::new().create_with(notes());
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     let first = session.insert_token(&table, &note(1, "one")).unwrap();
     session.insert(&table, &note(2, "two")).unwrap();
