@@ -229,7 +229,7 @@ impl Database {
                 break (written, apply(state)?);
             }
             drop(definitions);
-            engine.wait_for_room(0, onrush_log::Log::framed_bytes(record.len()), &engine.recorder)?;
+            engine.wait_for_room(onrush_log::Log::framed_bytes(record.len()), &engine.recorder)?;
         };
         engine.log.wait_durable(written.end, &engine.recorder)?;
         Ok(applied)

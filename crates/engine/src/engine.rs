@@ -8,7 +8,7 @@ use std::thread::Thread;
 use onrush_files::{Disk, DiskError};
 use onrush_latch::{Admission, Ticket};
 use onrush_log::{Log, Reservation};
-use onrush_waits::{Recorder, Registry};
+use onrush_waits::{Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
@@ -196,7 +196,7 @@ impl Engine {
 
     /// Does, without a place and without latches, what an operation was blocked on.
     pub(crate) fn unblock(
-        &self,
+        self: &Arc<Engine>,
         blocked: Blocked,
         spares: &mut Vec<crate::memory::Frame>,
         recorder: &Recorder,
@@ -209,7 +209,7 @@ impl Engine {
                 }
                 Ok(())
             }
-            Blocked::Slot => Ok(self.space.grow()?),
+            Blocked::Slot => self.make_slots(recorder),
             Blocked::Transaction(slot) => {
                 self.transactions.wait(slot, recorder);
                 Ok(())
@@ -217,15 +217,24 @@ impl Engine {
         }
     }
 
+    /// Makes the data files larger; where the disk is full, frees slots by a checkpoint, which old
+    /// images wait for.
+    pub(crate) fn make_slots(self: &Arc<Engine>, recorder: &Recorder) -> Result<()> {
+        let _wait = recorder.wait(Wait::SlotFree);
+        let Err(full) = self.space.grow() else { return Ok(()) };
+        let before = self.space.unreserved();
+        crate::checkpoint::run(self, recorder)?;
+        if self.space.unreserved() > before { Ok(()) } else { Err(full.into()) }
+    }
+
     /// Waits for room in the log. Where nobody else takes checkpoints, takes one if the log is
     /// full.
     pub(crate) fn wait_for_room(
         self: &Arc<Engine>,
-        place: usize,
         bytes: usize,
         recorder: &Recorder,
     ) -> Result<()> {
-        match self.log.wait_for_room(place, bytes, recorder) {
+        match self.log.wait_for_room(bytes, recorder) {
             Err(onrush_log::LogError::CapacityReached)
                 if self.options.background == Background::Callers =>
             {
@@ -261,7 +270,7 @@ impl Engine {
             if let Some(reservation) = self.try_append(record, recorder) {
                 return Ok(reservation);
             }
-            self.wait_for_room(0, Log::framed_bytes(record.len()), recorder)?;
+            self.wait_for_room(Log::framed_bytes(record.len()), recorder)?;
         }
     }
 

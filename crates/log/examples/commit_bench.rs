@@ -194,7 +194,7 @@ fn recycle_until(log: &Log, began: Instant, time: Duration) -> Result<(), LogErr
 fn append(log: &Log, place: usize, recorder: &Recorder) -> Result<Lsn, LogError> {
     let bytes = Log::framed_bytes(PAYLOAD.len());
     if !log.has_room(place, bytes) {
-        log.wait_for_room(place, bytes, recorder)?;
+        log.wait_for_room(bytes, recorder)?;
     }
     let reservation = log.reserve(place, PAYLOAD.len());
     log.fill(&reservation, &[&PAYLOAD]);

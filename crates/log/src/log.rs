@@ -89,19 +89,18 @@ impl Log {
         self.core.has_room(place, bytes)
     }
 
-    /// Waits until [`Log::has_room`] says yes; may write the log itself. The caller holds no latch and has no record in
-    /// flight.
+    /// Waits until there is room for a record of `bytes`; may write the log itself. The caller holds no latch, has no
+    /// record in flight and needs no place: it asks [`Log::has_room`] again once it has one.
     ///
     /// # Errors
     /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later; `CapacityReached`: only with
     /// the writer place `Callers`, take a checkpoint; `OutcomeUnknown`, `Closed`.
     pub fn wait_for_room(
         &self,
-        place: usize,
         bytes: usize,
         recorder: &Recorder,
     ) -> Result<(), LogError> {
-        self.core.wait_for_room(place, bytes, recorder)
+        self.core.wait_for_room(bytes, recorder)
     }
 
     /// Takes the next LSNs for a record of `payload_bytes`, and marks `place` as in flight. The caller has the place for

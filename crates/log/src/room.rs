@@ -86,6 +86,13 @@ impl Room {
         is_room
     }
 
+    /// Would a place that has no credit get `bytes` now? Promises nothing and touches no credit, so anyone may ask.
+    pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> u64) -> bool {
+        let large = if bytes <= self.quantum { 0 } else { bytes };
+        let used = self.large.0.load(Acquire) + large + self.slack;
+        tail() + used <= self.shared.0.lsn.load(Acquire)
+    }
+
     fn take_back(&self, credit: &Credit) {
         credit.bytes.store(0, Relaxed);
         let large_bytes = credit.large_bytes.load(Relaxed);

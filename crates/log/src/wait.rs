@@ -122,7 +122,6 @@ impl Core {
     /// Waits until `place` has room for `bytes`.
     pub(crate) fn wait_for_room(
         &self,
-        place: usize,
         bytes: usize,
         recorder: &Recorder,
     ) -> Result<(), LogError> {
@@ -135,7 +134,7 @@ impl Core {
         loop {
             self.check()?;
             let seen = self.pool.changes();
-            if self.has_room(place, bytes) {
+            if self.room.is_free(bytes as u64, || self.in_flight.tail()) {
                 return Ok(());
             }
             if self.is_ring_the_limit() {

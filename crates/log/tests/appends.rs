@@ -21,7 +21,7 @@ fn run(writer: WriterPlace, threads: usize, records: usize, durable_every: usize
                     let payload_bytes = 8 + filler.len();
                     let bytes = Log::framed_bytes(payload_bytes);
                     if !log.has_room(place, bytes) {
-                        log.wait_for_room(place, bytes, &recorder).unwrap();
+                        log.wait_for_room(bytes, &recorder).unwrap();
                     }
                     let reservation = log.reserve(place, payload_bytes);
                     let (thread, number_bytes) =

@@ -59,7 +59,7 @@ fn all_waiting_threads_are_told() {
             scope.spawn(move || {
                 let recorder = recorder(options);
                 loop {
-                    if log.wait_for_room(place, 10, &recorder).is_err() {
+                    if log.wait_for_room(10, &recorder).is_err() {
                         return;
                     }
                     let reservation = log.reserve(place, 9);

@@ -14,6 +14,7 @@ use super::split_point::{self, Side, SplitKind};
 use super::{Blocked, SPARE_FRAMES, Seat};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, separator};
 use crate::units::LeafId;
 
@@ -77,8 +78,9 @@ fn add_sibling<'e>(
     right.low = Fence::new(&boundary);
     right.high = left.high.replace(Fence::new(&boundary));
     right.next = left.next.replace(id);
-    right.image = left.image.clone();
-    right.dirty_epoch = left.dirty_epoch;
+    right.image = left.image.clone().filter(|_| !planted(Fault::SplitNoShare));
+    let epoch = if planted(Fault::SplitNoEpoch) { engine.dirty.epoch() } else { left.dirty_epoch };
+    right.dirty_epoch = epoch;
     right.rows = None;
     engine.dirty.push(seat.place, right.dirty_epoch, id);
     (HalfSplit { separator: boundary, leaf: id }, right)

@@ -120,11 +120,33 @@ pub(crate) fn make_dirty(
         if !engine.space.try_reserve(1) {
             return Err(Blocked::Slot);
         }
-        let epoch = engine.dirty.epoch();
-        leaf.dirty_epoch = epoch;
-        engine.dirty.push(place, epoch, id);
+        push_dirty(engine, place, id, leaf);
     }
     Ok(())
+}
+
+/// As [`make_dirty`], for a change that makes room: it may use the slots that are withheld from
+/// new rows, so that rows can still be removed when the disk is full.
+fn make_dirty_to_remove(
+    engine: &Engine,
+    place: usize,
+    id: LeafId,
+    leaf: &mut LeafState,
+) -> Result<(), Blocked> {
+    if leaf.dirty_epoch == Epoch(0) {
+        if !engine.space.try_reserve_withheld(1) {
+            return Err(Blocked::Slot);
+        }
+        push_dirty(engine, place, id, leaf);
+    }
+    Ok(())
+}
+
+/// Puts a leaf on the list of the current epoch. Its slot is reserved, its latch held.
+fn push_dirty(engine: &Engine, place: usize, id: LeafId, leaf: &mut LeafState) {
+    let epoch = engine.dirty.epoch();
+    leaf.dirty_epoch = epoch;
+    engine.dirty.push(place, epoch, id);
 }
 
 /// A latched leaf in which a change is being placed.
@@ -148,7 +170,11 @@ impl Placing<'_> {
             return Err(self.transaction_of(slot).into());
         }
         self.check(tree, found, change)?;
-        make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+        if change.value.is_some() {
+            make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+        } else {
+            make_dirty_to_remove(self.engine, seat.place, self.id, &mut self.leaf)?;
+        }
         match (change.value, found.committed) {
             (Some(value), None) => {
                 self.make_room(seat, change.key, Entry::bytes(change.key, value))?;

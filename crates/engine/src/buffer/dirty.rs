@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::fault::{Fault, planted};
 use crate::units::{Epoch, LeafId};
 
 /// See the module. One shard a place in the engine, so that inserters do not meet here.
@@ -39,6 +40,7 @@ impl DirtyLists {
     /// Puts a leaf on the list of `epoch`. The caller holds the leaf's latch.
     pub(crate) fn push(&self, place: usize, epoch: Epoch, leaf: LeafId) {
         let shard = &self.shards[place % self.shards.len()];
+        let epoch = if planted(Fault::ParityLists) { Epoch(epoch.0 % 2) } else { epoch };
         shard.lock().entry(epoch).or_default().push(leaf);
     }
 
@@ -47,6 +49,10 @@ impl DirtyLists {
         let mut leaves = Vec::new();
         for shard in &self.shards {
             let mut lists = shard.lock();
+            if planted(Fault::ParityLists) {
+                leaves.extend(lists.remove(&Epoch((epoch.0 + 1) % 2)).unwrap_or_default());
+                continue;
+            }
             let later = lists.split_off(&epoch);
             leaves.extend(std::mem::replace(&mut *lists, later).into_values().flatten());
         }

@@ -10,6 +10,7 @@ use onrush_waits::{Counter, Recorder, Wait};
 use super::imager::Imager;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::memory::Frame;
 use crate::units::LeafId;
 
@@ -73,7 +74,8 @@ impl Evictor {
                 Visit::Kept
             };
         }
-        if state.image.as_ref().is_some_and(|image| !image.is_written()) {
+        let is_unwritten = state.image.as_ref().is_some_and(|image| !image.is_written());
+        if is_unwritten && !planted(Fault::DropUnwritten) {
             return Visit::Kept;
         }
         if let Some(rows) = state.rows.take() {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
+use crate::fault::{Fault, planted};
 use crate::memory::Frame;
-use crate::node::leaf::{LeafRows, read_entry};
+use crate::node::leaf::{LeafRows, Stamp, read_entry};
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
 
@@ -92,7 +93,7 @@ impl Image {
 /// on place and content [`seal`] fills in. Returns the number of rows.
 pub(crate) fn copy_rows(rows: &LeafRows, page: &mut [u8]) {
     let mut entries = Vec::with_capacity(rows.live_bytes());
-    let count = rows.copy_entries(&mut entries, true);
+    let count = rows.copy_entries(&mut entries, !planted(Fault::IntentImaged));
     page.fill(0);
     page[32..36].copy_from_slice(&(count as u32).to_le_bytes());
     page[36..40].copy_from_slice(&(entries.len() as u32).to_le_bytes());
@@ -168,8 +169,10 @@ pub(crate) fn load_rows(page: &[u8], leaf: &LeafState, frame: Frame) -> Result<L
     let mut offset = 0;
     for _ in 0..count {
         let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
-        if leaf.range_holds(entry.key) {
-            rows.append(entry.stamp, entry.key, entry.value);
+        if leaf.range_holds(entry.key) || planted(Fault::NoTrim) {
+            let is_intent = planted(Fault::IntentImaged) && entry.stamp.as_intent().is_some();
+            let stamp = if is_intent { Stamp::committed(1) } else { entry.stamp };
+            rows.append(stamp, entry.key, entry.value);
         }
         offset = next;
     }

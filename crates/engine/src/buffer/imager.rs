@@ -17,6 +17,7 @@ use super::leaf::LeafState;
 use crate::btree::fold_resolved;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::fault::{Fault, planted};
 use crate::space::Cursor;
 use crate::units::{EXTENT_SLOTS, Epoch, LEAF_BYTES, LeafId, ObjectId};
 
@@ -64,7 +65,7 @@ impl Imager {
             fold_resolved(engine, &tree, rows);
         }
         let unresolved = rows.intents() > 0;
-        if unresolved && !engine.space.try_reserve(1) {
+        if unresolved && !engine.space.try_reserve_withheld(1) {
             return false;
         }
         let start = self.batch.len() * LEAF_BYTES;
@@ -72,7 +73,7 @@ impl Imager {
         let image = Image::assigned(engine.space.allocate(&mut self.cursor));
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);
-        if unresolved {
+        if unresolved && !planted(Fault::CleanWithIntent) {
             let epoch = engine.dirty.epoch();
             leaf.dirty_epoch = epoch;
             engine.dirty.push(place, epoch, id);

@@ -39,7 +39,7 @@ impl Engine {
         let mut page = AlignedBuffer::new(LEAF_BYTES);
         {
             let _wait = recorder.wait(Wait::PageIoLatchEx);
-            self.space.files().read(image.slot(), &mut page).map_err(|error| self.stop(error))?;
+            self.space.files().read(image.slot(), &mut page)?;
         }
         recorder.count(Counter::LeafLoads, 1);
         let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);

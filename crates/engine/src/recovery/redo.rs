@@ -15,7 +15,7 @@ use onrush_log::Lsn;
 use onrush_types::TableDefinition;
 use onrush_waits::Recorder;
 
-use crate::btree::{Blocked, SPARE_FRAMES, Seat, Tree};
+use crate::btree::{SPARE_FRAMES, Seat, Tree};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -304,7 +304,6 @@ impl Redoer {
             };
             match table.tree.redo(&self.engine, &mut seat, row.object, (key, value), row.lsn) {
                 Ok(()) => return Ok(()),
-                Err(Blocked::Slot) => self.engine.space.grow()?,
                 Err(blocked) => self.engine.unblock(blocked, &mut self.spares, &self.recorder)?,
             }
         }

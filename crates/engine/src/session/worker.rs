@@ -74,7 +74,7 @@ impl Worker {
             let place = entered.place();
             if payload > 0 && !self.engine.log.has_room(place, Log::framed_bytes(payload)) {
                 drop(entered);
-                self.wait_for_room(place, Log::framed_bytes(payload))?;
+                self.wait_for_room(Log::framed_bytes(payload))?;
                 continue;
             }
             let guard = StopOnPanic(&self.engine);
@@ -108,9 +108,9 @@ impl Worker {
     }
 
     #[cold]
-    fn wait_for_room(&mut self, place: usize, bytes: usize) -> Result<()> {
+    fn wait_for_room(&mut self, bytes: usize) -> Result<()> {
         self.ticket.release();
-        self.engine.wait_for_room(place, bytes, &self.recorder)
+        self.engine.wait_for_room(bytes, &self.recorder)
     }
 
     /// Lets others in while this thread waits for something long.

@@ -19,6 +19,7 @@ const NONE: u64 = u64::MAX;
 /// A blob that stands on disk.
 #[derive(Debug)]
 pub(crate) struct Blob {
+    #[expect(dead_code, reason = "held, so that the slots are not free")]
     slots: Vec<Slot>,
     place: BlobPlace,
 }
@@ -43,7 +44,7 @@ impl Blob {
         bytes: &[u8],
     ) -> Result<Blob> {
         let parts = bytes.len().div_ceil(PART_BYTES).max(1);
-        while !space.try_reserve(parts as i64) {
+        while !space.try_reserve_withheld(parts as i64) {
             space.grow()?;
         }
         let slots: Vec<Slot> = (0..parts).map(|_| space.allocate(cursor)).collect();
@@ -109,11 +110,6 @@ impl Blob {
     /// The owner of a blob read at open.
     pub(crate) fn adopt(space: &Arc<Space>, place: BlobPlace, slots: &[SlotId]) -> Blob {
         Blob { slots: slots.iter().map(|id| space.adopt(*id)).collect(), place }
-    }
-
-    /// Slots that the blob takes.
-    pub(crate) fn slots(&self) -> usize {
-        self.slots.len()
     }
 }
 

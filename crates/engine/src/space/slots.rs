@@ -87,7 +87,13 @@ pub(crate) struct Space {
     map: Mutex<Map>,
     /// Free slots minus reservations. Below zero only for a moment inside `try_reserve`.
     credit: AtomicI64,
+    /// Free slots that new rows leave alone: enough for the directory of all leaves that may be
+    /// dirty at once. Follows the size of the files.
+    withheld: AtomicI64,
 }
+
+/// Of so many slots one is withheld.
+const WITHHELD_PART: u64 = 64;
 
 struct Map {
     /// Per file and extent, a bit for each free slot.
@@ -125,7 +131,8 @@ impl Space {
         }
         let free: u64 = map.free.iter().flatten().map(|bits| u64::from(bits.count_ones())).sum();
         let credit = AtomicI64::new(free as i64);
-        Ok(Arc::new(Space { files, map: Mutex::new(map), credit }))
+        let withheld = AtomicI64::new(map.withheld());
+        Ok(Arc::new(Space { files, map: Mutex::new(map), credit, withheld }))
     }
 
     pub(crate) fn files(&self) -> &DataFiles {
@@ -142,10 +149,21 @@ impl Space {
         self.map.lock().grown.iter().sum::<u64>() * EXTENT_SLOTS as u64
     }
 
-    /// Reserves `slots` slots if so many are free. Never waits.
+    /// Reserves `slots` slots for new rows if so many are free and enough stay for others: what
+    /// makes room (removals, checkpoints) must not fail for want of it. Never waits.
     #[inline]
     pub(crate) fn try_reserve(&self, slots: i64) -> bool {
-        if self.credit.fetch_sub(slots, Ordering::AcqRel) >= slots {
+        self.try_reserve_leaving(slots, self.withheld.load(Ordering::Relaxed))
+    }
+
+    /// Reserves `slots` slots for what makes room. Never waits.
+    pub(crate) fn try_reserve_withheld(&self, slots: i64) -> bool {
+        self.try_reserve_leaving(slots, 0)
+    }
+
+    #[inline]
+    fn try_reserve_leaving(&self, slots: i64, left: i64) -> bool {
+        if self.credit.fetch_sub(slots, Ordering::AcqRel) >= slots + left {
             return true;
         }
         self.credit.fetch_add(slots, Ordering::AcqRel);
@@ -163,7 +181,8 @@ impl Space {
     /// A full disk: nothing has changed, and a later call may succeed.
     pub(crate) fn grow(&self) -> Result<(), DiskError> {
         let mut map = self.map.lock();
-        if self.credit.load(Ordering::Acquire) >= EXTENT_SLOTS as i64 {
+        let enough = EXTENT_SLOTS as i64 + self.withheld.load(Ordering::Relaxed);
+        if self.credit.load(Ordering::Acquire) >= enough {
             return Ok(());
         }
         let file = map.next_file;
@@ -171,6 +190,7 @@ impl Space {
         let extents = map.grown[file] + GROWTH_EXTENTS.max(map.grown[file] / 16);
         self.files.grow(file, extents * EXTENT_SLOTS as u64)?;
         let free = map.add_extents(file, extents);
+        self.withheld.store(map.withheld(), Ordering::Relaxed);
         self.credit.fetch_add(free, Ordering::AcqRel);
         Ok(())
     }
@@ -211,6 +231,11 @@ impl Space {
 }
 
 impl Map {
+    fn withheld(&self) -> i64 {
+        let slots = self.grown.iter().sum::<u64>() * EXTENT_SLOTS as u64;
+        (slots / WITHHELD_PART) as i64
+    }
+
     /// Makes file `file` `extents` long; the first slot is the file's header. Returns how many
     /// slots that adds.
     fn add_extents(&mut self, file: usize, extents: u64) -> i64 {

@@ -176,7 +176,7 @@ pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
 
 /// As [`append`], if there is room.
 pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn, LogError> {
-    log.wait_for_room(0, Log::framed_bytes(payload.len()), recorder)?;
+    log.wait_for_room(Log::framed_bytes(payload.len()), recorder)?;
     let reservation = log.reserve(0, payload.len());
     log.fill(&reservation, &[payload]);
     log.complete(0);
