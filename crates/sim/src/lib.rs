@@ -18,6 +18,8 @@
 
 pub mod cuts;
 pub mod disk;
+#[cfg(feature = "planted-faults")]
+pub mod faults;
 pub mod gate;
 pub mod history;
 pub mod model;

@@ -71,8 +71,10 @@ impl Checkpointer {
     fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
         let (start, epoch) = begin(engine);
-        let images = self.drain(engine, recorder, epoch)?;
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
+        let images = self.drain(engine, recorder, epoch)?;
+        let late_start = planted(Fault::CAfterEpoch).then(|| engine.log.position());
+        let start = late_start.unwrap_or(start);
         let collected = {
             let _definitions = engine.catalog.definitions.lock();
             walk::collect(engine, recorder, &self.directory, &self.changed)?
@@ -174,10 +176,6 @@ impl Checkpointer {
 /// the switch; one that is not below C is redone from the log.
 fn begin(engine: &Engine) -> (LogPosition, Epoch) {
     let epoch = Epoch(engine.dirty.epoch().0 + 1);
-    if planted(Fault::CAfterEpoch) {
-        engine.dirty.start_epoch(epoch);
-        return (engine.log.position(), epoch);
-    }
     let start = engine.log.position();
     engine.dirty.start_epoch(epoch);
     (start, epoch)
