@@ -11,6 +11,7 @@
 
 mod commands;
 mod finding;
+mod latch_page;
 mod layers;
 mod links;
 mod lists;
@@ -79,11 +80,12 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 6] = [
+const RULES: [(&str, Rule); 7] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
     ("links", links::check),
+    ("latches.md", latch_page::check),
     ("waits.md", waits_page::check),
     ("settings.md", settings_page::check),
 ];

@@ -33,8 +33,7 @@ fn steps(root: &Path) -> Vec<Step> {
     steps.push(model("models of latches and admission", "onrush-latch", &["--test", "loom_*"]));
     steps.push(model("models of the log", "onrush-log", &["--lib", "loom"]));
     if has_planted_faults(&root.join("crates/sim/Cargo.toml")) {
-        let arguments =
-            ["test", "--package", "onrush-sim", "--features", "planted-faults", "--release"];
+        let arguments = ["test", "--package", "onrush-sim", "--features", "planted-faults"];
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
     steps

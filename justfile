@@ -1,0 +1,21 @@
+# One command a line, for those who have `just`. All of them work without it.
+
+# Every test
+test:
+    cargo xtask test
+
+# Style, layers, links, formatting, lints
+check:
+    cargo xtask check
+
+# The documents that are made from code
+generate:
+    cargo xtask generate
+
+# What runs on every change
+ci:
+    .ci/run
+
+# The main job
+singleton:
+    cargo run --release -p onrush-cli -- lab run singleton
