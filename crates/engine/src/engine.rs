@@ -145,15 +145,22 @@ impl Engine {
         if let Some(cause) = self.failure.get() {
             return Err(Error::Stopped { cause: cause.clone() });
         }
-        if self.closed.load(Ordering::Acquire) {
+        if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Closed);
         }
         Ok(())
     }
 
-    /// Marks the database closed; false if it was before.
+    /// Closes the engine for sessions, and returns once all that were inside have left; false if
+    /// it was closed before.
     pub(crate) fn start_close(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        while !self.admission.is_empty() {
+            std::thread::yield_now();
+        }
+        true
     }
 
     pub(crate) fn is_closing(&self) -> bool {

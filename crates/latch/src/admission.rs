@@ -163,6 +163,13 @@ impl Admission {
         self.session_places() + index
     }
 
+    /// Whether no session is inside right now. Whoever closes something first says so (sequentially
+    /// consistent), then waits for this: a session that enters later looks after it has entered.
+    pub fn is_empty(&self) -> bool {
+        fence(SeqCst);
+        self.shared.places.iter().all(|place| !is_inside(place.word.load(SeqCst)))
+    }
+
     /// A ticket for a new session.
     pub fn ticket(&self) -> Ticket {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);

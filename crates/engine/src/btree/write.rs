@@ -15,6 +15,7 @@ use super::split::{HalfSplit, open_edge, split};
 use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, Stamp};
 use crate::units::{Epoch, LeafId, ObjectId};
@@ -146,7 +147,9 @@ fn make_dirty_to_remove(
 fn push_dirty(engine: &Engine, place: usize, id: LeafId, leaf: &mut LeafState) {
     let epoch = engine.dirty.epoch();
     leaf.dirty_epoch = epoch;
-    engine.dirty.push(place, epoch, id);
+    if !planted(Fault::DirtyNoList) {
+        engine.dirty.push(place, epoch, id);
+    }
 }
 
 /// A latched leaf in which a change is being placed.

@@ -69,8 +69,9 @@ impl Worker {
             self.pause_if_asked();
         }
         loop {
-            self.engine.check_open()?;
             let entered = self.engine.admission.enter(&mut self.ticket, &self.recorder);
+            // Inside, not before: who closes waits until all that did not see it have left.
+            self.engine.check_open()?;
             let place = entered.place();
             if payload > 0 && !self.engine.log.has_room(place, Log::framed_bytes(payload)) {
                 drop(entered);
