@@ -1,9 +1,11 @@
 //! Commits per second of the log alone: 20-byte records, next to what the device allows.
 //!
-//! `cargo run --release -p onrush-log --example commit_bench [folder] [seconds per row] [row filter]`
+//! `cargo run --release -p onrush-log --example commit_bench [folder] [seconds per row] [row
+//! filter]`
 //!
-//! F is the time of one durable 4 KiB write, measured before and after each row in the same folder. With N sessions that each wait
-//! for their own commit nothing can commit more than N/F times a second.
+//! F is the time of one durable 4 KiB write, measured before and after each row in the same folder.
+//! With N sessions that each wait for their own commit nothing can commit more than N/F times a
+//! second.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,8 @@ const PROBE_WRITES: u32 = 2000;
 enum Row {
     /// Threads that each wait for their own commit.
     Threads(usize),
-    /// Sessions shared by so many threads; each session waits for its own commit, a thread only when all of its do.
+    /// Sessions shared by so many threads; each session waits for its own commit, a thread only
+    /// when all of its do.
     Tasks { sessions: usize, threads: usize },
     /// Threads whose commits are delayed.
     Delayed(usize),
@@ -193,7 +196,7 @@ fn recycle_until(log: &Log, began: Instant, time: Duration) -> Result<(), LogErr
 
 fn append(log: &Log, place: usize, recorder: &Recorder) -> Result<Lsn, LogError> {
     let bytes = Log::framed_bytes(PAYLOAD.len());
-    if !log.has_room(place, bytes) {
+    while !log.has_room(place, bytes) {
         log.wait_for_room(bytes, recorder)?;
     }
     let reservation = log.reserve(place, PAYLOAD.len());

@@ -1,12 +1,14 @@
-//! The two background threads: one writes for delayed commits and futures, one makes segments ahead of need.
+//! The two background threads: one writes for delayed commits and futures, one makes segments ahead
+//! of need.
 //!
-//! A log with the writer place `Callers` has neither. Durable commits need neither: whoever waits for one writes.
+//! A log with the writer place `Callers` has neither. Durable commits need neither: whoever waits
+//! for one writes.
 //!
 //! Invariants
-//! 1. A thread that finds its flag of the bell set already has nothing to do: the writer will take all flags before the
-//!    round that it begins.
-//! 2. The writer begins a round for delayed commits when half the milliseconds of the window are over, so that a sync of
-//!    ordinary length still ends inside it.
+//! 1. A thread that finds its flag of the bell set already has nothing to do: the writer will take
+//!    all flags before the round that it begins.
+//! 2. The writer begins a round for delayed commits when half the milliseconds of the window are
+//!    over, so that a sync of ordinary length still ends inside it.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -69,7 +71,8 @@ impl Background {
             let writer = thread::Builder::new()
                 .name("onrush-log".into())
                 .spawn(move || run_writer(&shared, cpu, &recorder))?;
-            // The thread has not been called before this: flags set meanwhile are seen when it takes them.
+            // The thread has not been called before this: flags set meanwhile are seen when it
+            // takes them.
             let _ = core.bell.thread.set(writer.thread().clone());
             writer.thread().unpark();
             threads.push(writer);
@@ -88,7 +91,8 @@ impl Background {
         core.bell.ring(STOP);
         core.pool.wake_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has printed why; what it wrote for is not durable, and says so.
+            // A thread that panicked has printed why; what it wrote for is not durable, and says
+            // so.
             let _ = thread.join();
         }
     }
@@ -131,7 +135,8 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
     }
 }
 
-/// How long the oldest delayed commit may still wait for its round to begin; `None` if that is due or there is none.
+/// How long the oldest delayed commit may still wait for its round to begin; `None` if that is due
+/// or there is none.
 fn time_until_due(core: &Core) -> Option<Duration> {
     let since = core.delayed.since();
     if since == 0 {

@@ -1,4 +1,5 @@
-//! The log block on disk: a header of 96 bytes, record bytes, zeros up to a multiple of 4 KiB. Little-endian.
+//! The log block on disk: a header of 96 bytes, record bytes, zeros up to a multiple of 4 KiB.
+//! Little-endian.
 //!
 //! | offset | bytes | field                                                                       |
 //! |--------|-------|-----------------------------------------------------------------------------|
@@ -18,10 +19,12 @@
 //! | 92     | 4     | checksum: CRC32C over all the block but these four bytes                    |
 //!
 //! Invariants
-//! 1. Every byte of a block, padding included, is under its checksum, and its checksum is in the next block.
-//! 2. A block says where it belongs: the right bytes in the wrong place or of another time do not pass.
-//! 3. The first block of an incarnation starts at its resume LSN. That may be below the end of the block before it:
-//!    what lies between was a record cut in the middle, and is dropped.
+//! 1. Every byte of a block, padding included, is under its checksum, and its checksum is in the
+//!    next block.
+//! 2. A block says where it belongs: the right bytes in the wrong place or of another time do not
+//!    pass.
+//! 3. The first block of an incarnation starts at its resume LSN. That may be below the end of the
+//!    block before it: what lies between was a record cut in the middle, and is dropped.
 
 use onrush_files::BLOCK_BYTES;
 
@@ -69,9 +72,9 @@ impl Header {
         padded_bytes(self.payload_bytes)
     }
 
-    /// Encodes the header at the start of `block`, which holds the padded block, and puts the payload behind it with
-    /// `copy_payload`, in pieces small enough to be in the cache still when their checksum is computed. Returns the
-    /// checksum.
+    /// Encodes the header at the start of `block`, which holds the padded block, and puts the
+    /// payload behind it with `copy_payload`, in pieces small enough to be in the cache still when
+    /// their checksum is computed. Returns the checksum.
     pub(crate) fn seal(
         &self,
         block: &mut [u8],
@@ -154,7 +157,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The length on disk of the block that `bytes` start with, as its header claims. Needs [`HEADER_BYTES`].
+/// The length on disk of the block that `bytes` start with, as its header claims. Needs
+/// [`HEADER_BYTES`].
 pub(crate) fn claimed_bytes(bytes: &[u8]) -> Result<usize, NoBlock> {
     if u64_at(bytes, 0) != MAGIC {
         return Err(NoBlock::Magic);

@@ -1,10 +1,11 @@
 //! What inserters, waiters and writers of one log share, and its failure.
 //!
 //! Invariants
-//! 1. Once `failure` is set it stays set; every wait not yet satisfied returns it, and nothing more is written.
+//! 1. Once `failure` is set it stays set; every wait not yet satisfied returns it, and nothing more
+//!    is written.
 //! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -100,14 +101,15 @@ impl Core {
         if let Some(failure) = self.failure.get() {
             return Err(failure.clone());
         }
-        if self.is_closed.load(Relaxed) { Err(LogError::Closed) } else { Ok(()) }
+        if self.is_closed.load(Acquire) { Err(LogError::Closed) } else { Ok(()) }
     }
 
     pub(crate) fn failure(&self) -> Option<&LogError> {
         self.failure.get()
     }
 
-    /// Remembers the first failure and tells everyone. Sleepers in commit groups are told by their leader.
+    /// Remembers the first failure and tells everyone. Sleepers in commit groups are told by their
+    /// leader.
     pub(crate) fn fail(&self, error: LogError) {
         let error = match error {
             LogError::OutcomeUnknown { .. } => error,
@@ -117,12 +119,13 @@ impl Core {
             other => LogError::OutcomeUnknown { cause: std::sync::Arc::new(other) },
         };
         let _ = self.failure.set(error); // the first one stays
+        self.room.close();
         self.wakers.wake_all();
         self.pool.wake_all();
     }
 
-    /// Makes one more segment ready and publishes the room it gives. A failed disk is a failure of the log, a full one
-    /// is not.
+    /// Makes one more segment ready and publishes the room it gives. A failed disk is a failure of
+    /// the log, a full one is not.
     pub(crate) fn prepare_segment(&self) -> Result<Prepared, LogError> {
         let prepared = self.pool.prepare();
         match &prepared {

@@ -1,10 +1,12 @@
 //! Delayed commits: acknowledged before they are durable, within the declared window.
 //!
-//! Bytes are a hard bound. For the milliseconds the clock is read once a round by the first delayed commit after it, and
-//! by further ones only while a round is being written: that is when a stalled disk would show.
+//! Bytes are a hard bound. For the milliseconds the clock is read once a round by the first delayed
+//! commit after it, and by further ones only while a round is being written: that is when a stalled
+//! disk would show.
 //!
 //! Invariants
-//! 1. `since` is not above the time of the oldest delayed commit that no round has begun to write, or 0 if none.
+//! 1. `since` is not above the time of the oldest delayed commit that no round has begun to write,
+//!    or 0 if none.
 //! 2. `writing_since` is the same for the round that is being written, or 0 if none is.
 
 use std::sync::atomic::AtomicU64;
@@ -31,7 +33,8 @@ impl Delayed {
         self.since.load(Relaxed)
     }
 
-    /// Whether the round being written holds a delayed commit older than the window: the disk has stalled.
+    /// Whether the round being written holds a delayed commit older than the window: the disk has
+    /// stalled.
     #[inline]
     pub(crate) fn is_stalled(&self, window_milliseconds: u64, now: impl FnOnce() -> u64) -> bool {
         let since = self.writing_since.load(Relaxed);
@@ -45,7 +48,8 @@ impl Delayed {
         since
     }
 
-    /// For the leader, at the end; `is_more`: some records were not complete. Whether the writer must come again.
+    /// For the leader, at the end; `is_more`: some records were not complete. Whether the writer
+    /// must come again.
     pub(crate) fn end_round(&self, since: u64, is_more: bool) -> bool {
         self.writing_since.store(0, Release);
         since != 0 && is_more && self.since.compare_exchange(0, since, AcqRel, Relaxed).is_ok()

@@ -14,18 +14,21 @@ pub type Cause = Arc<dyn Error + Send + Sync>;
 /// An error of the log.
 #[derive(Clone, Debug)]
 pub enum LogError {
-    /// A write or sync of the log failed, now or earlier. Whether what was waited for is on disk is not known; nothing
-    /// later will be durable, and nothing is retried. Reopen the database to find out.
+    /// A write or sync of the log failed, now or earlier. Whether what was waited for is on disk is
+    /// not known; nothing later will be durable, and nothing is retried. Reopen the database to
+    /// find out.
     OutcomeUnknown {
         /// The first failure.
         cause: Cause,
     },
-    /// The disk has no room for another log segment. Nothing was reserved; it works again when there is room.
+    /// The disk has no room for another log segment. Nothing was reserved; it works again when
+    /// there is room.
     DiskFull {
         /// What the disk said.
         cause: Arc<DiskError>,
     },
-    /// The log has its full capacity, and there is no thread that could wait for a checkpoint: take one, then repeat.
+    /// The log has its full capacity, and there is no thread that could wait for a checkpoint: take
+    /// one, then repeat.
     CapacityReached,
     /// The record is larger than the options allow.
     RecordTooLarge {
@@ -41,7 +44,8 @@ pub enum LogError {
         /// The range, and why.
         reason: String,
     },
-    /// The log is damaged below what is known to have been durable. It is not opened, and nothing was changed.
+    /// The log is damaged below what is known to have been durable. It is not opened, and nothing
+    /// was changed.
     Damaged {
         /// Number of the log segment.
         segment: u64,
@@ -52,7 +56,8 @@ pub enum LogError {
         /// What is wrong there.
         reason: String,
     },
-    /// The log ends before the LSN that the checkpoint needs. It is not opened, and nothing was changed.
+    /// The log ends before the LSN that the checkpoint needs. It is not opened, and nothing was
+    /// changed.
     EndsEarly {
         /// Number of the log segment where it ends.
         segment: u64,
@@ -78,7 +83,8 @@ impl fmt::Display for LogError {
         match self {
             Self::OutcomeUnknown { cause } => write!(
                 formatter,
-                "outcome unknown: the log failed and takes nothing more; reopen the database ({cause})"
+                "outcome unknown: the log failed and takes nothing more; \
+                 reopen the database ({cause})"
             ),
             Self::DiskFull { cause } => {
                 write!(formatter, "no room for another log segment; free disk space ({cause})")
@@ -99,8 +105,9 @@ impl fmt::Display for LogError {
             ),
             Self::EndsEarly { segment, offset, ends_at, must_reach } => write!(
                 formatter,
-                "the log ends at lsn {ends_at} (segment {segment}, offset {offset}), but the checkpoint needs it up to {must_reach}: \
-                 log segments are missing or damaged; restore them or a backup"
+                "the log ends at lsn {ends_at} (segment {segment}, offset {offset}), \
+                 but the checkpoint needs it up to {must_reach}: log segments are \
+                 missing or damaged; restore them or a backup"
             ),
             Self::Disk(cause) => write!(formatter, "log: {cause}"),
             Self::Apply(cause) => write!(formatter, "replay: {cause}"),

@@ -1,4 +1,5 @@
-//! The frame around a record: its payload length as a varint (7 bits a byte, low bits first), then the payload.
+//! The frame around a record: its payload length as a varint (7 bits a byte, low bits first), then
+//! the payload.
 //!
 //! Records follow each other without gaps; a block may end anywhere inside one.
 

@@ -1,7 +1,8 @@
 //! Commit groups: who writes the next blocks, and who is woken when they are durable.
 //!
-//! Waiters join the open group. Whoever joins while nobody leads becomes the leader: it closes the group, writes, and
-//! wakes exactly that group, with one wake-up call. Those who came meanwhile form the next group.
+//! Waiters join the open group. Whoever joins while nobody leads becomes the leader: it closes the
+//! group, writes, and wakes exactly that group, with one wake-up call. Those who came meanwhile
+//! form the next group.
 //!
 //! The state is one word, so that every change of it is a read-modify-write and none can be missed:
 //!
@@ -11,13 +12,18 @@
 //! | 31    | LEADER: somebody leads, and will close the open group                  |
 //! | 0..31 | how many threads have joined the open group                            |
 //!
-//! Each group sleeps on the word of its number modulo 4: (last group that is over) * 2 + (lead is free: bit 0).
+//! Each group sleeps on the word of its number modulo 4: (last group that is over) * 2 + (lead is
+//! free: bit 0).
 //!
 //! Invariants
-//! 1. Nobody sleeps in the open group unless LEADER is set, or a wake-up for one of them is on its way.
-//! 2. The leader drops LEADER before it wakes, then hands the lead to one of the open group, if there is any.
-//! 3. A thread that was handed the lead and does not want it (its commit is durable) passes the wake-up on.
-//! 4. A group is closed before the prefix is computed; so whoever is in it and had completed its record is covered.
+//! 1. Nobody sleeps in the open group unless LEADER is set, or a wake-up for one of them is on its
+//!    way.
+//! 2. The leader drops LEADER before it wakes, then hands the lead to one of the open group, if
+//!    there is any.
+//! 3. A thread that was handed the lead and does not want it (its commit is durable) passes the
+//!    wake-up on.
+//! 4. A group is closed before the prefix is computed; so whoever is in it and had completed its
+//!    record is covered.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -140,7 +146,8 @@ impl CommitGroups {
     /// For the leader, when the outcome is known: gives the lead away and wakes `closed`.
     pub(crate) fn finish(&self, closed: Closed, leader_joined: bool) {
         let word = self.word(closed.group);
-        // As leader still, or a later leader might overtake it. A swap, so that it has its order among the offers.
+        // As leader still, or a later leader might overtake it. A swap, so that it has its order
+        // among the offers.
         word.value.swap(closed.group << 1, AcqRel);
         let before = self.state.0.fetch_and(!LEADER, AcqRel); // before any wake: invariant 2
         let open = members_of(before);
@@ -155,8 +162,8 @@ impl CommitGroups {
 
     fn offer_lead(&self, group: u32) {
         let word = self.word(group);
-        // The value changes first, or a member on its way to sleep would miss the wake-up. A word that already belongs
-        // to a later group is left alone: then somebody has led this one.
+        // The value changes first, or a member on its way to sleep would miss the wake-up. A word
+        // that already belongs to a later group is left alone: then somebody has led this one.
         let before = word.value.load(Acquire);
         if !is_over(before, group) {
             let _ = word.value.compare_exchange(before, before | LEAD_IS_FREE, AcqRel, Acquire);

@@ -1,10 +1,11 @@
 //! The log as its users see it.
 //!
-//! Appending is split so that the caller can put it around its own latch: room is promised before the latch
-//! ([`Log::has_room`]), the LSN is taken under it ([`Log::reserve`]), and the copy into the ring comes after
-//! ([`Log::fill`], [`Log::complete`]). Nothing between `reserve` and `complete` blocks or fails.
+//! Appending is split so that the caller can put it around its own latch: room is promised before
+//! the latch ([`Log::has_room`]), the LSN is taken under it ([`Log::reserve`]), and the copy into
+//! the ring comes after ([`Log::fill`], [`Log::complete`]). Nothing between `reserve` and
+//! `complete` blocks or fails.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
@@ -31,7 +32,8 @@ pub struct LogSpace {
     pub capacity_bytes: u64,
 }
 
-/// The write-ahead log, shared by all sessions. Dropped without [`Log::close`] it stops as in a crash.
+/// The write-ahead log, shared by all sessions. Dropped without [`Log::close`] it stops as in a
+/// crash.
 #[derive(Debug)]
 pub struct Log {
     core: Arc<Core>,
@@ -39,8 +41,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// A new, empty log of incarnation 1 in a folder that exists and holds no segments. Its first segment is durable
-    /// when this returns.
+    /// A new, empty log of incarnation 1 in a folder that exists and holds no segments. Its first
+    /// segment is durable when this returns.
     ///
     /// # Errors
     /// `InvalidOption`, `DiskFull`, `Disk`.
@@ -81,30 +83,29 @@ impl Log {
         frame::header_bytes(payload_bytes) + payload_bytes
     }
 
-    /// Whether `place` may reserve `bytes` (see [`Log::framed_bytes`]). Ask before latching anything. Cheap: the place has
-    /// a credit. A yes stays good for the place until it has reserved.
+    /// Whether `place` may reserve `bytes` (see [`Log::framed_bytes`]). Ask before latching
+    /// anything. Cheap: the place has a credit. A yes stays good for the place until it has
+    /// reserved.
     #[inline]
     #[must_use]
     pub fn has_room(&self, place: usize, bytes: usize) -> bool {
         self.core.has_room(place, bytes)
     }
 
-    /// Waits until there is room for a record of `bytes`; may write the log itself. The caller holds no latch, has no
-    /// record in flight and needs no place: it asks [`Log::has_room`] again once it has one.
+    /// Waits until there is room for a record of `bytes`; may write the log itself. The caller
+    /// holds no latch, has no record in flight and needs no place: it asks [`Log::has_room`] again
+    /// once it has one.
     ///
     /// # Errors
-    /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later; `CapacityReached`: only with
-    /// the writer place `Callers`, take a checkpoint; `OutcomeUnknown`, `Closed`.
-    pub fn wait_for_room(
-        &self,
-        bytes: usize,
-        recorder: &Recorder,
-    ) -> Result<(), LogError> {
+    /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later;
+    /// `CapacityReached`: only with the writer place `Callers`, take a checkpoint;
+    /// `OutcomeUnknown`, `Closed`.
+    pub fn wait_for_room(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
         self.core.wait_for_room(bytes, recorder)
     }
 
-    /// Takes the next LSNs for a record of `payload_bytes`, and marks `place` as in flight. The caller has the place for
-    /// itself, and `has_room` has said yes. Never blocks, never fails.
+    /// Takes the next LSNs for a record of `payload_bytes`, and marks `place` as in flight. The
+    /// caller has the place for itself, and `has_room` has said yes. Never blocks, never fails.
     #[inline]
     pub fn reserve(&self, place: usize, payload_bytes: usize) -> Reservation {
         let bytes = Self::framed_bytes(payload_bytes) as u64;
@@ -113,11 +114,12 @@ impl Log {
         Reservation { lsn: Lsn(lsn), end: Lsn(lsn + bytes), place }
     }
 
-    /// Copies the record, all `parts` one after the other, into the ring. May be called again before `complete`; the last
-    /// call counts.
+    /// Copies the record, all `parts` one after the other, into the ring. May be called again
+    /// before `complete`; the last call counts.
     ///
     /// # Panics
-    /// When the parts are not as long as was reserved, or the place is not in flight with this reservation.
+    /// When the parts are not as long as was reserved, or the place is not in flight with this
+    /// reservation.
     #[inline]
     pub fn fill(&self, reservation: &Reservation, parts: &[&[u8]]) {
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
@@ -134,19 +136,22 @@ impl Log {
         );
         let mut at = start;
         for part in std::iter::once(&header[..header_bytes]).chain(parts.iter().copied()) {
-            // SAFETY: `[start, end)` is ours until the place is completed: checked above. Covered by tests/appends.rs.
+            // SAFETY: `[start, end)` is ours until the place is completed: checked above. Covered
+            // by tests/appends.rs.
             unsafe { self.core.ring.write(at, part) };
             at += part.len() as u64;
         }
     }
 
-    /// The record of `place` is in the ring, and what it says has been applied: it may become durable.
+    /// The record of `place` is in the ring, and what it says has been applied: it may become
+    /// durable.
     #[inline]
     pub fn complete(&self, place: usize) {
         self.core.in_flight.complete(place);
     }
 
-    /// The completed prefix: below it every record is complete. Never goes back. Looks at every place.
+    /// The completed prefix: below it every record is complete. Never goes back. Looks at every
+    /// place.
     #[must_use]
     pub fn prefix(&self) -> Lsn {
         Lsn(self.core.in_flight.prefix())
@@ -172,8 +177,8 @@ impl Log {
         Lsn(self.core.in_flight.tail())
     }
 
-    /// Returns when `durable() >= lsn`, which is the end of a completed record or below. Writes the log itself if nobody
-    /// else does.
+    /// Returns when `durable() >= lsn`, which is the end of a completed record or below. Writes the
+    /// log itself if nobody else does.
     ///
     /// # Errors
     /// `OutcomeUnknown` when the log has failed, `Closed`.
@@ -182,8 +187,8 @@ impl Log {
         self.core.wait_durable(lsn.0, Wait::WriteLog, recorder)
     }
 
-    /// For futures: the outcome if it is known already, else `None`, and `waker` is woken when it may be. With the writer
-    /// place `Callers` somebody must call [`Log::write_now`].
+    /// For futures: the outcome if it is known already, else `None`, and `waker` is woken when it
+    /// may be. With the writer place `Callers` somebody must call [`Log::write_now`].
     pub fn register_waker(&self, lsn: Lsn, waker: &Waker) -> Option<Result<(), LogError>> {
         if self.durable() >= lsn {
             return Some(Ok(()));
@@ -199,7 +204,8 @@ impl Log {
         None
     }
 
-    /// One write round for whoever waits, unless somebody is writing. Does not wait for others. Returns `durable()`.
+    /// One write round for whoever waits, unless somebody is writing. Does not wait for others.
+    /// Returns `durable()`.
     ///
     /// # Errors
     /// `OutcomeUnknown` when the log has failed, `Closed`.
@@ -210,8 +216,9 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// A delayed commit whose record ends at `end` is about to be acknowledged. Returns at once, unless more than the
-    /// window would not be durable, or the disk has stalled for longer than the window: then it waits.
+    /// A delayed commit whose record ends at `end` is about to be acknowledged. Returns at once,
+    /// unless more than the window would not be durable, or the disk has stalled for longer than
+    /// the window: then it waits.
     ///
     /// # Errors
     /// `OutcomeUnknown` when the log has failed, `Closed`.
@@ -238,14 +245,15 @@ impl Log {
         }
     }
 
-    /// Where the next block will start: a record starts there, and all below it is durable. What a checkpoint remembers
-    /// as C. To have it near the prefix, call [`Log::write_now`] first.
+    /// Where the next block will start: a record starts there, and all below it is durable. What a
+    /// checkpoint remembers as C. To have it near the prefix, call [`Log::write_now`] first.
     #[must_use]
     pub fn position(&self) -> LogPosition {
         self.core.position()
     }
 
-    /// Frees the segments wholly below `position` for reuse. Call it after the superblock that names it is durable.
+    /// Frees the segments wholly below `position` for reuse. Call it after the superblock that
+    /// names it is durable.
     ///
     /// # Errors
     /// `Disk`: a name could not be removed; the log has failed then.
@@ -263,7 +271,8 @@ impl Log {
         LogSpace { in_use_bytes, capacity_bytes }
     }
 
-    /// Makes the log fail for good: every wait not satisfied, now and later, returns `OutcomeUnknown`.
+    /// Makes the log fail for good: every wait not satisfied, now and later, returns
+    /// `OutcomeUnknown`.
     pub fn fail(&self, cause: Cause) {
         self.core.fail(LogError::OutcomeUnknown { cause });
     }
@@ -274,8 +283,8 @@ impl Log {
         self.core.failure().cloned()
     }
 
-    /// Makes everything durable and stops the background threads; nothing is written after. The caller has stopped
-    /// appending. Returns where the log ends.
+    /// Makes everything durable and stops the background threads; nothing is written after. The
+    /// caller has stopped appending. Returns where the log ends.
     ///
     /// # Errors
     /// `OutcomeUnknown` when the log has failed, now or earlier; `Closed` the second time.
@@ -291,7 +300,8 @@ impl Log {
     }
 
     fn stop(&self) {
-        self.core.is_closed.store(true, Relaxed);
+        self.core.is_closed.store(true, Release);
+        self.core.room.close();
         self.core.wakers.wake_all();
         self.background.lock().unwrap_or_else(PoisonError::into_inner).stop(&self.core);
     }

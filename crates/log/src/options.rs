@@ -13,24 +13,25 @@ pub(crate) const DISK_BLOCK_BYTES: usize = onrush_files::BLOCK_BYTES;
 /// How much a delayed commit may stay behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedWindow {
-    /// The sync is issued before the oldest delayed commit is this old; while a stalled disk makes it older, further
-    /// delayed commits wait. At least 1.
+    /// The sync is issued before the oldest delayed commit is this old; while a stalled disk makes
+    /// it older, further delayed commits wait. At least 1.
     pub milliseconds: u64,
-    /// Never more than this many record bytes of acknowledged delayed commits are not durable. Hard bound.
+    /// Never more than this many record bytes of acknowledged delayed commits are not durable. Hard
+    /// bound.
     pub bytes: u64,
 }
 
 /// Who writes the log when no durable commit waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriterPlace {
-    /// Background threads: one writes for delayed commits and futures, one prepares log segments. Durable commits are
-    /// written by whoever waits for them all the same.
+    /// Background threads: one writes for delayed commits and futures, one prepares log segments.
+    /// Durable commits are written by whoever waits for them all the same.
     Thread {
         /// Pin the writer to this processor; `None` lets the system choose.
         cpu: Option<usize>,
     },
-    /// No thread at all: whoever waits writes, `write_now` writes for futures, and the milliseconds of the delayed
-    /// window are the caller's duty. Single-threaded simulation uses this.
+    /// No thread at all: whoever waits writes, `write_now` writes for futures, and the milliseconds
+    /// of the delayed window are the caller's duty. Single-threaded simulation uses this.
     Callers,
 }
 
@@ -41,9 +42,11 @@ pub struct LogOptions {
     pub folder: PathBuf,
     /// Which database this log belongs to; part of every block.
     pub database_id: u128,
-    /// Records that may be between `reserve` and `complete` at the same time: one place each. 1 to 4096.
+    /// Records that may be between `reserve` and `complete` at the same time: one place each. 1 to
+    /// 4096.
     pub places: usize,
-    /// Bytes between inserters and disk, a power of two. Larger rides out longer stalls of the disk.
+    /// Bytes between inserters and disk, a power of two. Larger rides out longer stalls of the
+    /// disk.
     pub ring_bytes: usize,
     /// Bytes of a segment file, a multiple of 4096, at least 16 KiB.
     pub segment_bytes: u64,

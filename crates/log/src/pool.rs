@@ -1,10 +1,11 @@
-//! The segments: made ahead of need, taken by the writer one after the other, reused below the checkpoint.
+//! The segments: made ahead of need, taken by the writer one after the other, reused below the
+//! checkpoint.
 //!
 //! Invariants
 //! 1. Ready segments carry the numbers that follow the one in use, without a gap.
 //! 2. All files together never take more than the capacity.
-//! 3. A segment that recovery has read is removed, not reused: only files written as a whole since the log was opened
-//!    are.
+//! 3. A segment that recovery has read is removed, not reused: only files written as a whole since
+//!    the log was opened are.
 //! 4. A full disk is remembered until a segment could be made; it is no failure of the log.
 
 use std::collections::VecDeque;

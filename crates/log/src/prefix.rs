@@ -1,14 +1,18 @@
 //! Which records are complete: the tail, the marks of those in flight, and the completed prefix.
 //!
-//! Whoever inserts marks its place, takes its bytes from the tail, copies, and clears the mark. Everything below
-//! min(tail, every mark) is complete. No hole list, and nobody waits for a predecessor.
+//! Whoever inserts marks its place, takes its bytes from the tail, copies, and clears the mark.
+//! Everything below min(tail, every mark) is complete. No hole list, and nobody waits for a
+//! predecessor.
 //!
 //! Invariants
-//! 1. A mark is at or below the LSN that its place reserves next, and is stored before the tail moves.
-//! 2. Whoever reads the tail first and every mark then sees, for each record below that tail, its mark, or all of its
-//!    bytes. (Tail: AcqRel additions form a release sequence. Mark: Release stores, Acquire loads.)
-//! 3. The prefix never goes back. A thread may load the tail, sleep, and store a mark far below the prefix; its record
-//!    will lie above, because its addition to the tail comes after. Hence max(previous, computed).
+//! 1. A mark is at or below the LSN that its place reserves next, and is stored before the tail
+//!    moves.
+//! 2. Whoever reads the tail first and every mark then sees, for each record below that tail, its
+//!    mark, or all of its bytes. (Tail: AcqRel additions form a release sequence. Mark: Release
+//!    stores, Acquire loads.)
+//! 3. The prefix never goes back. A thread may load the tail, sleep, and store a mark far below the
+//!    prefix; its record will lie above, because its addition to the tail comes after. Hence
+//!    max(previous, computed).
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

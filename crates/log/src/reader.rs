@@ -1,18 +1,21 @@
-//! Reading the log from a position to its end: every block checked and chained, every record handed over once and whole.
+//! Reading the log from a position to its end: every block checked and chained, every record handed
+//! over once and whole.
 //!
-//! The end is where a block does not check or does not follow. Whether that is a torn tail or damage is decided by what
-//! is known to have been durable: the LSN the caller needs, and the durable-up-to LSN of every block that checks, also of
-//! blocks behind the end. Nothing else decides; a valid block behind a gap alone is no proof, because blocks of one
-//! write may reach the disk in any order.
+//! The end is where a block does not check or does not follow. Whether that is a torn tail or
+//! damage is decided by what is known to have been durable: the LSN the caller needs, and the
+//! durable-up-to LSN of every block that checks, also of blocks behind the end. Nothing else
+//! decides; a valid block behind a gap alone is no proof, because blocks of one write may reach the
+//! disk in any order.
 //!
 //! Invariants
-//! 1. A block follows if it names the checksum of the one before, its place, and the next LSN of the same incarnation; or
-//!    if it is the first of a later incarnation and starts where the last whole record ended.
+//! 1. A block follows if it names the checksum of the one before, its place, and the next LSN of
+//!    the same incarnation; or if it is the first of a later incarnation and starts where the last
+//!    whole record ended.
 //! 2. A record is handed over only when the blocks that hold it have all been checked.
 //! 3. Reading changes nothing on disk.
 //!
-//! Not seen: damage in the very last round before a crash looks like a torn tail. The marker block of a clean close
-//! shrinks this to nothing when the database was closed.
+//! Not seen: damage in the very last round before a crash looks like a torn tail. The marker block
+//! of a clean close shrinks this to nothing when the database was closed.
 
 use std::collections::VecDeque;
 
@@ -56,8 +59,8 @@ pub(crate) struct Chain {
     has_blocks: bool,
 }
 
-/// Who gets the records.
-pub(crate) type Apply<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>;
+/// Who gets the records: the LSN and the payload of each.
+pub type Apply<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>;
 
 /// Reads the whole chain from `from`.
 pub(crate) fn read_chain(
@@ -264,7 +267,8 @@ impl Window {
         Ok(block::open(&self.buffer[at..at + bytes]))
     }
 
-    /// Where `[offset, offset + bytes)` lies in the buffer, read if it is not there; `None` if the segment ends before.
+    /// Where `[offset, offset + bytes)` lies in the buffer, read if it is not there; `None` if the
+    /// segment ends before.
     fn position(
         &mut self,
         segment: &Segment,

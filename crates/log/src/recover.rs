@@ -1,11 +1,12 @@
 //! Opening a log that exists: read it, then go on behind its last whole record.
 //!
 //! Invariants
-//! 1. [`Log::recover`] changes nothing on disk. [`RecoveredLog::resume`] first rewrites what may be in the page cache only
-//!    (after a failed sync it may differ from the disk), with the same bytes, and syncs it.
+//! 1. [`Log::recover`] changes nothing on disk. [`RecoveredLog::resume`] first rewrites what may be
+//!    in the page cache only (after a failed sync it may differ from the disk), with the same
+//!    bytes, and syncs it.
 //! 2. Segments that do not belong to the chain are removed before the first append.
-//! 3. The torn tail is overwritten by the blocks of the new incarnation. What is left of it never passes for one of
-//!    them: it has another incarnation and another predecessor.
+//! 3. The torn tail is overwritten by the blocks of the new incarnation. What is left of it never
+//!    passes for one of them: it has another incarnation and another predecessor.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::error::LogError;
 use crate::log::Log;
 use crate::options::LogOptions;
 use crate::pool::SegmentPool;
-use crate::reader::{self, Chain};
+use crate::reader::{self, Apply, Chain};
 use crate::segment::SegmentFolder;
 use crate::units::{LogPosition, Lsn};
 use crate::writer::{WritePlace, Writer};
@@ -29,18 +30,19 @@ pub struct RecoveredLog {
 }
 
 impl Log {
-    /// Reads the log from `from` (what the superblock remembers of [`Log::position`]) to its end, and hands every whole
-    /// record to `apply`, once, in LSN order. Changes nothing on disk. A torn tail is left out.
+    /// Reads the log from `from` (what the superblock remembers of [`Log::position`]) to its end,
+    /// and hands every whole record to `apply`, once, in LSN order. Changes nothing on disk. A torn
+    /// tail is left out.
     ///
     /// # Errors
-    /// `Damaged`: something that was durable cannot be read. `EndsEarly`: the log ends below `must_reach`. `Disk`,
-    /// `InvalidOption`, and whatever `apply` returns.
+    /// `Damaged`: something that was durable cannot be read. `EndsEarly`: the log ends below
+    /// `must_reach`. `Disk`, `InvalidOption`, and whatever `apply` returns.
     pub fn recover(
         disk: Arc<dyn Disk>,
         options: LogOptions,
         from: LogPosition,
         must_reach: Lsn,
-        apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), LogError>,
+        apply: Apply<'_>,
     ) -> Result<RecoveredLog, LogError> {
         options.validate()?;
         let folder = SegmentFolder::new(disk, &options);
@@ -64,7 +66,8 @@ impl RecoveredLog {
 
     /// Makes sure that what was read is on disk, and opens the log for appending.
     ///
-    /// `incarnation` is higher than any that this log ever had, and durable (in the superblock) before this call.
+    /// `incarnation` is higher than any that this log ever had, and durable (in the superblock)
+    /// before this call.
     ///
     /// # Errors
     /// `InvalidOption` if the incarnation is not higher; `DiskFull`, `Disk`.

@@ -1,12 +1,15 @@
 //! The bytes between inserters and disk.
 //!
-//! Plain memory; the record that meets the end goes on at the start, in two copies. (Two mappings of the same memory
-//! would save the second copy once in 64 MiB: not worth a system call that not every system has.)
+//! Plain memory; the record that meets the end goes on at the start, in two copies. (Two mappings
+//! of the same memory would save the second copy once in 64 MiB: not worth a system call that not
+//! every system has.)
 //!
 //! Invariants
-//! 1. A byte is written only by the owner of the reservation that covers it, before its place is completed.
+//! 1. A byte is written only by the owner of the reservation that covers it, before its place is
+//!    completed.
 //! 2. A byte is read only below the completed prefix.
-//! 3. A byte is reserved again only after it has been copied out: reservations end below `released + capacity`.
+//! 3. A byte is reserved again only after it has been copied out: reservations end below `released
+//!    + capacity`.
 
 use std::cell::UnsafeCell;
 
@@ -16,18 +19,21 @@ pub(crate) struct Ring {
     mask: u64,
 }
 
-// SAFETY: invariants 1 to 3 keep writers and readers apart; prefix.rs (loom) and tests/appends.rs cover them.
+// SAFETY: invariants 1 to 3 keep writers and readers apart; prefix.rs (loom) and tests/appends.rs
+// cover them.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// A ring of `capacity_bytes`, a power of two. Its memory is touched here, so that no insert pays for it.
+    /// A ring of `capacity_bytes`, a power of two. Its memory is touched here, so that no insert
+    /// pays for it.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         assert!(capacity_bytes.is_power_of_two());
         let mut bytes = vec![0_u8; capacity_bytes].into_boxed_slice();
         for page in bytes.chunks_mut(4096) {
             *std::hint::black_box(&mut page[0]) = 0;
         }
-        // SAFETY: UnsafeCell<u8> has the layout of u8, and the box is ours alone. Covered by the test below.
+        // SAFETY: UnsafeCell<u8> has the layout of u8, and the box is ours alone. Covered by the
+        // test below.
         let bytes = unsafe { Box::from_raw(Box::into_raw(bytes) as *mut [UnsafeCell<u8>]) };
         Self { bytes, mask: capacity_bytes as u64 - 1 }
     }
@@ -48,8 +54,9 @@ impl Ring {
         let first = source.len().min(self.bytes.len() - start);
         let (head, rest) = source.split_at(first);
         let base = UnsafeCell::raw_get(self.bytes.as_ptr());
-        // SAFETY: both ranges lie inside the box (`first` stops at its end, and a record is smaller than the ring),
-        // and nobody else touches them (the caller's promise). Covered by tests/appends.rs.
+        // SAFETY: both ranges lie inside the box (`first` stops at its end, and a record is smaller
+        // than the ring), and nobody else touches them (the caller's promise). Covered by
+        // tests/appends.rs.
         unsafe {
             std::ptr::copy_nonoverlapping(head.as_ptr(), base.add(start), head.len());
             if !rest.is_empty() {
@@ -67,8 +74,8 @@ impl Ring {
         let first = target.len().min(self.bytes.len() - start);
         let (head, rest) = target.split_at_mut(first);
         let base = UnsafeCell::raw_get(self.bytes.as_ptr());
-        // SAFETY: both ranges lie inside the box, and nobody writes them (the caller's promise). Covered by
-        // tests/appends.rs.
+        // SAFETY: both ranges lie inside the box, and nobody writes them (the caller's promise).
+        // Covered by tests/appends.rs.
         unsafe {
             std::ptr::copy_nonoverlapping(base.add(start), head.as_mut_ptr(), head.len());
             std::ptr::copy_nonoverlapping(base, rest.as_mut_ptr(), rest.len());

@@ -1,14 +1,17 @@
 //! Room to append, promised before anything is latched: bytes of the ring and of the log files.
 //!
-//! The writer publishes a limit: no record may end above it. A place that has room gets a credit of `quantum` bytes at a
-//! time, so that most inserts look at nothing shared. Larger records are promised one by one.
+//! The writer publishes a limit: no record may end above it. A place that has room gets a credit of
+//! `quantum` bytes at a time, so that most inserts look at nothing shared. Larger records are
+//! promised one by one.
 //!
 //! Invariants
-//! 1. tail + places * quantum + large <= limit at each grant. What the places can still use of earlier grants is at
-//!    most places * quantum, whoever granted when; so the tail never passes the limit.
+//! 1. tail + places * quantum + large <= limit at each grant. What the places can still use of
+//!    earlier grants is at most places * quantum, whoever granted when; so the tail never passes
+//!    the limit.
 //! 2. `large` is read before the tail: a large record leaves `large` only after it is in the tail.
-//! 3. When the limit has to go back (short blocks have used up file space) the epoch goes up and every credit is void;
-//!    each place can use at most one record of it on its way. The limit is computed with that to spare.
+//! 3. When the limit has to go back (short blocks have used up file space) the epoch goes up and
+//!    every credit is void; each place can use at most one record of it on its way. The limit is
+//!    computed with that to spare.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -86,7 +89,8 @@ impl Room {
         is_room
     }
 
-    /// Would a place that has no credit get `bytes` now? Promises nothing and touches no credit, so anyone may ask.
+    /// Would a place that has no credit get `bytes` now? Promises nothing and touches no credit, so
+    /// anyone may ask.
     pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> u64) -> bool {
         let large = if bytes <= self.quantum { 0 } else { bytes };
         let used = self.large.0.load(Acquire) + large + self.slack;
@@ -121,6 +125,12 @@ impl Room {
         if limit < before {
             self.shared.0.epoch.fetch_add(1, AcqRel);
         }
+    }
+
+    /// The log has failed or is closed: there is no room any more, and every credit is void.
+    pub(crate) fn close(&self) {
+        self.shared.0.lsn.store(0, Release);
+        self.shared.0.epoch.fetch_add(1, AcqRel);
     }
 
     /// The limit as last published.

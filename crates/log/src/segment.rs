@@ -10,11 +10,12 @@
 //! | 40     | 8     | bytes of the file                         |
 //!
 //! Invariants
-//! 1. Before its first block is written, all of a file has been written once and synced, and its name is durable: so
-//!    the write of a block changes no metadata, and cannot meet a full disk.
-//! 2. The number is durable in the header before the file is used. A file that was reused holds old blocks; they carry
-//!    its old number, so they do not pass.
-//! 3. Segments are filled to the last byte: the block after the end of one is the first of the next number.
+//! 1. Before its first block is written, all of a file has been written once and synced, and its
+//!    name is durable: so the write of a block changes no metadata, and cannot meet a full disk.
+//! 2. The number is durable in the header before the file is used. A file that was reused holds old
+//!    blocks; they carry its old number, so they do not pass.
+//! 3. Segments are filled to the last byte: the block after the end of one is the first of the next
+//!    number.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ impl SegmentFolder {
         Ok(numbers)
     }
 
-    /// Makes a new segment; it and its name are durable when this returns. A full disk leaves nothing behind.
+    /// Makes a new segment; it and its name are durable when this returns. A full disk leaves
+    /// nothing behind.
     pub(crate) fn create(&self, number: u64) -> Result<Segment, DiskError> {
         let path = self.path(number);
         let file = self.disk.open(&path, OpenMode::CreateNew)?;
@@ -110,14 +112,16 @@ impl SegmentFolder {
 
     /// Gives a segment that nobody needs any more a new number.
     pub(crate) fn reuse(&self, old: Segment, number: u64) -> Result<Segment, DiskError> {
-        // Header first: after a crash in between, a file with an old name that no position refers to is removed.
+        // Header first: after a crash in between, a file with an old name that no position refers
+        // to is removed.
         old.file.write_at_durable(&self.header(number), 0)?;
         self.disk.rename(&self.path(old.number), &self.path(number))?;
         self.disk.sync_folder(&self.folder)?;
         Ok(Segment { number, ..old })
     }
 
-    /// Opens a segment that an earlier run of the database left; `None` if there is no whole one of that number.
+    /// Opens a segment that an earlier run of the database left; `None` if there is no whole one of
+    /// that number.
     pub(crate) fn open(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>, DiskError> {
         let file = match self.disk.open(&self.path(number), mode) {
             Err(error) if error.kind() == DiskErrorKind::NotFound => return Ok(None),

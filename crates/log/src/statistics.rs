@@ -28,7 +28,8 @@ pub struct LogStatistics {
     pub waiters_served: u64,
     /// The longest time between the ends of two rounds, in microseconds.
     pub longest_gap_micros: u64,
-    /// Rounds by their time in microseconds: bucket n counts those of less than 2^n and not less than half of it.
+    /// Rounds by their time in microseconds: bucket n counts those of less than 2^n and not less
+    /// than half of it.
     pub round_micros_histogram: [u64; BUCKETS],
 }
 

@@ -1,6 +1,7 @@
 //! Real threads, or those of the model checker: chosen here, once, by `cfg(loom)`.
 //!
-//! Only [`crate::prefix`] and [`crate::group`] are modelled, so only they take their atomics from here.
+//! Only [`crate::prefix`] and [`crate::group`] are modelled, so only they take their atomics from
+//! here.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
@@ -14,7 +15,8 @@ pub(crate) struct Padded<T>(pub(crate) T);
 
 /// A word that threads can sleep on until it changes.
 ///
-/// A wake without a change of the value can be missed by a thread on its way to sleep: change the value first.
+/// A wake without a change of the value can be missed by a thread on its way to sleep: change the
+/// value first.
 #[derive(Debug)]
 pub(crate) struct FutexWord {
     pub(crate) value: AtomicU32,

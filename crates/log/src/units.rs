@@ -1,9 +1,10 @@
 //! Positions in the log: [`Lsn`] counts record bytes, [`LogPosition`] says where they lie on disk.
 //!
 //! Invariants
-//! 1. An LSN counts record bytes only: block headers and padding take none, so the LSN of a record is known when it is
-//!    reserved, before anybody knows in which block it will be.
-//! 2. A [`LogPosition`] is the start of a block and of a record, and never above the completed prefix.
+//! 1. An LSN counts record bytes only: block headers and padding take none, so the LSN of a record
+//!    is known when it is reserved, before anybody knows in which block it will be.
+//! 2. A [`LogPosition`] is the start of a block and of a record, and never above the completed
+//!    prefix.
 
 use std::fmt;
 
@@ -36,14 +37,16 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// Where the next block goes, and what it must look like: all that a superblock needs to remember about the log.
+/// Where the next block goes, and what it must look like: all that a superblock needs to remember
+/// about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPosition {
     /// LSN of the first record of that block.
     pub lsn: Lsn,
     /// Number of the log segment.
     pub segment: u64,
-    /// Byte offset inside the segment's file; may be its end, and then the block is the first of the next segment.
+    /// Byte offset inside the segment's file; may be its end, and then the block is the first of
+    /// the next segment.
     pub offset: u64,
     /// The lowest incarnation the block may carry.
     pub incarnation: u64,
@@ -67,7 +70,8 @@ impl LogPosition {
         bytes
     }
 
-    /// The position that [`LogPosition::encode`] turned into `bytes`. Whoever stores them has them under a checksum.
+    /// The position that [`LogPosition::encode`] turned into `bytes`. Whoever stores them has them
+    /// under a checksum.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
         let word = |at: usize| {
@@ -91,7 +95,8 @@ impl fmt::Display for LogPosition {
     }
 }
 
-/// A piece of the log that one record owns: `[lsn, end)`. Made by `Log::reserve`, filled by `Log::fill`.
+/// A piece of the log that one record owns: `[lsn, end)`. Made by `Log::reserve`, filled by
+/// `Log::fill`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a reserved record must be filled and completed, or nothing after it becomes durable"]
 pub struct Reservation {

@@ -3,10 +3,10 @@
 //! Invariants
 //! 1. Whoever leads calls `close`, runs the round, and calls `finish`, whatever the round says.
 //! 2. A wait for an LSN returns Ok only when `durable` is there.
-//! 3. No timers: the leader gathers those who were just woken by giving them the processor, and gives up as soon as
-//!    nobody comes.
+//! 3. No timers: the leader gathers those who were just woken by giving them the processor, and
+//!    gives up as soon as nobody comes.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Instant;
 
 use onrush_waits::{Counter, Recorder, Wait};
@@ -19,7 +19,8 @@ use crate::pool::Prepared;
 
 /// How often in a row the leader may give the processor away without anybody joining.
 const GATHER_IDLE_YIELDS_MAX: u32 = 8;
-/// A leader that gathered longer than this in vain leaves it for some rounds: others are busy with something else.
+/// A leader that gathered longer than this in vain leaves it for some rounds: others are busy with
+/// something else.
 const GATHER_MICROS_MAX: u128 = 200;
 const GATHER_HOLIDAY_ROUNDS: u64 = 64;
 
@@ -119,12 +120,8 @@ impl Core {
         }
     }
 
-    /// Waits until `place` has room for `bytes`.
-    pub(crate) fn wait_for_room(
-        &self,
-        bytes: usize,
-        recorder: &Recorder,
-    ) -> Result<(), LogError> {
+    /// Waits until a place would get room for `bytes`.
+    pub(crate) fn wait_for_room(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
         if bytes > self.options.record_bytes_max {
             return Err(LogError::RecordTooLarge {
                 bytes,
@@ -152,12 +149,13 @@ impl Core {
         }
     }
 
+    #[inline]
     pub(crate) fn has_room(&self, place: usize, bytes: usize) -> bool {
         self.room.has(place, bytes as u64, || self.in_flight.tail())
     }
 
     fn is_ring_the_limit(&self) -> bool {
-        let copied = self.written.load(std::sync::atomic::Ordering::Acquire);
+        let copied = self.written.load(Acquire);
         !self.pool.is_short() || self.room.limit() >= copied + self.options.ring_bytes as u64
     }
 

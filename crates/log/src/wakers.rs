@@ -1,7 +1,7 @@
 //! Futures that wait for an LSN: woken by the round that makes it durable.
 //!
-//! Invariant: a waker is in the list before its owner looks at `durable` once more, and the leader raises `durable` before
-//! it looks at the list: one of the two sees the other.
+//! Invariant: a waker is in the list before its owner looks at `durable` once more, and the leader
+//! raises `durable` before it looks at the list: one of the two sees the other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

@@ -1,9 +1,12 @@
-//! One write round: completed records become blocks, in as few writes as possible, and then they are durable.
+//! One write round: completed records become blocks, in as few writes as possible, and then they
+//! are durable.
 //!
 //! Invariants
-//! 1. A round ends at the completed prefix, which is the end of a record; `durable` moves only there, after the sync.
-//! 2. Record bytes are copied into memory of the writer's own before they are written: what is under a checksum does not
-//!    change during the write, and their place in the ring is free as soon as they are copied.
+//! 1. A round ends at the completed prefix, which is the end of a record; `durable` moves only
+//!    there, after the sync.
+//! 2. Record bytes are copied into memory of the writer's own before they are written: what is
+//!    under a checksum does not change during the write, and their place in the ring is free as
+//!    soon as they are copied.
 //! 3. A block that was handed to the system is never written again.
 //! 4. Nothing is written after the first error.
 
@@ -97,7 +100,8 @@ impl Writer {
         Ok(())
     }
 
-    /// A block without records, after everything is durable: it says so, which makes damage below it visible for ever.
+    /// A block without records, after everything is durable: it says so, which makes damage below
+    /// it visible for ever.
     pub(crate) fn write_marker(
         &mut self,
         core: &Core,
@@ -137,7 +141,8 @@ impl Writer {
             if let Some(segment) = core.pool.take() {
                 break segment;
             }
-            // Admission leaves room for what was reserved; only the first segments of a log may still be on their way.
+            // Admission leaves room for what was reserved; only the first segments of a log may
+            // still be on their way.
             match core.pool.prepare()? {
                 Prepared::Made | Prepared::Enough => {}
                 Prepared::AtCapacity => return Err(LogError::CapacityReached),
@@ -190,8 +195,8 @@ impl Writer {
         let padded = header.padded_bytes();
         let block = &mut self.staging[at..at + padded];
         self.place.previous_checksum = header.seal(block, |from, piece| {
-            // SAFETY: below the prefix that this round computed, and not released before it is copied here.
-            // Covered by tests/appends.rs.
+            // SAFETY: below the prefix that this round computed, and not released before it is
+            // copied here. Covered by tests/appends.rs.
             unsafe { core.ring.read(header.start + from as u64, piece) };
         });
         self.place.is_first = false;
@@ -220,7 +225,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells inserters up to where they may go: the ring bytes not copied yet, and what fits into the log files.
+    /// Tells inserters up to where they may go: the ring bytes not copied yet, and what fits into
+    /// the log files.
     pub(crate) fn publish_room(&self, core: &Core) {
         let spare = ((2 * core.options.places + 4) * DISK_BLOCK_BYTES) as u64;
         let here = self.segment.bytes.saturating_sub(self.place.offset);
@@ -231,6 +237,9 @@ impl Writer {
             spare = spare.saturating_sub(bytes);
         });
         core.room.publish(self.place.next + capacity.min(core.options.ring_bytes as u64));
+        if core.check().is_err() {
+            core.room.close(); // whoever failed or closed it may have come in between
+        }
     }
 
     /// Record bytes that fit into so many bytes of one segment.

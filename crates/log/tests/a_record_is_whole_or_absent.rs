@@ -1,4 +1,7 @@
-//! A record that spans blocks and segments is read whole; cut in the middle it is dropped, and the log resumes below it.
+//! A record that spans blocks and segments is read whole; cut in the middle it is dropped, and the
+//! log resumes below it.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 

@@ -1,4 +1,7 @@
-//! Many threads append through a small ring: every record comes back once, whole, and those of a thread in their order.
+//! Many threads append through a small ring: every record comes back once, whole, and those of a
+//! thread in their order.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 
@@ -20,7 +23,7 @@ fn run(writer: WriterPlace, threads: usize, records: usize, durable_every: usize
                     let filler = record(number, (number * 7 + place) % 300);
                     let payload_bytes = 8 + filler.len();
                     let bytes = Log::framed_bytes(payload_bytes);
-                    if !log.has_room(place, bytes) {
+                    while !log.has_room(place, bytes) {
                         log.wait_for_room(bytes, &recorder).unwrap();
                     }
                     let reservation = log.reserve(place, payload_bytes);

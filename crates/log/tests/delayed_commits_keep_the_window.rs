@@ -1,5 +1,7 @@
-//! Delayed commits: never more than the window's bytes are acknowledged and not durable, and the thread makes them durable
-//! by itself.
+//! Delayed commits: never more than the window's bytes are acknowledged and not durable, and the
+//! thread makes them durable by itself.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 

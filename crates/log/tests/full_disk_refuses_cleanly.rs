@@ -1,4 +1,7 @@
-//! A full disk, or a full log, refuses appends before anything is reserved; with room again it goes on.
+//! A full disk, or a full log, refuses appends before anything is reserved; with room again it goes
+//! on.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 
@@ -37,7 +40,8 @@ fn what_was_promised_can_always_be_written() {
     let disk = TestDisk::new();
     let log = Log::create(disk.arc(), options.clone()).unwrap();
     disk.memory.set_capacity(disk.memory.used_bytes());
-    // Each place takes what it can get, and every record gets a round of its own: the most padding there can be.
+    // Each place takes what it can get, and every record gets a round of its own: the most padding
+    // there can be.
     let mut refused = 0;
     let mut place = 0;
     while refused < 4 {

@@ -1,4 +1,7 @@
-//! Blocks of an earlier incarnation, of a recycled segment, or of another database never pass for the log.
+//! Blocks of an earlier incarnation, of a recycled segment, or of another database never pass for
+//! the log.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 
@@ -8,7 +11,8 @@ use common::*;
 use onrush_files::{Disk, OpenMode};
 use onrush_log::{Log, LogError, Lsn};
 
-/// B1 is durable; of the next round B2 is lost and B3 reaches the disk. After the cut a new B2' ends where B3 starts.
+/// B1 is durable; of the next round B2 is lost and B3 reaches the disk. After the cut a new B2'
+/// ends where B3 starts.
 #[test]
 fn a_block_behind_the_cut_is_stale_when_the_gap_is_filled() {
     let options = options(1);

@@ -1,5 +1,7 @@
-//! Cut the power after any write, with the next one torn in any way: what is read back is a prefix of what was appended,
-//! and holds everything that was durable.
+//! Cut the power after any write, with the next one torn in any way: what is read back is a prefix
+//! of what was appended, and holds everything that was durable.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod common;
 
@@ -16,7 +18,11 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<usize>>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn survivors_are_a_prefix(rounds in rounds(), cut in any::<prop::sample::Index>(), torn in any::<u64>()) {
+    fn survivors_are_a_prefix(
+        rounds in rounds(),
+        cut in any::<prop::sample::Index>(),
+        torn in any::<u64>(),
+    ) {
         let mut options = options(1);
         options.segment_bytes = 1 << 20; // one segment: its writes can be replayed on a fresh one
         options.capacity_bytes = 8 << 20;

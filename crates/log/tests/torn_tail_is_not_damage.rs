@@ -1,5 +1,7 @@
 //! A tear above what was durable is cut; damage below it refuses to open, and says where.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 mod common;
 
 use std::path::PathBuf;

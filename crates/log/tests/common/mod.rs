@@ -1,4 +1,6 @@
-//! A log on a disk that remembers every block write, so that a test can cut the power after any of them.
+//! A log on a disk that remembers every block write, so that a test can cut the power after any of
+//! them.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::{Path, PathBuf};
@@ -176,7 +178,10 @@ pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
 
 /// As [`append`], if there is room.
 pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn, LogError> {
-    log.wait_for_room(Log::framed_bytes(payload.len()), recorder)?;
+    let bytes = Log::framed_bytes(payload.len());
+    while !log.has_room(0, bytes) {
+        log.wait_for_room(bytes, recorder)?;
+    }
     let reservation = log.reserve(0, payload.len());
     log.fill(&reservation, &[payload]);
     log.complete(0);
