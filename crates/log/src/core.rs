@@ -53,7 +53,7 @@ impl Core {
         let start = writer.next();
         Self {
             in_flight: InFlight::new(options.places, start),
-            room: Room::new(options.places, options.ring_bytes, start),
+            room: Room::new(options.places, options.ring_bytes, options.record_bytes_max, start),
             ring: Ring::new(options.ring_bytes),
             groups: CommitGroups::new(),
             durable: Padded(AtomicU64::new(start)),

@@ -22,6 +22,7 @@ use crate::sync::Padded;
 #[derive(Debug)]
 pub(crate) struct Room {
     quantum: u64,
+    record_bytes_max: u64,
     slack: u64,                    // places * quantum
     shared: Padded<Limit>,         // stored by the writer, read by all
     large: Padded<AtomicU64>,      // promised to records larger than a quantum and not reserved yet
@@ -42,11 +43,17 @@ struct Credit {
 }
 
 impl Room {
-    /// No room at all for now.
-    pub(crate) fn new(places: usize, ring_bytes: usize, limit: u64) -> Self {
-        let quantum = (ring_bytes / (8 * places)).min(64 << 10) as u64;
+    /// Room for records that end below `limit`.
+    pub(crate) fn new(
+        places: usize,
+        ring_bytes: usize,
+        record_bytes_max: usize,
+        limit: u64,
+    ) -> Self {
+        let quantum = (ring_bytes / (8 * places)).min(64 << 10).min(record_bytes_max) as u64;
         Self {
             quantum,
+            record_bytes_max: record_bytes_max as u64,
             slack: quantum * places as u64,
             shared: Padded(Limit { lsn: AtomicU64::new(limit), epoch: AtomicU32::new(0) }),
             large: Padded::default(),
@@ -77,6 +84,9 @@ impl Room {
                 credit.bytes.store(self.quantum, Relaxed);
             }
             return is_room;
+        }
+        if bytes > self.record_bytes_max {
+            return false;
         }
         let used = self.large.0.fetch_add(bytes, AcqRel) + bytes + self.slack;
         let is_room = tail() + used <= self.shared.0.lsn.load(Acquire);
@@ -145,7 +155,7 @@ mod tests {
 
     #[test]
     fn promises_end_below_the_limit() {
-        let room = Room::new(4, 1 << 20, 1 << 20);
+        let room = Room::new(4, 1 << 20, 1 << 20, 1 << 20);
         let mut tail = 0;
         while room.has(0, 20, || tail) {
             tail += 20;
@@ -157,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_large_promise_counts_against_others_until_it_is_used() {
-        let room = Room::new(2, 1 << 20, 1 << 20);
+        let room = Room::new(2, 1 << 20, 1 << 20, 1 << 20);
         assert!(room.has(0, 700_000, || 0));
         assert!(!room.has(1, 700_000, || 0));
         assert!(room.has(1, 20, || 0));
@@ -170,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_goes_back_voids_every_credit() {
-        let room = Room::new(2, 1 << 20, 1 << 20);
+        let room = Room::new(2, 1 << 20, 1 << 20, 1 << 20);
         assert!(room.has(0, 20, || 0));
         room.publish(100);
         assert!(!room.has(0, 20, || 0));
