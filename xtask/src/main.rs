@@ -15,6 +15,7 @@ mod latch_page;
 mod layers;
 mod links;
 mod lists;
+mod readme;
 mod settings_page;
 mod source;
 mod test_command;
@@ -80,11 +81,12 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 8] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
     ("links", links::check),
+    ("README.md", readme::check),
     ("latches.md", latch_page::check),
     ("waits.md", waits_page::check),
     ("settings.md", settings_page::check),

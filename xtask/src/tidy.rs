@@ -91,7 +91,7 @@ fn unfinished(source: &Source) -> Vec<Finding> {
 /// One word would mean two things: handed to the system, or durable.
 fn words_of_the_engine(source: &Source) -> Vec<Finding> {
     let is_engine = crate_of(&source.path).is_some_and(|own| ENGINE_CRATES.contains(&own));
-    if !is_engine {
+    if !is_engine || source.is_aside() {
         return Vec::new();
     }
     let forbidden = concat!("flu", "sh");
