@@ -395,6 +395,15 @@ impl Table {
         &self.entry.schema
     }
 
+    /// A handle of another database must not meet this one's leaves.
+    #[inline]
+    pub(crate) fn check_database(&self, engine: &Engine) -> Result<()> {
+        if self.database_id == engine.database_id {
+            return Ok(());
+        }
+        Err(Error::UnknownTable { name: self.name().to_owned() })
+    }
+
     /// Column names to column numbers.
     pub(crate) fn resolve<'v>(
         &self,

@@ -212,7 +212,9 @@ impl Options {
             log_segment_bytes.to_string(),
             "a multiple of 4096, at least 64 KiB",
         )?;
-        let least = 2 * *log_ring_bytes as u64 + 8 * log_segment_bytes;
+        let least = (*log_ring_bytes as u64)
+            .saturating_mul(2)
+            .saturating_add(log_segment_bytes.saturating_mul(8));
         check(
             *log_capacity_bytes >= least,
             "log_capacity_bytes",

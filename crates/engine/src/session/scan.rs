@@ -67,6 +67,7 @@ impl Scan {
         options: &ScanOptions<'_>,
         mut own: Vec<OwnChange>,
     ) -> Result<Scan> {
+        table.check_database(&snapshot.worker.engine)?;
         let bounds = key_bounds(table, options)?;
         own.retain(|(key, _)| {
             key.as_slice() >= bounds.low.as_slice()

@@ -395,6 +395,7 @@ impl Session {
     }
 
     fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
+        table.check_database(&self.worker.engine)?;
         let tree = &table.entry.tree;
         let object = tree.object();
         let outcome = self
@@ -504,9 +505,7 @@ impl Session {
 
     #[cold]
     fn new_context(&mut self, table: &Table) -> Result<usize> {
-        if table.database_id != self.worker.engine.database_id {
-            return Err(Error::UnknownTable { name: table.name().to_owned() });
-        }
+        table.check_database(&self.worker.engine)?;
         if table.entry.tree.object().0 == 0 {
             return Err(Error::TableChanged { name: table.name().to_owned() });
         }

@@ -51,6 +51,7 @@ impl Snapshot {
     }
 
     pub(super) fn get_bytes(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
+        table.check_database(&self.worker.engine)?;
         let tree = &table.entry.tree;
         let (object, view) = (tree.object(), self.view());
         let outcome =

@@ -230,6 +230,7 @@ impl<'s> Transaction<'s> {
 
     /// The value bytes at `key`: the own change, else what the snapshot has.
     fn value_of(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        table.check_database(&self.session.worker.engine)?;
         if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
             return Ok(write.value.clone());
         }
