@@ -144,6 +144,11 @@ impl Space {
         self.credit.load(Ordering::Relaxed)
     }
 
+    /// Free slots that new rows leave alone.
+    pub(crate) fn withheld(&self) -> i64 {
+        self.withheld.load(Ordering::Relaxed)
+    }
+
     /// Slots in all data files.
     pub(crate) fn slots(&self) -> u64 {
         self.map.lock().grown.iter().sum::<u64>() * EXTENT_SLOTS as u64
