@@ -1,7 +1,7 @@
 //! The directory: which image holds which key range, table by table.
 //! Byte by byte: `docs/data-file.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -205,16 +205,16 @@ impl Root {
         let mut adopted = Vec::new();
         for table in self.tables {
             let mut leaves: Vec<LeafDescription> = Vec::new();
+            let mut images_of_table: HashMap<SlotId, Arc<Image>> = HashMap::new();
             let mut segments = Vec::new();
             for segment in table.segments {
                 let mut images = Vec::with_capacity(segment.entries.len());
                 for (low, place) in segment.entries {
                     let image = place.map(|(slot, checksum)| {
-                        let shared = leaves.last().and_then(|leaf| leaf.image.as_ref());
-                        match shared.filter(|image| image.slot() == slot) {
-                            Some(image) => Arc::clone(image),
-                            None => Image::standing(space.adopt(slot), checksum),
-                        }
+                        // Siblings of a split share an image, not always side by side: one
+                        // between them may have its own already.
+                        let standing = || Image::standing(space.adopt(slot), checksum);
+                        Arc::clone(images_of_table.entry(slot).or_insert_with(standing))
                     });
                     images.push(image.clone());
                     leaves.push(LeafDescription { low, image });
