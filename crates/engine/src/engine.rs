@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::options::{Background, Options};
-use crate::space::Space;
+use crate::space::{Purpose, Space};
 use crate::transaction::{Snapshots, TransactionStates};
 use crate::units::{Epoch, ObjectId};
 
@@ -232,8 +232,13 @@ impl Engine {
         let before = self.space.unreserved();
         crate::checkpoint::run(self, recorder)?;
         let now = self.space.unreserved();
-        // Slots that only removals may have count for those who found none at all.
-        let helped = now > self.space.withheld() || (before <= 0 && now > 0);
+        // One change takes a slot for the leaf that it makes dirty and one for its sibling after a
+        // split: with fewer it would only make its leaf dirty again, for ever. Slots that only
+        // removals may have count for those who found not even them.
+        const SLOTS_PER_CHANGE: i64 = 2;
+        let enough = |purpose| self.space.leaves_alone(purpose) + SLOTS_PER_CHANGE;
+        let helped = now >= enough(Purpose::NewRows)
+            || (before < enough(Purpose::Removal) && now >= enough(Purpose::Removal));
         if helped { Ok(()) } else { Err(full.into()) }
     }
 

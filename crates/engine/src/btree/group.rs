@@ -20,6 +20,7 @@ use crate::buffer::LeafState;
 use crate::engine::Engine;
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
+use crate::space::Purpose;
 use crate::units::{LeafId, ObjectId};
 
 /// Leaves that one batch may hold at a time.
@@ -123,7 +124,7 @@ impl Tree {
             };
             let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
             let first_slot = rows.len();
-            make_dirty(engine, seat.place, id, &mut leaf)?;
+            make_dirty(engine, seat.place, id, &mut leaf, Purpose::NewRows)?;
             held.push(Held { id, leaf, first_slot });
         }
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
@@ -199,7 +200,7 @@ impl Tree {
         if !moves_nothing {
             return Err(GroupRefusal::NotThisWay);
         }
-        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key)?;
+        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
         let next = Held { id: half.leaf, leaf: right, first_slot: 0 };
         halves.push(half);
         Ok(Some(next))
@@ -223,7 +224,7 @@ impl Tree {
             last.first_slot = rows.len();
             return Ok(None);
         }
-        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key)?;
+        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
         last.first_slot = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
         let goes_right = right.low.at_or_below(head(key), key);
         let next = goes_right.then(|| {

@@ -12,11 +12,12 @@
 
 use onrush_log::Lsn;
 
-use super::write::{Placing, make_dirty};
+use super::write::Placing;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::engine::Engine;
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, LeafRows, Stamp};
+use crate::space::Purpose;
 use crate::transaction::TransactionState;
 use crate::units::ObjectId;
 
@@ -46,7 +47,8 @@ impl Tree {
         let at = (head(intent.key), intent.key);
         let (id, leaf) =
             self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, intent.object)?;
-        let mut placing = Placing { engine, id, leaf, half: None };
+        let purpose = if intent.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
+        let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.intent(self, seat, intent);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
@@ -96,7 +98,7 @@ impl Placing<'_> {
         if intent.unchanged_since.is_some_and(|since| changed_at >= since.0) {
             return Err(Refusal::Changed(changed_at));
         }
-        make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+        self.make_dirty(seat)?;
         let value = intent.value.unwrap_or(&[]);
         self.make_room(seat, intent.key, Entry::bytes(intent.key, value))?;
         let stamp = Stamp::intent(intent.transaction, intent.value.is_none());

@@ -16,6 +16,7 @@ use crate::buffer::LeafState;
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, separator};
+use crate::space::Purpose;
 use crate::units::LeafId;
 
 /// A new leaf of which the parent does not know yet.
@@ -30,6 +31,7 @@ pub(crate) fn split<'e>(
     seat: &mut Seat<'_>,
     left: &mut LeafState,
     key: &[u8],
+    purpose: Purpose,
 ) -> Result<(HalfSplit, ExclusiveGuard<'e, LeafState>), Blocked> {
     let rows = left.rows.as_mut().expect("a leaf that is written to is in memory");
     let order = rows.order();
@@ -46,7 +48,7 @@ pub(crate) fn split<'e>(
     if seat.spares.len() < SPARE_FRAMES {
         return Err(Blocked::Spares);
     }
-    if !engine.space.try_reserve(1) {
+    if !engine.space.try_reserve(1, purpose) {
         return Err(Blocked::Slot);
     }
     let frame = seat.spares.pop().expect("two spares were counted above");
@@ -102,7 +104,7 @@ pub(crate) fn open_edge<'e>(
     if seat.spares.len() < SPARE_FRAMES {
         return Err(Blocked::Spares);
     }
-    if !engine.space.try_reserve(1) {
+    if !engine.space.try_reserve(1, Purpose::NewRows) {
         return Err(Blocked::Slot);
     }
     let (half, mut right) = add_sibling(engine, seat, left, boundary.into());

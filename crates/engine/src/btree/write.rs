@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, Stamp};
+use crate::space::Purpose;
 use crate::units::{Epoch, LeafId, ObjectId};
 
 /// What must be true of the key for the change to be made.
@@ -56,7 +57,8 @@ impl Tree {
         let at = (key_head, change.key);
         let (id, leaf) = self.latch_exclusive(engine, seat.recorder, hint, at, change.object)?;
         mark(seat, Phase::Seek);
-        let mut placing = Placing { engine, id, leaf, half: None };
+        let purpose = if change.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
+        let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.change(self, seat, change);
         let Placing { id, leaf, half, .. } = placing;
         if result.is_ok() {
@@ -91,7 +93,7 @@ impl Tree {
         if leaf.rows.is_none() {
             return Err(Blocked::Load(id).into());
         }
-        make_dirty(engine, seat.place, id, &mut leaf)?;
+        make_dirty(engine, seat.place, id, &mut leaf, Purpose::NewRows)?;
         let opened = open_edge(engine, seat, &mut leaf, boundary)?;
         drop(leaf);
         if let Some((half, right)) = opened {
@@ -116,40 +118,17 @@ pub(crate) fn make_dirty(
     place: usize,
     id: LeafId,
     leaf: &mut LeafState,
+    purpose: Purpose,
 ) -> Result<(), Blocked> {
     if leaf.dirty_epoch == Epoch(0) {
-        if !engine.space.try_reserve(1) {
+        if !engine.space.try_reserve(1, purpose) {
             return Err(Blocked::Slot);
         }
-        push_dirty(engine, place, id, leaf);
-    }
-    Ok(())
-}
-
-/// As [`make_dirty`], for a change that makes room: it may use the slots that are withheld from
-/// new rows, so that rows can still be removed when the disk is full.
-fn make_dirty_to_remove(
-    engine: &Engine,
-    place: usize,
-    id: LeafId,
-    leaf: &mut LeafState,
-) -> Result<(), Blocked> {
-    if leaf.dirty_epoch == Epoch(0) {
-        if !engine.space.try_reserve_withheld(1) {
-            return Err(Blocked::Slot);
-        }
-        push_dirty(engine, place, id, leaf);
-    }
-    Ok(())
-}
-
-/// Puts a leaf on the list of the current epoch. Its slot is reserved, its latch held.
-fn push_dirty(engine: &Engine, place: usize, id: LeafId, leaf: &mut LeafState) {
-    let epoch = engine.dirty.epoch();
-    leaf.dirty_epoch = epoch;
-    if !planted(Fault::DirtyNoList) {
+        let epoch = engine.dirty.epoch();
+        leaf.dirty_epoch = epoch;
         engine.dirty.push(place, epoch, id);
     }
+    Ok(())
 }
 
 /// A latched leaf in which a change is being placed.
@@ -159,6 +138,8 @@ pub(super) struct Placing<'e> {
     pub(super) leaf: ExclusiveGuard<'e, LeafState>,
     /// A split on the way, of which the parent must be told after the latch is let go.
     pub(super) half: Option<HalfSplit>,
+    /// What slots are reserved for.
+    pub(super) purpose: Purpose,
 }
 
 impl Placing<'_> {
@@ -173,11 +154,7 @@ impl Placing<'_> {
             return Err(self.transaction_of(slot).into());
         }
         self.check(tree, found, change)?;
-        if change.value.is_some() {
-            make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
-        } else {
-            make_dirty_to_remove(self.engine, seat.place, self.id, &mut self.leaf)?;
-        }
+        self.make_dirty(seat)?;
         match (change.value, found.committed) {
             (Some(value), None) => {
                 self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
@@ -194,6 +171,10 @@ impl Placing<'_> {
             }
             (None, None) => Err(Refusal::Missing(0)),
         }
+    }
+
+    pub(super) fn make_dirty(&mut self, seat: &Seat<'_>) -> Result<(), Blocked> {
+        make_dirty(self.engine, seat.place, self.id, &mut self.leaf, self.purpose)
     }
 
     /// The key in this leaf, a resolved intent on it folded; a leaf on disk must be loaded first.
@@ -250,7 +231,7 @@ impl Placing<'_> {
             // before the second.
             return Err(Blocked::Spares);
         }
-        let (half, right) = split(self.engine, seat, &mut self.leaf, key)?;
+        let (half, right) = split(self.engine, seat, &mut self.leaf, key, self.purpose)?;
         if right.low.at_or_below(head(key), key) {
             self.id = half.leaf;
             self.leaf = right;
@@ -320,7 +301,9 @@ impl Tree {
         let latched = self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object);
         // A barrier keeps truncation away while rows are redone.
         let Ok((id, leaf)) = latched else { return Ok(()) };
-        let mut placing = Placing { engine, id, leaf, half: None };
+        // What was there before the crash had its slots.
+        let purpose = Purpose::Checkpoint;
+        let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.redo(self, seat, (key, value), lsn);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
@@ -347,11 +330,11 @@ impl Placing<'_> {
         match (value, found.committed) {
             (None, None) => return Ok(()),
             (None, Some(slot)) => {
-                make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+                self.make_dirty(seat)?;
                 self.rows().remove(slot);
             }
             (Some(value), _) => {
-                make_dirty(self.engine, seat.place, self.id, &mut self.leaf)?;
+                self.make_dirty(seat)?;
                 self.make_room(seat, key, Entry::bytes(key, value))?;
                 if let Some(slot) = self.find(tree, key)?.committed {
                     self.rows().remove(slot);

@@ -8,7 +8,6 @@ use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
-use crate::memory::Frame;
 use crate::node::leaf::{LeafRows, Stamp, read_entry};
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
@@ -159,13 +158,16 @@ pub(crate) fn check_page(
     Ok(())
 }
 
-/// Builds the rows of `leaf` in `frame` from a checked page, trimmed to the leaf's fences.
-pub(crate) fn load_rows(page: &[u8], leaf: &LeafState, frame: Frame) -> Result<LeafRows, BadImage> {
+/// Puts the rows of `leaf` from a checked page into the empty `rows`, trimmed to its fences.
+pub(crate) fn load_rows(
+    page: &[u8],
+    leaf: &LeafState,
+    rows: &mut LeafRows,
+) -> Result<(), BadImage> {
     let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
     let (count, bytes) = (number(32), number(36) as usize);
     let entries =
         page.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes).ok_or(BadImage::Entries)?;
-    let mut rows = LeafRows::empty(frame);
     let mut offset = 0;
     for _ in 0..count {
         let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
@@ -179,5 +181,5 @@ pub(crate) fn load_rows(page: &[u8], leaf: &LeafState, frame: Frame) -> Result<L
     if offset != bytes {
         return Err(BadImage::Entries);
     }
-    Ok(rows)
+    Ok(())
 }

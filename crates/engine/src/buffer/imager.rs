@@ -18,7 +18,7 @@ use crate::btree::fold_resolved;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
-use crate::space::Cursor;
+use crate::space::{Cursor, Purpose};
 use crate::units::{EXTENT_SLOTS, Epoch, LEAF_BYTES, LeafId, ObjectId};
 
 /// A batch of images on their way to disk.
@@ -65,7 +65,7 @@ impl Imager {
             fold_resolved(engine, &tree, rows);
         }
         let unresolved = rows.intents() > 0;
-        if unresolved && !engine.space.try_reserve_withheld(1) {
+        if unresolved && !engine.space.try_reserve(1, Purpose::Checkpoint) {
             return false;
         }
         let start = self.batch.len() * LEAF_BYTES;

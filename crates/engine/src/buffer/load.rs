@@ -19,7 +19,7 @@ impl Engine {
     /// A damaged image, with its place; a failed read.
     pub(crate) fn load_leaf(&self, id: LeafId, recorder: &Recorder) -> Result<()> {
         let leaf = self.leaves.get(id.0);
-        let mut frame = self.take_frame(recorder)?;
+        let frame = self.take_frame(recorder)?;
         let image = {
             let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
             if state.rows.is_some() || state.object.0 == 0 {
@@ -45,20 +45,18 @@ impl Engine {
         let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
         let unchanged = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, &image));
         if state.rows.is_none() && unchanged {
+            let mut rows = LeafRows::empty(frame);
             let loaded = check_page(&page, self.database_id, state.object, &image)
-                .and_then(|()| load_rows(&page, &state, std::mem::replace(&mut frame, crate::memory::Frame::none())));
-            match loaded {
-                Ok(rows) => {
-                    state.rows = Some(rows);
-                    leaf.touch();
-                    return Ok(());
-                }
-                Err(bad) => {
-                    let slot = image.slot();
-                    let path = self.space.files().path(slot.file);
-                    return Err(Error::Damaged(Damage::new(path, slot.offset(), bad.words())));
-                }
+                .and_then(|()| load_rows(&page, &state, &mut rows));
+            if let Err(bad) = loaded {
+                self.frames.give_back(rows.into_frame());
+                let slot = image.slot();
+                let path = self.space.files().path(slot.file);
+                return Err(Error::Damaged(Damage::new(path, slot.offset(), bad.words())));
             }
+            state.rows = Some(rows);
+            leaf.touch();
+            return Ok(());
         }
         drop(state);
         self.frames.give_back(frame);

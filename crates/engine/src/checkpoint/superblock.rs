@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onrush_files::{AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskFile, OpenMode};
+use onrush_files::{
+    AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
+};
 use onrush_log::{LogPosition, Lsn};
 
 use super::directory::{push_place, take_place};
@@ -162,7 +164,7 @@ impl SuperblockFile {
         let mut newest: Option<Superblock> = None;
         for copy in COPIES {
             let mut block = AlignedBuffer::new(BLOCK_BYTES);
-            file.read_at(&mut block, copy)?;
+            read_whole(&*file, &mut block, copy)?;
             match open_sealed(&block) {
                 Opened::Future(found) => {
                     return Err(Error::FutureFormat { path, found, known: FORMAT_VERSION });
@@ -181,7 +183,7 @@ impl SuperblockFile {
         let superblock =
             newest.ok_or_else(|| damaged(0, "both copies of the superblock are damaged"))?;
         let mut block = AlignedBuffer::new(FOLDERS_BYTES);
-        file.read_at(&mut block, FOLDERS_AT)?;
+        read_whole(&*file, &mut block, FOLDERS_AT)?;
         let folders = match open_sealed(&block) {
             Opened::Valid(body) => decode_folders(folder, body),
             _ => None,
@@ -196,6 +198,16 @@ impl SuperblockFile {
         let copy = COPIES[(superblock.generation & 1) as usize];
         self.file.write_at_durable(&superblock.encode(), copy)
     }
+}
+
+/// Reads; a file that ends too early is a damaged one.
+fn read_whole(file: &dyn DiskFile, block: &mut [u8], at: u64) -> Result<()> {
+    file.read_at(block, at).map_err(|error| match error.kind() {
+        DiskErrorKind::EndOfFile => {
+            Error::Damaged(Damage::new(file.path(), at, "the superblock file is cut off"))
+        }
+        _ => Error::from(error),
+    })
 }
 
 /// Folders inside the database folder are kept relative to it, so that it can be moved.

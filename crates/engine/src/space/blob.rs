@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onrush_files::AlignedBuffer;
 
-use super::slots::{Cursor, Slot, SlotId, Space};
+use super::slots::{Cursor, Purpose, Slot, SlotId, Space};
 use crate::error::{Damage, Error, Result};
 use crate::units::LEAF_BYTES;
 
@@ -44,7 +44,7 @@ impl Blob {
         bytes: &[u8],
     ) -> Result<Blob> {
         let parts = bytes.len().div_ceil(PART_BYTES).max(1);
-        while !space.try_reserve_withheld(parts as i64) {
+        while !space.try_reserve(parts as i64, Purpose::Checkpoint) {
             space.grow()?;
         }
         let slots: Vec<Slot> = (0..parts).map(|_| space.allocate(cursor)).collect();

@@ -87,13 +87,22 @@ pub(crate) struct Space {
     map: Mutex<Map>,
     /// Free slots minus reservations. Below zero only for a moment inside `try_reserve`.
     credit: AtomicI64,
-    /// Free slots that new rows leave alone: enough for the directory of all leaves that may be
-    /// dirty at once. Follows the size of the files.
+    /// Free slots that new rows leave alone; see [`Purpose`]. Follows the size of the files.
     withheld: AtomicI64,
 }
 
-/// Of so many slots one is withheld.
-const WITHHELD_PART: u64 = 64;
+/// What slots are reserved for. With the disk full, what makes room must still be possible: rows
+/// can be removed when none can be added, and a checkpoint can be taken when none can be removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    NewRows,
+    Removal,
+    Checkpoint,
+}
+
+/// Of so many slots one is withheld from new rows, but never fewer than the second number.
+const WITHHELD_PART: u64 = 32;
+const WITHHELD_MIN: u64 = 16;
 
 struct Map {
     /// Per file and extent, a bit for each free slot.
@@ -144,35 +153,31 @@ impl Space {
         self.credit.load(Ordering::Relaxed)
     }
 
-    /// Free slots that new rows leave alone.
-    pub(crate) fn withheld(&self) -> i64 {
-        self.withheld.load(Ordering::Relaxed)
-    }
-
     /// Slots in all data files.
     pub(crate) fn slots(&self) -> u64 {
         self.map.lock().grown.iter().sum::<u64>() * EXTENT_SLOTS as u64
     }
 
-    /// Reserves `slots` slots for new rows if so many are free and enough stay for others: what
-    /// makes room (removals, checkpoints) must not fail for want of it. Never waits.
+    /// Reserves `slots` slots for `purpose` if so many are free for it. Never waits.
     #[inline]
-    pub(crate) fn try_reserve(&self, slots: i64) -> bool {
-        self.try_reserve_leaving(slots, self.withheld.load(Ordering::Relaxed))
-    }
-
-    /// Reserves `slots` slots for what makes room. Never waits.
-    pub(crate) fn try_reserve_withheld(&self, slots: i64) -> bool {
-        self.try_reserve_leaving(slots, 0)
-    }
-
-    #[inline]
-    fn try_reserve_leaving(&self, slots: i64, left: i64) -> bool {
+    pub(crate) fn try_reserve(&self, slots: i64, purpose: Purpose) -> bool {
+        let left = self.leaves_alone(purpose);
         if self.credit.fetch_sub(slots, Ordering::AcqRel) >= slots + left {
             return true;
         }
         self.credit.fetch_add(slots, Ordering::AcqRel);
         false
+    }
+
+    /// Free slots that are not for `purpose`.
+    #[inline]
+    pub(crate) fn leaves_alone(&self, purpose: Purpose) -> i64 {
+        let withheld = self.withheld.load(Ordering::Relaxed);
+        match purpose {
+            Purpose::NewRows => withheld,
+            Purpose::Removal => withheld / 2,
+            Purpose::Checkpoint => 0,
+        }
     }
 
     /// Gives up a reservation that was not used.
@@ -238,7 +243,7 @@ impl Space {
 impl Map {
     fn withheld(&self) -> i64 {
         let slots = self.grown.iter().sum::<u64>() * EXTENT_SLOTS as u64;
-        (slots / WITHHELD_PART) as i64
+        (slots / WITHHELD_PART).max(WITHHELD_MIN) as i64
     }
 
     /// Makes file `file` `extents` long; the first slot is the file's header. Returns how many

@@ -11,7 +11,7 @@ fn space(disk: &MemoryDisk, files: usize) -> Arc<Space> {
 }
 
 fn allocate(space: &Arc<Space>, cursor: &mut Cursor) -> Slot {
-    while !space.try_reserve(1) {
+    while !space.try_reserve(1, Purpose::NewRows) {
         space.grow().unwrap();
     }
     space.allocate(cursor)
@@ -54,10 +54,10 @@ fn a_full_disk_is_an_error_and_works_again_with_room() {
     let space = space(&disk, 1);
     disk.set_capacity(disk.used_bytes() + 4096);
     assert!(space.grow().is_err());
-    assert!(!space.try_reserve(1));
+    assert!(!space.try_reserve(1, Purpose::NewRows));
     disk.set_capacity(u64::MAX);
     space.grow().unwrap();
-    assert!(space.try_reserve(1));
+    assert!(space.try_reserve(1, Purpose::NewRows));
 }
 
 #[test]
