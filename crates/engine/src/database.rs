@@ -145,7 +145,7 @@ impl Database {
     /// # Errors
     /// A stopped or closed engine.
     pub fn session(&self) -> Result<Session> {
-        self.engine().check_open()?;
+        self.engine().check_readable()?;
         Ok(Session::new(self.engine()))
     }
 

@@ -7,7 +7,7 @@ use std::thread::Thread;
 
 use onrush_files::{Disk, DiskError};
 use onrush_latch::{Admission, Ticket};
-use onrush_log::{Log, Reservation};
+use onrush_log::{Log, LogError, Reservation};
 use onrush_waits::{Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
@@ -80,6 +80,14 @@ impl Deref for LogCell {
     }
 }
 
+/// The error of a call that came after the failure of the log.
+fn stopped(failure: LogError) -> Error {
+    match failure {
+        LogError::OutcomeUnknown { cause } => Error::Stopped { cause: cause.to_string() },
+        other => Error::from(other),
+    }
+}
+
 /// What an engine is made of; the rest starts empty.
 pub(crate) struct Parts {
     pub(crate) options: Options,
@@ -149,6 +157,16 @@ impl Engine {
             return Err(Error::Closed);
         }
         Ok(())
+    }
+
+    /// Whether reads are answered: not after a failure of the log, because what they would show
+    /// may be gone when the database is opened again.
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        self.check_open()?;
+        match self.log.failure() {
+            None | Some(LogError::Closed) => Ok(()),
+            Some(failure) => Err(stopped(failure)),
+        }
     }
 
     /// Closes the engine for sessions, and returns once all that were inside have left; false if
@@ -250,11 +268,13 @@ impl Engine {
         recorder: &Recorder,
     ) -> Result<()> {
         match self.log.wait_for_room(bytes, recorder) {
-            Err(onrush_log::LogError::CapacityReached)
+            Err(LogError::CapacityReached)
                 if self.options.background == Background::Callers =>
             {
                 crate::checkpoint::run(self, recorder).map(|_| ())
             }
+            // Nothing has been appended yet, so the outcome is known.
+            Err(failure @ LogError::OutcomeUnknown { .. }) => Err(stopped(failure)),
             other => Ok(other?),
         }
     }

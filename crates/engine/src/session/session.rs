@@ -271,7 +271,7 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
-        self.worker.engine.check_open()?;
+        self.worker.engine.check_readable()?;
         self.worker.wait_complete(self.last_commit.max(self.last_seen));
         let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log);
         Ok(Snapshot::new(&self.worker.engine, lsn))
@@ -283,7 +283,7 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn durable_snapshot(&mut self) -> Result<Snapshot> {
-        self.worker.engine.check_open()?;
+        self.worker.engine.check_readable()?;
         let lsn = self.worker.engine.snapshots.open_durable(&self.worker.engine.log);
         Ok(Snapshot::new(&self.worker.engine, lsn))
     }
@@ -396,6 +396,7 @@ impl Session {
 
     fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
         table.check_database(&self.worker.engine)?;
+        self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let object = tree.object();
         let outcome = self

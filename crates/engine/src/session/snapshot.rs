@@ -52,6 +52,7 @@ impl Snapshot {
 
     pub(super) fn get_bytes(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
         table.check_database(&self.worker.engine)?;
+        self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let (object, view) = (tree.object(), self.view());
         let outcome =
