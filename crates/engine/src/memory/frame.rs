@@ -94,7 +94,10 @@ impl FramePool {
         prefault: bool,
     ) -> std::io::Result<FramePool> {
         const LARGE: usize = 2 << 20;
-        let region_bytes = (frames * LEAF_BYTES).next_multiple_of(LARGE);
+        let region_bytes = frames
+            .checked_mul(LEAF_BYTES)
+            .and_then(|bytes| bytes.checked_next_multiple_of(LARGE))
+            .ok_or(std::io::ErrorKind::OutOfMemory)?;
         let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         #[cfg(target_os = "linux")]
         if large_pages == LargePages::Require {
