@@ -11,6 +11,8 @@
 //!    `set_len` or `allocate` does not set it: nothing written was lost. An error of the device
 //!    does, wherever it is met.
 //! 3. Reads are never refused.
+//! 4. An error of kind `Full` means that all goes on once there is space: a write or sync that
+//!    met a full disk is reported as `Failed`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,6 +69,11 @@ impl Failure {
             // so nothing is in doubt.
             if error.kind() != DiskErrorKind::ReadOnly {
                 let _ = self.first.set(error.clone()); // the first one stays
+            }
+            if error.kind() == DiskErrorKind::Full {
+                // Not to be taken for a full disk that did no harm, after which all goes on.
+                return Err(DiskError::new(DiskErrorKind::Failed, operation, path)
+                    .with_source(io::Error::other(error.clone())));
             }
             return result;
         }

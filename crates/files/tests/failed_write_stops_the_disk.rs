@@ -21,7 +21,7 @@ fn a_failed_write_is_final_for_every_file_even_when_space_returns() {
     let first = disk.open(Path::new("/data/first"), OpenMode::CreateNew).unwrap();
     let second = disk.open(Path::new("/data/second"), OpenMode::CreateNew).unwrap();
     second.write_at(b"kept", 0).unwrap();
-    assert_eq!(first.write_at(&[1; 8192], 0).unwrap_err().kind(), DiskErrorKind::Full);
+    assert_eq!(first.write_at(&[1; 8192], 0).unwrap_err().kind(), DiskErrorKind::Failed);
     memory.set_capacity(u64::MAX);
 
     let refused = [
