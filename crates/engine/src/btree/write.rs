@@ -126,7 +126,9 @@ pub(crate) fn make_dirty(
         }
         let epoch = engine.dirty.epoch();
         leaf.dirty_epoch = epoch;
-        engine.dirty.push(place, epoch, id);
+        if !planted(Fault::DirtyNoList) {
+            engine.dirty.push(place, epoch, id);
+        }
     }
     Ok(())
 }

@@ -39,7 +39,10 @@ impl Engine {
         let mut page = AlignedBuffer::new(LEAF_BYTES);
         {
             let _wait = recorder.wait(Wait::PageIoLatchEx);
-            self.space.files().read(image.slot(), &mut page)?;
+            if let Err(error) = self.space.files().read(image.slot(), &mut page) {
+                self.frames.give_back(frame);
+                return Err(error.into());
+            }
         }
         recorder.count(Counter::LeafLoads, 1);
         let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
