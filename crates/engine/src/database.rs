@@ -26,6 +26,24 @@ use crate::units::ObjectId;
 ///
 /// When the last handle is dropped without [`close`](Self::close), everything committed is made
 /// durable all the same, but no checkpoint is taken, so the next open has more log to read.
+///
+/// ```
+/// use onrush::{Database, Options};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("shop");
+/// # let options = Options::small();
+/// let db = Database::open_or_create(&path, options.clone())?;
+/// let also_db = db.clone(); // for another thread
+/// assert!(also_db.tables().is_empty());
+/// db.close()?;
+/// assert!(also_db.session().is_err());
+///
+/// drop(also_db); // one opener at a time
+/// let db = Database::open(&path, options)?;
+/// assert_eq!(db.recovery().records, 0); // it was closed, so there was nothing to redo
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,

@@ -16,6 +16,32 @@ use crate::units::ObjectId;
 /// Bounds are values for the first columns of the primary key: one for each, or fewer. A bound of
 /// fewer columns stands for all keys that begin with it: `Included` takes all of them in,
 /// `Excluded` leaves all of them out.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let note = ColumnDefinition::new("note", DataType::Text);
+/// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// use std::ops::Bound;
+///
+/// let mut session = db.session()?;
+/// for id in 0..100i64 {
+///     session.insert_token(&notes, &[id.into(), "text".into()])?;
+/// }
+/// let newest_below_fifty = ScanOptions {
+///     to: Bound::Excluded(vec![50i64.into()]),
+///     direction: Direction::Backward,
+///     limit: Some(3),
+///     ..ScanOptions::default()
+/// };
+/// let rows: Vec<Row> = session.scan(&notes, &newest_below_fifty)?.collect::<Result<_>>()?;
+/// assert_eq!(rows.iter().map(|row| row[0].as_i64()).collect::<Vec<_>>(),
+///     [Some(49), Some(48), Some(47)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ScanOptions<'v> {
     /// The lower bound.

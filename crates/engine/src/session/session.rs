@@ -28,6 +28,30 @@ use crate::units::ObjectId;
 ///
 /// Every call outside a [`Transaction`] is a transaction of its own and is acknowledged as the
 /// session's [`Durability`] says.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let note = ColumnDefinition::new("note", DataType::Text);
+/// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// use onrush::Durability;
+///
+/// let mut session = db.session()?;
+/// session.insert(&notes, &[1i64.into(), "durable".into()])?; // waited for the disk
+///
+/// session.set_durability(Durability::Delayed);
+/// session.insert(&notes, &[2i64.into(), "soon".into()])?; // did not
+/// session.update(&notes, &[2i64.into()], &[("note", "changed".into())])?;
+/// assert!(session.delete(&notes, &[1i64.into()])?);
+/// assert_eq!(session.get(&notes, &[2i64.into()])?.expect("inserted above")[1], "changed".into());
+///
+/// db.barrier()?; // now all of it is durable
+/// assert!(db.durable_lsn() >= session.last_commit_lsn());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Session {
     pub(super) worker: Worker,
     pub(super) contexts: Vec<TableContext>,

@@ -15,6 +15,24 @@ use crate::error::{Error, Result};
 
 /// A consistent view: every read sees the same committed rows, whatever is inserted, changed or
 /// deleted meanwhile. Old versions are kept in memory as long as it is open.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let note = ColumnDefinition::new("note", DataType::Text);
+/// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// let mut session = db.session()?;
+/// session.insert(&notes, &[1i64.into(), "old".into()])?;
+/// let mut before = session.snapshot()?;
+/// session.update(&notes, &[1i64.into()], &[("note", "new".into())])?;
+/// session.insert(&notes, &[2i64.into(), "later".into()])?;
+/// assert_eq!(before.get(&notes, &[1i64.into()])?.expect("was there")[1], "old".into());
+/// assert_eq!(before.scan(&notes, &ScanOptions::default())?.count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Snapshot {
     pub(super) worker: Worker,
     pub(super) lsn: Lsn,

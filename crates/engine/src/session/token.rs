@@ -21,6 +21,27 @@ pub(crate) struct TokenSource {
 ///
 /// It can be waited for in three ways: [`wait`](Self::wait) blocks, `.await` does not, and
 /// [`is_durable`](Self::is_durable) only asks.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let note = ColumnDefinition::new("note", DataType::Text);
+/// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// let mut session = db.session()?;
+/// let first = session.insert_token(&notes, &[1i64.into(), "first".into()])?;
+/// let second = session.insert_token(&notes, &[2i64.into(), "second".into()])?;
+/// second.wait()?; // one sync for both
+/// assert!(first.is_durable());
+///
+/// async fn wait_for_both(first: CommitToken, second: CommitToken) -> onrush::Result<()> {
+///     first.await?;
+///     second.await
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct CommitToken {
     source: Arc<TokenSource>,

@@ -39,6 +39,38 @@ pub(super) struct Write {
 pub(super) type WriteSet = BTreeMap<(ObjectId, Vec<u8>), Write>;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
+///
+/// Isolation is snapshot isolation: it reads what was committed when it began, and its own changes.
+/// Of two transactions that change the same row, the first to commit wins. Write skew is possible:
+/// two transactions that each read what the other writes may both commit.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let note = ColumnDefinition::new("note", DataType::Text);
+/// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// use onrush::Error;
+///
+/// let (mut one, mut two) = (db.session()?, db.session()?);
+/// let mut transaction = one.begin()?;
+/// transaction.insert(&notes, &[1i64.into(), "first".into()])?;
+/// transaction.insert(&notes, &[2i64.into(), "second".into()])?;
+/// assert!(transaction.get(&notes, &[1i64.into()])?.is_some());
+/// assert!(two.get(&notes, &[1i64.into()])?.is_none()); // not committed yet
+/// transaction.commit()?;
+///
+/// let mut loser = two.begin()?;
+/// loser.update(&notes, &[1i64.into()], &[("note", "two".into())])?;
+/// one.update(&notes, &[1i64.into()], &[("note", "one".into())])?;
+/// match loser.commit() {
+///     Err(Error::Conflict { .. }) => {} // begin again
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Transaction<'s> {
     pub(super) session: &'s mut Session,
     /// What it reads; none for a transaction that only inserts.
