@@ -87,3 +87,22 @@ fn a_session_sees_its_own_last_commit_whatever_others_do() {
         }
     });
 }
+
+#[test]
+fn a_durable_snapshot_shows_only_what_a_crash_cannot_take() {
+    let disk = common::faulty_disk::FaultyDisk::default();
+    let (db, table) = Fixture::on(std::sync::Arc::new(disk.clone())).create_with(notes());
+    let mut session = delayed_session(&db);
+    session.insert(&table, &note(1, "durable")).unwrap();
+    db.barrier().unwrap();
+    disk.hold_syncs();
+    session.insert(&table, &note(2, "not yet")).unwrap();
+    session.update(&table, &[1i64.into()], &[("note", "not yet".into())]).unwrap();
+    let before = session.durable_snapshot().unwrap();
+    assert_eq!(rows(&before, &table), [noted(1, "durable")]);
+    assert_eq!(ids(&rows(&session.snapshot().unwrap(), &table)), [1, 2]);
+    disk.release_syncs();
+    db.barrier().unwrap();
+    assert_eq!(ids(&rows(&session.durable_snapshot().unwrap(), &table)), [1, 2]);
+    assert_eq!(rows(&before, &table), [noted(1, "durable")]);
+}
