@@ -17,7 +17,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
 }
 
 fn steps(root: &Path) -> Vec<Step> {
-    let mut steps = vec![Step::cargo(root, "tests", &["test", "--workspace"])];
+    let mut steps = vec![Step::cargo(root, "tests", &["test", "--workspace", "--no-fail-fast"])];
     let target = target_folder(root).join("loom");
     let target = target.to_string_lossy();
     let model = |name: &str, package: &str, rest: &[&str]| {
@@ -33,7 +33,8 @@ fn steps(root: &Path) -> Vec<Step> {
     steps.push(model("models of latches and admission", "onrush-latch", &["--test", "loom_*"]));
     steps.push(model("models of the log", "onrush-log", &["--lib", "loom"]));
     if has_planted_faults(&root.join("crates/sim/Cargo.toml")) {
-        let arguments = ["test", "--package", "onrush-sim", "--features", "planted-faults"];
+        let arguments =
+            ["test", "--package", "onrush-sim", "--features", "planted-faults", "--no-fail-fast"];
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
     steps
