@@ -1,10 +1,29 @@
-//! The write-ahead log: one ring, one order, opaque records.
+//! The write-ahead log: one ring, one order, records that are opaque bytes.
 //!
-//! The life of a record: [`Log::has_room`] before anything is latched, [`Log::reserve`],
-//! [`Log::fill`] and [`Log::complete`] under the latch of its leaf, where nothing blocks or fails;
-//! then [`Log::wait_durable`] (or [`Log::register_waker`], or [`Log::note_delayed`]).
+//! **The life of a record.** Before anything is latched, [`Log::has_room`] promises ring and file
+//! space. Under the latch of its leaf, [`Log::reserve`] takes its LSN; [`Log::fill`] copies it into
+//! the ring; [`Log::complete`] says that it is whole. From there a *write round* takes it: the
+//! completed prefix becomes blocks, the blocks are written in as few calls as possible and synced,
+//! and `durable` moves up. Who waits ([`Log::wait_durable`]) leads that round if nobody else does;
+//! futures ([`Log::register_waker`]) and delayed commits ([`Log::note_delayed`]) have a background
+//! thread that does.
 //!
 //! Words: *published* is in the ring, *written* is handed to the system, *durable* is synced.
+//!
+//! In reading order:
+//!
+//! - [`units`](Lsn), [`options`](LogOptions), [`error`](LogError): the vocabulary.
+//! - `log`: the calls. `core`: what they share, and the failure.
+//! - `room`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
+//! - `wait`, `group`, `wakers`, `delayed`: waiting, and who leads.
+//! - `writer`, `block`, `segment`, `pool`: a round, and where it goes. `background`: the threads.
+//! - `reader`, `recover`: reading it back, telling a torn tail from damage, going on.
+//!
+//! Who may wait for what: a thread between `reserve` and `complete` waits for nothing. A leader
+//! waits for the disk alone. Nobody waits here while it holds a lock that a leader needs.
+//!
+//! The format is in `docs/log-format.md`; why commits are grouped as they are, and what else was
+//! measured, in `docs/decisions/0002-group-commit.md`.
 
 mod background;
 mod block;
