@@ -66,8 +66,8 @@ pub(crate) fn run_all(steps: &[Step]) -> usize {
 
 /// The checks that need a build.
 pub(crate) fn checks(root: &Path) -> Vec<Step> {
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    let clippy = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--keep-going"];
     vec![
         Step::cargo(root, "formatting", &["fmt", "--all", "--check"]),
         Step::cargo(root, "lints", &clippy),
