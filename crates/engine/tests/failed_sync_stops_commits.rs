@@ -31,7 +31,7 @@ fn waiters_learn_that_the_outcome_is_unknown() {
         let waiters: Vec<_> = (2..10)
             .map(|id| {
                 let (db, table) = (&db, &table);
-                scope.spawn(move || db.session().unwrap().insert(table, &note(id, "lost?")))
+                scope.spawn(move || db.session()?.insert(table, &note(id, "lost?")))
             })
             .collect();
         disk.wait_for_held_sync();

@@ -91,12 +91,12 @@ impl Image {
 /// Copies the committed rows of a leaf into `page`, all but the header, whose fields that depend
 /// on place and content [`seal`] fills in. Returns the number of rows.
 pub(crate) fn copy_rows(rows: &LeafRows, page: &mut [u8]) {
-    let mut entries = Vec::with_capacity(rows.live_bytes());
-    let count = rows.copy_entries(&mut entries, !planted(Fault::IntentImaged));
-    page.fill(0);
-    page[32..36].copy_from_slice(&(count as u32).to_le_bytes());
-    page[36..40].copy_from_slice(&(entries.len() as u32).to_le_bytes());
-    page[IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + entries.len()].copy_from_slice(&entries);
+    let (header, entries) = page.split_at_mut(IMAGE_HEADER_BYTES);
+    let (count, bytes) = rows.copy_committed(entries);
+    header.fill(0);
+    header[32..36].copy_from_slice(&(count as u32).to_le_bytes());
+    header[36..40].copy_from_slice(&(bytes as u32).to_le_bytes());
+    entries[bytes..].fill(0);
 }
 
 /// Fills in the header and returns the checksum.

@@ -18,9 +18,10 @@ use crate::node::fence::{Fence, head};
 use crate::node::leaf::LeafRows;
 use crate::units::{Epoch, LeafId, ObjectId};
 
-/// A leaf: latch, and what the latch protects.
+/// A leaf: latch, and what the latch protects. Processors fetch cache lines in pairs, and a leaf's
+/// first pair holds all that an insert looks at.
 #[derive(Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Leaf {
     pub(crate) latch: Latch<LeafState>,
     /// Somebody used the leaf since the evictor last came by. Anyone sets it, the evictor clears.

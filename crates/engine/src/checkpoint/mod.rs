@@ -2,6 +2,7 @@
 
 mod background;
 mod directory;
+mod drain;
 mod report;
 mod superblock;
 mod walk;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onrush_log::{LogPosition, Lsn};
-use onrush_waits::{Counter, LatchClass, Recorder, Wait};
+use onrush_waits::{Counter, Recorder, Wait};
 use parking_lot::Mutex;
 
 pub(crate) use background::start as start_background;
@@ -22,8 +23,7 @@ use crate::buffer::Imager;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
-use crate::node::fence::head;
-use crate::units::{Epoch, LeafId, ObjectId};
+use crate::units::{Epoch, ObjectId};
 
 /// What the checkpoints of a database carry from one to the next. One checkpoint at a time.
 pub(crate) struct Checkpointer {
@@ -32,7 +32,8 @@ pub(crate) struct Checkpointer {
     installed: Superblock,
     /// The directory that it names, and so the slots that must stay as they are.
     directory: Arc<Directory>,
-    imager: Imager,
+    /// One for each thread that writes images.
+    imagers: Vec<Imager>,
     /// Low fences of leaves that are no longer as the installed directory says; kept until a
     /// checkpoint has succeeded.
     changed: Vec<(ObjectId, Box<[u8]>)>,
@@ -43,14 +44,11 @@ impl Checkpointer {
         file: SuperblockFile,
         installed: Superblock,
         directory: Directory,
+        writers: usize,
     ) -> Checkpointer {
-        let (directory, imager) = (Arc::new(directory), Imager::new());
-        Checkpointer { file, installed, directory, imager, changed: Vec::new() }
-    }
-
-    /// Where the log must reach back to.
-    pub(crate) fn installed(&self) -> &Superblock {
-        &self.installed
+        let directory = Arc::new(directory);
+        let imagers = (0..writers.max(1)).map(|_| Imager::new()).collect();
+        Checkpointer { file, installed, directory, imagers, changed: Vec::new() }
     }
 }
 
@@ -72,7 +70,9 @@ impl Checkpointer {
         let started = Instant::now();
         let (start, epoch) = begin(engine);
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
-        let images = self.drain(engine, recorder, epoch)?;
+        let drained = drain::drain(engine, recorder, &mut self.imagers, epoch);
+        self.changed.extend(drained.changed);
+        let images = drained.images?;
         let late_start = planted(Fault::CAfterEpoch).then(|| engine.log.position());
         let start = late_start.unwrap_or(start);
         let collected = {
@@ -93,42 +93,6 @@ impl Checkpointer {
             redo_from_lsn: start.lsn.0,
             duration: started.elapsed(),
         })
-    }
-
-    /// Step 3: an image for every leaf that is dirty for an older epoch.
-    fn drain(&mut self, engine: &Engine, recorder: &Recorder, epoch: Epoch) -> Result<u64> {
-        let mut leaves = in_key_order(engine, recorder, engine.dirty.take_before(epoch));
-        let mut images = 0;
-        let place = engine.background_place();
-        let mut number = 0;
-        while number < leaves.len() {
-            let id = leaves[number];
-            let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
-            if leaf.object != ObjectId(0) {
-                self.changed.push((leaf.object, leaf.low.bytes().into()));
-            }
-            let due = leaf.object != ObjectId(0) && leaf.is_dirty() && leaf.dirty_epoch < epoch;
-            if due && !self.imager.capture(engine, place, id, &mut leaf) {
-                // No slot for the second image that an unresolved intent will need: make room
-                // outside of the latch, then come back.
-                drop(leaf);
-                if let Err(error) = engine.space.grow() {
-                    put_back(engine, recorder, place, &leaves.split_off(number));
-                    self.imager.write(engine, recorder)?;
-                    return Err(error.into());
-                }
-                continue;
-            }
-            drop(leaf);
-            number += 1;
-            images += u64::from(due);
-            if self.imager.is_full() {
-                self.imager.write(engine, recorder)?;
-            }
-        }
-        self.imager.write(engine, recorder)?;
-        recorder.count(Counter::ImagesCheckpoint, images);
-        Ok(images)
     }
 
     /// Steps 5 to 7: directory and data durable, then one superblock, then old slots and log are
@@ -179,28 +143,4 @@ fn begin(engine: &Engine) -> (LogPosition, Epoch) {
     let start = engine.log.position();
     engine.dirty.start_epoch(epoch);
     (start, epoch)
-}
-
-/// Neighbours in key order become neighbours on disk.
-fn in_key_order(engine: &Engine, recorder: &Recorder, leaves: Vec<LeafId>) -> Vec<LeafId> {
-    let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
-        .into_iter()
-        .map(|id| {
-            let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
-            (leaf.object, head(leaf.low.bytes()), id)
-        })
-        .collect();
-    keyed.sort_unstable();
-    keyed.dedup();
-    keyed.into_iter().map(|(_, _, id)| id).collect()
-}
-
-/// A checkpoint that fails gives the leaves that it has not imaged to the next one.
-fn put_back(engine: &Engine, recorder: &Recorder, place: usize, leaves: &[LeafId]) {
-    for id in leaves {
-        let leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
-        if leaf.is_dirty() {
-            engine.dirty.push(place, leaf.dirty_epoch, *id);
-        }
-    }
 }

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
+use super::advice::ask_for_large_pages;
+
 const FIRST_CHUNK: usize = 256;
 const CHUNKS: usize = 24;
 
@@ -49,7 +51,7 @@ impl<T: Default> Arena<T> {
         let index = places.next;
         places.next += 1;
         let (chunk, _) = locate(index);
-        self.chunks[chunk].get_or_init(|| (0..FIRST_CHUNK << chunk).map(|_| T::default()).collect());
+        self.chunks[chunk].get_or_init(|| new_chunk(FIRST_CHUNK << chunk));
         index
     }
 
@@ -82,6 +84,14 @@ impl<T: Default> Arena<T> {
         let (chunk, at) = locate(index);
         self.chunks.get(chunk)?.get()?.get(at)
     }
+}
+
+/// Elements are reached at random, so their memory had better be in large pages.
+fn new_chunk<T: Default>(len: usize) -> Box<[T]> {
+    let mut chunk: Vec<T> = Vec::with_capacity(len);
+    ask_for_large_pages(chunk.as_mut_ptr().cast(), len * size_of::<T>());
+    chunk.resize_with(len, T::default);
+    chunk.into_boxed_slice()
 }
 
 #[cfg(test)]

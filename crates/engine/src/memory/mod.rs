@@ -1,6 +1,7 @@
 //! Memory that lives as long as the database: frames for leaves, and arenas whose elements never
 //! move.
 
+mod advice;
 mod arena;
 mod frame;
 

@@ -183,16 +183,6 @@ impl InnerNode {
         self.children[to].store(self.children[from].load(Relaxed), Relaxed);
     }
 
-    /// Takes child `index` and its separator out. Same rights as [`insert`](Self::insert).
-    /// Taking out child 0 makes child 1 the first.
-    pub(crate) fn remove(&self, index: usize) {
-        let count = self.len();
-        for from in index + 1..count {
-            self.copy_slot(from, from - 1);
-        }
-        self.count.store(count as u32 - 1, Relaxed);
-    }
-
     /// Drops the children from `count` on and squeezes the heap. Same rights as
     /// [`insert`](Self::insert).
     pub(crate) fn truncate(&self, count: usize) {
@@ -202,11 +192,6 @@ impl InnerNode {
         for (index, (separator, child)) in kept.into_iter().enumerate() {
             self.insert(index, &separator, child);
         }
-    }
-
-    /// Index of `child`, for writers.
-    pub(crate) fn position_of(&self, child: u32) -> Option<usize> {
-        (0..self.len()).find(|index| self.child(*index) == child)
     }
 }
 

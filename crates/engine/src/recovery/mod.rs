@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onrush_files::{Disk, FolderLock};
-use onrush_latch::Admission;
+use onrush_latch::{Admission, available_cpus};
 use onrush_log::{DelayedWindow, Log, LogError, LogOptions, Lsn, WriterPlace};
 use onrush_types::TableDefinition;
 use onrush_waits::{Recorder, Registry};
@@ -92,7 +92,7 @@ pub(crate) fn create(
     };
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
-    let checkpointer = Checkpointer::new(file, superblock, Directory::default());
+    let checkpointer = Checkpointer::new(file, superblock, Directory::default(), writers(&engine));
     *engine.checkpointer.lock() = Some(checkpointer);
     Ok((engine, locks))
 }
@@ -137,7 +137,7 @@ pub(crate) fn open(
     let superblock = Superblock { incarnation, generation, ..superblock };
     file.write(&superblock)?;
     engine.log.set(recovered.resume(incarnation)?);
-    *engine.checkpointer.lock() = Some(Checkpointer::new(file, superblock, directory));
+    *engine.checkpointer.lock() = Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
     Ok((engine, locks, report))
 }
@@ -238,6 +238,15 @@ fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
             Background::Callers => WriterPlace::Callers,
         },
         ..LogOptions::new(folders.log.clone(), engine.database_id, places, registry)
+    }
+}
+
+/// Threads that write the images of a checkpoint: two keep a device busy, one copying while the
+/// other waits.
+fn writers(engine: &Engine) -> usize {
+    match engine.options.background {
+        Background::Threads => available_cpus().min(2),
+        Background::Callers => 1,
     }
 }
 

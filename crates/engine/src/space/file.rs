@@ -33,6 +33,8 @@ impl DataFiles {
             let file = disk.open(&path, OpenMode::CreateNew)?;
             let mut header = AlignedBuffer::new(BLOCK_BYTES);
             write_header(&mut header, database_id, number, folders.len());
+            // A full disk is found here, where it does no harm.
+            file.allocate(BLOCK_BYTES as u64)?;
             file.write_at(&header, 0)?;
             file.sync()?;
             disk.sync_folder(folder)?;

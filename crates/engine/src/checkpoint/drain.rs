@@ -1,0 +1,134 @@
+//! Step 3 of a checkpoint: an image for every leaf that is dirty for an older epoch.
+//!
+//! The leaves are divided among writers in key order, so each writes neighbours together, and one
+//! copies while another waits for the disk.
+
+use onrush_waits::{Counter, LatchClass, Recorder};
+
+use crate::buffer::Imager;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::node::fence::head;
+use crate::units::{Epoch, LeafId, ObjectId};
+
+/// With fewer leaves one writer does it alone.
+const LEAVES_PER_WRITER: usize = 256;
+
+/// What became of the leaves. `changed` counts even when there is an error.
+pub(super) struct Drained {
+    /// Object and low fence of every leaf that was on a list.
+    pub(super) changed: Vec<(ObjectId, Box<[u8]>)>,
+    /// How many were imaged.
+    pub(super) images: Result<u64>,
+}
+
+/// Takes the lists of all epochs before `epoch`, and images what is still dirty for one of them.
+pub(super) fn drain(
+    engine: &Engine,
+    recorder: &Recorder,
+    imagers: &mut [Imager],
+    epoch: Epoch,
+) -> Drained {
+    let leaves = in_key_order(engine, recorder, engine.dirty.take_before(epoch));
+    let writers = imagers.len().min(leaves.len() / LEAVES_PER_WRITER).max(1);
+    if writers == 1 {
+        return drain_part(engine, recorder, &mut imagers[0], epoch, &leaves);
+    }
+    let part = leaves.len().div_ceil(writers);
+    let parts: Vec<Drained> = std::thread::scope(|scope| {
+        let run = |(imager, leaves)| {
+            let recorder = Recorder::new(&engine.registry, "checkpoint writer");
+            scope.spawn(move || drain_part(engine, &recorder, imager, epoch, leaves))
+        };
+        let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Drained>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let mut all = Drained { changed: Vec::new(), images: Ok(0) };
+    for part in parts {
+        all.changed.extend(part.changed);
+        all.images = all.images.and_then(|images| Ok(images + part.images?));
+    }
+    all
+}
+
+fn drain_part(
+    engine: &Engine,
+    recorder: &Recorder,
+    imager: &mut Imager,
+    epoch: Epoch,
+    leaves: &[LeafId],
+) -> Drained {
+    let mut changed = Vec::with_capacity(leaves.len());
+    let images = image_leaves(engine, recorder, imager, epoch, leaves, &mut changed);
+    if let Ok(images) = &images {
+        recorder.count(Counter::ImagesCheckpoint, *images);
+    }
+    Drained { changed, images }
+}
+
+fn image_leaves(
+    engine: &Engine,
+    recorder: &Recorder,
+    imager: &mut Imager,
+    epoch: Epoch,
+    leaves: &[LeafId],
+    changed: &mut Vec<(ObjectId, Box<[u8]>)>,
+) -> Result<u64> {
+    let place = engine.background_place();
+    let mut images = 0;
+    let mut number = 0;
+    while number < leaves.len() {
+        let id = leaves[number];
+        let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+        let due = leaf.object != ObjectId(0) && leaf.is_dirty() && leaf.dirty_epoch < epoch;
+        if due && !imager.capture(engine, place, id, &mut leaf) {
+            // No slot for the second image that an unresolved intent will need: make room
+            // outside of the latch, then come back.
+            drop(leaf);
+            if let Err(error) = engine.space.grow() {
+                put_back(engine, recorder, place, &leaves[number..]);
+                imager.write(engine, recorder)?;
+                return Err(error.into());
+            }
+            continue;
+        }
+        if leaf.object != ObjectId(0) {
+            changed.push((leaf.object, leaf.low.bytes().into()));
+        }
+        drop(leaf);
+        number += 1;
+        images += u64::from(due);
+        if imager.is_full() {
+            imager.write(engine, recorder)?;
+        }
+    }
+    imager.write(engine, recorder)?;
+    Ok(images)
+}
+
+/// Neighbours in key order become neighbours on disk.
+fn in_key_order(engine: &Engine, recorder: &Recorder, leaves: Vec<LeafId>) -> Vec<LeafId> {
+    let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
+        .into_iter()
+        .map(|id| {
+            let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
+            (leaf.object, head(leaf.low.bytes()), id)
+        })
+        .collect();
+    keyed.sort_unstable();
+    keyed.dedup();
+    keyed.into_iter().map(|(_, _, id)| id).collect()
+}
+
+/// A checkpoint that fails gives the leaves that it has not imaged to the next one.
+fn put_back(engine: &Engine, recorder: &Recorder, place: usize, leaves: &[LeafId]) {
+    for id in leaves {
+        let leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+        if leaf.is_dirty() {
+            engine.dirty.push(place, leaf.dirty_epoch, *id);
+        }
+    }
+}
