@@ -6,6 +6,8 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use onrush_lab::LabError;
+
 /// What a command returns.
 pub type Outcome = anyhow::Result<()>;
 
@@ -50,7 +52,7 @@ pub fn report(outcome: Outcome) -> ExitCode {
     if !error.is::<AlreadyTold>() {
         eprintln!("onrush: {}", message(&error));
     }
-    if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::from(1) }
+    if is_wrong_usage(&error) { ExitCode::from(2) } else { ExitCode::from(1) }
 }
 
 /// The error and its causes; a cause that the text before it already holds is not repeated.
@@ -64,6 +66,11 @@ fn message(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+fn is_wrong_usage(error: &anyhow::Error) -> bool {
+    let is_setting = |error: &LabError| matches!(error, LabError::Setting(_));
+    error.is::<UsageError>() || error.downcast_ref().is_some_and(is_setting)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onrush::{Database, Options, Table};
+use onrush::{Database, Options, SequentialKeys, Table};
 
 /// A table of a database.
 #[derive(Args, Clone, Debug)]
@@ -17,7 +17,21 @@ pub struct TableArguments {
 impl TableArguments {
     /// Opens the database and finds the table.
     pub fn open(&self) -> anyhow::Result<(Database, Table)> {
-        let database = open(&self.folder)?;
+        self.open_with(Options::default())
+    }
+
+    /// The same for a few rows: generated numbers are taken one by one, so that hardly any is left
+    /// out between this command and the next.
+    pub fn open_for_few_rows(&self) -> anyhow::Result<(Database, Table)> {
+        self.open_with(Options {
+            key_reserve: 1,
+            sequential_keys: SequentialKeys::SharedEdge,
+            ..Options::default()
+        })
+    }
+
+    fn open_with(&self, options: Options) -> anyhow::Result<(Database, Table)> {
+        let database = Database::open(&self.folder, options)?;
         let table = database.table(&self.table).map_err(|error| with_tables(error, &database))?;
         Ok((database, table))
     }

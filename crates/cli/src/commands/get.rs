@@ -14,7 +14,7 @@ pub struct Get {
     #[command(flatten)]
     table: TableArguments,
     /// The values of the key columns, in order
-    #[arg(required = true, value_name = "KEY", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "KEY", allow_negative_numbers = true)]
     key: Vec<String>,
     /// Print a JSON object
     #[arg(long)]

@@ -33,7 +33,7 @@ NULL and DEFAULT in capitals mean what they say; the text NULL is written \"'NUL
 
 /// Inserts and prints the key, once the row is durable.
 pub fn run(arguments: &Insert) -> Outcome {
-    let (database, table) = arguments.table.open()?;
+    let (database, table) = arguments.table.open_for_few_rows()?;
     let row = values::assignments(&table, &arguments.values)?;
     let mut session = database.session()?;
     if arguments.replace {

@@ -41,10 +41,10 @@ Examples:
 #[derive(Args, Clone, Debug)]
 pub struct RangeArguments {
     /// The first key
-    #[arg(long, value_name = "KEY", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY", value_delimiter = ',', allow_negative_numbers = true)]
     from: Vec<String>,
     /// The last key
-    #[arg(long, value_name = "KEY", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY", value_delimiter = ',', allow_negative_numbers = true)]
     to: Vec<String>,
 }
 

@@ -1,0 +1,104 @@
+//! The lab through the command: figures under plain names, nothing left behind, refusals.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::World;
+
+#[test]
+fn one_load_prints_one_json_object_and_leaves_nothing() {
+    let world = World::new();
+    let arguments = ["lab", "insert", "--rows", "2k", "--sessions", "4", "--json"];
+    let out = world.ok(&arguments);
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["rows"], 2000);
+    assert_eq!(result["settings"]["key"], "session-offset");
+    assert_eq!(result["settings"]["durability"], "durable");
+    assert_eq!(result["verification"]["passed"], true);
+    assert!(result["rows_per_s"].as_f64().unwrap() > 0.0);
+    assert!(result["commit_latency_us"]["p999"].as_f64().unwrap() > 0.0);
+    assert_eq!(world.list(), Vec::<String>::new());
+}
+
+#[test]
+fn the_experiment_prints_a_table_and_explains_it() {
+    let world = World::new();
+    let out = world.ok(&[
+        "lab",
+        "run",
+        "singleton",
+        "--rows",
+        "2k",
+        "--sessions",
+        "4",
+        "--key",
+        "uuid-v4",
+        "--dir",
+        "db",
+        "--keep",
+    ]);
+    for word in [
+        "rows/s",
+        "elapsed",
+        "CPU",
+        "log MB/s",
+        "log bytes per row",
+        "rows per commit",
+        "commits per sync",
+        "share of the bound",
+        "commit latency",
+        "yes: all 2,000 acknowledged rows",
+        "database kept in",
+        "WaitType",
+    ] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    assert_eq!(world.ok(&["count", "db", "my_big_table"]), "2,000 rows\n");
+}
+
+#[test]
+fn delayed_tasks_and_repeats_work_together() {
+    let world = World::new();
+    let out = world.ok(&[
+        "lab",
+        "insert",
+        "--rows",
+        "2k",
+        "--sessions",
+        "8",
+        "--durability",
+        "delayed",
+        "--driver",
+        "tasks",
+        "--rows-per-commit",
+        "10",
+        "--repeats",
+        "2",
+        "--key",
+        "identity",
+        "--json",
+    ]);
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["rows_per_s_of_runs"].as_array().unwrap().len(), 2);
+    assert!(result["share_of_bound"].is_null());
+    assert_eq!(result["commits"], 200);
+}
+
+#[test]
+fn a_folder_in_use_and_impossible_numbers_are_refused() {
+    let world = World::new();
+    std::fs::create_dir(world.path("full")).unwrap();
+    world.write("full/letter", "dear");
+    let ran = world.run(&["lab", "insert", "--rows", "10", "--dir", "full"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("is not empty"), "{}", ran.err);
+    assert_eq!(world.read("full/letter"), "dear");
+    let ran = world.run(&["lab", "insert", "--rows", "10", "--sessions", "0"]);
+    assert!(ran.code == 2 && ran.err.contains("--sessions"), "{}", ran.err);
+    let ran = world.run(&["lab", "insert", "--rows", "999999g"]);
+    assert!(ran.code == 1 && ran.err.contains("free"), "{}", ran.err);
+    let ran = world.run(&["lab", "insert", "--rows", "10", "--log-block", "100"]);
+    assert!(ran.code == 1 && ran.err.contains("512"), "{}", ran.err);
+    assert_eq!(world.list(), ["full"]);
+}

@@ -1,0 +1,92 @@
+//! Whatever is wrong: exit code 1 or 2, nothing on standard output, and a message that names the
+//! cause and what to do.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::World;
+
+fn refused(world: &World, arguments: &[&str], code: i32, words: &[&str]) {
+    let ran = world.run(arguments);
+    assert_eq!(ran.code, code, "{arguments:?}: {}{}", ran.out, ran.err);
+    assert_eq!(ran.out, "", "{arguments:?}");
+    for word in words {
+        assert!(ran.err.contains(word), "{arguments:?} does not say {word:?}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("panicked"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_not_there() {
+    let world = World::with_orders();
+    refused(&world, &["get", "nowhere", "orders", "1"], 1, &["nowhere", "no Onrush database"]);
+    refused(&world, &["get", "shop", "order", "1"], 1, &["order", "The tables are: orders"]);
+    refused(&world, &["get", "shop", "orders", "99"], 1, &["no row with key 99"]);
+    refused(&world, &["import", "shop", "orders", "none.csv"], 1, &["cannot open none.csv"]);
+    refused(
+        &world,
+        &["insert", "shop", "orders", "colour=red"],
+        1,
+        &["colour", "id, note, amount"],
+    );
+}
+
+#[test]
+fn what_does_not_fit() {
+    let world = World::with_orders();
+    refused(&world, &["insert", "shop", "orders", "amount=many"], 1, &["orders.amount", "whole"]);
+    refused(&world, &["insert", "shop", "orders", "amount=NULL"], 1, &["NOT NULL"]);
+    refused(&world, &["get", "shop", "orders", "1", "2"], 2, &["the key of table orders is id"]);
+    world.ok(&["insert", "shop", "orders", "id=5"]);
+    refused(&world, &["insert", "shop", "orders", "id=5"], 1, &["already has a row", "5"]);
+    refused(&world, &["create", "shop"], 1, &["already"]);
+    refused(
+        &world,
+        &["create", "shop", "--table", "orders", "--column", "id int", "--key", "id"],
+        1,
+        &["orders", "exists"],
+    );
+}
+
+#[test]
+fn what_makes_no_sense() {
+    let world = World::new();
+    refused(&world, &["frobnicate"], 2, &["frobnicate", "--help"]);
+    refused(&world, &["lab", "insert", "--key", "guid"], 2, &["guid", "session-offset"]);
+    refused(&world, &["lab", "insert", "--rows", "many"], 2, &["--rows", "4m"]);
+    refused(&world, &["create", "x", "--table", "t"], 2, &["no columns", "--column"]);
+    refused(
+        &world,
+        &["create", "x", "--table", "t", "--column", "id serial", "--key", "id"],
+        2,
+        &["serial", "bigint"],
+    );
+    refused(
+        &world,
+        &["create", "x", "--table", "t", "--column", "id int", "--key", "other"],
+        1,
+        &["other", "id"],
+    );
+    assert!(!world.exists("x"), "nothing is created by a refused command");
+}
+
+#[test]
+fn every_command_has_examples_or_is_plain() {
+    let world = World::new();
+    for command in [
+        &["lab", "run", "singleton"][..],
+        &["lab", "insert"],
+        &["lab", "disk"],
+        &["create"],
+        &["insert"],
+        &["get"],
+        &["scan"],
+        &["count"],
+        &["import"],
+        &["export"],
+    ] {
+        let help = world.ok(&[command, &["--help"]].concat());
+        assert!(help.contains("Examples:"), "{command:?}");
+    }
+}
