@@ -211,11 +211,11 @@ impl Chain {
     fn durable_behind(&self, folder: &SegmentFolder, window: &mut Window) -> Result<u64, LogError> {
         let mut highest = 0;
         for number in folder.numbers()?.into_iter().filter(|number| *number >= self.segment()) {
-            let opened = match self.segments.back() {
-                Some(last) if last.number == number => Some(last.clone()),
-                _ => folder.open(number, OpenMode::ReadOnly)?,
+            // A damaged header must not hide the blocks that prove the damage.
+            let segment = match self.segments.back() {
+                Some(last) if last.number == number => last.clone(),
+                _ => folder.open_unchecked(number)?,
             };
-            let Some(segment) = opened else { continue };
             let is_end = number == self.segment();
             let mut offset = if is_end { self.offset } else { SEGMENT_HEADER_BYTES };
             // Segments are filled from the start: of later ones the first blocks tell.

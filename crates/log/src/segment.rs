@@ -139,6 +139,14 @@ impl SegmentFolder {
         Ok(Some(Segment { number, bytes, file, is_reusable: false }))
     }
 
+    /// As [`open`](Self::open), but whatever the header says: its blocks name their place and the
+    /// database themselves. For looking behind damage only.
+    pub(crate) fn open_unchecked(&self, number: u64) -> Result<Segment, DiskError> {
+        let file = self.disk.open(&self.path(number), OpenMode::ReadOnly)?;
+        let bytes = file.len()?;
+        Ok(Segment { number, bytes, file, is_reusable: false })
+    }
+
     fn header(&self, number: u64) -> AlignedBuffer {
         let mut header = AlignedBuffer::new(BLOCK_BYTES);
         header[0..8].copy_from_slice(&MAGIC);
