@@ -1,0 +1,204 @@
+//! A checkpoint against splits, evictions, inserts and transactions: in whatever order their
+//! steps fall and whenever the power fails, recovery finds every change below the end of the
+//! log, none twice, in leaves that meet. And each trap, planted, is found.
+//!
+//! This runs a miniature of the engine under shuttle, which chooses who goes on at every lock and
+//! atomic: at random, and by rare changes of priority (PCT). Seeds are fixed, so a run can be had
+//! again; `ONRUSH_MODEL_SCALE=100` runs that many times as long. A failure prints the schedule,
+//! for `shuttle::replay`. Which file of the engine each step mirrors: `checkpoint_model/mod.rs`.
+
+mod checkpoint_model;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use checkpoint_model::checkpoint::{Checkpointer, Directory};
+use checkpoint_model::imager::Evictor;
+use checkpoint_model::leaf::Entry;
+use checkpoint_model::{Engine, Fault, Key, Value};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::thread::{self, JoinHandle};
+use shuttle::{Config, Runner};
+
+const KEYS: Key = 12;
+const CHANGES: u32 = 4;
+const TRANSACTIONS: u32 = 2;
+const CHECKPOINTS: u32 = 2;
+const EVICTIONS: u32 = 2;
+
+/// Changes of priority in a run of PCT.
+const DEPTH: usize = 4;
+/// Runs without a fault, for each scheduler.
+const SOUND_RUNS: usize = 6_000;
+/// Runs in which a fault must be found, for each scheduler.
+const FAULT_RUNS: usize = 10_000;
+
+#[test]
+fn every_change_below_the_end_of_the_log_is_recovered() {
+    let runs = SOUND_RUNS * scale();
+    Runner::new(RandomScheduler::new_from_seed(1, runs), config()).run(|| run(Fault::None));
+    Runner::new(PctScheduler::new_from_seed(2, DEPTH, runs), config()).run(|| run(Fault::None));
+}
+
+fn scale() -> usize {
+    let scale = std::env::var("ONRUSH_MODEL_SCALE").ok();
+    scale.map_or(1, |scale| scale.parse().expect("ONRUSH_MODEL_SCALE is a number"))
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.stack_size = 0x4_0000;
+    config.silence_warnings = true;
+    config.ungraceful_shutdown_config.immediately_return_on_panic = true;
+    config
+}
+
+/// One run: all threads, then a quiet checkpoint, so that a leaf which was missed shows.
+fn run(fault: Fault) {
+    let (engine, directory) = Engine::checkpointed(fault, &[(0, &[0, 2, 4]), (6, &[6, 9])]);
+    let threads = [
+        spawn(&engine, |engine| writer(engine, 0)),
+        spawn(&engine, |engine| writer(engine, 1)),
+        spawn(&engine, |engine| transactions(engine, 2)),
+        spawn(&engine, evictor),
+    ];
+    let checkpoints = spawn(&engine, |engine| checkpoints(engine, directory));
+    let mut checkpointer = checkpoints.join().expect("the checkpoints went well");
+    for thread in threads {
+        thread.join().expect("the thread went well");
+    }
+    engine.log.wait_durable(engine.log.tail());
+    checkpointer.take(&engine);
+    let rows = live_rows(&engine);
+    assert_eq!(rows, engine.disk.all_rows(), "the rows in the leaves are those of the log");
+}
+
+fn spawn<T: Send + 'static>(
+    engine: &Arc<Engine>,
+    work: impl FnOnce(&Engine) -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let engine = Arc::clone(engine);
+    thread::spawn(move || work(&engine))
+}
+
+/// Puts and removes single rows, some durable.
+fn writer(engine: &Engine, place: usize) {
+    for number in 0..CHANGES {
+        let value = (!thread_rng().gen_ratio(1, 4)).then_some(new_value(place, number));
+        let end = engine.write(place, any_key(), value);
+        if let Some(end) = end
+            && thread_rng().r#gen()
+        {
+            engine.log.wait_durable(end);
+        }
+    }
+}
+
+/// Commits and gives up transactions of two rows.
+fn transactions(engine: &Engine, place: usize) {
+    for number in 0..TRANSACTIONS {
+        let value = new_value(place, number);
+        let first = thread_rng().gen_range(0..KEYS - 1);
+        let second = thread_rng().gen_range(first + 1..KEYS);
+        let removes = thread_rng().gen_ratio(1, 4);
+        let writes = [(first, Some(value)), (second, (!removes).then_some(value))];
+        if thread_rng().gen_ratio(1, 4) {
+            engine.abort(place, &writes);
+        } else {
+            let end = engine.commit(place, &writes);
+            engine.log.wait_durable(end);
+        }
+    }
+}
+
+fn evictor(engine: &Engine) {
+    let mut evictor = Evictor::default();
+    for _ in 0..EVICTIONS {
+        evictor.run(engine);
+    }
+}
+
+fn checkpoints(engine: &Engine, directory: Arc<Directory>) -> Checkpointer {
+    let mut checkpointer = Checkpointer::new(directory);
+    for _ in 0..CHECKPOINTS {
+        checkpointer.take(engine);
+    }
+    checkpointer
+}
+
+fn any_key() -> Key {
+    thread_rng().gen_range(0..KEYS)
+}
+
+fn new_value(place: usize, number: u32) -> Value {
+    Value::try_from(place + 1).expect("small") * 1000 + number
+}
+
+/// What a scan finds, now that nothing else runs; the leaves meet.
+fn live_rows(engine: &Engine) -> Vec<Entry> {
+    let mut rows = Vec::new();
+    let mut at = 0;
+    loop {
+        let (id, leaf) = engine.latch_exclusive(at);
+        assert_eq!(leaf.low, at, "the leaves meet");
+        if leaf.rows.is_none() {
+            drop(leaf);
+            engine.load_leaf(id);
+            continue;
+        }
+        let mut sorted: Vec<Entry> = leaf.rows.iter().flatten().copied().collect();
+        sorted.sort_unstable_by_key(|entry| entry.key);
+        assert!(sorted.iter().all(|entry| leaf.covers(entry.key)), "rows lie within the fences");
+        rows.extend(sorted);
+        match leaf.high {
+            Some(high) => at = high,
+            None => return rows,
+        }
+    }
+}
+
+/// Runs with the fault until it shows, in a failed assertion; which one is printed.
+fn is_found(fault: Fault) {
+    let random = || {
+        let scheduler = RandomScheduler::new_from_seed(3, FAULT_RUNS);
+        Runner::new(scheduler, config()).run(move || run(fault))
+    };
+    let by_priority = || {
+        let scheduler = PctScheduler::new_from_seed(4, DEPTH, FAULT_RUNS);
+        Runner::new(scheduler, config()).run(move || run(fault))
+    };
+    let is_found = catch_unwind(AssertUnwindSafe(random)).is_err()
+        || catch_unwind(AssertUnwindSafe(by_priority)).is_err();
+    assert!(is_found, "{fault:?} was planted, and nothing showed");
+}
+
+/// A test for each fault.
+macro_rules! found {
+    ($($name:ident: $fault:ident,)*) => {
+        $(#[test]
+        fn $name() {
+            is_found(Fault::$fault);
+        })*
+    };
+}
+
+found! {
+    c_after_the_epoch_is_found: CAfterEpoch,
+    e_before_the_walk_is_found: EBeforeWalk,
+    a_log_that_is_not_durable_to_e_is_found: LogNotToE,
+    slots_freed_before_the_superblock_are_found: FreeBeforeSuperblock,
+    data_that_is_not_synced_is_found: NoDataSync,
+    a_walk_that_does_not_wait_for_images_is_found: WalkNoWait,
+    a_sibling_of_another_epoch_is_found: SplitNoEpoch,
+    a_sibling_without_the_shared_image_is_found: SplitNoShare,
+    a_clean_leaf_with_an_intent_is_found: CleanWithIntent,
+    an_intent_in_an_image_is_found: IntentImaged,
+    a_shared_image_that_is_not_trimmed_is_found: NoTrim,
+    a_log_recycled_to_e_is_found: RecycleToE,
+    a_dirty_leaf_on_no_list_is_found: DirtyNoList,
+    a_segment_that_is_not_rewritten_is_found: SegmentNotRewritten,
+    lists_kept_by_parity_are_found: ParityLists,
+    rows_dropped_before_they_are_written_are_found: DropUnwritten,
+    a_drain_that_takes_the_lists_once_is_found: ListsTakenOnce,
+}
