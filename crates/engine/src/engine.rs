@@ -69,6 +69,13 @@ impl LogCell {
     pub(crate) fn set(&self, log: Log) {
         assert!(self.0.set(log).is_ok(), "the log is opened once");
     }
+
+    /// Makes the log fail, if there is one yet: recovery can fail, too.
+    fn fail(&self, cause: Arc<dyn std::error::Error + Send + Sync>) {
+        if let Some(log) = self.0.get() {
+            log.fail(cause);
+        }
+    }
 }
 
 impl Deref for LogCell {
@@ -201,11 +208,13 @@ impl Engine {
     }
 
     /// The first failed write or sync stops the engine: whoever waits learns that the outcome is
-    /// unknown, and nothing is retried. Returns the error for the caller.
+    /// unknown, and nothing is retried. Returns the error for the caller, which never looks like
+    /// one after which a retry helps.
     pub(crate) fn stop(&self, error: DiskError) -> Error {
-        self.stop_for(&error.to_string());
-        self.log.fail(Arc::new(error.clone()));
-        Error::from(error)
+        let cause = error.to_string();
+        let _ = self.failure.set(cause.clone());
+        self.log.fail(Arc::new(error));
+        Error::Stopped { cause }
     }
 
     /// Stops the engine for another reason than the disk.
