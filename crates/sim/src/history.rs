@@ -6,8 +6,8 @@
 //! Invariants
 //! 1. What a power cut may leave is the state after some prefix of the commits: no shorter than
 //!    what was acknowledged as durable by then, no longer than what had begun.
-//! 2. A commit is noted before the engine is asked, and taken back only when it has certainly
-//!    not happened.
+//! 2. A commit is noted unless it has certainly not happened; one that failed with an unknown
+//!    outcome is the last of its run.
 
 use crate::model::{Effect, State};
 
@@ -103,6 +103,13 @@ impl History {
             }
         }
         state
+    }
+
+    /// Goes on after the first `commits` commits: the others are gone, as they may be.
+    pub fn go_back_to(&mut self, commits: usize) {
+        self.now = self.state_after(commits);
+        self.commits.truncate(commits);
+        self.digests.truncate(commits + 1);
     }
 
     /// Why `found` is none of the states that are allowed.

@@ -18,6 +18,7 @@
 
 pub mod cuts;
 pub mod disk;
+pub mod errors;
 #[cfg(feature = "planted-faults")]
 pub mod faults;
 pub mod gate;

@@ -111,28 +111,41 @@ pub struct Plan {
     pub delayed_of_8: u64,
     /// Whether things happen in the middle of checkpoints.
     pub visits: bool,
+    /// Whether much happens in the middle of checkpoints.
+    pub crowded: bool,
 }
 
 impl Plan {
     /// The plan of a seed.
     pub fn new(seed: u64) -> Plan {
         let mut random = Random::for_part(seed, 1);
-        // One in four is larger than the memory for leaves; one in eight fills the log.
-        let large = random.chance(1, 4);
-        let tight_log = !large && random.chance(1, 6);
-        let options = options(&mut random, tight_log);
+        let shape = Shape::draw(&mut random);
+        let options = options(&mut random, shape);
         let count = 1 + random.below(3);
-        let tables = (0..count).map(|number| table(&mut random, number, large, count)).collect();
+        let tables = (0..count).map(|number| table(&mut random, number, shape, count)).collect();
         let mut weights = Vec::new();
         for (action, weight) in ACTIONS {
             if action == Action::Insert || random.chance(3, 4) {
                 weights.push((action, 1 + weight * (1 + random.below(8)) / 4));
             }
         }
-        if tight_log {
-            weights.retain(|(action, _)| !matches!(action, Action::Checkpoint | Action::Reopen));
+        let (mut actions, mut delayed_of_8) = (40 + random.below(160), random.below(9));
+        match shape {
+            Shape::Calm | Shape::Large => {}
+            Shape::Crowded => {
+                // Nothing is durable but by chance, and checkpoints come while much is dirty.
+                weights.retain(|(action, _)| !matches!(action, Action::Barrier | Action::WriteLog));
+                weights.push((Action::Checkpoint, 60));
+                (actions, delayed_of_8) = (40, 8);
+            }
+            Shape::TightLog => {
+                weights.retain(|(action, _)| {
+                    !matches!(action, Action::Checkpoint | Action::Reopen | Action::Truncate)
+                });
+                weights.push((Action::Transaction, 150));
+                actions = 400;
+            }
         }
-        let actions = if tight_log { 500 } else { 40 + random.below(160) };
         Plan {
             seed,
             options,
@@ -140,8 +153,9 @@ impl Plan {
             weights,
             actions: usize::try_from(actions).unwrap_or(0),
             sessions: usize::try_from(1 + random.below(4)).unwrap_or(1),
-            delayed_of_8: random.below(9),
-            visits: !tight_log && random.chance(2, 3),
+            delayed_of_8,
+            visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
+            crowded: shape == Shape::Crowded,
         }
     }
 
@@ -159,7 +173,32 @@ impl Plan {
     }
 }
 
-fn options(random: &mut Random, tight_log: bool) -> Options {
+/// What kind of run it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    /// Small tables.
+    Calm,
+    /// Larger than the memory for leaves.
+    Large,
+    /// More dirty leaves than one batch of images, and much work in the middle of checkpoints.
+    Crowded,
+    /// The log fills up, so that checkpoints come in the middle of commits.
+    TightLog,
+}
+
+impl Shape {
+    fn draw(random: &mut Random) -> Shape {
+        match random.below(16) {
+            0..=8 => Shape::Calm,
+            9..=11 => Shape::Large,
+            12..=13 => Shape::Crowded,
+            _ => Shape::TightLog,
+        }
+    }
+}
+
+fn options(random: &mut Random, shape: Shape) -> Options {
+    let tight_log = shape == Shape::TightLog;
     let files = [0, 0, 1, 2, 3, 4][random.below(6) as usize];
     let log_segment_bytes = [64 << 10, 96 << 10, 128 << 10][random.below(3) as usize];
     let log_ring_bytes = [64 << 10, 128 << 10][usize::from(!tight_log && random.chance(1, 4))];
@@ -174,8 +213,14 @@ fn options(random: &mut Random, tight_log: bool) -> Options {
         durability: Durability::Durable,
         // The clock must not have a say: only the bytes bound the delayed commits.
         delayed_window_ms: 1 << 40,
-        delayed_window_bytes: [4096, 16 << 10, 1 << 20][random.below(3) as usize],
-        leaf_memory_bytes: [64, 64, 96][random.below(3) as usize] * (16 << 10),
+        delayed_window_bytes: match shape {
+            Shape::Crowded => 1 << 20,
+            _ => [4096, 16 << 10, 1 << 20][random.below(3) as usize],
+        },
+        leaf_memory_bytes: match shape {
+            Shape::Crowded => [100, 128][random.below(2) as usize] * (16 << 10),
+            _ => [64, 64, 96][random.below(3) as usize] * (16 << 10),
+        },
         sequential_keys: if random.chance(1, 4) {
             SequentialKeys::SharedEdge
         } else {
@@ -190,7 +235,7 @@ fn options(random: &mut Random, tight_log: bool) -> Options {
     }
 }
 
-fn table(random: &mut Random, number: u64, large: bool, count: u64) -> TablePlan {
+fn table(random: &mut Random, number: u64, shape: Shape, count: u64) -> TablePlan {
     let generated = [
         KeyStrategy::Identity { start: 1, strict: false },
         KeyStrategy::Identity { start: 1, strict: false },
@@ -207,12 +252,15 @@ fn table(random: &mut Random, number: u64, large: bool, count: u64) -> TablePlan
         5 => Keys::Composite,
         _ => Keys::Generated(generated[random.below(generated.len() as u64) as usize]),
     };
-    let payload_bytes = if large {
-        (1500, 3000)
-    } else {
-        [(0, 40), (100, 600), (1000, 4000), (0, 5000)][random.below(4) as usize]
+    let (payload_bytes, first_rows) = match shape {
+        Shape::Large => ((1500, 3000), 640 / count),
+        Shape::Crowded => ((1500, 3500), 700 / count),
+        Shape::TightLog => ((1000, 3000), random.below(40)),
+        Shape::Calm => {
+            let sizes = [(0, 40), (100, 600), (1000, 4000), (0, 5000)];
+            (sizes[random.below(4) as usize], random.below(60))
+        }
     };
-    let first_rows = if large { 640 / count } else { random.below(60) };
     TablePlan { name: format!("table-{number}"), keys, payload_bytes, first_rows }
 }
 

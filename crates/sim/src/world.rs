@@ -308,7 +308,10 @@ pub fn run(world: &SharedWorld, actions: usize) -> Checked<()> {
             Action::Reopen => restart(&mut locked(world))?,
             other => locked(world).act(other)?,
         }
-        locked(world).note_durable()?;
+        let mut world = locked(world);
+        if world.stopped.is_none() {
+            world.note_durable()?;
+        }
     }
     Ok(())
 }

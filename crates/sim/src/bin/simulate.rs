@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use onrush_sim::cuts::{self, Budget};
+use onrush_sim::errors;
 use onrush_sim::summary::Summary;
 
 /// Runs the engine on a disk in memory from a seed, cuts the power at its I/O boundaries, opens
@@ -23,6 +24,9 @@ struct Arguments {
     /// Images of each run.
     #[arg(long, default_value_t = 600)]
     images: u64,
+    /// Instead of cutting the power, lets so many calls of each run fail.
+    #[arg(long)]
+    errors: Option<u64>,
     /// Plants a fault in the engine (needs the feature planted-faults).
     #[arg(long)]
     fault: Option<String>,
@@ -39,7 +43,9 @@ fn main() -> ExitCode {
         eprintln!("there is no fault {fault}, or this build cannot plant any");
         return ExitCode::FAILURE;
     }
-    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
+    }));
     let budget = Budget { images: arguments.images, ..Budget::default() };
     let mut summary = Summary::default();
     let started = Instant::now();
@@ -54,7 +60,11 @@ fn main() -> ExitCode {
         if done {
             break;
         }
-        if let Err(violation) = cuts::simulate(seed, budget, &mut summary) {
+        let outcome = match arguments.errors {
+            Some(cases) => errors::fail_calls(seed, cases, &mut summary),
+            None => cuts::simulate(seed, budget, &mut summary),
+        };
+        if let Err(violation) = outcome {
             failed += 1;
             println!("{}", violation.0);
             println!(

@@ -1,0 +1,49 @@
+//! At least 10,000 power cuts, over workloads that went through everything that can go wrong.
+
+use onrush_sim::cuts::{Budget, simulate};
+use onrush_sim::summary::Summary;
+use onrush_waits::Counter;
+
+/// Power cuts of this test. `cargo run -p onrush-sim --release --bin simulate` makes 100,000.
+const CUTS: u64 = 10_000;
+
+#[test]
+fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowledged() {
+    let budget = Budget { images: 280, ..Budget::default() };
+    let mut summary = Summary::default();
+    let mut seed = 1000;
+    while summary.cuts() < CUTS {
+        if let Err(violation) = simulate(seed, budget, &mut summary) {
+            panic!(
+                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
+                 --seed {seed} --seeds 1 --images {}",
+                violation.0, budget.images
+            );
+        }
+        seed += 1;
+    }
+    println!("{summary}");
+    let covered = [
+        Counter::SplitsRightEdge,
+        Counter::SplitsLocalRun,
+        Counter::SplitsMiddle,
+        Counter::SplitsBlockGrant,
+        Counter::Checkpoints,
+        Counter::Evictions,
+        Counter::ImagesEviction,
+        Counter::Rollbacks,
+        Counter::Conflicts,
+        Counter::DuplicateKeys,
+        Counter::RowsUpdated,
+        Counter::RowsDeleted,
+        Counter::KeyLeases,
+    ];
+    for counter in covered {
+        assert!(summary.counter(counter) > 10, "hardly any {}", counter.name());
+    }
+    assert_eq!(summary.images.len(), 9, "every mode");
+    assert!(summary.images_by_depth.len() == 3, "cuts in recoveries, and in theirs");
+    let several = summary.runs_by_files.iter().filter(|(files, _)| **files > 1);
+    assert!(several.map(|(_, runs)| runs).sum::<u64>() >= 3, "several data files");
+    assert!(summary.visits > 100, "work in the middle of checkpoints");
+}

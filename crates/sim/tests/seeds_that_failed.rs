@@ -1,0 +1,30 @@
+//! Every seed that ever failed, replayed for ever. Some kinds of runs change when a plan changes;
+//! the ones whose reason is written here have a test of their own in the engine as well.
+
+use onrush_sim::errors::fail_calls;
+use onrush_sim::summary::Summary;
+
+/// Seeds, with the number of failing calls.
+fn replay(seed: u64, cases: u64) {
+    if let Err(violation) = fail_calls(seed, cases, &mut Summary::default()) {
+        panic!("{}", violation.0);
+    }
+}
+
+#[test]
+fn a_shared_image_between_others_has_one_owner_after_a_reopen() {
+    replay(29, 20);
+}
+
+#[test]
+fn a_failed_read_keeps_no_memory() {
+    replay(4, 10);
+    replay(57, 10);
+}
+
+#[test]
+fn a_sync_that_meets_a_full_disk_is_final() {
+    replay(21, 20);
+    replay(36, 10);
+    replay(55, 10);
+}
