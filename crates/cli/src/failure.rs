@@ -11,16 +11,13 @@ use onrush_lab::LabError;
 /// What a command returns.
 pub type Outcome = anyhow::Result<()>;
 
-/// A command line that cannot be meant so.
-#[derive(Debug)]
-pub struct UsageError(String);
-
-impl UsageError {
-    /// The message says what is wrong and how to write it.
-    pub fn new(message: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(UsageError(message.into()))
-    }
+/// A command line that cannot be meant so; the message says what is wrong and how to write it.
+pub fn usage_error(message: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(UsageError(message.into()))
 }
+
+#[derive(Debug)]
+struct UsageError(String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

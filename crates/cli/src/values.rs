@@ -7,7 +7,7 @@ use anyhow::Context;
 use onrush::{Table, Value};
 
 use crate::column_spec::unquoted;
-use crate::failure::UsageError;
+use crate::failure::usage_error;
 
 /// Reads a value for a column.
 pub fn parse(table: &Table, column: usize, text: &str) -> anyhow::Result<Value<'static>> {
@@ -27,7 +27,7 @@ pub fn assignments(table: &Table, words: &[String]) -> anyhow::Result<Vec<Value<
     let mut row = vec![Value::Default; definition.columns().len()];
     for word in words {
         let Some((name, text)) = word.split_once('=') else {
-            return Err(UsageError::new(format!(
+            return Err(usage_error(format!(
                 "{word:?} is no column=value; write for example note='first order'"
             )));
         };
@@ -42,7 +42,7 @@ pub fn key(table: &Table, words: &[String]) -> anyhow::Result<Vec<Value<'static>
     let definition = table.definition();
     let columns = definition.primary_key();
     if words.len() > columns.len() {
-        return Err(UsageError::new(format!(
+        return Err(usage_error(format!(
             "{} key values given, but the key of table {} is {}",
             words.len(),
             table.name(),

@@ -102,3 +102,33 @@ fn a_folder_in_use_and_impossible_numbers_are_refused() {
     assert!(ran.code == 1 && ran.err.contains("512"), "{}", ran.err);
     assert_eq!(world.list(), ["full"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_load_leaves_nothing() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let world = World::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args(["lab", "insert", "--rows", "20m", "--durability", "delayed", "--dir", "db"])
+        .args(["--leaf-memory", "64MiB"])
+        .current_dir(world.path(""))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_loading = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("inserting");
+    let told = lines.into_iter().find(is_loading);
+    if told.is_some() {
+        assert!(world.exists("db"));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    } else {
+        // No room for so many rows here: refused, which leaves nothing either.
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+    assert_eq!(world.list(), Vec::<String>::new());
+}

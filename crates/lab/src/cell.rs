@@ -37,7 +37,8 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         .map_err(|error| LabError::folder("measure", place.sync_folder(), error))?;
     let sync_before = measure_sync(settings, &place, observer)?;
     let rows = settings.rows_on(&sync_before);
-    place.check_room(rows + settings.preload_rows, log_bytes_max(settings, rows))?;
+    let all_rows = rows.saturating_add(settings.preload_rows);
+    place.check_room(all_rows, settings.key, log_bytes_max(settings, all_rows))?;
 
     let mut options = settings.engine.clone();
     options.durability = settings.durability;

@@ -33,6 +33,7 @@ pub use cell::run_cell;
 pub use classic_table::{CLASSIC_TABLE, classic_table};
 pub use error::LabError;
 pub use fingerprint::Fingerprint;
+pub use place::remove_temporary_folders;
 pub use progress::{Observer, Quiet, Step};
 pub use repeats::{Repeated, run_repeated};
 pub use result::CellResult;

@@ -2,23 +2,50 @@
 //!
 //! Invariants
 //! 1. Only folders that this measurement made, or was given empty, are removed or emptied.
-//! 2. Without `keep` nothing is left, also after an error; after a failed verification everything
-//!    is kept, since it is the evidence.
+//! 2. Without `keep` nothing is left, also after an error or an interruption (see
+//!    [`remove_temporary_folders`]); after a failed verification everything is kept, since it is
+//!    the evidence.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onrush::Options;
+use onrush::{KeyStrategy, Options};
 
 use crate::error::LabError;
 use crate::machine::FileSystem;
 use crate::settings::Placement;
 
-/// Space for a row: its image at the fill of random keys, written out of place, and its log.
-const ROW_BYTES: u64 = 2 * 256 + 64;
+/// Space for a row under an ascending key, in a full image; some are written twice.
+const ASCENDING_ROW_BYTES: u64 = 256;
+/// Space for a row under a random key: leaves are two thirds full, and all of them are written out
+/// of place by each checkpoint.
+const RANDOM_ROW_BYTES: u64 = 2 * 256 + 64;
 /// Space that any database takes.
 const FIXED_BYTES: u64 = 256 << 20;
+
+/// What is to be removed should the process be interrupted. Pushed to by [`Place::prepare`], popped
+/// when the place is dropped or kept.
+static TEMPORARY: Mutex<Vec<Removal>> = Mutex::new(Vec::new());
+
+/// Folders to remove, and folders to empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Removal {
+    made: Vec<PathBuf>,    // removed as a whole
+    emptied: Vec<PathBuf>, // given empty; only what is in them is removed
+}
+
+/// Removes the folders of every measurement that is running and was not asked to keep them. For a
+/// process that is about to end because it was interrupted.
+pub fn remove_temporary_folders() {
+    // The engine is still running, and may make a file in a folder that is just being removed.
+    const TRIES: usize = 3;
+    let all = std::mem::take(&mut *temporary());
+    for _ in 0..TRIES {
+        all.iter().for_each(Removal::remove);
+    }
+}
 
 /// The folders of one measurement.
 #[derive(Debug)]
@@ -26,8 +53,7 @@ pub(crate) struct Place {
     folder: PathBuf,
     data_folders: Vec<PathBuf>,
     log_folder: Option<PathBuf>,
-    made: Vec<PathBuf>,    // removed as a whole
-    emptied: Vec<PathBuf>, // given empty; only what is in them is removed
+    removal: Removal,
     keep: bool,
 }
 
@@ -45,8 +71,7 @@ impl Place {
             folder: folder.clone(),
             data_folders: Vec::new(),
             log_folder: None,
-            made: Vec::new(),
-            emptied: Vec::new(),
+            removal: Removal::default(),
             keep: placement.keep,
         };
         place.take(&folder)?;
@@ -60,6 +85,9 @@ impl Place {
         }
         if let Some(log_folder) = &placement.log_folder {
             place.log_folder = Some(place.take_inside(log_folder, &format!("{unique}-log"))?);
+        }
+        if !place.keep {
+            temporary().push(place.removal.clone());
         }
         Ok(place)
     }
@@ -81,8 +109,17 @@ impl Place {
     }
 
     /// Whether the disks have room for so many rows; a generous estimate.
-    pub(crate) fn check_room(&self, rows: u64, log_bytes: u64) -> Result<(), LabError> {
-        let needed_bytes = rows.saturating_mul(ROW_BYTES) + log_bytes + FIXED_BYTES;
+    pub(crate) fn check_room(
+        &self,
+        rows: u64,
+        key: KeyStrategy,
+        log_bytes: u64,
+    ) -> Result<(), LabError> {
+        let row_bytes = match key {
+            KeyStrategy::UuidV4 | KeyStrategy::BitReversed => RANDOM_ROW_BYTES,
+            _ => ASCENDING_ROW_BYTES,
+        };
+        let needed_bytes = rows.saturating_mul(row_bytes).saturating_add(log_bytes + FIXED_BYTES);
         let all = self.data_folders.iter().chain([&self.folder]);
         for folder in all {
             let free_bytes = FileSystem::under(folder)
@@ -99,6 +136,7 @@ impl Place {
     /// Keeps everything, whatever was asked for.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
+        self.forget();
     }
 
     /// Whether the files stay.
@@ -112,7 +150,7 @@ impl Place {
                 if entries.next().is_some() {
                     return Err(LabError::NotEmpty(folder.to_owned()));
                 }
-                self.emptied.push(folder.to_owned());
+                self.removal.emptied.push(folder.to_owned());
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.make(folder),
@@ -140,10 +178,16 @@ impl Place {
         let topmost = missing.last().unwrap_or(folder).to_owned();
         fs::create_dir_all(folder)
             .map_err(|error| LabError::folder("create folder", folder, error))?;
-        self.made.push(topmost);
+        self.removal.made.push(topmost);
         Ok(())
     }
 
+    fn forget(&self) {
+        temporary().retain(|removal| *removal != self.removal);
+    }
+}
+
+impl Removal {
     fn remove(&self) {
         // A folder that cannot be removed is left: the result is printed all the same.
         for folder in &self.made {
@@ -162,9 +206,14 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if !self.keep {
-            self.remove();
+            self.forget();
+            self.removal.remove();
         }
     }
+}
+
+fn temporary() -> MutexGuard<'static, Vec<Removal>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unique_name() -> String {
@@ -239,8 +288,9 @@ mod tests {
     fn a_load_that_does_not_fit_is_refused_with_both_sizes() {
         let outer = tempfile::tempdir().unwrap();
         let place = Place::prepare(&placement(outer.path().into(), false)).unwrap();
-        place.check_room(1, 0).unwrap();
-        let refused = place.check_room(u64::MAX / ROW_BYTES / 2, 0).unwrap_err().to_string();
+        let key = KeyStrategy::UuidV4;
+        place.check_room(1, key, 0).unwrap();
+        let refused = place.check_room(u64::MAX, key, 0).unwrap_err().to_string();
         assert!(refused.contains("free") && refused.contains("fewer --rows"), "{refused}");
     }
 }

@@ -7,7 +7,7 @@ use onrush::{ColumnDefinition, Database, KeyStrategy, Options, TableDefinition};
 use onrush_lab::classic_table;
 
 use crate::arguments::words::key_strategy;
-use crate::failure::{Outcome, UsageError};
+use crate::failure::{Outcome, usage_error};
 use crate::{column_spec, output};
 
 /// Create a database, if there is none in the folder, and a table in it
@@ -71,12 +71,12 @@ fn definition(arguments: &Create) -> anyhow::Result<Option<TableDefinition>> {
     }
     let Some(name) = &arguments.table else { return Ok(None) };
     if arguments.columns.is_empty() {
-        return Err(UsageError::new(format!(
+        return Err(usage_error(format!(
             "table {name} has no columns; add --column 'name type' for each, or --classic STRATEGY"
         )));
     }
     if arguments.key.is_empty() {
-        return Err(UsageError::new(format!(
+        return Err(usage_error(format!(
             "table {name} has no primary key; add --key COLUMN[,COLUMN...]"
         )));
     }

@@ -12,7 +12,7 @@ use onrush_transfer::{ExportFormat, ExportOptions, export};
 use super::import::CsvArguments;
 use super::scan::RangeArguments;
 use crate::arguments::database::TableArguments;
-use crate::failure::{Outcome, UsageError};
+use crate::failure::{Outcome, usage_error};
 use crate::progress;
 
 /// Export rows as CSV, newline-JSON or Parquet
@@ -114,7 +114,7 @@ struct NewFile {
 impl NewFile {
     fn create(path: &Path, force: bool) -> anyhow::Result<NewFile> {
         if path.exists() && !force {
-            return Err(UsageError::new(format!(
+            return Err(usage_error(format!(
                 "{} exists already; add --force to replace it",
                 path.display()
             )));

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::arguments::database::TableArguments;
-use crate::failure::{Outcome, UsageError};
+use crate::failure::{Outcome, usage_error};
 use crate::row_output::RowOutput;
 use crate::values;
 
@@ -33,7 +33,7 @@ pub fn run(arguments: &Get) -> Outcome {
     let (database, table) = arguments.table.open()?;
     let key = values::key(&table, &arguments.key)?;
     if key.len() < table.definition().primary_key().len() {
-        return Err(UsageError::new(format!(
+        return Err(usage_error(format!(
             "the key of table {} is {}; give a value for each, or use scan --from --to",
             table.name(),
             values::key_names(&table)

@@ -14,7 +14,7 @@ use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, import
 use serde_json::json;
 
 use crate::arguments::database::TableArguments;
-use crate::failure::{AlreadyTold, Outcome, UsageError};
+use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::{output, progress};
 
 /// Import rows from CSV or newline-JSON
@@ -109,7 +109,7 @@ pub fn run(arguments: &Import) -> Outcome {
         rows_per_commit: usize::try_from(arguments.rows_per_commit).unwrap_or(usize::MAX),
     };
     if options.rows_per_commit == 0 {
-        return Err(UsageError::new("--rows-per-commit is 0; give at least 1"));
+        return Err(usage_error("--rows-per-commit is 0; give at least 1"));
     }
     let (database, table) = arguments.table.open()?;
     let rejects_path = arguments.rejects.clone().unwrap_or_else(|| input.rejects_path());
@@ -196,7 +196,7 @@ impl Input {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let stdin = std::io::stdin();
             if stdin.is_terminal() {
-                return Err(UsageError::new(
+                return Err(usage_error(
                     "no file given, and standard input is the keyboard; name a file or pipe into it",
                 ));
             }

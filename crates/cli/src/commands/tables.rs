@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::database::{TableArguments, open, with_tables};
-use crate::failure::{Outcome, UsageError};
+use crate::failure::{Outcome, usage_error};
 use crate::output;
 
 /// List the tables of a database
@@ -84,7 +84,7 @@ fn confirm(yes: bool, what: &str, table: &TableArguments) -> Outcome {
     if yes {
         return Ok(());
     }
-    Err(UsageError::new(format!(
+    Err(usage_error(format!(
         "this removes {what} of {} in {} for good; add --yes if that is meant",
         table.table,
         table.folder.display()

@@ -19,7 +19,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use onrush::{Database, Durability, Table};
+use onrush::{Database, Durability, Table, Value};
 
 use crate::error::LabError;
 use crate::machine::{cpu_time, cpus};
@@ -148,6 +148,12 @@ pub(crate) fn run(plan: &LoadPlan<'_>, observer: &dyn Observer) -> Result<Loaded
         cpu: all.ended.1.saturating_sub(all.started.1),
         ledger: all.ledger,
     })
+}
+
+/// So many rows in which every column is its default.
+fn rows_of_defaults(count: u64) -> impl Iterator<Item = &'static [Value<'static>]> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    std::iter::repeat_n([].as_slice(), count)
 }
 
 fn run_thread(shared: &Shared<'_, '_>, thread: usize) -> Finished {

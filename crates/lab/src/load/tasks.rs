@@ -9,7 +9,7 @@ use std::time::Instant;
 use onrush::{CommitToken, Durability, Error, Session};
 
 use super::ledger::Ledger;
-use super::{LoadPlan, Shared};
+use super::{LoadPlan, Shared, rows_of_defaults};
 use crate::error::LabError;
 
 /// One session and where it stands.
@@ -108,13 +108,10 @@ fn insert(
         ledger.acknowledged(key, value);
         return Ok(token);
     }
-    let mut transaction = session.begin()?;
-    for _ in 0..rows {
-        transaction.insert(plan.table, &[])?;
-    }
+    let defaults = rows_of_defaults(rows);
     match is_durable {
-        true => transaction.commit_token().map(Some),
-        false => transaction.commit().map(|()| None),
+        true => session.insert_many_token(plan.table, defaults).map(Some),
+        false => session.insert_many(plan.table, defaults).map(|()| None),
     }
 }
 

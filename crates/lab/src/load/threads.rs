@@ -1,9 +1,9 @@
 //! A thread for each session: it inserts, commits, and sleeps until the commit is acknowledged.
 
-use onrush::{Error, Session, Value};
+use onrush::{Error, Session};
 
 use super::ledger::Ledger;
-use super::{LoadPlan, Shared};
+use super::{LoadPlan, Shared, rows_of_defaults};
 use crate::error::LabError;
 
 /// Runs the session of this thread until its rows are in.
@@ -53,10 +53,8 @@ fn insert_several(
     count: u64,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    const DEFAULTS: &[Value<'_>] = &[];
-    let count_in_memory = usize::try_from(count).unwrap_or(usize::MAX);
     let timer = ledger.start_commit();
-    session.insert_many(plan.table, std::iter::repeat_n(DEFAULTS, count_in_memory))?;
+    session.insert_many(plan.table, rows_of_defaults(count))?;
     ledger.committed(timer, count);
     Ok(())
 }
