@@ -22,17 +22,48 @@ pub(super) struct Drained {
     pub(super) images: Result<u64>,
 }
 
-/// Takes the lists of all epochs before `epoch`, and images what is still dirty for one of them.
+/// Takes the lists of all epochs before `epoch`, and images what is still dirty for one of them;
+/// again, until nothing is on these lists. A leaf that splits while it waits here puts its sibling
+/// on the list that was just taken: without an image of its own, the sibling would be collected
+/// with the one it shares, which lacks what was changed before C.
 pub(super) fn drain(
     engine: &Engine,
     recorder: &Recorder,
     imagers: &mut [Imager],
     epoch: Epoch,
 ) -> Drained {
-    let leaves = in_key_order(engine, recorder, engine.dirty.take_before(epoch));
+    let mut all = Drained { changed: Vec::new(), images: Ok(0) };
+    loop {
+        let listed = engine.dirty.take_before(epoch);
+        if listed.is_empty() {
+            return all;
+        }
+        let leaves = in_key_order(engine, recorder, listed);
+        all.add(drain_round(engine, recorder, imagers, epoch, &leaves));
+        if all.images.is_err() {
+            return all;
+        }
+    }
+}
+
+impl Drained {
+    fn add(&mut self, other: Drained) {
+        self.changed.extend(other.changed);
+        let images = std::mem::replace(&mut self.images, Ok(0));
+        self.images = images.and_then(|images| Ok(images + other.images?));
+    }
+}
+
+fn drain_round(
+    engine: &Engine,
+    recorder: &Recorder,
+    imagers: &mut [Imager],
+    epoch: Epoch,
+    leaves: &[LeafId],
+) -> Drained {
     let writers = imagers.len().min(leaves.len() / LEAVES_PER_WRITER).max(1);
     if writers == 1 {
-        return drain_part(engine, recorder, &mut imagers[0], epoch, &leaves);
+        return drain_part(engine, recorder, &mut imagers[0], epoch, leaves);
     }
     let part = leaves.len().div_ceil(writers);
     let parts: Vec<Drained> = std::thread::scope(|scope| {
@@ -47,10 +78,7 @@ pub(super) fn drain(
         threads.into_iter().map(join).collect()
     });
     let mut all = Drained { changed: Vec::new(), images: Ok(0) };
-    for part in parts {
-        all.changed.extend(part.changed);
-        all.images = all.images.and_then(|images| Ok(images + part.images?));
-    }
+    parts.into_iter().for_each(|part| all.add(part));
     all
 }
 
