@@ -80,3 +80,23 @@ fn rows_may_grow_and_shrink_in_full_leaves() {
         assert_eq!(rows, (0..200).map(|id| noted(id, &text)).collect::<Vec<_>>());
     }
 }
+
+/// The leaf is full of an ascending run, and the row right above the run grows.
+#[test]
+fn a_row_above_a_run_may_grow() {
+    for run in 20..60 {
+        let (db, table) = Fixture::in_memory().create_with(notes());
+        let mut session = common::delayed_session(&db);
+        let text = "x".repeat(400);
+        session.insert(&table, &note(1000, "above")).unwrap();
+        for id in 0..run {
+            session.insert(&table, &note(id, &text)).unwrap();
+        }
+        session.upsert(&table, &note(1000, &text.repeat(8))).unwrap();
+        let mut transaction = session.begin().unwrap();
+        transaction.update(&table, &[1000i64.into()], &[("note", text.as_str().into())]).unwrap();
+        transaction.commit().unwrap();
+        let expected = (0..run).chain([1000]).map(|id| noted(id, &text)).collect::<Vec<_>>();
+        assert_eq!(all_rows(&mut session, &table), expected);
+    }
+}

@@ -41,7 +41,7 @@ pub(crate) enum Side {
     Either,
 }
 
-/// Chooses the split of a leaf with `rows`, in `order`, for a `key` that is not in it.
+/// Chooses the split of a leaf with `rows`, in `order`, for a `key` that needs room.
 pub(crate) fn choose(
     rows: &LeafRows,
     order: &[u16],
@@ -55,7 +55,12 @@ pub(crate) fn choose(
         return SplitPoint { position: count, kind: SplitKind::RightEdge, new_key };
     }
     if ends_a_run(rows, order, at) {
-        let new_key = if at == count { Side::OpensRight } else { Side::EndsLeft };
+        let new_key = match () {
+            () if at == count => Side::OpensRight,
+            // A row that grows, or gets an intent: the separator cannot lie between it and itself.
+            () if rows.key_at(order, at) == key => Side::Either,
+            () => Side::EndsLeft,
+        };
         return SplitPoint { position: at, kind: SplitKind::Run, new_key };
     }
     middle(rows, order, at)
