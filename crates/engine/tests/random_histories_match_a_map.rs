@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use common::{Fixture, noted, notes};
@@ -73,25 +73,39 @@ struct Model {
 }
 
 /// A transaction of the model: what it began with, and what it did.
+#[derive(Default)]
 struct Began {
     at: u64,
     rows: Rows,
     changes: BTreeMap<i64, Option<String>>,
+    /// Keys that it inserted where there was none: deleted again, they were never touched.
+    inserted: BTreeSet<i64>,
 }
 
 impl Began {
+    fn insert(&mut self, key: i64, text: String) {
+        if !self.changes.contains_key(&key) {
+            self.inserted.insert(key);
+        }
+        self.set(key, Some(text));
+    }
+
     fn set(&mut self, key: i64, value: Option<String>) {
         match &value {
             Some(text) => self.rows.insert(key, text.clone()),
             None => self.rows.remove(&key),
         };
-        self.changes.insert(key, value);
+        if value.is_none() && self.inserted.remove(&key) {
+            self.changes.remove(&key);
+        } else {
+            self.changes.insert(key, value);
+        }
     }
 }
 
 impl Model {
     fn begin(&self) -> Began {
-        Began { at: self.commits, rows: self.rows.clone(), changes: BTreeMap::new() }
+        Began { at: self.commits, rows: self.rows.clone(), ..Began::default() }
     }
 
     fn commit(&mut self, began: Began) {
@@ -149,7 +163,7 @@ macro_rules! operate {
                     assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");
                 } else {
                     result.unwrap();
-                    began.set(*key, Some(text));
+                    began.insert(*key, text);
                 }
             }
             Step::Upsert(key, long) => {
@@ -176,8 +190,12 @@ macro_rules! operate {
                     }
                     Some(text) => {
                         assert!(result.unwrap());
-                        began.set(*from, None);
-                        began.set(*to, Some(text));
+                        if from == to {
+                            began.insert(*to, text);
+                        } else {
+                            began.insert(*to, text);
+                            began.set(*from, None);
+                        }
                     }
                 }
             }
@@ -364,7 +382,7 @@ impl World {
     fn check_all(&mut self) {
         let rows = common::all_rows(&mut self.sessions[0], self.table.as_ref().unwrap());
         let expected = rows_between(&self.model.rows, 0, i64::MAX, false, u64::MAX);
-        assert!(rows == expected);
+        common::assert_same_rows(&rows, &expected, "in the end");
     }
 }
 
@@ -375,7 +393,7 @@ fn insert_many(session: &mut Session, table: &Table, model: &mut Model, rows: &[
     for row in rows {
         let key = row[0].as_i64().unwrap();
         duplicate |= began.rows.contains_key(&key);
-        began.set(key, row[1].as_str().map(str::to_owned));
+        began.insert(key, row[1].as_str().unwrap().to_owned());
     }
     if duplicate {
         assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");

@@ -132,6 +132,25 @@ pub fn ids(rows: &[Row]) -> Vec<i64> {
     rows.iter().map(|row| row[0].as_i64().unwrap()).collect()
 }
 
+/// That both are the same rows; if not, the first difference is shown, and not all rows.
+#[track_caller]
+pub fn assert_same_rows(found: &[Row], expected: &[Row], when: &str) {
+    if found == expected {
+        return;
+    }
+    let at = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+    let short = |row: Option<&Row>| {
+        let cut = |value: &Value<'_>| value.to_string().chars().take(30).collect::<String>();
+        row.map(|row| row.iter().map(cut).collect::<Vec<_>>())
+    };
+    let (count, expected_count) = (found.len(), expected.len());
+    panic!(
+        "{when}: row {at} is {:?} instead of {:?}; {count} rows instead of {expected_count}",
+        short(found.get(at)),
+        short(expected.get(at)),
+    );
+}
+
 /// The error of a call that must fail, and that its message has all of `words`.
 #[track_caller]
 pub fn refused<T>(result: Result<T, Error>, words: &[&str]) -> Error {
