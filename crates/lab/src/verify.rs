@@ -285,4 +285,53 @@ mod tests {
         assert!(!verification.passed);
         assert!(verification.faults[1].contains("c4 is 3"));
     }
+
+    /// A database with the classic table, and rows that were acknowledged.
+    fn loaded(folder: &std::path::Path) -> (Database, Table, Acknowledged) {
+        let database = Database::create(folder, onrush::Options::small()).unwrap();
+        let strategy = onrush::KeyStrategy::Identity { start: 1, strict: true };
+        let definition = classic_table::classic_table("t", strategy).unwrap();
+        let table = database.create_table(definition).unwrap();
+        let mut session = database.session().unwrap();
+        let mut acknowledged = Acknowledged {
+            rows: 500,
+            fingerprint: Fingerprint::default(),
+            keys: KeySample::default(),
+            inserted_micros: (0, i64::MAX),
+        };
+        for _ in 0..500 {
+            session.insert(&table, &[]).unwrap();
+            let (key, value) = session.last_row();
+            acknowledged.fingerprint.add(key, value);
+        }
+        (database, table, acknowledged)
+    }
+
+    #[test]
+    fn a_database_that_lost_changed_or_invented_a_row_does_not_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, table, acknowledged) = loaded(&folder.path().join("db"));
+        let mut session = database.session().unwrap();
+        let verdict = |words: &str| {
+            let found = verify(&database, &table, &acknowledged, &crate::Quiet).unwrap();
+            assert_eq!(found.passed, words.is_empty(), "{:?}", found.faults);
+            let faults = found.faults.join("; ");
+            assert!(faults.contains(words), "{words}: {faults}");
+        };
+        verdict("");
+        let key = [Value::Int64(250)];
+        let row = session.get(&table, &key).unwrap().unwrap();
+        session.delete(&table, &key).unwrap();
+        verdict("1 acknowledged rows are missing");
+        session.insert(&table, &row).unwrap();
+        verdict("");
+        session.update(&table, &key, &[("c2", Value::Timestamp(7))]).unwrap();
+        verdict("not which rows or their content");
+        session.update(&table, &key, &[("c2", row[1].clone()), ("c5", Value::Int32(9))]).unwrap();
+        verdict("row 250: c5 is 9, not 2");
+        session.update(&table, &key, &[("c5", Value::Int32(2))]).unwrap();
+        verdict("");
+        session.insert(&table, &[]).unwrap();
+        verdict("1 rows too many");
+    }
 }

@@ -104,3 +104,16 @@ fn the_numbers_have_their_plain_names_in_json() {
         assert!(json["commit_latency_us"][percentile].is_number(), "{percentile}");
     }
 }
+
+#[test]
+fn a_failed_comparison_cannot_be_overlooked() {
+    let mut result = run(|_| {});
+    assert!(result.passed() && onrush_lab::report::failure(&result).is_none());
+    let verdict = result.verification.as_mut().unwrap();
+    verdict.passed = false;
+    verdict.faults.push("3 acknowledged rows are missing".into());
+    assert!(!result.passed());
+    let failure = onrush_lab::report::failure(&result).unwrap();
+    assert!(failure.contains("VERIFICATION FAILED") && failure.contains("3 acknowledged rows"));
+    assert!(onrush_lab::report::table(&result).contains("NO, SEE BELOW"));
+}
