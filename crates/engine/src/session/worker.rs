@@ -3,8 +3,9 @@
 //!
 //! Invariant: nobody waits for a disk, a frame, a slot or another transaction while inside.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use onrush_latch::Ticket;
@@ -24,6 +25,20 @@ pub(crate) struct Worker {
     spares: Vec<Frame>,
     /// Changes so far.
     changes: u32,
+    /// Tells workers apart; from 1.
+    number: u64,
+    /// Calls for which the thread still counts as shared.
+    shared_calls: u32,
+}
+
+/// After another session was seen on its thread, a session counts as sharing it for so many calls.
+const SHARED_CALLS: u32 = 64;
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    /// The worker that was inside last on this thread.
+    static LAST_ON_THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Stops the engine if a thread panics inside it: a latch may have been held over a half-made
@@ -46,6 +61,8 @@ impl Worker {
             ticket: engine.admission.ticket(),
             spares: Vec::with_capacity(crate::btree::SPARE_FRAMES),
             changes: 0,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            shared_calls: 0,
         }
     }
 
@@ -87,11 +104,27 @@ impl Worker {
             };
             let outcome = operation(&self.engine, &mut seat);
             drop(guard);
-            let Err(Refusal::Blocked(blocked)) = outcome else { return Ok(outcome) };
             drop(entered);
+            if self.shares_its_thread() {
+                self.ticket.release();
+            }
+            let Err(Refusal::Blocked(blocked)) = outcome else { return Ok(outcome) };
             self.ticket.release();
             self.engine.unblock(blocked, &mut self.spares, &self.recorder)?;
         }
+    }
+
+    /// Whether another session was used on this thread since this one was last: then this one may
+    /// be away for long, and must not keep a place that the others wait for. A session with a
+    /// thread of its own keeps its place from one call to the next, which costs less.
+    #[inline]
+    fn shares_its_thread(&mut self) -> bool {
+        let before = LAST_ON_THREAD.replace(self.number);
+        if before != self.number {
+            self.shared_calls = SHARED_CALLS;
+        }
+        self.shared_calls = self.shared_calls.saturating_sub(1);
+        self.shared_calls > 0
     }
 
     /// Every 64th change pauses while the log is getting full.
