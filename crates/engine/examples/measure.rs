@@ -1,67 +1,134 @@
-//! Quick measurement of the insert path: `measure KEY THREADS ROWS [delayed|durable] [PRELOAD]`.
+//! Measures the insert path, without the lab around it: `measure KEY THREADS ROWS [durable]`.
+//!
+//! Environment: `BATCH` rows a commit; `FULL` logs whole rows; `MEM` memory for leaves and `CKPT`
+//! checkpoint interval in MiB; `COLD` leaves memory untouched at open; `READ` reads afterwards;
+//! `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed.
 use std::sync::Arc;
 use std::time::Instant;
 
-use onrush::{ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, TableDefinition};
+use onrush::{
+    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, TableDefinition,
+};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let strategy: KeyStrategy = args[1].parse().unwrap();
     let threads: u64 = args[2].parse().unwrap();
     let rows: u64 = args[3].parse().unwrap();
-    let durability = if args.get(4).is_some_and(|d| d == "durable") { Durability::Durable } else { Durability::Delayed };
-    let folder = std::path::PathBuf::from("/work/onrush-measure");
+    let durability = if args.get(4).is_some_and(|d| d == "durable") {
+        Durability::Durable
+    } else {
+        Durability::Delayed
+    };
+    let folder =
+        std::path::PathBuf::from(std::env::var("DIR").unwrap_or_else(|_| "onrush-measure".into()));
     let _ = std::fs::remove_dir_all(&folder);
     let options = Options {
         durability,
-        leaf_memory_bytes: std::env::var("MEM").map_or(6 << 30, |m| m.parse::<usize>().unwrap() << 20),
+        leaf_memory_bytes: std::env::var("MEM")
+            .map_or(6 << 30, |m| m.parse::<usize>().unwrap() << 20),
         elide_defaults: std::env::var("FULL").is_err(),
-        checkpoint_log_bytes: std::env::var("CKPT").map_or(1 << 30, |m| m.parse::<u64>().unwrap() << 20),
+        checkpoint_log_bytes: std::env::var("CKPT")
+            .map_or(1 << 30, |m| m.parse::<u64>().unwrap() << 20),
         prefault_leaf_memory: std::env::var("COLD").is_err(),
         ..Options::default()
     };
     let db = Database::create(&folder, options.clone()).unwrap();
-    let table = db.create_table(
-        TableDefinition::builder("big")
-            .column(ColumnDefinition::new("c1", strategy.natural_type()).not_null().default_key(strategy))
-            .column(ColumnDefinition::new("c2", DataType::Timestamp).default_now())
-            .column(ColumnDefinition::new("c3", DataType::Char(111)).default_value("a"))
-            .column(ColumnDefinition::new("c4", DataType::Int32).default_value(1i32))
-            .column(ColumnDefinition::new("c5", DataType::Int32).default_value(2i32))
-            .column(ColumnDefinition::new("c6", DataType::Int64).default_value(42i64))
-            .primary_key(["c1"]).build().unwrap()).unwrap();
+    let table = db
+        .create_table(
+            TableDefinition::builder("big")
+                .column(
+                    ColumnDefinition::new("c1", strategy.natural_type())
+                        .not_null()
+                        .default_key(strategy),
+                )
+                .column(ColumnDefinition::new("c2", DataType::Timestamp).default_now())
+                .column(ColumnDefinition::new("c3", DataType::Char(111)).default_value("a"))
+                .column(ColumnDefinition::new("c4", DataType::Int32).default_value(1i32))
+                .column(ColumnDefinition::new("c5", DataType::Int32).default_value(2i32))
+                .column(ColumnDefinition::new("c6", DataType::Int64).default_value(42i64))
+                .primary_key(["c1"])
+                .build()
+                .unwrap(),
+        )
+        .unwrap();
     let barrier = Arc::new(std::sync::Barrier::new(threads as usize + 1));
-    let handles: Vec<_> = (0..threads).map(|_| {
-        let (db, table, barrier) = (db.clone(), table.clone(), barrier.clone());
-        std::thread::spawn(move || {
-            let mut session = db.session().unwrap();
-            barrier.wait();
-            let batch: u64 = std::env::var("BATCH").map_or(1, |b| b.parse().unwrap());
-            if batch == 1 { for _ in 0..rows / threads { session.insert(&table, &[]).unwrap(); } }
-            else { for _ in 0..rows / threads / batch { session.insert_many(&table, std::iter::repeat_n(&[][..], batch as usize)).unwrap(); } }
+    let handles: Vec<_> = (0..threads)
+        .map(|_| {
+            let (db, table, barrier) = (db.clone(), table.clone(), barrier.clone());
+            std::thread::spawn(move || {
+                let mut session = db.session().unwrap();
+                barrier.wait();
+                let batch: u64 = std::env::var("BATCH").map_or(1, |b| b.parse().unwrap());
+                if batch == 1 {
+                    for _ in 0..rows / threads {
+                        session.insert(&table, &[]).unwrap();
+                    }
+                } else {
+                    for _ in 0..rows / threads / batch {
+                        session
+                            .insert_many(&table, std::iter::repeat_n(&[][..], batch as usize))
+                            .unwrap();
+                    }
+                }
+            })
         })
-    }).collect();
+        .collect();
     barrier.wait();
     let start = Instant::now();
-    for h in handles { h.join().unwrap(); }
+    for h in handles {
+        h.join().unwrap();
+    }
     let t = start.elapsed().as_secs_f64();
+    let db_rows = db.statistics().totals.counter(onrush_waits::Counter::RowsInserted);
     let s = db.statistics();
-    println!("{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, leaves {} rows/leaf {:.1} gap {} us",
-        args[1], rows as f64 / t / 1e6, s.log.record_bytes as f64 / rows as f64, rows as f64 / s.log.syncs.max(1) as f64, s.leaves, rows as f64 / s.leaves as f64, s.log.longest_gap_micros);
-    if std::env::var("STATS").is_ok() { for c in onrush_waits::Counter::ALL { println!("{} {}", c.name(), s.totals.counter(*c)); } println!("{}\n{}\n{}", s.totals.wait_report(), s.totals.latch_report(), s.totals.phase_report()); }
+    println!(
+        "{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, leaves {} rows/leaf {:.1} gap {} us",
+        args[1],
+        rows as f64 / t / 1e6,
+        s.log.record_bytes as f64 / rows as f64,
+        rows as f64 / s.log.syncs.max(1) as f64,
+        s.leaves,
+        rows as f64 / s.leaves as f64,
+        s.log.longest_gap_micros
+    );
+    if std::env::var("STATS").is_ok() {
+        for c in onrush_waits::Counter::ALL {
+            println!("{} {}", c.name(), s.totals.counter(*c));
+        }
+        println!(
+            "{}\n{}\n{}",
+            s.totals.wait_report(),
+            s.totals.latch_report(),
+            s.totals.phase_report()
+        );
+    }
     if std::env::var("READ").is_ok() {
         let mut session = db.session().unwrap();
-        let keys: Vec<_> = session.scan(&table, &Default::default()).unwrap().step_by(7).take(200_000).map(|r| r.unwrap()[0].clone()).collect();
+        let keys: Vec<_> = session
+            .scan(&table, &Default::default())
+            .unwrap()
+            .step_by(7)
+            .take(200_000)
+            .map(|r| r.unwrap()[0].clone())
+            .collect();
         let o = Instant::now();
         let mut x = 12345u64;
-        for _ in 0..1_000_000 { x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); let k = keys[(x >> 33) as usize % keys.len()].clone(); assert!(session.get(&table, &[k]).unwrap().is_some()); }
+        for _ in 0..1_000_000 {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let k = keys[(x >> 33) as usize % keys.len()].clone();
+            assert!(session.get(&table, &[k]).unwrap().is_some());
+        }
         println!("gets {:.2} M/s one thread", 1.0 / o.elapsed().as_secs_f64());
         let o = Instant::now();
         let n = session.scan(&table, &Default::default()).unwrap().visit_raw(|_, _| ()).unwrap();
         println!("scan in memory {:.2} M rows/s", n as f64 / o.elapsed().as_secs_f64() / 1e6);
     }
     db.close().unwrap();
-    println!("sustained incl. close {:.3} M rows/s", rows as f64 / start.elapsed().as_secs_f64() / 1e6);
+    println!(
+        "sustained incl. close {:.3} M rows/s",
+        rows as f64 / start.elapsed().as_secs_f64() / 1e6
+    );
     let o = Instant::now();
     let db = Database::open(&folder, options).unwrap();
     let table = db.table("big").unwrap();
@@ -69,8 +136,12 @@ fn main() {
     let mut session = db.session().unwrap();
     let o = Instant::now();
     let n = session.scan(&table, &Default::default()).unwrap().visit_raw(|_, _| ()).unwrap();
-    println!("open {open_t:?}, {:?}, scan {:.2} M rows/s", db.recovery(), n as f64 / o.elapsed().as_secs_f64() / 1e6);
-    let _ = n;
+    println!(
+        "open {open_t:?}, {:?}, scan {:.2} M rows/s",
+        db.recovery(),
+        n as f64 / o.elapsed().as_secs_f64() / 1e6
+    );
+    assert_eq!(n, db_rows, "every row is there");
     drop(session);
     drop(db);
     let _ = std::fs::remove_dir_all(&folder);

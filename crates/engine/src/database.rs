@@ -389,9 +389,8 @@ fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec
 }
 
 fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
-    std::path::absolute(folder).map_err(|error| {
-        Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error))
-    })
+    std::path::absolute(folder)
+        .map_err(|error| Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error)))
 }
 
 impl Table {
@@ -428,9 +427,8 @@ impl Table {
         assignments: &[(&str, Value<'v>)],
     ) -> Result<Vec<(usize, Value<'v>)>> {
         let definition = self.definition();
-        let resolve = |(name, value): &(&str, Value<'v>)| {
-            Ok((definition.column_index(name)?, value.clone()))
-        };
+        let resolve =
+            |(name, value): &(&str, Value<'v>)| Ok((definition.column_index(name)?, value.clone()));
         assignments.iter().map(resolve).collect()
     }
 

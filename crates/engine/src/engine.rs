@@ -277,9 +277,7 @@ impl Engine {
         recorder: &Recorder,
     ) -> Result<()> {
         match self.log.wait_for_room(bytes, recorder) {
-            Err(LogError::CapacityReached)
-                if self.options.background == Background::Callers =>
-            {
+            Err(LogError::CapacityReached) if self.options.background == Background::Callers => {
                 crate::checkpoint::run(self, recorder).map(|_| ())
             }
             // Nothing has been appended yet, so the outcome is known.

@@ -78,10 +78,22 @@ pub(crate) enum Record<'a> {
     Row(RowRecord<'a>),
     /// The row records of one transaction, to be taken apart with [`group_rows`].
     Group(&'a [u8]),
-    CreateTable { definition: &'a [u8], object: ObjectId },
-    DropTable { object: ObjectId },
-    TruncateTable { object: ObjectId, new_object: ObjectId },
-    Sequence { table: u32, column: u32, reserved: u64 },
+    CreateTable {
+        definition: &'a [u8],
+        object: ObjectId,
+    },
+    DropTable {
+        object: ObjectId,
+    },
+    TruncateTable {
+        object: ObjectId,
+        new_object: ObjectId,
+    },
+    Sequence {
+        table: u32,
+        column: u32,
+        reserved: u64,
+    },
 }
 
 /// One row of a record.
@@ -103,9 +115,7 @@ pub(crate) enum RowChange<'a> {
 /// Reads a record; `None` if it is not one.
 pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
     let (first, mut rest) = payload.split_first()?;
-    let object = |rest: &mut &[u8]| {
-        u32::try_from(take_varint(rest)?).ok().map(ObjectId)
-    };
+    let object = |rest: &mut &[u8]| u32::try_from(take_varint(rest)?).ok().map(ObjectId);
     Some(match RecordKind::from_byte(*first)? {
         RecordKind::PutElided | RecordKind::Put | RecordKind::Remove => {
             Record::Row(read_row(payload)?)

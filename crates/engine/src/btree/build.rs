@@ -24,11 +24,7 @@ pub(crate) struct LeafDescription {
 
 impl Tree {
     /// The tree of `object` over `leaves`, which ascend from the empty key.
-    pub(crate) fn build(
-        engine: &Engine,
-        object: ObjectId,
-        leaves: Vec<LeafDescription>,
-    ) -> Tree {
+    pub(crate) fn build(engine: &Engine, object: ObjectId, leaves: Vec<LeafDescription>) -> Tree {
         if leaves.is_empty() {
             return Tree::new(engine, object);
         }

@@ -200,7 +200,8 @@ impl Tree {
         if !moves_nothing {
             return Err(GroupRefusal::NotThisWay);
         }
-        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
+        let (half, right) =
+            super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
         let next = Held { id: half.leaf, leaf: right, first_slot: 0 };
         halves.push(half);
         Ok(Some(next))
@@ -224,7 +225,8 @@ impl Tree {
             last.first_slot = rows.len();
             return Ok(None);
         }
-        let (half, right) = super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
+        let (half, right) =
+            super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
         last.first_slot = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
         let goes_right = right.low.at_or_below(head(key), key);
         let next = goes_right.then(|| {

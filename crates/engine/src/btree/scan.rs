@@ -98,8 +98,7 @@ impl Tree {
                 }
             }
             Direction::Backward => {
-                let (id, leaf) =
-                    self.latch_below(engine, seat, bounds.high.as_deref(), object)?;
+                let (id, leaf) = self.latch_below(engine, seat, bounds.high.as_deref(), object)?;
                 self.collect(engine, id, &leaf, snapshot, bounds, batch)?;
                 batch.rows.reverse();
                 if leaf.low.bytes() <= bounds.low.as_slice() {
@@ -172,9 +171,8 @@ impl Tree {
             if high.is_some_and(|high| key >= high) {
                 break;
             }
-            let same = order[index..].iter().take(2).filter(|s| {
-                rows.entry(usize::from(**s)).key == key
-            });
+            let same =
+                order[index..].iter().take(2).filter(|s| rows.entry(usize::from(**s)).key == key);
             let count = same.count();
             let slots = &order[index..index + count];
             merged.push(key, visible(engine, rows, slots, View::Before(snapshot)));

@@ -260,7 +260,8 @@ impl Placing<'_> {
     ) -> Result<Reservation, Refusal> {
         self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
         // Making room may have moved the row.
-        let slot = self.find(tree, change.key)?.committed.expect("a row stays in the half of its key");
+        let slot =
+            self.find(tree, change.key)?.committed.expect("a row stays in the half of its key");
         let kept = self.keep_version(tree, slot);
         let reservation = self.reserve(seat, change);
         kept.ends_at(reservation.lsn);

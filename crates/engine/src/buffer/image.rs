@@ -164,7 +164,8 @@ pub(crate) fn load_rows(
     leaf: &LeafState,
     rows: &mut LeafRows,
 ) -> Result<(), BadImage> {
-    let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    let number =
+        |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
     let (count, bytes) = (number(32), number(36) as usize);
     let entries =
         page.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes).ok_or(BadImage::Entries)?;

@@ -86,11 +86,7 @@ impl Imager {
     ///
     /// # Errors
     /// A failed write: the engine stops.
-    pub(crate) fn write(
-        &mut self,
-        engine: &Engine,
-        recorder: &Recorder,
-    ) -> Result<Vec<Captured>> {
+    pub(crate) fn write(&mut self, engine: &Engine, recorder: &Recorder) -> Result<Vec<Captured>> {
         let batch = std::mem::take(&mut self.batch);
         let mut checksums = Vec::with_capacity(batch.len());
         for (number, captured) in batch.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::buffer::Image;
 use crate::btree::LeafDescription;
+use crate::buffer::Image;
 use crate::engine::Engine;
 use crate::error::{Damage, Error, Result};
 use crate::logging::{push_varint, take_varint};

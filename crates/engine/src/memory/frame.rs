@@ -105,9 +105,8 @@ impl FramePool {
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
-        let region = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), region_bytes, protection, flags)
-        }?;
+        let region =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), region_bytes, protection, flags) }?;
         #[cfg(target_os = "linux")]
         {
             let advice = match large_pages {

@@ -313,8 +313,7 @@ impl LeafRows {
         if self.sorted {
             return order;
         }
-        let heads: Vec<u64> =
-            (0..self.len()).map(|slot| head(self.key(slot))).collect();
+        let heads: Vec<u64> = (0..self.len()).map(|slot| head(self.key(slot))).collect();
         order.sort_unstable_by(|a, b| {
             let (a, b) = (usize::from(*a), usize::from(*b));
             heads[a].cmp(&heads[b]).then_with(|| self.compare_slots(a, b))

@@ -137,7 +137,8 @@ pub(crate) fn open(
     let superblock = Superblock { incarnation, generation, ..superblock };
     file.write(&superblock)?;
     engine.log.set(recovered.resume(incarnation)?);
-    *engine.checkpointer.lock() = Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
+    *engine.checkpointer.lock() =
+        Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
     Ok((engine, locks, report))
 }
@@ -195,16 +196,15 @@ fn build_engine(
     let registry = Arc::new(Registry::new());
     let recorder = Recorder::new(&registry, "engine");
     let admission = Admission::new(options.places(), BACKGROUND_PLACES);
-    let frames = FramePool::new(options.frames(), options.large_pages, options.prefault_leaf_memory);
-    let frames = frames.map_err(|error| {
-        Error::BadOption {
-            setting: "leaf_memory_bytes",
-            given: options.leaf_memory_bytes.to_string(),
-            reason: format!(
-                "the system does not give so much memory ({error}); \
+    let frames =
+        FramePool::new(options.frames(), options.large_pages, options.prefault_leaf_memory);
+    let frames = frames.map_err(|error| Error::BadOption {
+        setting: "leaf_memory_bytes",
+        given: options.leaf_memory_bytes.to_string(),
+        reason: format!(
+            "the system does not give so much memory ({error}); \
                  take less, or turn large_pages from require to try"
-            ),
-        }
+        ),
     })?;
     Ok(Arc::new(Engine::new(Parts {
         options,
@@ -251,11 +251,7 @@ fn writers(engine: &Engine) -> usize {
 }
 
 /// Tables, leaves and inner nodes from the directory.
-fn load_tables(
-    engine: &Arc<Engine>,
-    root: Root,
-    report: &mut RecoveryReport,
-) -> Result<Directory> {
+fn load_tables(engine: &Arc<Engine>, root: Root, report: &mut RecoveryReport) -> Result<Directory> {
     let (directory, tables) = root.adopt(&engine.space);
     engine.catalog.raise_next_object(directory.next_object());
     for table in tables {

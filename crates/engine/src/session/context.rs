@@ -146,8 +146,7 @@ fn open_leaf(
     let mut boundary = Vec::new();
     table.schema.encode_key_prefix(&[value], &mut boundary)?;
     let object = table.tree.object();
-    let _ = worker.inside(|engine, seat| {
-        table.tree.open_edge(engine, seat, hint, object, &boundary)
-    })?;
+    let _ = worker
+        .inside(|engine, seat| table.tree.open_edge(engine, seat, hint, object, &boundary))?;
     Ok(())
 }

@@ -257,9 +257,9 @@ impl Session {
             };
             let hint = &mut self.contexts[index].hint;
             let payload = self.header.len() + bytes.len();
-            let outcome = self
-                .worker
-                .inside_with_room(payload, |engine, seat| tree.write(engine, seat, hint, &change))?;
+            let outcome = self.worker.inside_with_room(payload, |engine, seat| {
+                tree.write(engine, seat, hint, &change)
+            })?;
             match outcome {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsDeleted, 1);
@@ -423,9 +423,8 @@ impl Session {
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let object = tree.object();
-        let outcome = self
-            .worker
-            .inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest))?;
+        let outcome =
+            self.worker.inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest))?;
         match outcome {
             Ok(seen) => {
                 if let Some(seen) = &seen {

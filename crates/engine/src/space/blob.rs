@@ -64,8 +64,7 @@ impl Blob {
             space.files().write(slot.id(), &page)?;
         }
         let first = slots[0].id();
-        let place =
-            BlobPlace { first, bytes: bytes.len() as u64, checksum: crc32c::crc32c(bytes) };
+        let place = BlobPlace { first, bytes: bytes.len() as u64, checksum: crc32c::crc32c(bytes) };
         Ok(Blob { slots, place })
     }
 

@@ -122,7 +122,11 @@ fn check_header(
     }
     let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     if version > FORMAT_VERSION {
-        return Err(Error::FutureFormat { path: path.into(), found: version, known: FORMAT_VERSION });
+        return Err(Error::FutureFormat {
+            path: path.into(),
+            found: version,
+            known: FORMAT_VERSION,
+        });
     }
     let mut expected = vec![0u8; header.len()];
     write_header(&mut expected, database_id, number, count);
