@@ -76,7 +76,7 @@ pub(crate) fn checks(root: &Path) -> Vec<Step> {
         Step::cargo(root, "lints", &product),
         Step::cargo(root, "lints of tests and examples", &tests),
         Step::cargo(root, "links in the code's documentation", &docs)
-            .with("RUSTDOCFLAGS", "-D warnings"),
+            .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
     ]
 }
 
