@@ -169,6 +169,7 @@ macro_rules! operate {
             Step::Upsert(key, long) => {
                 let text = text(number, *long);
                 target.upsert(table, &[(*key).into(), text.as_str().into()]).unwrap();
+                began.inserted.remove(key);
                 began.set(*key, Some(text));
             }
             Step::Update(key, long) => {
