@@ -192,7 +192,7 @@ macro_rules! operate {
                     Some(text) => {
                         assert!(result.unwrap());
                         if from == to {
-                            began.insert(*to, text);
+                            began.set(*to, Some(text));
                         } else {
                             began.insert(*to, text);
                             began.set(*from, None);
