@@ -14,8 +14,8 @@ pub enum Durability {
     /// Once its log block is synced: it survives a power cut.
     #[default]
     Durable,
-    /// At once. It survives the end of the process and a power cut after the declared window
-    /// (bytes: always; milliseconds: unless the disk stalls), or once a later durable commit is
+    /// At once. It survives the end of the process and a power cut once the declared window has
+    /// passed (bytes: always; milliseconds: unless the disk stalls), or a later durable commit is
     /// acknowledged.
     Delayed,
 }
@@ -64,7 +64,7 @@ pub struct Options {
     /// Size of one log segment file in bytes, a multiple of 4096.
     pub log_segment_bytes: u64,
     /// Memory between inserters and the log device in bytes, a power of two. A transaction takes
-    /// at most a quarter of it.
+    /// at most an eighth of it.
     pub log_ring_bytes: usize,
     /// Durability of transactions that do not choose for themselves.
     pub durability: Durability,

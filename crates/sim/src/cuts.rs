@@ -169,8 +169,7 @@ impl Run {
         let state = self.history.state_after(commits);
         let plan = Arc::clone(&self.plan);
         let part = (boundary as u64) << 8 | self.depth as u64;
-        let mut world =
-            World::around(Arc::clone(&plan), disk.clone(), gate, database, state, part);
+        let mut world = World::around(Arc::clone(&plan), disk.clone(), gate, database, state, part);
         let shown = self.handed.partition_point(|(moment, _)| *moment <= boundary);
         for (_, place) in &self.handed[..shown] {
             world.handed.insert(place.clone(), 0);

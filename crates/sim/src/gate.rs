@@ -28,7 +28,7 @@ pub struct Gate {
 
 #[derive(Default)]
 struct Shared {
-    is_open: AtomicBool,              // false while a visitor runs
+    is_open: AtomicBool,             // false while a visitor runs
     visitor: Mutex<Option<Visitor>>, // taken out while it runs
 }
 

@@ -37,7 +37,7 @@ pub struct History {
     base: State,
     now: State,
     commits: Vec<Commit>,
-    digests: Vec<u128>,          // after so many commits
+    digests: Vec<u128>,           // after so many commits
     durable: Vec<(usize, usize)>, // moment, and how many commits were durable then
 }
 

@@ -5,13 +5,9 @@
 
 use std::path::Path;
 
-use onrush::{
-    ColumnDefinition, DataType, Database, KeyStrategy, Options, TableDefinition, Value,
-};
+use onrush::{ColumnDefinition, DataType, Database, KeyStrategy, Options, TableDefinition, Value};
 use onrush_transfer::csv::CsvOptions;
-use onrush_transfer::{
-    ImportFormat, ImportOptions, ImportReport, Rejects, TransferError, import,
-};
+use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, TransferError, import};
 
 struct World {
     _folder: tempfile::TempDir,
@@ -46,14 +42,7 @@ impl World {
     ) -> Result<ImportReport, TransferError> {
         let table = self.database.table("orders").unwrap();
         let options = ImportOptions { format, rows_per_commit };
-        import(
-            &self.database,
-            &table,
-            text.as_bytes(),
-            &options,
-            &mut self.rejects,
-            &mut |_| {},
-        )
+        import(&self.database, &table, text.as_bytes(), &options, &mut self.rejects, &mut |_| {})
     }
 
     fn amount(&self, id: i64) -> Option<Value<'static>> {

@@ -232,8 +232,8 @@ impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
         }
     }
 
-    fn finish(mut self) {
-        while let Some((key, seen)) = self.older.next() {
+    fn finish(self) {
+        for (key, seen) in self.older {
             self.batch.push(&key, &seen.value);
         }
     }

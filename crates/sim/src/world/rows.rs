@@ -296,9 +296,10 @@ impl World {
             found.reverse();
         }
         let same = found.len() == expected.rows.len()
-            && found.iter().zip(&expected.rows).all(|((key, value), (own, row))| {
-                key == own && value.as_slice() == &**row
-            });
+            && found
+                .iter()
+                .zip(&expected.rows)
+                .all(|((key, value), (own, row))| key == own && value.as_slice() == &**row);
         if !same {
             let (there, wanted) = (found.len(), expected.rows.len());
             let seen: std::collections::BTreeSet<_> = found.iter().map(|(key, _)| key).collect();

@@ -253,9 +253,9 @@ impl World {
         for row in &rows {
             let (key, value) = encode(&handle, row)?;
             let place = self.place(table, &key);
-            let twice = effects.iter().any(|effect| {
-                matches!(effect, Effect::Put { key: other, .. } if *other == key)
-            });
+            let twice = effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Put { key: other, .. } if *other == key));
             if twice || self.has(&place) {
                 taken = Some(place.clone());
             }
