@@ -405,7 +405,11 @@ fn insert_many(session: &mut Session, table: &Table, model: &mut Model, rows: &[
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn three_sessions(steps in prop::collection::vec((0..LANES, step()), 1..250)) {
