@@ -114,7 +114,7 @@ impl SegmentPool {
         let added_bytes = if free.is_some() { 0 } else { self.folder.segment_bytes };
         let made = match &free {
             Some(old) => self.folder.reuse(old.clone(), number),
-            None => self.folder.create(number),
+            None => self.create(number),
         };
         let mut state = self.state();
         let segment = match made {
@@ -130,6 +130,18 @@ impl SegmentPool {
         state.changes += 1;
         self.changed.notify_all();
         Ok(Prepared::Made)
+    }
+
+    /// Makes the file of a number that only this pool gives out: one that has its name already was
+    /// left by an attempt that failed and could not even clean up.
+    fn create(&self, number: u64) -> Result<Segment, DiskError> {
+        match self.folder.create(number) {
+            Err(error) if error.kind() == DiskErrorKind::AlreadyExists => {
+                self.folder.remove(&[number])?;
+                self.folder.create(number)
+            }
+            made => made,
+        }
     }
 
     /// Frees the segments below `number`.
@@ -151,7 +163,7 @@ impl SegmentPool {
             state.changes += 1;
             self.changed.notify_all();
         }
-        self.folder.remove(&removed)
+        Ok(self.folder.remove(&removed)?)
     }
 
     /// Bytes of the segments that are in use, and the capacity.

@@ -113,6 +113,6 @@ impl RecoveredLog {
         let is_ours = |number: &u64| self.chain.segments.iter().any(|one| one.number == *number);
         let mut others = self.folder.numbers()?;
         others.retain(|number| !is_ours(number));
-        self.folder.remove(&others)
+        Ok(self.folder.remove(&others)?)
     }
 }

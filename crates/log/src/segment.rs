@@ -24,7 +24,6 @@ use onrush_files::{
     AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
 };
 
-use crate::error::LogError;
 use crate::options::LogOptions;
 
 /// Bytes before the first block.
@@ -174,7 +173,7 @@ impl SegmentFolder {
     }
 
     /// Takes the files of these segments away, durably.
-    pub(crate) fn remove(&self, numbers: &[u64]) -> Result<(), LogError> {
+    pub(crate) fn remove(&self, numbers: &[u64]) -> Result<(), DiskError> {
         for number in numbers {
             self.disk.remove(&self.path(*number))?;
         }

@@ -6,6 +6,7 @@
 mod common;
 
 use common::*;
+use onrush_files::{Disk, OpenMode};
 use onrush_log::{Log, LogError, Lsn, WriterPlace};
 
 #[test]
@@ -31,6 +32,24 @@ fn appends_are_refused_while_the_disk_is_full_and_go_on_after() {
     log.wait_durable(end, &recorder).unwrap();
     drop(log);
     assert_eq!(recover(&disk, &options).unwrap().1.len(), appended + 1);
+}
+
+#[test]
+fn a_segment_that_could_neither_be_filled_nor_removed_is_made_anew() {
+    let options = options(1);
+    let recorder = recorder(&options);
+    let disk = TestDisk::new();
+    let log = Log::create(disk.arc(), options.clone()).unwrap();
+    let leftover = std::path::Path::new(FOLDER).join(format!("log-{:016}.segment", 9));
+    drop(disk.memory.open(&leftover, OpenMode::CreateNew).unwrap());
+    let numbers = 0..150;
+    for number in numbers.clone() {
+        let end = append(&log, &record(number, 1000), &recorder);
+        log.wait_durable(end, &recorder).unwrap();
+    }
+    drop(log);
+    assert!(disk.written().iter().any(|write| write.path == leftover), "the test goes that far");
+    assert_eq!(recover(&disk, &options).unwrap().1.len(), numbers.len());
 }
 
 #[test]
