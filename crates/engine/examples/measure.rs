@@ -83,7 +83,8 @@ fn main() {
     let db_rows = db.statistics().totals.counter(onrush_waits::Counter::RowsInserted);
     let s = db.statistics();
     println!(
-        "{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, leaves {} rows/leaf {:.1} gap {} us",
+        "{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, \
+         leaves {} rows/leaf {:.1} gap {} us",
         args[1],
         rows as f64 / t / 1e6,
         s.log.record_bytes as f64 / rows as f64,

@@ -1,5 +1,7 @@
 //! `insert_many` inserts all rows or none, whichever way its leaves lie.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows, generated, ids, note, notes};

@@ -1,6 +1,8 @@
 //! A database that is open cannot be opened again: not in this process, not in another one. When
 //! its owner is gone, in whatever way, it can.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
@@ -35,14 +37,8 @@ fn start_child(fixture: &Fixture) -> Child {
     child
 }
 
-/// One test, because a process that is being started still has its parent's locks for a moment.
 #[test]
-fn a_second_opener_is_refused_in_this_process_and_in_another() {
-    in_this_process();
-    in_another_process();
-}
-
-fn in_this_process() {
+fn a_second_opener_in_this_process_is_refused() {
     let fixture = Fixture::new();
     let db = fixture.create();
     let error = refused(fixture.try_open(), &["in use", "close"]);
@@ -53,7 +49,8 @@ fn in_this_process() {
     fixture.open();
 }
 
-fn in_another_process() {
+#[test]
+fn a_second_opener_in_another_process_is_refused_until_the_first_is_gone() {
     let fixture = Fixture::new();
     fixture.create().create_table(notes()).unwrap();
     let mut child = start_child(&fixture);

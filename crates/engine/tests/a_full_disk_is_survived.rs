@@ -1,6 +1,8 @@
 //! With the disk full, calls fail cleanly and nothing acknowledged is lost; with room again, the
 //! same database goes on.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! What a newer Onrush wrote is left alone, with a message that says so.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,8 @@
 //! A process that inserts durably from 16 threads is killed, again and again; each time every
 //! acknowledged row is there, and what is there of each thread is a prefix of what it did.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,8 @@
 //! A thread of the caller's that panics between calls takes nobody with it: its session and its
 //! open transaction end, the others go on, and the database closes well.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

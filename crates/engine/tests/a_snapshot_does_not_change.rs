@@ -1,6 +1,8 @@
 //! A snapshot, and a scan, sees what was committed when it was taken: no later insert, update,
 //! delete or transaction, also after leaves were split, imaged and evicted.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, delayed_session, ids, note, noted, notes};
@@ -47,10 +49,10 @@ fn it_outlives_checkpoints_evictions_and_many_versions() {
         snapshots.push((session.snapshot().unwrap(), common::all_rows(&mut session, &table)));
         for id in 0..1000 {
             match (id + round) % 5 {
-                0 => drop(session.delete(&table, &[id.into()]).unwrap()),
+                0 => _ = session.delete(&table, &[id.into()]).unwrap(),
                 1 => session.upsert(&table, &note(id, &filler)).unwrap(),
                 2 => {
-                    drop(session.update(&table, &[id.into()], &[("note", "short".into())]).unwrap())
+                    _ = session.update(&table, &[id.into()], &[("note", "short".into())]).unwrap();
                 }
                 _ => {}
             }

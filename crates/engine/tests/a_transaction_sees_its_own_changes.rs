@@ -1,5 +1,7 @@
 //! Inside a transaction, reads see the snapshot of its begin with its own changes on top.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;

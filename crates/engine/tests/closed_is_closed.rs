@@ -1,6 +1,8 @@
 //! After close every call says so, everything acknowledged is there at the next open, and close
 //! may meet sessions in the middle of their work.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows, delayed_session, ids, note, notes};

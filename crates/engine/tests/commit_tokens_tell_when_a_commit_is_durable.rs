@@ -1,5 +1,7 @@
 //! A token answers, blocks or wakes a task when its commit is durable; nobody has to wait for it.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::future::Future;

@@ -1,6 +1,8 @@
 //! Stored bytes that were changed behind the engine's back are noticed and named; nothing is
 //! guessed, and nothing is written to a database that does not open.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;

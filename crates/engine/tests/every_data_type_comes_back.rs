@@ -1,5 +1,7 @@
 //! What was inserted is what is read, for every data type, at its limits, NULL and by default.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows};

@@ -1,6 +1,8 @@
 //! After a failed write or sync the engine stops: whoever waits learns that the outcome is
 //! unknown, later calls that it has stopped; opening again shows all that was acknowledged.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::Arc;

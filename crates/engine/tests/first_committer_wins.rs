@@ -1,5 +1,7 @@
 //! Two transactions that change one row: the first to commit wins, the other gets a conflict.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, accounts, all_rows, note, noted, notes, refused};

@@ -1,5 +1,7 @@
 //! A folder that is missing, taken, or not writable is an error that names it.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::Arc;

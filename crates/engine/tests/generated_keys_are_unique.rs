@@ -1,6 +1,8 @@
 //! With every key strategy, 24 threads insert at once: all rows are there, no key is given twice,
 //! also after closing, after opening without closing, and with more sessions.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::HashSet;

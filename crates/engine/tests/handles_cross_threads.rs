@@ -30,7 +30,10 @@ fn handles_are_shared_and_sessions_move() {
 fn a_token_can_be_awaited_in_a_spawned_task() {
     fn spawnable<F: Future + Send + 'static>(_: &F) {}
     fn check(token: CommitToken) {
-        spawnable(&async move { token.await });
+        spawnable(&async move {
+            token.await?;
+            onrush::Result::Ok(())
+        });
     }
     let _: fn(CommitToken) = check;
 }

@@ -1,6 +1,8 @@
 //! Random operations of three sessions, with transactions, snapshots, checkpoints, evictions and
 //! reopens, answer exactly as a sorted map with versions would.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};

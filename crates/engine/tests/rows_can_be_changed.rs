@@ -1,5 +1,7 @@
 //! Update, delete and upsert of single rows: what they change, and what they answer.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows, note, noted, notes, refused};

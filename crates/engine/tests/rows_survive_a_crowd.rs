@@ -1,6 +1,8 @@
 //! Many threads insert, change, delete and scan at once in a table that is far larger than memory,
 //! while checkpoints run: each thread's rows are at every moment what that thread made them.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! A scan gives the rows between its bounds, in either direction, at most as many as asked for.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::ops::Bound;

@@ -1,6 +1,8 @@
 //! Short sessions with session-offset keys go on in the slot of one that ended, so that slots are
 //! not used up; a reopened database leases new ones.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! A setting out of its range is named with what is allowed, before anything is created.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, refused};
@@ -7,7 +9,8 @@ use onrush::{Error, Options};
 
 #[test]
 fn every_setting_has_its_range() {
-    let cases: [(&str, fn(&mut Options)); 12] = [
+    type Change = fn(&mut Options);
+    let cases: [(&str, Change); 12] = [
         ("data_folders", |o| o.data_folders = vec!["data".into(); 17]),
         ("log_block_bytes_max", |o| o.log_block_bytes_max = 511),
         ("log_block_bytes_max", |o| o.log_block_bytes_max = (1 << 20) + 1),

@@ -1,6 +1,8 @@
 //! While many threads move amounts between accounts, every snapshot shows the same total, in
 //! tables that are larger than memory, with checkpoints running.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

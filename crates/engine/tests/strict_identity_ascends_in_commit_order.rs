@@ -1,5 +1,7 @@
 //! Strict identity: who commits later has the larger key.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, delayed_session, generated};

@@ -1,5 +1,7 @@
 //! What was committed is there after close and open, and after open without close.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows, ids, note, notes};

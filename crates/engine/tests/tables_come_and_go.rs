@@ -1,6 +1,8 @@
 //! Tables are created, emptied and dropped while others use them; what was done is there after
 //! a reopen, with and without a checkpoint.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, accounts, all_rows, generated, ids, note, notes, refused};

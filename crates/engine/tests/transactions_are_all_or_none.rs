@@ -1,5 +1,7 @@
 //! The changes of a transaction appear together at its commit, in all tables, or not at all.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, accounts, all_rows, note, noted, notes, refused};

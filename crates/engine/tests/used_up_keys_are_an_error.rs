@@ -1,5 +1,7 @@
 //! At the end of its range a key strategy gives an error, never a wrap; nothing else is affected.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Fixture, all_rows, delayed_session, generated_of_type, ids, refused};

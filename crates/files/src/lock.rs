@@ -66,12 +66,21 @@ pub fn locked_error(folder: &Path, holder: &str) -> DiskError {
 /// A locked folder of the operating system.
 struct OsLock {
     identity: (u64, u64),
-    descriptors: Vec<OwnedFd>, // emptied on drop: unlocked before the table forgets the folder
+    process: u32, // that took it
+    descriptors: Vec<OwnedFd>,
 }
 
 impl Drop for OsLock {
     fn drop(&mut self) {
         let mut held = HELD_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        // A child that is being started has copies of the descriptors until it executes its program,
+        // and they would keep the lock: so it is given back, not only closed. A child that goes on
+        // as a copy of this process must not take the lock away from its parent.
+        if self.process == std::process::id() {
+            for descriptor in &self.descriptors {
+                let _ = rustix::fs::flock(descriptor, FlockOperation::Unlock); // closing does it too
+            }
+        }
         self.descriptors.clear();
         held.remove(&self.identity);
     }
@@ -95,7 +104,7 @@ pub(crate) fn lock_os_folder(folder: &Path) -> Result<FolderLock, DiskError> {
         Err(_) => {} // some file systems lock no folders; the file is locked all the same
     }
     held.insert(identity);
-    Ok(FolderLock::new(folder, OsLock { identity, descriptors }))
+    Ok(FolderLock::new(folder, OsLock { identity, process: std::process::id(), descriptors }))
 }
 
 /// Locks the file LOCK, which is made if it is missing.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onrush_files::{Disk, DiskErrorKind, OsDisk};
 
@@ -21,6 +22,22 @@ fn a_second_opener_in_this_process_is_refused_until_the_first_lets_go() {
         drop(first);
         place.disk.lock(&place.folder).unwrap();
     }
+}
+
+#[test]
+fn a_child_that_is_being_started_keeps_no_lock() {
+    let place = common::places("lock-spawn").remove(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                Command::new("true").status().unwrap();
+            }
+        });
+        let refused = (0..2000).filter(|_| place.disk.lock(&place.folder).is_err()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(refused, 0, "the lock was given back each time");
+    });
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
     drop(table);
     measured.close = leave(settings.leave, database, observer)?;
     measured.sync_after = measure_sync(settings, &place, observer)?;
-    measured.sync = sync_before.average(&measured.sync_after);
+    measured.sync = sync_before.better(measured.sync_after);
     let mut verification = None;
     if settings.verify {
         let (verdict, reopen) =

@@ -5,7 +5,7 @@
 //!
 //! 1. [`settings`]: what to do. [`place`]: folders made for it, removed after it.
 //! 2. [`disk`]: what the device can do, so that the result has something to be held against.
-//! 3. [`classic_table`]: six columns, all with defaults, the key by one of eight strategies.
+//! 3. [`mod@classic_table`]: six columns, all with defaults, the key by one of eight strategies.
 //! 4. [`load`]: many sessions insert and commit, as threads or as tasks.
 //! 5. [`verify`]: the database is opened again and compared with what was acknowledged, by
 //!    [`fingerprint`].

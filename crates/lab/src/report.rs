@@ -78,7 +78,7 @@ pub fn table(result: &CellResult) -> String {
     lines.add("rows per commit", rounded(result.rows_per_commit));
     lines.add("commits per sync", rounded(result.commits_per_sync));
     let sync = format!(
-        "{} p50, {} p99 (4 KiB, before and after the load)",
+        "{} p50, {} p99 (durable write of 4 KiB, the better of before and after)",
         micros(result.sync_time_us.p50_us),
         micros(result.sync_time_us.p99_us)
     );
@@ -183,32 +183,36 @@ pub fn failure(result: &CellResult) -> Option<String> {
 /// What the figures mean, for somebody who sees them for the first time.
 pub fn explanation(result: &CellResult) -> String {
     let mut text = String::new();
-    if let (Some(share), Some(bound)) = (result.share_of_bound, result.bound_commits_per_s) {
-        push(
+    match (result.share_of_bound, result.bound_commits_per_s) {
+        (Some(share), Some(bound)) => push(
             &mut text,
             format_args!(
                 "Each of the {} sessions waits until its commit is on disk. One sync takes {} here,\n\
-             so no engine can pass {} commits/s with them; this run reached {:.0} % of that.\n\
+             so no engine can pass {} commits/s with them; this run reached {:.0} % of that{}.\n\
              More sessions, more rows per commit, or --driver tasks raise the figure; a faster\n\
              device raises the bound.",
                 result.settings.sessions,
                 micros(result.sync_time_us.p50_us),
                 rounded(bound),
-                share * 100.0
+                share * 100.0,
+                if share > 1.0 {
+                    ": the\ndevice was faster during the load than when it was measured"
+                } else {
+                    ""
+                },
             ),
-        );
-    } else {
-        push(
+        ),
+        _ => push(
             &mut text,
             format_args!(
-                "Commits return before they are on disk; a crash can take back at most the last\n\
-             {} ms or {}. The limit is the processor ({} % busy here) and, in the long run, the\n\
-             disk's bandwidth.",
+                "Commits return before they are on disk; a crash can take back the last {} ms, never\n\
+             more than {} of log. The limit is the processor ({} % busy here) and, in the long\n\
+             run, the disk's bandwidth.",
                 result.settings.delayed_window_ms,
                 bytes(result.settings.delayed_window_bytes),
                 rounded(result.cpu_percent)
             ),
-        );
+        ),
     }
     if let Some(top) = result.waits.first() {
         push(

@@ -104,7 +104,7 @@ pub struct CellResult {
     pub log_syncs: u64,
     /// Transactions made durable by each of them.
     pub commits_per_sync: f64,
-    /// Durable 4 KiB write beside the log, measured before and after the load.
+    /// Durable 4 KiB write beside the log: the better of before and after the load.
     pub sync_time_us: SyncTime,
     /// Its middle before the load, in microseconds.
     pub sync_time_before_us: f64,

@@ -27,6 +27,8 @@ use crate::progress::{Observer, Step};
 const FAULTS_DESCRIBED: usize = 5;
 /// Rows between two reports of progress.
 const REPORT_ROWS: u64 = 4096;
+/// More parts than processors, since each waits for its reads most of the time.
+const PARTS_PER_CPU: usize = 4;
 
 /// What the comparison found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,11 +121,11 @@ fn scan_parts(
     Ok(all)
 }
 
-/// The whole key space in as many parts as there are processors, cut at acknowledged keys.
+/// The whole key space in parts of about as many rows, cut at acknowledged keys.
 fn ranges(table: &Table, keys: &KeySample) -> Result<Vec<ScanOptions<'static>>, LabError> {
     let mut ranges = Vec::new();
     let mut from = Bound::Unbounded;
-    for cut in keys.cuts(cpus()) {
+    for cut in keys.cuts(cpus() * PARTS_PER_CPU) {
         let key = table.schema().decode_key(&cut).map_err(onrush::Error::from)?;
         let to = Bound::Excluded(key.clone());
         ranges.push(ScanOptions { from, to, ..ScanOptions::default() });

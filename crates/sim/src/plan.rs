@@ -123,7 +123,7 @@ impl Plan {
         let options = options(&mut random, shape);
         let count = 1 + random.below(3);
         let tables = (0..count).map(|number| table(&mut random, number, shape, count)).collect();
-        let mut weights = Vec::new();
+        let mut weights: Vec<(Action, u64)> = Vec::new();
         for (action, weight) in ACTIONS {
             if action == Action::Insert || random.chance(3, 4) {
                 weights.push((action, 1 + weight * (1 + random.below(8)) / 4));
@@ -139,11 +139,15 @@ impl Plan {
                 (actions, delayed_of_8) = (40, 8);
             }
             Shape::TightLog => {
-                weights.retain(|(action, _)| {
-                    !matches!(action, Action::Checkpoint | Action::Reopen | Action::Truncate)
-                });
-                weights.push((Action::Transaction, 150));
-                actions = 400;
+                // The room that a checkpoint has to make is looked for in the middle of commits.
+                weights = vec![
+                    (Action::Transaction, 60),
+                    (Action::InsertMany, 40),
+                    (Action::Update, 4),
+                    (Action::SnapshotScan, 2),
+                    (Action::Checkpoint, 2),
+                ];
+                actions = 300;
             }
         }
         Plan {
@@ -201,7 +205,11 @@ fn options(random: &mut Random, shape: Shape) -> Options {
     let tight_log = shape == Shape::TightLog;
     let files = [0, 0, 1, 2, 3, 4][random.below(6) as usize];
     let log_segment_bytes = [64 << 10, 96 << 10, 128 << 10][random.below(3) as usize];
-    let log_ring_bytes = [64 << 10, 128 << 10][usize::from(!tight_log && random.chance(1, 4))];
+    let log_ring_bytes = match shape {
+        Shape::Crowded => 256 << 10,
+        Shape::TightLog => 64 << 10,
+        _ => [64 << 10, 64 << 10, 64 << 10, 128 << 10][random.below(4) as usize],
+    };
     let least = 2 * log_ring_bytes as u64 + 8 * log_segment_bytes;
     Options {
         data_folders: (0..files).map(|number| PathBuf::from(format!("data-{number}"))).collect(),
@@ -254,8 +262,8 @@ fn table(random: &mut Random, number: u64, shape: Shape, count: u64) -> TablePla
     };
     let (payload_bytes, first_rows) = match shape {
         Shape::Large => ((1500, 3000), 640 / count),
-        Shape::Crowded => ((1500, 3500), 700 / count),
-        Shape::TightLog => ((1000, 3000), random.below(40)),
+        Shape::Crowded => ((1000, 3000), 800 / count),
+        Shape::TightLog => ((400, 1500), 100),
         Shape::Calm => {
             let sizes = [(0, 40), (100, 600), (1000, 4000), (0, 5000)];
             (sizes[random.below(4) as usize], random.below(60))

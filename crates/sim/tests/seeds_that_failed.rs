@@ -23,6 +23,12 @@ fn a_failed_read_keeps_no_memory() {
 }
 
 #[test]
+fn a_sibling_that_joins_an_older_list_during_the_drain_is_imaged() {
+    replay(2175, 3);
+    replay(2180, 2);
+}
+
+#[test]
 fn a_sync_that_meets_a_full_disk_is_final() {
     replay(21, 20);
     replay(36, 10);

@@ -3,10 +3,10 @@
 //! Beside the life of an insert: it uses the engine's public API only.
 //!
 //! In: [`lines`] cuts the input into lines and remembers their numbers, [`csv`] or [`json`] makes a
-//! row of values of each, [`import`] inserts and commits, and what cannot be a row goes to a side
+//! row of values of each, [`import()`] inserts and commits, and what cannot be a row goes to a side
 //! file ([`rejects`]) with its line number and the reason.
 //!
-//! Out: [`export`] takes the rows of a scan, and [`csv`], [`json`] or [`parquet`] writes them.
+//! Out: [`export()`] takes the rows of a scan, and [`csv`], [`json`] or [`parquet`] writes them.
 //!
 //! Invariants
 //! 1. What was exported as CSV or JSON and is imported again is the same rows: NULL and an empty

@@ -2,7 +2,8 @@
 //!
 //! * `session.rs`: the calls. `worker.rs`: into the engine and out again, with what to do when an
 //!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
-//! * `batch.rs`: several new rows of one table. `transaction.rs`: several rows of any kind. `commit.rs`: how their intents become one record.
+//! * `batch.rs`: several new rows of one table. `transaction.rs`: several rows of any kind.
+//! * `commit.rs`: how their intents become one record.
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 
 mod batch;

@@ -1,5 +1,6 @@
 //! What most tests need: a place, a database, a table, rows.
 #![allow(dead_code, reason = "each test uses a part")]
+#![allow(clippy::unwrap_used, clippy::new_without_default)]
 
 pub mod faulty_disk;
 
