@@ -14,6 +14,22 @@ pub enum LabError {
     /// A setting out of its range.
     #[error("{0}")]
     Setting(String),
+    /// A study that cannot be read.
+    #[error("{source_name}: {what}")]
+    Study {
+        /// Its file or name.
+        source_name: String,
+        /// What is wrong, and the cure.
+        what: String,
+    },
+    /// A target failed: a rival refused something, or died.
+    #[error("{target}: {what}")]
+    Target {
+        /// Which.
+        target: String,
+        /// What it said.
+        what: String,
+    },
     /// A session got an error, and the load was stopped.
     #[error("session {session} failed after {rows} of its rows: {cause}")]
     Session {

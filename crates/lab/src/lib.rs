@@ -12,6 +12,8 @@
 //! 6. [`result`]: the numbers under their names. [`report`]: the same for people.
 //!
 //! [`cell`] walks through all of it, [`repeats`] does so several times.
+//!
+//! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals.
 
 pub mod cell;
 pub mod classic_table;
@@ -26,6 +28,8 @@ pub mod repeats;
 pub mod report;
 pub mod result;
 pub mod settings;
+pub mod study;
+pub mod target;
 pub mod units;
 pub mod verify;
 

@@ -5,10 +5,10 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The machine, as far as it says what a figure is worth.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Processors this process may use.
     pub cpus: usize,
@@ -55,7 +55,7 @@ pub fn cpu_time() -> Duration {
 }
 
 /// The file system under a folder.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileSystem {
     /// Its type: `ext4`, `xfs`, `tmpfs`, ...
     pub kind: String,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use onrush::{Durability, LogStatistics};
 use onrush_waits::{Totals, report::WaitRow};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::disk::{SyncTime, commits_per_s_bound};
 use crate::machine::{FileSystem, Machine};
@@ -33,7 +33,7 @@ pub(crate) struct Measured {
 }
 
 /// Percentiles of a time, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// The middle.
     pub p50: f64,

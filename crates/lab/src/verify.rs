@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use onrush::{Database, ScanOptions, Table, Value};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::classic_table;
 use crate::error::LabError;
@@ -31,7 +31,7 @@ const REPORT_ROWS: u64 = 4096;
 const PARTS_PER_CPU: usize = 4;
 
 /// What the comparison found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Whether exactly the acknowledged rows are there, with their content.
     pub passed: bool,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use onrush_files::{AlignedBuffer, BLOCK_BYTES, Disk, DiskError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ScratchFile;
 
@@ -16,7 +16,7 @@ const SAMPLES_MIN: usize = 32;
 const SAMPLES_MAX: usize = 50_000;
 
 /// Times of a durable 4 KiB overwrite in a zero-filled file, one at a time, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SyncTime {
     /// The middle one.
     pub p50_us: f64,

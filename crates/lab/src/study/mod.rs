@@ -1,0 +1,23 @@
+//! Studies: a matrix of loads over several targets, run so that their results can be compared.
+//!
+//! - [`file`]: what a study says; read from TOML. [`setting`]: the list of what it may turn.
+//! - [`matrix`]: its cells.
+//! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
+//!
+//! What is measured stands behind [`Target`](crate::target::Target).
+
+pub mod file;
+pub mod matrix;
+pub(crate) mod nearest;
+pub mod outcome;
+mod read;
+pub mod setting;
+pub mod settings;
+pub mod summary;
+
+pub use file::{Axes, Chart, ChartKind, Part, Reference, Size, Study};
+pub use matrix::Cell;
+pub use outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
+pub use setting::{Concerns, Kind, Setting, SettingValue};
+pub use settings::Settings;
+pub use summary::Summary;

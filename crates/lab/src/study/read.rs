@@ -1,0 +1,339 @@
+//! Reads a study: TOML, with every name checked by hand, so that a message can say where an unknown
+//! one stands and which name is the nearest.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::error::LabError;
+use crate::study::file::{Axes, Part, Size, Study};
+use crate::study::nearest::nearest;
+use crate::study::setting::Setting;
+
+/// A study as it is written.
+#[derive(Deserialize)]
+struct Raw {
+    name: String,
+    title: String,
+    #[serde(default)]
+    experiment: String,
+    #[serde(default)]
+    description: String,
+    targets: Vec<String>,
+    repeats: Option<usize>,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    cumulative: bool,
+    #[serde(default)]
+    without_permission: bool,
+    #[serde(default)]
+    settings: toml::Table,
+    #[serde(default)]
+    target: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    part: Vec<toml::Table>,
+    chart: toml::Table,
+    #[serde(default)]
+    reference: Vec<toml::Table>,
+    quick: Option<toml::Table>,
+    full: Option<toml::Table>,
+}
+
+const STUDY_NAMES: &[&str] = &[
+    "name",
+    "title",
+    "experiment",
+    "description",
+    "targets",
+    "repeats",
+    "seed",
+    "cumulative",
+    "without_permission",
+    "settings",
+    "target",
+    "part",
+    "chart",
+    "reference",
+    "quick",
+    "full",
+];
+const PART_NAMES: &[&str] = &["name", "note", "targets", "settings", "target", "proof", "skip"];
+const SIZE_NAMES: &[&str] = &["repeats", "targets", "settings", "target"];
+const CHART_NAMES: &[&str] = &["kind", "x", "series", "panel", "y", "unit"];
+const REFERENCE_NAMES: &[&str] = &["label", "x", "rows_per_s", "elapsed_s", "note", "conditions"];
+
+/// What a size says differently.
+#[derive(Deserialize, Default)]
+struct RawSize {
+    repeats: Option<usize>,
+    targets: Option<Vec<String>>,
+    #[serde(default)]
+    settings: toml::Table,
+    #[serde(default)]
+    target: BTreeMap<String, toml::Table>,
+}
+
+#[derive(Deserialize)]
+struct RawPart {
+    name: String,
+    #[serde(default)]
+    note: String,
+    #[serde(default)]
+    targets: Vec<String>,
+    #[serde(default)]
+    settings: toml::Table,
+    #[serde(default)]
+    target: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    proof: Vec<String>,
+    skip: Option<String>,
+}
+
+impl Study {
+    /// Reads a study; `source` is its file or name, for messages.
+    ///
+    /// # Errors
+    /// What is wrong, where, and the nearest name for one that is unknown.
+    pub fn read(text: &str, source: &str, size: Size) -> Result<Study, LabError> {
+        read(text, size).map_err(|what| LabError::Study { source_name: source.to_owned(), what })
+    }
+}
+
+fn read(text: &str, size: Size) -> Result<Study, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    known(&table, STUDY_NAMES, "the study")?;
+    let raw: Raw = typed(table, "the study")?;
+    let sized = match if size == Size::Quick { raw.quick } else { raw.full } {
+        Some(table) => {
+            known(&table, SIZE_NAMES, "[quick] or [full]")?;
+            typed::<RawSize>(table, "[quick] or [full]")?
+        }
+        None => RawSize::default(),
+    };
+    let mut settings = axes(&raw.settings, "[settings]")?;
+    settings.extend(axes(&sized.settings, "the settings of [quick] or [full]")?);
+    let mut target_settings = target_axes(&raw.target)?;
+    for (target, axes) in target_axes(&sized.target)? {
+        target_settings.entry(target).or_default().extend(axes);
+    }
+    let study = Study {
+        name: raw.name,
+        title: raw.title,
+        experiment: raw.experiment,
+        description: raw.description.trim().to_owned(),
+        targets: sized.targets.unwrap_or(raw.targets),
+        repeats: sized.repeats.or(raw.repeats).unwrap_or(1),
+        seed: raw.seed,
+        cumulative: raw.cumulative,
+        without_permission: raw.without_permission,
+        settings,
+        target_settings,
+        parts: raw.part.into_iter().map(part).collect::<Result<_, _>>()?,
+        chart: checked(raw.chart, CHART_NAMES, "[chart]")?,
+        references: raw
+            .reference
+            .into_iter()
+            .map(|table| checked(table, REFERENCE_NAMES, "[[reference]]"))
+            .collect::<Result<_, _>>()?,
+        size,
+    };
+    study.check()?;
+    Ok(study)
+}
+
+fn part(table: toml::Table) -> Result<Part, String> {
+    let raw: RawPart = checked(table, PART_NAMES, "[[part]]")?;
+    let place = format!("part {:?}", raw.name);
+    Ok(Part {
+        settings: axes(&raw.settings, &place)?,
+        target_settings: target_axes(&raw.target)?,
+        name: raw.name,
+        note: raw.note,
+        targets: raw.targets,
+        proof: raw.proof,
+        skip: raw.skip,
+    })
+}
+
+impl Study {
+    fn check(&self) -> Result<(), String> {
+        if self.repeats == 0 {
+            return Err("repeats is 0; give at least 1".to_owned());
+        }
+        let in_parts = self.parts.iter().flat_map(|part| &part.targets);
+        let overridden = self.parts.iter().flat_map(|part| part.target_settings.keys());
+        let all = self.targets.iter().chain(in_parts).chain(overridden);
+        for target in all.chain(self.target_settings.keys()) {
+            crate::target::known(target)?;
+        }
+        if self.targets.is_empty() && self.parts.iter().any(|part| part.targets.is_empty()) {
+            return Err("targets is empty; name at least one, such as \"onrush\"".to_owned());
+        }
+        let axes = [Some(&self.chart.x), Some(&self.chart.series), self.chart.panel.as_ref()];
+        for axis in axes.into_iter().flatten() {
+            if axis != "target" && axis != "part" {
+                Setting::named(axis).map_err(|error| format!("in [chart]: {error}"))?;
+            }
+        }
+        let names: Vec<_> = self.parts.iter().map(|part| &part.name).collect();
+        match names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
+            Some((_, twice)) => Err(format!("two parts are called {twice:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn axes(table: &toml::Table, place: &str) -> Result<Axes, String> {
+    let mut axes = Axes::new();
+    for (name, value) in table {
+        let inside = |error: String| format!("in {place}: {error}");
+        let setting = Setting::named(name).map_err(inside)?;
+        let values = match value {
+            toml::Value::Array(values) if values.is_empty() => {
+                return Err(inside(format!("{name} is an empty list; give at least one value")));
+            }
+            toml::Value::Array(values) => {
+                values.iter().map(|value| setting.read(value)).collect::<Result<_, _>>()
+            }
+            value => setting.read(value).map(|value| vec![value]),
+        };
+        axes.insert(setting, values.map_err(inside)?);
+    }
+    Ok(axes)
+}
+
+fn target_axes(tables: &BTreeMap<String, toml::Table>) -> Result<BTreeMap<String, Axes>, String> {
+    let read = |(target, table): (&String, &toml::Table)| {
+        axes(table, &format!("[target.{target}]")).map(|axes| (target.clone(), axes))
+    };
+    tables.iter().map(read).collect()
+}
+
+fn known(table: &toml::Table, names: &[&str], place: &str) -> Result<(), String> {
+    match table.keys().find(|key| !names.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let hint = nearest(key, names.iter().copied());
+            let is_setting = Setting::named(key).is_ok();
+            let hint = if is_setting { "it is a setting: put it in [settings]" } else { &hint };
+            Err(format!("in {place}: there is no {key:?}; {hint}"))
+        }
+    }
+}
+
+fn typed<T: for<'d> Deserialize<'d>>(table: toml::Table, place: &str) -> Result<T, String> {
+    T::deserialize(table).map_err(|error| format!("in {place}: {}", error.message()))
+}
+
+fn checked<T: for<'d> Deserialize<'d>>(
+    table: toml::Table,
+    names: &[&str],
+    place: &str,
+) -> Result<T, String> {
+    known(&table, names, place)?;
+    typed(table, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+name = "small"
+title = "A small study"
+targets = ["onrush", "null"]
+repeats = 3
+
+[settings]
+sessions = [1, 2]
+rows = "10k"
+
+[quick]
+repeats = 1
+settings = { rows = 100 }
+
+[target.onrush]
+log_block_bytes_max = ["4KiB", "64KiB"]
+
+[chart]
+x = "sessions"
+
+[[reference]]
+label = "classic"
+rows_per_s = 565000.0
+conditions = "a machine"
+"#;
+
+    fn refused(from: &str, to: &str) -> String {
+        let text = SMALL.replace(from, to);
+        assert_ne!(text, SMALL, "{from}");
+        Study::read(&text, "small.toml", Size::Full).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lists_make_a_matrix_for_each_target() {
+        let study = Study::read(SMALL, "small.toml", Size::Full).unwrap();
+        let cells = study.cells();
+        assert_eq!(cells.len(), 2 * 2 + 2);
+        let of = |target: &str| cells.iter().filter(|cell| cell.target == target).count();
+        assert_eq!((of("onrush"), of("null")), (4, 2));
+        assert!(cells.iter().enumerate().all(|(place, cell)| cell.number == place));
+        assert!(cells.iter().all(|cell| cell.settings.rows() == 10_000));
+    }
+
+    #[test]
+    fn the_quick_size_changes_what_it_names_and_nothing_else() {
+        let study = Study::read(SMALL, "small.toml", Size::Quick).unwrap();
+        assert_eq!(study.repeats, 1);
+        assert_eq!(study.cells().len(), 6);
+        assert!(study.cells().iter().all(|cell| cell.settings.rows() == 100));
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_the_nearest_one() {
+        let message = refused("sessions = [1, 2]", "sesions = [1, 2]");
+        assert!(message.contains("small.toml"), "{message}");
+        assert!(message.contains("did you mean \"sessions\"?"), "{message}");
+        let message = refused("\"null\"]", "\"nul\"]");
+        assert!(message.contains("did you mean \"null\"?"), "{message}");
+        let message = refused("repeats = 3", "repaets = 3");
+        assert!(message.contains("did you mean \"repeats\"?"), "{message}");
+        let message = refused("x = \"sessions\"", "x = \"session\"");
+        assert!(message.contains("[chart]") && message.contains("sessions"), "{message}");
+        let message = refused("repeats = 3", "rows_per_commit = 3");
+        assert!(message.contains("put it in [settings]"), "{message}");
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused_where_they_stand() {
+        assert!(refused("[1, 2]", "[0, 2]").contains("in [settings]: sessions is 0"));
+        assert!(refused("[1, 2]", "[]").contains("empty list"));
+        assert!(refused("repeats = 3", "repeats = 0").contains("at least 1"));
+        assert!(refused("x = \"sessions\"", "").contains("missing field `x`"));
+        assert!(refused("[settings]", "[settings").contains("line"));
+    }
+
+    #[test]
+    fn rungs_keep_what_the_rungs_before_them_set() {
+        let ladder = SMALL.replace("repeats = 3", "repeats = 3\ncumulative = true")
+            + r#"
+[[part]]
+name = "one"
+settings = { key = "sequential-guid" }
+
+[[part]]
+name = "two"
+settings = { durability = "delayed" }
+skip = "not on this machine"
+"#;
+        let study = Study::read(&ladder, "ladder.toml", Size::Full).unwrap();
+        let cells = study.cells();
+        let last = cells.last().unwrap();
+        assert_eq!(last.part.as_deref(), Some("two"));
+        assert_eq!(last.settings.text(Setting::Key), "sequential-guid");
+        assert!(!last.settings.is_durable());
+        assert_eq!(last.skip.as_deref(), Some("not on this machine"));
+        assert!(cells[0].settings.is_durable());
+    }
+}

@@ -1,0 +1,161 @@
+//! All settings of one cell, every one with a value.
+
+use std::collections::BTreeMap;
+
+use onrush::KeyStrategy;
+use serde::{Deserialize, Serialize};
+
+use crate::study::setting::{Setting, SettingValue};
+
+/// A value for every setting: those of the study, and the defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, SettingValue>")]
+pub struct Settings(BTreeMap<Setting, SettingValue>);
+
+impl Default for Settings {
+    fn default() -> Self {
+        let values = Setting::ALL.iter().map(|setting| (*setting, setting.default_value()));
+        Settings(values.collect())
+    }
+}
+
+impl Settings {
+    /// Sets one.
+    pub fn set(&mut self, setting: Setting, value: SettingValue) {
+        self.0.insert(setting, value);
+    }
+
+    /// The same for chains.
+    #[must_use]
+    pub fn with(mut self, setting: Setting, value: impl Into<SettingValue>) -> Settings {
+        self.set(setting, value.into());
+        self
+    }
+
+    /// A setting's value.
+    pub fn value(&self, setting: Setting) -> SettingValue {
+        self.0.get(&setting).cloned().unwrap_or_else(|| setting.default_value())
+    }
+
+    /// A count or a number of bytes; 0 for settings of another kind.
+    pub fn number(&self, setting: Setting) -> u64 {
+        match self.value(setting) {
+            SettingValue::Number(number) => number,
+            SettingValue::Switch(on) => u64::from(on),
+            SettingValue::Text(_) => 0,
+        }
+    }
+
+    /// A count that is kept in memory.
+    pub fn size(&self, setting: Setting) -> usize {
+        usize::try_from(self.number(setting)).unwrap_or(usize::MAX)
+    }
+
+    /// A word or text; for other kinds as it is shown.
+    pub fn text(&self, setting: Setting) -> String {
+        self.value(setting).to_string()
+    }
+
+    /// Whether a setting has this word.
+    pub fn is(&self, setting: Setting, word: &str) -> bool {
+        matches!(self.value(setting), SettingValue::Text(text) if text == word)
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, setting: Setting) -> bool {
+        self.value(setting) == SettingValue::Switch(true)
+    }
+
+    /// Whether every commit waits until it is on disk.
+    pub fn is_durable(&self) -> bool {
+        self.is(Setting::Durability, "durable")
+    }
+
+    /// How keys are made.
+    pub fn key(&self) -> KeyStrategy {
+        self.text(Setting::Key).parse().unwrap_or(KeyStrategy::SessionOffset)
+    }
+
+    /// Rows that all sessions insert together, whichever way it was given.
+    pub fn rows(&self) -> u64 {
+        match self.number(Setting::RowsPerSession) {
+            0 => self.number(Setting::Rows),
+            rows => rows.saturating_mul(self.number(Setting::Sessions)),
+        }
+    }
+
+    /// Rows that one call or statement brings.
+    pub fn rows_per_statement(&self) -> u64 {
+        let rows_per_commit = self.number(Setting::RowsPerCommit);
+        match self.number(Setting::RowsPerStatement) {
+            0 => rows_per_commit,
+            rows => rows.min(rows_per_commit),
+        }
+    }
+
+    /// Every setting with its value, in the order of the list.
+    pub fn iter(&self) -> impl Iterator<Item = (Setting, &SettingValue)> {
+        self.0.iter().map(|(setting, value)| (*setting, value))
+    }
+
+    /// The settings that are not at their default.
+    pub fn changed(&self) -> impl Iterator<Item = (Setting, &SettingValue)> {
+        self.iter().filter(|(setting, value)| **value != setting.default_value())
+    }
+}
+
+/// Settings that this version does not know, from results of another one, are left out.
+impl From<BTreeMap<String, SettingValue>> for Settings {
+    fn from(values: BTreeMap<String, SettingValue>) -> Settings {
+        let mut settings = Settings::default();
+        for (name, value) in values {
+            if let Ok(setting) = Setting::named(&name) {
+                settings.set(setting, value);
+            }
+        }
+        settings
+    }
+}
+
+impl From<u64> for SettingValue {
+    fn from(number: u64) -> SettingValue {
+        SettingValue::Number(number)
+    }
+}
+
+impl From<bool> for SettingValue {
+    fn from(on: bool) -> SettingValue {
+        SettingValue::Switch(on)
+    }
+}
+
+impl From<&str> for SettingValue {
+    fn from(text: &str) -> SettingValue {
+        SettingValue::Text(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_keep_their_values_through_json() {
+        let settings = Settings::default()
+            .with(Setting::Key, "identity(1,strict)")
+            .with(Setting::ElideDefaults, false)
+            .with(Setting::Rows, 7);
+        let text = serde_json::to_string(&settings).unwrap();
+        let back: Settings = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, settings);
+        assert_eq!(back.changed().count(), 3);
+        assert_eq!(back.key(), KeyStrategy::Identity { start: 1, strict: true });
+    }
+
+    #[test]
+    fn rows_for_each_session_take_the_place_of_rows() {
+        let settings =
+            Settings::default().with(Setting::RowsPerSession, 10).with(Setting::Sessions, 3);
+        assert_eq!(settings.rows(), 30);
+    }
+}

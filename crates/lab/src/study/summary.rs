@@ -1,0 +1,130 @@
+//! What the repeats of a cell say together: median, spread, and how sure the median is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::outcome::Repeat;
+
+/// Rows a second over all repeats, and the middle of a few other figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Runs.
+    pub repeats: usize,
+    /// The middle; of an even number, the mean of the two in the middle.
+    pub rows_per_s: f64,
+    /// The mean.
+    pub rows_per_s_mean: f64,
+    /// The slowest run.
+    pub rows_per_s_min: f64,
+    /// The fastest run.
+    pub rows_per_s_max: f64,
+    /// Standard deviation of a run; None for one run.
+    pub rows_per_s_deviation: Option<f64>,
+    /// Where the mean lies with 95 % confidence (Student's t); None for one run.
+    pub rows_per_s_confidence: Option<(f64, f64)>,
+    /// (max - min) / median, in percent.
+    pub spread_percent: f64,
+    /// The middle of the elapsed times.
+    pub elapsed_s: f64,
+    /// The middle of the CPU percentages.
+    pub cpu_percent: f64,
+    /// The middle of the commits for each sync.
+    pub commits_per_sync: Option<f64>,
+    /// The middle of the shares of the bound N/F.
+    pub share_of_bound: Option<f64>,
+    /// The middles of the median and of the 99th percentile of commit latency, in microseconds.
+    pub commit_latency_us: (f64, f64),
+    /// Which run is nearest to the middle: its waits and counters stand for the cell.
+    pub middle: usize,
+}
+
+impl Summary {
+    /// Of any number of runs; None without any.
+    pub fn of(repeats: &[Repeat]) -> Option<Summary> {
+        let rates: Vec<f64> = repeats.iter().map(|repeat| repeat.rows_per_s).collect();
+        let median = middle(&rates)?;
+        let count = rates.len() as f64;
+        let mean = rates.iter().sum::<f64>() / count;
+        let deviation = (rates.len() > 1).then(|| {
+            let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+            (squares / (count - 1.0)).sqrt()
+        });
+        let confidence = deviation.map(|deviation| {
+            let half = student_t_95(rates.len() - 1) * deviation / count.sqrt();
+            (mean - half, mean + half)
+        });
+        let min = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = rates.iter().copied().fold(0.0, f64::max);
+        let of = |value: &dyn Fn(&Repeat) -> Option<f64>| {
+            middle(&repeats.iter().filter_map(value).collect::<Vec<_>>())
+        };
+        let distance = |repeat: &Repeat| (repeat.rows_per_s - median).abs();
+        let nearest = repeats
+            .iter()
+            .enumerate()
+            .min_by(|(_, left), (_, right)| distance(left).total_cmp(&distance(right)));
+        Some(Summary {
+            repeats: repeats.len(),
+            rows_per_s: median,
+            rows_per_s_mean: mean,
+            rows_per_s_min: min,
+            rows_per_s_max: max,
+            rows_per_s_deviation: deviation,
+            rows_per_s_confidence: confidence,
+            spread_percent: if median > 0.0 { 100.0 * (max - min) / median } else { 0.0 },
+            elapsed_s: of(&|repeat| Some(repeat.elapsed_s)).unwrap_or(0.0),
+            cpu_percent: of(&|repeat| Some(repeat.cpu_percent)).unwrap_or(0.0),
+            commits_per_sync: of(&|repeat| repeat.commits_per_sync),
+            share_of_bound: of(&|repeat| repeat.share_of_bound),
+            commit_latency_us: (
+                of(&|repeat| Some(repeat.commit_latency_us.p50)).unwrap_or(0.0),
+                of(&|repeat| Some(repeat.commit_latency_us.p99)).unwrap_or(0.0),
+            ),
+            middle: nearest.map_or(0, |(index, _)| index),
+        })
+    }
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    match sorted.len() % 2 {
+        0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0),
+        _ => Some(upper),
+    }
+}
+
+/// The two-sided 95 % point of Student's t: a table for few degrees of freedom, and beyond it the
+/// usual expansion around the normal distribution.
+fn student_t_95(freedom: usize) -> f64 {
+    const TABLE: [f64; 10] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    match freedom {
+        0 => f64::INFINITY,
+        1..=10 => TABLE[freedom - 1],
+        _ => {
+            let (z, n) = (1.959_964_f64, freedom as f64);
+            z + (z.powi(3) + z) / (4.0 * n)
+                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_number_is_between_the_two() {
+        assert_eq!(middle(&[]), None);
+        assert_eq!(middle(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(middle(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn the_t_value_goes_on_smoothly_after_the_table_and_ends_at_the_normal_one() {
+        assert!((student_t_95(11) - 2.201).abs() < 0.003);
+        assert!((student_t_95(30) - 2.042).abs() < 0.001);
+        assert!((student_t_95(10_000) - 1.960).abs() < 0.001);
+    }
+}
