@@ -36,6 +36,7 @@ pub(crate) struct Core {
     pub(crate) durable: Padded<AtomicU64>, // raised by the leader, once a round
     pub(crate) written: AtomicU64,         // raised by the leader
     pub(crate) gather_holiday: AtomicU64,  // rounds for which nobody gathers; leader only
+    pub(crate) last_round_bytes: AtomicU64, // written, or published meanwhile; by the leader
     pub(crate) wakers: Wakers,
     pub(crate) delayed: Delayed,
     pub(crate) bell: Bell,
@@ -59,6 +60,7 @@ impl Core {
             durable: Padded(AtomicU64::new(start)),
             written: AtomicU64::new(start),
             gather_holiday: AtomicU64::new(0),
+            last_round_bytes: AtomicU64::new(0),
             wakers: Wakers::default(),
             delayed: Delayed::default(),
             bell: Bell::default(),

@@ -7,7 +7,7 @@
 //!    gives up as soon as nobody comes.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onrush_waits::{Counter, Recorder, Wait};
 
@@ -23,6 +23,8 @@ const GATHER_IDLE_YIELDS_MAX: u32 = 8;
 /// something else.
 const GATHER_MICROS_MAX: u128 = 200;
 const GATHER_HOLIDAY_ROUNDS: u64 = 64;
+/// Somebody who is inserting row after row publishes the next one well within this.
+const GATHER_SILENCE_MAX: Duration = Duration::from_micros(3);
 
 impl Core {
     /// Returns when `durable >= lsn`; writes if nobody else does.
@@ -70,9 +72,10 @@ impl Core {
         }
     }
 
-    /// One round if nobody leads.
+    /// One round if nobody leads, shared with those who are just committing.
     pub(crate) fn write_if_idle(&self, recorder: &Recorder) {
         if self.groups.is_idle() && self.groups.try_lead() {
+            self.gather_records();
             self.lead(false, recorder);
         }
     }
@@ -114,6 +117,26 @@ impl Core {
                 if members < expected {
                     self.gather_holiday.store(GATHER_HOLIDAY_ROUNDS, Relaxed);
                 }
+                return;
+            }
+        }
+    }
+
+    /// Lets others who also poll for durability publish what they are about to: as much as was
+    /// published in and around the last round, or until nothing comes any more.
+    fn gather_records(&self) {
+        let expected = self.written.load(Relaxed) + self.last_round_bytes.load(Relaxed);
+        let began = Instant::now();
+        let (mut seen, mut seen_at) = (self.in_flight.tail(), began);
+        while seen < expected {
+            std::hint::spin_loop();
+            let (tail, now) = (self.in_flight.tail(), Instant::now());
+            if tail != seen {
+                (seen, seen_at) = (tail, now);
+            } else if now.duration_since(seen_at) > GATHER_SILENCE_MAX {
+                return;
+            }
+            if now.duration_since(began).as_micros() > GATHER_MICROS_MAX {
                 return;
             }
         }

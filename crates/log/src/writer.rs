@@ -125,6 +125,7 @@ impl Writer {
         }
         core.set_position(self.position());
         core.durable.0.store(prefix, Release);
+        core.last_round_bytes.store(core.in_flight.tail() - before, Relaxed);
         let gap = self.last_round.map(|last| last.elapsed());
         self.last_round = Some(Instant::now());
         core.numbers.round(prefix - before, began.elapsed(), gap);

@@ -1,7 +1,9 @@
-//! The engine's settings as flags. What is not given keeps the engine's default.
+//! The engine's settings as flags. What is not given is as in
+//! [`CellSettings::default`].
 
 use clap::Args;
 use onrush::Options;
+use onrush_lab::CellSettings;
 use onrush_lab::units::parse_bytes;
 
 use super::words::{LargePages, SequentialKeys, Switch, cpu_mask};
@@ -46,6 +48,9 @@ pub struct EngineArguments {
     /// Large pages for the memory of leaves [default: try]
     #[arg(long, value_name = "HOW")]
     pub large_pages: Option<LargePages>,
+    /// Touch all memory for leaves before the load begins [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    pub prefault_leaf_memory: Option<Switch>,
     /// Processors for the engine's own threads, as a mask such as 0x3 [default: all]
     #[arg(long, value_name = "MASK", value_parser = cpu_mask)]
     pub cpu_mask: Option<u64>,
@@ -60,7 +65,7 @@ pub struct EngineArguments {
 impl EngineArguments {
     /// The engine's options with the given flags in them. The engine checks the ranges.
     pub fn options(&self) -> Options {
-        let mut options = Options::default();
+        let mut options = CellSettings::default().engine;
         fn set<T>(place: &mut T, value: Option<impl TryInto<T>>) {
             // What does not fit the machine's word is out of any range; the engine says so.
             if let Some(value) = value.and_then(|value| value.try_into().ok()) {
@@ -79,6 +84,8 @@ impl EngineArguments {
         set(&mut options.elide_defaults, self.elide_defaults.map(|word| word == Switch::On));
         set(&mut options.sequential_keys, self.sequential_keys);
         set(&mut options.large_pages, self.large_pages);
+        let prefault = self.prefault_leaf_memory.map(|word| word == Switch::On);
+        set(&mut options.prefault_leaf_memory, prefault);
         set(&mut options.cpus_kept_free, self.cpus_kept_free);
         options.cpu_mask = self.cpu_mask;
         options.log_writer_cpu = self.log_writer_cpu;
@@ -91,8 +98,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_flags_the_engine_keeps_its_defaults() {
-        assert_eq!(EngineArguments::default().options(), Options::default());
+    fn without_flags_only_memory_is_touched_ahead() {
+        let expected = Options { prefault_leaf_memory: true, ..Options::default() };
+        assert_eq!(EngineArguments::default().options(), expected);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Many sessions on one thread: each has one commit on its way, as a token, and none sleeps.
 //!
 //! The thread goes round its sessions. One whose commit is durable inserts its next row; if none
-//! is, the thread writes the log itself, and if somebody else is just doing that, it waits for the
-//! oldest commit.
+//! is, the thread writes the log itself, and if somebody else is just doing that, it looks again:
+//! it is there for its sessions only, and the wake-up from a sleep costs as much as half a sync.
 
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ pub(super) fn run_sessions(
         shared.report(thread, rows_done);
         tasks.retain(|task| task.rows_left > 0 || task.on_its_way.is_some());
         if rows_begun == 0 {
-            make_durable(plan, &tasks)?;
+            make_durable(plan)?;
         }
     }
     Ok(())
@@ -115,15 +115,9 @@ fn insert(
     }
 }
 
-/// None of the tasks can go on: writes the log, or waits for whoever is writing it.
-fn make_durable(plan: &LoadPlan<'_>, tasks: &[Task]) -> Result<(), LabError> {
+/// None of the tasks can go on: writes the log, or lets whoever is writing it have the processor.
+fn make_durable(plan: &LoadPlan<'_>) -> Result<(), LabError> {
     plan.database.write_log()?;
-    let on_their_way = || tasks.iter().filter_map(|task| task.on_its_way.as_ref());
-    if on_their_way().any(|commit| commit.token.is_durable()) {
-        return Ok(());
-    }
-    match on_their_way().min_by_key(|commit| commit.token.lsn()) {
-        Some(oldest) => Ok(oldest.token.wait()?),
-        None => Ok(()),
-    }
+    std::thread::yield_now();
+    Ok(())
 }
