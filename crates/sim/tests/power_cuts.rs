@@ -9,7 +9,7 @@ const CUTS: u64 = 10_000;
 
 #[test]
 fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowledged() {
-    let budget = Budget { images: 280, ..Budget::default() };
+    let budget = Budget { images: 220, ..Budget::default() };
     let mut summary = Summary::default();
     let mut seed = 1000;
     while summary.cuts() < CUTS {
