@@ -47,9 +47,13 @@ pub(super) fn run_sessions(
         .map(|number| Task::new(plan, number))
         .collect::<Result<_, Error>>()?;
     let mut rows_done = 0;
+    let mut first = 0;
     while !tasks.is_empty() && !shared.is_stopped() {
+        // Whoever comes last may miss the sync that the others share: each in its turn.
+        first = (first + 1) % tasks.len();
+        let (later, sooner) = tasks.split_at_mut(first);
         let mut rows_begun = 0;
-        for task in &mut tasks {
+        for task in sooner.iter_mut().chain(later) {
             rows_begun += step(plan, task, ledger).map_err(|cause| LabError::Session {
                 session: task.number,
                 rows: plan.rows_of(task.number) - task.rows_left,
