@@ -30,6 +30,12 @@ pub enum LabError {
         /// What it said.
         what: String,
     },
+    /// A thread could not be tied to a processor.
+    #[error(
+        "the system does not let threads be tied to processors ({0}); allow sched_setaffinity, in \
+         a container with --cap-add SYS_NICE, or set pinning = \"none\""
+    )]
+    Pinning(String),
     /// A session got an error, and the load was stopped.
     #[error("session {session} failed after {rows} of its rows: {cause}")]
     Session {

@@ -28,6 +28,7 @@ pub mod repeats;
 pub mod report;
 pub mod result;
 pub mod settings;
+mod stand;
 pub mod study;
 pub mod target;
 pub mod units;

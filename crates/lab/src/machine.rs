@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::LabError;
+
 /// The machine, as far as it says what a figure is worth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
@@ -39,6 +41,21 @@ impl Machine {
 /// Processors this process may use.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Makes this thread, and those it starts, keep to one processor: the n-th it may use, in turn.
+///
+/// # Errors
+/// The system does not permit it.
+pub fn keep_to_processor(number: usize) -> Result<(), LabError> {
+    let refused = |error: rustix::io::Errno| LabError::Pinning(error.to_string());
+    let allowed = rustix::thread::sched_getaffinity(None).map_err(refused)?;
+    let usable: Vec<usize> =
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let Some(cpu) = usable.get(number % usable.len().max(1)) else { return Ok(()) };
+    let mut own = rustix::thread::CpuSet::new();
+    own.set(*cpu);
+    rustix::thread::sched_setaffinity(None, &own).map_err(refused)
 }
 
 fn value_of(path: &str, name: &str) -> Option<String> {

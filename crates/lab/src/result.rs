@@ -267,7 +267,7 @@ impl SettingsUsed {
     }
 }
 
-fn percentiles(nanos: &Histogram<u64>) -> Percentiles {
+pub(crate) fn percentiles(nanos: &Histogram<u64>) -> Percentiles {
     let at = |quantile: f64| nanos.value_at_quantile(quantile) as f64 / 1e3;
     Percentiles {
         p50: at(0.5),

@@ -61,10 +61,10 @@ pub(crate) struct Acknowledged {
 
 /// What a part of the table holds.
 #[derive(Default)]
-struct Part {
-    fingerprint: Fingerprint,
-    fault_count: u64,
-    faults: Vec<String>,
+pub(crate) struct Part {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) fault_count: u64,
+    pub(crate) faults: Vec<String>,
 }
 
 /// Scans the table and compares.
@@ -199,7 +199,8 @@ impl Part {
     }
 }
 
-fn compare(acknowledged: &Acknowledged, found: Part, elapsed: Duration) -> Verification {
+/// Compares what was found with what was acknowledged.
+pub(crate) fn compare(acknowledged: &Acknowledged, found: Part, elapsed: Duration) -> Verification {
     let expected = acknowledged.fingerprint;
     let mut faults = Vec::new();
     let (wanted, there) = (acknowledged.rows, found.fingerprint.rows);

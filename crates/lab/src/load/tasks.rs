@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use onrush::{CommitToken, Durability, Error, Session};
 
+use super::crowd::Shared;
 use super::ledger::Ledger;
-use super::{LoadPlan, Shared, rows_of_defaults};
+use super::{LoadPlan, rows_of_defaults};
 use crate::error::LabError;
 
 /// One session and where it stands.
@@ -37,11 +38,11 @@ struct OnItsWay {
 
 /// Runs this thread's sessions, every n-th of all, until their rows are acknowledged.
 pub(super) fn run_sessions(
-    shared: &Shared<'_, '_>,
+    plan: &LoadPlan<'_>,
+    shared: &Shared,
     thread: usize,
     ledger: &mut Ledger,
 ) -> Result<(), LabError> {
-    let plan = shared.plan;
     let mut tasks: Vec<Task> = (thread..plan.sessions)
         .step_by(plan.threads())
         .map(|number| Task::new(plan, number))

@@ -2,17 +2,18 @@
 
 use onrush::{Error, Session};
 
+use super::crowd::Shared;
 use super::ledger::Ledger;
-use super::{LoadPlan, Shared, rows_of_defaults};
+use super::{LoadPlan, rows_of_defaults};
 use crate::error::LabError;
 
 /// Runs the session of this thread until its rows are in.
 pub(super) fn run_session(
-    shared: &Shared<'_, '_>,
+    plan: &LoadPlan<'_>,
+    shared: &Shared,
     thread: usize,
     ledger: &mut Ledger,
 ) -> Result<(), LabError> {
-    let plan = shared.plan;
     let rows = plan.rows_of(thread);
     let mut session = plan.database.session()?;
     session.set_durability(plan.durability);
@@ -21,6 +22,8 @@ pub(super) fn run_session(
         let count = plan.rows_per_commit.min(rows - done);
         let outcome = if count == 1 {
             insert_one(plan, &mut session, ledger)
+        } else if plan.rows_per_statement < count {
+            insert_by_statements(plan, &mut session, count, ledger)
         } else {
             insert_several(plan, &mut session, count, ledger)
         };
@@ -55,6 +58,23 @@ fn insert_several(
 ) -> Result<(), Error> {
     let timer = ledger.start_commit();
     session.insert_many(plan.table, rows_of_defaults(count))?;
+    ledger.committed(timer, count);
+    Ok(())
+}
+
+/// A transaction of several calls.
+fn insert_by_statements(
+    plan: &LoadPlan<'_>,
+    session: &mut Session,
+    count: u64,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    let timer = ledger.start_commit();
+    let mut transaction = session.begin()?;
+    for _ in 0..count {
+        transaction.insert(plan.table, &[])?;
+    }
+    transaction.commit()?;
     ledger.committed(timer, count);
     Ok(())
 }

@@ -6,6 +6,9 @@
 //! removed.
 //!
 //! - [`record`]: waits, phases and counters under neutral names.
+//! - `onrush.rs`: Onrush in this process. `null.rs`: the load generator alone.
+//! - `embedded.rs`: what rivals in this process share; `rows.rs` makes their rows; `sqlite.rs`,
+//!   `lmdb.rs`, `redb.rs`, `fjall.rs` and `rocksdb.rs` say how each is opened and commits.
 //!
 //! Invariants
 //! 1. An instance's folder is made for it, and everything it leaves is below that folder: whoever
@@ -13,7 +16,17 @@
 //! 2. A commit counts as acknowledged when the target's call has returned, and not before.
 //! 3. An instance is verified after it was closed and opened again, where the target can be.
 
+mod embedded;
+mod fjall;
+mod lmdb;
+mod null;
+mod onrush;
 pub mod record;
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+mod rows;
+mod sqlite;
 
 use std::path::Path;
 use std::time::Duration;
@@ -129,11 +142,11 @@ pub trait Instance: Send {
     }
 
     /// Closes the database, opens it again where that is possible, and compares all rows of all
-    /// loads with what was acknowledged.
+    /// loads with what was acknowledged. None for a target that keeps nothing.
     ///
     /// # Errors
     /// It could not be compared. A wrong result is no error.
-    fn verify(&mut self, observer: &dyn Observer) -> Result<Verification, LabError>;
+    fn verify(&mut self, observer: &dyn Observer) -> Result<Option<Verification>, LabError>;
 
     /// Closes it and ends its processes. The files are removed by whoever made the folder.
     ///
@@ -146,7 +159,16 @@ pub trait Instance: Send {
 
 /// Every target of this build.
 pub fn all() -> Vec<Box<dyn Target>> {
-    Vec::new()
+    vec![
+        Box::new(onrush::Onrush),
+        Box::new(null::Null),
+        Box::new(sqlite::Sqlite),
+        Box::new(lmdb::Lmdb),
+        Box::new(redb::Redb),
+        Box::new(fjall::Fjall),
+        #[cfg(feature = "rocksdb")]
+        Box::new(rocksdb::RocksDb),
+    ]
 }
 
 /// The target of this name.

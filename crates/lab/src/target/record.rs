@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 /// Log bytes written, headers and padding included.
-pub const LOG_BYTES: &str = "log_bytes";
+pub const LOG_BYTES: &str = "LOG_BYTES";
 /// Log bytes of records alone.
-pub const LOG_RECORD_BYTES: &str = "log_record_bytes";
+pub const LOG_RECORD_BYTES: &str = "LOG_RECORD_BYTES";
 /// Blocks written to the log.
-pub const LOG_BLOCKS: &str = "log_blocks";
+pub const LOG_BLOCKS: &str = "LOG_BLOCKS";
 /// Durable writes of the log.
-pub const LOG_SYNCS: &str = "log_syncs";
+pub const LOG_SYNCS: &str = "LOG_SYNCS";
 /// Checkpoints ended.
-pub const CHECKPOINTS: &str = "checkpoints";
+pub const CHECKPOINTS: &str = "CHECKPOINTS";
 
 /// One thing that was waited for, or collided on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

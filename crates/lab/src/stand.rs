@@ -1,0 +1,169 @@
+//! An Onrush database under load: made, loaded as often as wanted, closed, opened again, compared.
+//!
+//! Invariants
+//! 1. Every row that any load got acknowledged is remembered, by fingerprint, until the comparison.
+//! 2. The comparison comes after the database was left and opened again.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use onrush::{Database, Durability, KeyStrategy, Options, Table};
+
+use crate::classic_table::{CLASSIC_TABLE, classic_table};
+use crate::error::LabError;
+use crate::load::ledger::{KeySample, LedgerKind};
+use crate::load::{self, LoadPlan, Loaded};
+use crate::progress::{Observer, Step};
+use crate::settings::{Driver, Leave};
+use crate::verify::{self, Acknowledged, Verification};
+
+/// A database with the classic table.
+pub(crate) struct Stand {
+    folder: PathBuf,
+    options: Options,
+    open: Option<(Database, Table)>,
+    acknowledged: Acknowledged,
+    remembers_rows: bool,
+}
+
+/// One load of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StandLoad {
+    pub(crate) rows: u64,
+    pub(crate) sessions: usize,
+    pub(crate) rows_per_commit: u64,
+    pub(crate) rows_per_statement: u64,
+    pub(crate) durability: Durability,
+    pub(crate) driver: Driver,
+    pub(crate) step: Step,
+    pub(crate) is_pinned: bool,
+}
+
+impl StandLoad {
+    /// Rows that are there before the clock starts: inserted as fast as possible.
+    pub(crate) fn preload(rows: u64, sessions: usize) -> StandLoad {
+        StandLoad {
+            rows,
+            sessions,
+            rows_per_commit: 1,
+            rows_per_statement: 1,
+            durability: Durability::Delayed,
+            driver: Driver::Tasks,
+            step: Step::Preload,
+            is_pinned: false,
+        }
+    }
+}
+
+impl Stand {
+    /// Makes the database. Rows are remembered if they are to be compared.
+    pub(crate) fn create(
+        folder: &Path,
+        options: Options,
+        key: KeyStrategy,
+        remembers_rows: bool,
+    ) -> Result<Stand, LabError> {
+        let started_micros = unix_micros();
+        let database = Database::create(folder, options.clone())?;
+        let definition = classic_table(CLASSIC_TABLE, key).map_err(onrush::Error::from)?;
+        let table = database.create_table(definition)?;
+        let acknowledged = Acknowledged {
+            rows: 0,
+            fingerprint: crate::Fingerprint::default(),
+            keys: KeySample::default(),
+            inserted_micros: (started_micros, started_micros),
+        };
+        let folder = folder.to_owned();
+        Ok(Stand { folder, options, open: Some((database, table)), acknowledged, remembers_rows })
+    }
+
+    /// The database, while it is open.
+    pub(crate) fn database(&self) -> Result<&Database, LabError> {
+        Ok(&self.opened()?.0)
+    }
+
+    fn opened(&self) -> Result<&(Database, Table), LabError> {
+        self.open.as_ref().ok_or_else(|| LabError::Setting("the database was closed".into()))
+    }
+
+    /// Loads it and remembers what was acknowledged.
+    pub(crate) fn load(
+        &mut self,
+        load: StandLoad,
+        observer: &dyn Observer,
+    ) -> Result<Loaded, LabError> {
+        let (database, table) = self.opened()?;
+        let plan = LoadPlan {
+            database,
+            table,
+            rows: load.rows,
+            sessions: load.sessions,
+            rows_per_commit: load.rows_per_commit,
+            rows_per_statement: load.rows_per_statement,
+            durability: load.durability,
+            driver: load.driver,
+            ledger: LedgerKind {
+                is_durable: load.durability == Durability::Durable,
+                remembers_rows: self.remembers_rows,
+            },
+            step: load.step,
+            is_pinned: load.is_pinned,
+        };
+        let mut loaded = load::run(&plan, observer)?;
+        self.acknowledged.rows += loaded.ledger.rows;
+        self.acknowledged.fingerprint.merge(&loaded.ledger.fingerprint);
+        self.acknowledged.keys.merge(std::mem::take(&mut loaded.ledger.keys));
+        self.acknowledged.inserted_micros.1 = unix_micros();
+        Ok(loaded)
+    }
+
+    /// Waits until everything acknowledged is on disk.
+    pub(crate) fn barrier(&self) -> Result<(), LabError> {
+        Ok(self.database()?.barrier()?)
+    }
+
+    /// Closes or drops it; returns how long that took.
+    pub(crate) fn leave(
+        &mut self,
+        how: Leave,
+        observer: &dyn Observer,
+    ) -> Result<Duration, LabError> {
+        let Some((database, table)) = self.open.take() else { return Ok(Duration::ZERO) };
+        drop(table);
+        observer.begin(Step::Close, None);
+        let started = Instant::now();
+        let closed = match how {
+            Leave::Close => database.close(),
+            Leave::Drop => {
+                drop(database);
+                Ok(())
+            }
+        };
+        observer.end();
+        closed?;
+        Ok(started.elapsed())
+    }
+
+    /// Opens it again and compares; also returns how long opening took.
+    pub(crate) fn verify(
+        &self,
+        observer: &dyn Observer,
+    ) -> Result<(Verification, Duration), LabError> {
+        observer.begin(Step::Reopen, None);
+        let started = Instant::now();
+        let database = Database::open(&self.folder, self.options.clone());
+        observer.end();
+        let database = database?;
+        let reopen = started.elapsed();
+        let table = database.table(CLASSIC_TABLE)?;
+        let verdict = verify::verify(&database, &table, &self.acknowledged, observer)?;
+        drop(table);
+        database.close()?;
+        Ok((verdict, reopen))
+    }
+}
+
+pub(crate) fn unix_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,254 @@
+//! Rivals that live in this process: stores that take a key and a value, or columns.
+//!
+//! A store brings how to open it, how one session commits rows, and how to read all of them back;
+//! everything else, the crowd of sessions, keys, timing, what was acknowledged and the comparison,
+//! is the same for all and stands here.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::onrush::figures;
+use super::record::Snapshot;
+use super::rows::{self, Numbers, Row, RowMaker};
+use super::{Instance, LoadFigures, LoadOrder, Sampler};
+use crate::error::LabError;
+use crate::fingerprint::Fingerprint;
+use crate::load::crowd::{self, Crowd};
+use crate::load::ledger::{KeySample, LedgerKind};
+use crate::load::rows_of;
+use crate::progress::{Observer, Step};
+use crate::stand::unix_micros;
+use crate::study::{Setting, Settings};
+use crate::verify::{self, Acknowledged, Part, Verification};
+
+/// So many faults are described.
+const FAULTS_DESCRIBED: usize = 5;
+/// Rows of a commit while preloading.
+const PRELOAD_ROWS_PER_COMMIT: u64 = 1000;
+
+/// What a store says when it refuses.
+pub(super) type Refusal = Box<dyn std::error::Error + Send + Sync>;
+
+/// A rival as a store of rows.
+pub(super) trait Store: Send + Sync + Sized + 'static {
+    /// The target's name.
+    const NAME: &'static str;
+
+    /// One session of it, for one thread.
+    type Session<'s>: StoreSession
+    where
+        Self: 's;
+
+    /// Opens the store below `folder`; makes it when there is none.
+    fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal>;
+
+    /// A session; durable, or not synced.
+    fn session(&self, is_durable: bool) -> Result<Self::Session<'_>, Refusal>;
+
+    /// Every row in the order of its keys: key bytes and value bytes.
+    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal>;
+
+    /// Everything acknowledged becomes durable.
+    fn settle(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Its own statistics.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    /// Whether [`Store::snapshot`] has anything to tell.
+    const HAS_STATISTICS: bool = false;
+    /// Whether rows can be read back.
+    const KEEPS_ROWS: bool = true;
+}
+
+/// A session of a store.
+pub(super) trait StoreSession {
+    /// Inserts rows in one transaction; returns when they are acknowledged.
+    fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal>;
+}
+
+/// A store prepared for one cell.
+pub(super) struct Embedded<S: Store> {
+    store: Option<std::sync::Arc<S>>,
+    settings: Settings,
+    folder: PathBuf,
+    numbers: Numbers,
+    acknowledged: Acknowledged,
+}
+
+fn failed<S: Store>(error: Refusal) -> LabError {
+    let mut what = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        what += ": ";
+        what += &cause.to_string();
+        source = cause.source();
+    }
+    LabError::Target { target: S::NAME.to_owned(), what }
+}
+
+impl<S: Store> Embedded<S> {
+    /// Makes an empty store below `folder`.
+    pub(super) fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
+        let folder = folder.join(S::NAME);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| LabError::folder("create folder", &folder, error))?;
+        let store = S::open(&folder, settings).map_err(failed::<S>)?;
+        let now = unix_micros();
+        Ok(Embedded {
+            store: Some(std::sync::Arc::new(store)),
+            settings: settings.clone(),
+            folder,
+            numbers: Numbers::default(),
+            acknowledged: Acknowledged {
+                rows: 0,
+                fingerprint: Fingerprint::default(),
+                keys: KeySample::default(),
+                inserted_micros: (now, now),
+            },
+        })
+    }
+
+    fn store(&self) -> Result<&std::sync::Arc<S>, LabError> {
+        self.store.as_ref().ok_or_else(|| failed::<S>("it was closed".into()))
+    }
+}
+
+impl<S: Store> Instance for Embedded<S> {
+    fn load(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError> {
+        let settings = &self.settings;
+        let is_preload = order.step == Step::Preload;
+        let is_durable = settings.is_durable() && !is_preload;
+        let rows_per_commit = match is_preload {
+            true => PRELOAD_ROWS_PER_COMMIT,
+            false => settings.number(Setting::RowsPerCommit),
+        };
+        let sessions = settings.size(Setting::Sessions);
+        let crowd = Crowd {
+            threads: sessions,
+            rows: order.rows,
+            ledger: LedgerKind { is_durable, remembers_rows: true },
+            step: order.step,
+            is_pinned: settings.is(Setting::Pinning, "session") && !is_preload,
+        };
+        let (store, key, numbers) = (self.store()?, settings.key(), &self.numbers);
+        let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
+            let wanted = rows_of(order.rows, sessions, thread);
+            let mut session = store.session(is_durable).map_err(failed::<S>)?;
+            let mut maker = RowMaker::new(key, numbers).map_err(onrush::Error::from)?;
+            let mut rows: Vec<Row> = Vec::new();
+            let mut done = 0;
+            while done < wanted && !shared.is_stopped() {
+                let count = rows_per_commit.min(wanted - done);
+                let started = ledger.start_commit();
+                rows.clear();
+                for _ in 0..count {
+                    rows.push(maker.next().map_err(onrush::Error::from)?.clone());
+                }
+                session.commit(&rows).map_err(failed::<S>)?;
+                ledger.committed(started, count);
+                for row in &rows {
+                    ledger.acknowledged(row.key_bytes(), row.value_bytes());
+                }
+                done += count;
+                shared.report(thread, done);
+            }
+            Ok(())
+        })?;
+        self.acknowledged.rows += loaded.ledger.rows;
+        self.acknowledged.fingerprint.merge(&loaded.ledger.fingerprint);
+        self.acknowledged.inserted_micros.1 = unix_micros();
+        let figures = figures(&loaded);
+        if is_preload {
+            self.settle()?;
+        }
+        Ok(figures)
+    }
+
+    fn settle(&mut self) -> Result<(), LabError> {
+        self.store()?.settle().map_err(failed::<S>)
+    }
+
+    fn statistics(&mut self) -> Result<Snapshot, LabError> {
+        Ok(self.store()?.snapshot())
+    }
+
+    fn sampler(&mut self) -> Option<Sampler> {
+        let store = self.store.clone().filter(|_| S::HAS_STATISTICS)?;
+        Some(Box::new(move || Some(store.snapshot())))
+    }
+
+    fn verify(&mut self, observer: &dyn Observer) -> Result<Option<Verification>, LabError> {
+        let started = Instant::now();
+        if !S::KEEPS_ROWS {
+            return Ok(None);
+        }
+        observer.begin(Step::Close, None);
+        self.store = None;
+        observer.end();
+        observer.begin(Step::Reopen, None);
+        let store = S::open(&self.folder, &self.settings).map_err(failed::<S>);
+        observer.end();
+        let store = store?;
+        observer.begin(Step::Verify, Some(self.acknowledged.rows));
+        let part = compare_all(&store, &self.acknowledged, observer);
+        observer.end();
+        let part = part.map_err(failed::<S>)?;
+        Ok(Some(verify::compare(&self.acknowledged, part, started.elapsed())))
+    }
+}
+
+/// Reads every row and adds it up.
+fn compare_all<S: Store>(
+    store: &S,
+    acknowledged: &Acknowledged,
+    observer: &dyn Observer,
+) -> Result<Part, Refusal> {
+    const REPORT_ROWS: u64 = 65_536;
+    let mut part = Part::default();
+    let mut previous: Vec<u8> = Vec::new();
+    store.scan(&mut |key, value| {
+        part.fingerprint.add(key, value);
+        let is_ascending = part.fingerprint.rows == 1 || key > previous.as_slice();
+        previous.clear();
+        previous.extend_from_slice(key);
+        let fault = match is_ascending {
+            true => rows::fault_of(value, acknowledged.inserted_micros),
+            false => Some("its key is not above the one before it".to_owned()),
+        };
+        if let Some(fault) = fault {
+            part.fault_count += 1;
+            if part.faults.len() < FAULTS_DESCRIBED {
+                part.faults.push(format!("row {key:02x?}: {fault}"));
+            }
+        }
+        if part.fingerprint.rows.is_multiple_of(REPORT_ROWS) {
+            observer.advance(part.fingerprint.rows);
+        }
+    })?;
+    Ok(part)
+}
+
+/// Why no store of this kind can run a cell.
+pub(super) fn impossible(settings: &Settings) -> Option<String> {
+    let by_statements = settings.rows_per_statement() < settings.number(Setting::RowsPerCommit);
+    if settings.is(Setting::Operation, "check") {
+        return Some("it has no check that could be compared".into());
+    }
+    if settings.is(Setting::Driver, "tasks") {
+        return Some("its commits cannot be waited for later: a thread for each session".into());
+    }
+    if settings.is(Setting::LoopIn, "server") {
+        return Some("it runs in this process: there is no server to put the loop in".into());
+    }
+    if by_statements {
+        return Some("it has no statements: a transaction takes all its rows".into());
+    }
+    if settings.size(Setting::Sessions) > 4096 {
+        return Some("more than 4096 sessions are too many for one thread each".into());
+    }
+    None
+}

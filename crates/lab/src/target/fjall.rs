@@ -1,0 +1,97 @@
+//! fjall: a log-structured merge tree with one journal, which sessions write under a lock.
+
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::redb::version;
+use super::rows::Row;
+use super::{Instance, Target};
+use crate::error::LabError;
+use crate::study::{Setting, Settings, TargetShown};
+
+/// fjall.
+pub(super) struct Fjall;
+
+impl Target for Fjall {
+    fn name(&self) -> &'static str {
+        Merged::NAME
+    }
+
+    fn impossible(&self, settings: &Settings) -> Option<String> {
+        impossible(settings)
+    }
+
+    fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
+        let persist = if settings.is_durable() { "SyncData" } else { "none: to the system only" };
+        let settings = [
+            ("persist", persist.to_owned()),
+            ("cache_size", settings.number(Setting::CacheBytes).to_string()),
+            ("compression", "none".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Ok(TargetShown { version: version("fjall"), settings })
+    }
+
+    fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
+        Ok(Box::new(Embedded::<Merged>::prepare(settings, folder)?))
+    }
+}
+
+struct Merged {
+    database: Database,
+    table: Keyspace,
+}
+
+impl Store for Merged {
+    const NAME: &'static str = "fjall";
+    type Session<'s> = Writer<'s>;
+
+    fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
+        let builder = Database::builder(folder.join("data"));
+        let database = builder.cache_size(settings.number(Setting::CacheBytes)).open()?;
+        let table = database.keyspace("my_big_table", KeyspaceCreateOptions::default)?;
+        Ok(Merged { database, table })
+    }
+
+    fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
+        Ok(Writer { store: self, is_durable })
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
+        for row in self.table.iter() {
+            let (key, value) = row.into_inner()?;
+            visit(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), Refusal> {
+        Ok(self.database.persist(PersistMode::SyncData)?)
+    }
+}
+
+struct Writer<'s> {
+    store: &'s Merged,
+    is_durable: bool,
+}
+
+impl StoreSession for Writer<'_> {
+    fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
+        let Merged { database, table } = self.store;
+        if let [row] = rows {
+            table.insert(row.key_bytes(), row.value_bytes())?;
+        } else {
+            let mut batch = database.batch();
+            for row in rows {
+                batch.insert(table, row.key_bytes(), row.value_bytes());
+            }
+            batch.commit()?;
+        }
+        if self.is_durable {
+            database.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
+}

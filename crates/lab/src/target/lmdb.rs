@@ -1,0 +1,112 @@
+//! LMDB, by heed: a memory-mapped B+tree with one writer at a time and no log.
+
+use std::path::Path;
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+
+use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::rows::Row;
+use super::{Instance, Target};
+use crate::error::LabError;
+use crate::study::{Setting, Settings, TargetShown};
+
+/// Room of the map for each row, generously; pages that are not used take nothing.
+const MAP_BYTES_PER_ROW: u64 = 1024;
+/// Room of the map at least.
+const MAP_BYTES_MIN: u64 = 4 << 30;
+
+/// LMDB.
+pub(super) struct Lmdb;
+
+impl Target for Lmdb {
+    fn name(&self) -> &'static str {
+        Mapped::NAME
+    }
+
+    fn impossible(&self, settings: &Settings) -> Option<String> {
+        impossible(settings)
+    }
+
+    fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
+        let sync = if settings.is_durable() { "every commit" } else { "MDB_NOSYNC" };
+        let settings = [
+            ("sync", sync.to_owned()),
+            ("map_size", map_bytes(settings).to_string()),
+            ("flags", "MDB_NOTLS".to_owned()),
+            ("memory", "the system's page cache".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        let (major, minor, patch) =
+            (heed::lmdb_version().major, heed::lmdb_version().minor, heed::lmdb_version().patch);
+        Ok(TargetShown { version: format!("{major}.{minor}.{patch}"), settings })
+    }
+
+    fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
+        Ok(Box::new(Embedded::<Mapped>::prepare(settings, folder)?))
+    }
+}
+
+fn map_bytes(settings: &Settings) -> u64 {
+    let rows = settings.rows()
+        + settings.number(Setting::PreloadRows)
+        + settings.number(Setting::WarmupRows);
+    let bytes = rows.saturating_mul(MAP_BYTES_PER_ROW).max(MAP_BYTES_MIN);
+    bytes.next_multiple_of(1 << 20)
+}
+
+struct Mapped {
+    env: Env<WithoutTls>,
+    table: Database<Bytes, Bytes>,
+}
+
+impl Store for Mapped {
+    const NAME: &'static str = "lmdb";
+    type Session<'s> = Writer<'s>;
+
+    fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size(usize::try_from(map_bytes(settings))?);
+        // SAFETY: the flag is sound while nobody else changes the file; it lies in a folder that
+        // was made for this instance, is opened once at a time, and removed after it.
+        let env = unsafe {
+            if !settings.is_durable() {
+                options.flags(EnvFlags::NO_SYNC);
+            }
+            options.open(folder)?
+        };
+        let mut transaction = env.write_txn()?;
+        let table = env.create_database(&mut transaction, None)?;
+        transaction.commit()?;
+        Ok(Mapped { env, table })
+    }
+
+    fn session(&self, _is_durable: bool) -> Result<Writer<'_>, Refusal> {
+        Ok(Writer(self))
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
+        let transaction = self.env.read_txn()?;
+        for row in self.table.iter(&transaction)? {
+            let (key, value) = row?;
+            visit(key, value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), Refusal> {
+        Ok(self.env.force_sync()?)
+    }
+}
+
+struct Writer<'s>(&'s Mapped);
+
+impl StoreSession for Writer<'_> {
+    fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
+        let mut transaction = self.0.env.write_txn()?;
+        for row in rows {
+            self.0.table.put(&mut transaction, row.key_bytes(), row.value_bytes())?;
+        }
+        Ok(transaction.commit()?)
+    }
+}

@@ -1,0 +1,272 @@
+//! Onrush in this process, by its public API.
+
+use std::path::Path;
+
+use onrush::{Database, Durability, LargePages, Options, SequentialKeys, Statistics};
+use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
+
+use super::record::{self, CounterRecord, PhaseRecord, Snapshot, Spins, WaitRecord};
+use super::{Instance, LoadFigures, LoadOrder, Sampler, Target};
+use crate::cell::log_bytes_max;
+use crate::error::LabError;
+use crate::load::Loaded;
+use crate::place::Place;
+use crate::progress::{Observer, Step};
+use crate::result::percentiles;
+use crate::settings::{Driver, Leave, Placement};
+use crate::stand::{Stand, StandLoad};
+use crate::study::{Setting, Settings, TargetShown};
+use crate::verify::Verification;
+
+/// The log is cut into files of a sixteenth of its room, at most of this size.
+const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// Onrush, embedded.
+pub(super) struct Onrush;
+
+impl Target for Onrush {
+    fn name(&self) -> &'static str {
+        "onrush"
+    }
+
+    fn impossible(&self, settings: &Settings) -> Option<String> {
+        let by_statements = settings.rows_per_statement() < settings.number(Setting::RowsPerCommit);
+        let is_tasks = settings.is(Setting::Driver, "tasks");
+        let sessions = settings.size(Setting::Sessions);
+        if settings.is(Setting::Operation, "check") {
+            return Some("needs the check of stored data, which this version does not have".into());
+        }
+        if settings.is(Setting::LoopIn, "server") {
+            return Some("it runs in this process: there is no server to put the loop in".into());
+        }
+        if by_statements && settings.rows_per_statement() > 1 {
+            return Some("a call brings one row, or all rows of a transaction".into());
+        }
+        if by_statements && is_tasks {
+            return Some("tasks bring all rows of a transaction in one call".into());
+        }
+        if !is_tasks && sessions > 4096 {
+            return Some(format!("{sessions} sessions are too many for one thread each"));
+        }
+        options(settings).err()
+    }
+
+    fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
+        let options = options(settings).map_err(LabError::Setting)?;
+        let text = format!("{options:#?}");
+        let lines =
+            text.lines().filter_map(|line| line.trim().trim_end_matches(',').split_once(": "));
+        let settings = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(TargetShown { version: env!("CARGO_PKG_VERSION").into(), settings: settings.collect() })
+    }
+
+    fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
+        let mut options = options(settings).map_err(LabError::Setting)?;
+        let place = Place::prepare(&placement(settings, folder))?;
+        place.apply(&mut options);
+        let rows = settings.rows()
+            + settings.number(Setting::PreloadRows)
+            + settings.number(Setting::WarmupRows);
+        let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
+        place.check_room(rows, settings.key(), log_bytes)?;
+        let stand = Stand::create(place.folder(), options, settings.key(), true)?;
+        Ok(Box::new(OnrushInstance { stand, settings: settings.clone(), place }))
+    }
+}
+
+struct OnrushInstance {
+    stand: Stand, // before its place: the database is closed before its files are removed
+    settings: Settings,
+    place: Place,
+}
+
+impl Instance for OnrushInstance {
+    fn load(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError> {
+        let settings = &self.settings;
+        let sessions = settings.size(Setting::Sessions);
+        let load = match order.step {
+            Step::Preload => StandLoad::preload(order.rows, sessions),
+            step => StandLoad {
+                rows: order.rows,
+                sessions,
+                rows_per_commit: settings.number(Setting::RowsPerCommit),
+                rows_per_statement: settings.rows_per_statement(),
+                durability: durability(settings),
+                driver: match settings.is(Setting::Driver, "tasks") {
+                    true => Driver::Tasks,
+                    false => Driver::Threads,
+                },
+                step,
+                is_pinned: settings.is(Setting::Pinning, "session"),
+            },
+        };
+        let loaded = self.stand.load(load, observer)?;
+        if order.step == Step::Preload {
+            self.stand.barrier()?;
+            self.stand.database()?.checkpoint()?;
+        }
+        Ok(figures(&loaded))
+    }
+
+    fn settle(&mut self) -> Result<(), LabError> {
+        self.stand.barrier()
+    }
+
+    fn statistics(&mut self) -> Result<Snapshot, LabError> {
+        Ok(snapshot(&self.stand.database()?.statistics()))
+    }
+
+    fn sampler(&mut self) -> Option<Sampler> {
+        let database: Database = self.stand.database().ok()?.clone();
+        Some(Box::new(move || Some(snapshot(&database.statistics()))))
+    }
+
+    fn verify(&mut self, observer: &dyn Observer) -> Result<Option<Verification>, LabError> {
+        let leave =
+            if self.settings.is(Setting::Leave, "drop") { Leave::Drop } else { Leave::Close };
+        self.stand.leave(leave, observer)?;
+        let (verdict, _) = self.stand.verify(observer)?;
+        if !verdict.passed {
+            self.place.keep();
+        }
+        Ok(Some(verdict))
+    }
+}
+
+/// What a load did, of any embedded target.
+pub(super) fn figures(loaded: &Loaded) -> LoadFigures {
+    LoadFigures {
+        rows: loaded.ledger.rows,
+        commits: loaded.ledger.commits,
+        elapsed: loaded.elapsed,
+        cpu: loaded.cpu,
+        commit_latency_us: percentiles(&loaded.ledger.commit_times),
+    }
+}
+
+fn durability(settings: &Settings) -> Durability {
+    if settings.is_durable() { Durability::Durable } else { Durability::Delayed }
+}
+
+fn placement(settings: &Settings, folder: &Path) -> Placement {
+    let text = |setting| Some(settings.text(setting)).filter(|text| !text.is_empty());
+    let folders = text(Setting::DataFolders).unwrap_or_default();
+    Placement {
+        folder: Some(folder.join("onrush")),
+        keep: false,
+        data_folders: folders.split(',').filter(|one| !one.is_empty()).map(Into::into).collect(),
+        data_files: settings.size(Setting::DataFiles),
+        log_folder: text(Setting::LogFolder).map(Into::into),
+    }
+}
+
+/// The engine's options, folders apart; or why there are none.
+fn options(settings: &Settings) -> Result<Options, String> {
+    let text = |setting| Some(settings.text(setting)).filter(|text| !text.is_empty());
+    let number = |setting: Setting| {
+        let Some(text) = text(setting) else { return Ok(None) };
+        let parsed = match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => text.parse(),
+        };
+        parsed.map(Some).map_err(|_| format!("{} is {text:?}; give a number", setting.name()))
+    };
+    let log_capacity_bytes = settings.number(Setting::LogCapacityBytes);
+    Ok(Options {
+        durability: durability(settings),
+        leaf_memory_bytes: settings.size(Setting::CacheBytes),
+        prefault_leaf_memory: settings.is_on(Setting::PrefaultLeafMemory),
+        checkpoint_seconds: settings.number(Setting::CheckpointSeconds),
+        checkpoint_log_bytes: settings.number(Setting::CheckpointLogBytes),
+        log_block_bytes_max: settings.size(Setting::LogBlockBytesMax),
+        log_capacity_bytes,
+        log_segment_bytes: (log_capacity_bytes / 16 / 4096 * 4096).min(LOG_SEGMENT_BYTES_MAX),
+        elide_defaults: settings.is_on(Setting::ElideDefaults),
+        sequential_keys: match settings.is(Setting::SequentialKeys, "shared-edge") {
+            true => SequentialKeys::SharedEdge,
+            false => SequentialKeys::Blocks,
+        },
+        large_pages: match settings.text(Setting::LargePages).as_str() {
+            "off" => LargePages::Off,
+            "require" => LargePages::Require,
+            _ => LargePages::Try,
+        },
+        delayed_window_ms: settings.number(Setting::DelayedWindowMs),
+        delayed_window_bytes: settings.number(Setting::DelayedWindowBytes),
+        cpu_mask: number(Setting::CpuMask)?,
+        cpus_kept_free: settings.size(Setting::CpusKeptFree),
+        log_writer_cpu: number(Setting::LogWriterCpu)?.map(|cpu| cpu as usize),
+        ..Options::default()
+    })
+}
+
+/// The engine's statistics under neutral names.
+fn snapshot(statistics: &Statistics) -> Snapshot {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let totals = &statistics.totals;
+    let waits = totals.waits.iter().map(|total| WaitRecord {
+        group: "wait".into(),
+        name: total.wait.name().into(),
+        count: total.count,
+        seconds: seconds(total.nanos),
+        resource_s: Some(seconds(total.resource_nanos())),
+        signal_s: Some(seconds(total.signal_nanos)),
+        max_s: Some(seconds(total.nanos_max)),
+        is_idle: total.wait.class() == WaitClass::Idle,
+        ..WaitRecord::default()
+    });
+    let latches = totals.latches.iter().map(|total| WaitRecord {
+        group: "latch".into(),
+        name: total.latch.name().into(),
+        count: total.collisions,
+        seconds: seconds(total.nanos),
+        max_s: Some(seconds(total.nanos_max)),
+        spins: Some(Spins {
+            collisions: total.collisions,
+            spins: total.spins,
+            sleeps: total.sleeps,
+            backoffs: 0,
+        }),
+        ..WaitRecord::default()
+    });
+    let phases = totals.phases.iter().map(|total| PhaseRecord {
+        name: total.phase.name().into(),
+        count: total.count,
+        seconds: seconds(total.nanos),
+        is_idle: total.phase.class() == PhaseClass::Idle,
+    });
+    Snapshot {
+        waits: waits.chain(latches).collect(),
+        phases: phases.collect(),
+        counters: counters(statistics),
+    }
+}
+
+fn counters(statistics: &Statistics) -> Vec<CounterRecord> {
+    let log = &statistics.log;
+    let of_log = [
+        (record::LOG_BYTES, "bytes", log.bytes),
+        (record::LOG_RECORD_BYTES, "bytes", log.record_bytes),
+        (record::LOG_BLOCKS, "1", log.blocks),
+        (record::LOG_SYNCS, "1", log.syncs),
+    ];
+    let totals = statistics.totals.counters.iter().filter_map(|total| {
+        let unit = if total.counter.class() == CounterUnit::Bytes { "bytes" } else { "1" };
+        let is_told = of_log.iter().any(|(name, ..)| *name == total.counter.name());
+        (!is_told).then(|| counter(total.counter.name(), unit, total.value, false))
+    });
+    let levels = [
+        ("LOG_SPACE_BYTES", "bytes", statistics.log_space_bytes.0),
+        ("LEAVES", "1", statistics.leaves),
+        ("FRAMES_USED", "1", statistics.frames.0),
+        ("SLOTS", "1", statistics.slots),
+    ];
+    totals
+        .chain(of_log.iter().map(|(name, unit, value)| counter(name, unit, *value, false)))
+        .chain(levels.iter().map(|(name, unit, value)| counter(name, unit, *value, true)))
+        .collect()
+}
+
+fn counter(name: &str, unit: &str, value: u64, is_level: bool) -> CounterRecord {
+    CounterRecord { name: name.into(), unit: unit.into(), value: value as f64, is_level }
+}

@@ -1,0 +1,103 @@
+//! redb: a copy-on-write B+tree with one writer at a time.
+
+use std::path::Path;
+
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::rows::Row;
+use super::{Instance, Target};
+use crate::error::LabError;
+use crate::study::{Setting, Settings, TargetShown};
+
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("my_big_table");
+
+/// redb.
+pub(super) struct Redb;
+
+impl Target for Redb {
+    fn name(&self) -> &'static str {
+        Tree::NAME
+    }
+
+    fn impossible(&self, settings: &Settings) -> Option<String> {
+        impossible(settings)
+    }
+
+    fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
+        let durability = if settings.is_durable() { "Immediate" } else { "None" };
+        let settings = [
+            ("durability", durability.to_owned()),
+            ("cache_size", settings.number(Setting::CacheBytes).to_string()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Ok(TargetShown { version: version("redb"), settings })
+    }
+
+    fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
+        Ok(Box::new(Embedded::<Tree>::prepare(settings, folder)?))
+    }
+}
+
+/// The version of a crate that does not tell its own, as the lock file has it.
+pub(super) fn version(name: &str) -> String {
+    let lock = include_str!("../../../../Cargo.lock");
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let rest = lock.split_once(&entry).map(|(_, rest)| rest);
+    let found = rest.and_then(|rest| rest.split_once('"')).map(|(version, _)| version);
+    found.unwrap_or("unknown").to_owned()
+}
+
+struct Tree(Database);
+
+impl Store for Tree {
+    const NAME: &'static str = "redb";
+    type Session<'s> = Writer<'s>;
+
+    fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
+        let mut builder = Database::builder();
+        builder.set_cache_size(settings.size(Setting::CacheBytes));
+        let database = builder.create(folder.join("data.redb"))?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(TABLE)?;
+        transaction.commit()?;
+        Ok(Tree(database))
+    }
+
+    fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
+        let durability = if is_durable { Durability::Immediate } else { Durability::None };
+        Ok(Writer { database: &self.0, durability })
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
+        let transaction = self.0.begin_read()?;
+        for row in transaction.open_table(TABLE)?.iter()? {
+            let (key, value) = row?;
+            visit(key.value(), value.value());
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), Refusal> {
+        let transaction = self.0.begin_write()?;
+        Ok(transaction.commit()?)
+    }
+}
+
+struct Writer<'s> {
+    database: &'s Database,
+    durability: Durability,
+}
+
+impl StoreSession for Writer<'_> {
+    fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(self.durability)?;
+        let mut table = transaction.open_table(TABLE)?;
+        for row in rows {
+            table.insert(row.key_bytes(), row.value_bytes())?;
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+}

@@ -1,0 +1,105 @@
+//! RocksDB: a log-structured merge tree; writers queue up, and the first one writes the log for
+//! all.
+
+use std::path::Path;
+
+use ::rocksdb::{BlockBasedOptions, Cache, DB, IteratorMode, Options, WriteBatch, WriteOptions};
+
+use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::redb::version;
+use super::rows::Row;
+use super::{Instance, Target};
+use crate::error::LabError;
+use crate::machine::cpus;
+use crate::study::{Setting, Settings, TargetShown};
+
+/// Four memtables of this size: level 0 is written in large files.
+const WRITE_BUFFER_BYTES: usize = 128 << 20;
+
+/// RocksDB.
+pub(super) struct RocksDb;
+
+impl Target for RocksDb {
+    fn name(&self) -> &'static str {
+        Merged::NAME
+    }
+
+    fn impossible(&self, settings: &Settings) -> Option<String> {
+        impossible(settings)
+    }
+
+    fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
+        let settings = [
+            ("WriteOptions.sync", settings.is_durable().to_string()),
+            ("write_buffer_size", WRITE_BUFFER_BYTES.to_string()),
+            ("max_write_buffer_number", "4".to_owned()),
+            ("max_background_jobs", cpus().to_string()),
+            ("block_cache", settings.number(Setting::CacheBytes).to_string()),
+            ("allow_concurrent_memtable_write", "true".to_owned()),
+            ("compression", "none".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Ok(TargetShown { version: format!("crate {}", version("rocksdb")), settings })
+    }
+
+    fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
+        Ok(Box::new(Embedded::<Merged>::prepare(settings, folder)?))
+    }
+}
+
+struct Merged(DB);
+
+impl Store for Merged {
+    const NAME: &'static str = "rocksdb";
+    type Session<'s> = Writer<'s>;
+
+    fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
+        let mut blocks = BlockBasedOptions::default();
+        blocks.set_block_cache(&Cache::new_lru_cache(settings.size(Setting::CacheBytes)));
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.increase_parallelism(i32::try_from(cpus())?);
+        options.set_write_buffer_size(WRITE_BUFFER_BYTES);
+        options.set_max_write_buffer_number(4);
+        options.set_allow_concurrent_memtable_write(true);
+        options.set_block_based_table_factory(&blocks);
+        Ok(Merged(DB::open(&options, folder.join("data"))?))
+    }
+
+    fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
+        let mut options = WriteOptions::default();
+        options.set_sync(is_durable);
+        Ok(Writer { database: &self.0, options })
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
+        for row in self.0.iterator(IteratorMode::Start) {
+            let (key, value) = row?;
+            visit(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), Refusal> {
+        Ok(self.0.flush_wal(true)?)
+    }
+}
+
+struct Writer<'s> {
+    database: &'s DB,
+    options: WriteOptions,
+}
+
+impl StoreSession for Writer<'_> {
+    fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
+        if let [row] = rows {
+            let (key, value) = (row.key_bytes(), row.value_bytes());
+            return Ok(self.database.put_opt(key, value, &self.options)?);
+        }
+        let mut batch = WriteBatch::default();
+        for row in rows {
+            batch.put(row.key_bytes(), row.value_bytes());
+        }
+        Ok(self.database.write_opt(batch, &self.options)?)
+    }
+}

@@ -1,0 +1,99 @@
+//! Every embedded target takes the classic rows, gives them back, and says what it cannot do.
+
+#![allow(clippy::unwrap_used)]
+
+use onrush_lab::study::{Setting, Settings};
+use onrush_lab::target::{self, LoadOrder, Target};
+use onrush_lab::{Quiet, Step};
+
+/// Targets that need nothing but this process.
+const EMBEDDED: [&str; 5] = ["onrush", "sqlite", "lmdb", "redb", "fjall"];
+
+fn small() -> Settings {
+    Settings::default().with(Setting::Sessions, 4).with(Setting::CacheBytes, 32 << 20)
+}
+
+/// Preloads, loads and verifies; returns the rows found.
+fn run(target: &dyn Target, settings: &Settings, rows: u64) -> u64 {
+    let name = target.name();
+    assert_eq!(target.impossible(settings), None, "{name}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut instance = target.prepare(settings, folder.path()).unwrap();
+    let preload = LoadOrder { rows: 500, step: Step::Preload };
+    assert_eq!(instance.load(preload, &Quiet).unwrap().rows, 500, "{name}");
+    let figures = instance.load(LoadOrder { rows, step: Step::Load }, &Quiet).unwrap();
+    let rows_per_commit = settings.number(Setting::RowsPerCommit);
+    assert_eq!(figures.rows, rows, "{name}");
+    assert!(figures.commits >= rows / rows_per_commit, "{name}");
+    assert!(figures.commits <= rows / rows_per_commit + 4, "{name}");
+    instance.settle().unwrap();
+    let verdict = instance.verify(&Quiet).unwrap().unwrap();
+    assert!(verdict.passed && verdict.faults.is_empty(), "{name}: {:?}", verdict.faults);
+    instance.clean_up().unwrap();
+    verdict.rows_found
+}
+
+#[test]
+fn with_every_kind_of_key_one_row_a_commit_not_synced() {
+    for name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        for key in ["session-offset", "uuid-v4", "identity", "bit-reversed"] {
+            let settings = small().with(Setting::Durability, "delayed").with(Setting::Key, key);
+            assert_eq!(run(&*target, &settings, 2_001), 2_501, "{name} {key}");
+        }
+    }
+}
+
+#[test]
+fn durable_and_several_rows_a_commit() {
+    for name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        assert_eq!(run(&*target, &small(), 101), 601, "{name}");
+        let settings = small().with(Setting::RowsPerCommit, 10);
+        assert_eq!(run(&*target, &settings, 403), 903, "{name}");
+    }
+}
+
+#[test]
+fn each_shows_its_version_and_what_it_was_configured_with() {
+    for name in EMBEDDED {
+        let shown = target::find(name).unwrap().shown(&small()).unwrap();
+        assert!(shown.version.contains('.'), "{name}: {}", shown.version);
+        assert!(shown.settings.len() >= 2, "{name}");
+    }
+}
+
+#[test]
+fn what_a_target_cannot_do_is_known_before_it_is_tried() {
+    let tasks = small().with(Setting::Driver, "tasks");
+    let check = small().with(Setting::Operation, "check");
+    let server = small().with(Setting::LoopIn, "server");
+    for name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        assert_eq!(target.impossible(&tasks).is_some(), name != "onrush", "{name}");
+        assert!(target.impossible(&check).is_some(), "{name}");
+        assert!(target.impossible(&server).unwrap().contains("no server"), "{name}");
+    }
+    let null = target::find("null").unwrap();
+    assert!(null.impossible(&small()).unwrap().contains("no disk"));
+}
+
+#[test]
+fn a_target_that_does_not_exist_or_is_not_built_in_is_told_with_its_cure() {
+    let message = target::find("sqllite").err().unwrap();
+    assert!(message.contains("did you mean \"sqlite\"?"), "{message}");
+    if let Err(message) = target::find("rocksdb") {
+        assert!(message.contains("--features rocksdb"), "{message}");
+    }
+}
+
+#[test]
+fn the_load_generator_alone_inserts_nothing_and_has_nothing_to_compare() {
+    let null = target::find("null").unwrap();
+    let settings = small().with(Setting::Durability, "delayed");
+    let folder = tempfile::tempdir().unwrap();
+    let mut instance = null.prepare(&settings, folder.path()).unwrap();
+    let order = LoadOrder { rows: 10_000, step: Step::Load };
+    assert_eq!(instance.load(order, &Quiet).unwrap().commits, 10_000);
+    assert_eq!(instance.verify(&Quiet).unwrap(), None);
+}
