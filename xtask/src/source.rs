@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Folders whose content is not ours to check.
+/// Folders of the workspace root whose content is not ours to check.
 const SKIPPED_FOLDERS: [&str; 2] = ["target", ".git"];
 /// Endings of the files that are read.
 const ENDINGS: [&str; 6] = ["rs", "md", "toml", "sh", "txt", "yml"];
@@ -86,7 +86,7 @@ fn read_folder(folder: &Path, prefix: &str, sources: &mut Vec<Source>) -> Result
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = format!("{prefix}{name}");
         let kind = entry.file_type().map_err(failed)?;
-        if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
+        if kind.is_dir() && !SKIPPED_FOLDERS.contains(&path.as_str()) {
             read_folder(&entry.path(), &format!("{path}/"), sources)?;
         } else if kind.is_file() && (has_known_ending(&name) || path == ".ci/run") {
             let text = std::fs::read_to_string(entry.path())
