@@ -49,6 +49,8 @@ pub enum Fault {
     ParityLists,
     /// An image is dropped from memory before it is written.
     DropUnwritten,
+    /// A checkpoint takes the lists once, not until they are empty.
+    ListsTakenOnce,
 }
 
 #[cfg(feature = "planted-faults")]

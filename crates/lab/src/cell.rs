@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::{CellResult, Measured};
 use crate::settings::CellSettings;
-use crate::stand::{Stand, StandLoad};
+use crate::stand::{Reopened, Stand, StandLoad};
 
 /// Time for one measurement of the sync time, before and after the load.
 const SYNC_BUDGET: Duration = Duration::from_millis(700);
@@ -78,12 +78,12 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         sync_before,
         sync_after,
         close,
-        reopen: Duration::ZERO,
+        reopened: Reopened::default(),
     };
     let mut verification = None;
     if settings.verify {
-        let (verdict, reopen) = stand.verify(observer)?;
-        measured.reopen = reopen;
+        let (verdict, reopened) = stand.verify(observer)?;
+        measured.reopened = reopened;
         if !verdict.passed {
             place.keep();
         }

@@ -117,6 +117,11 @@ pub fn table(result: &CellResult) -> String {
             seconds(result.reopen_s)
         ),
     );
+    if result.redone_rows > 0 {
+        let rows_per_s = result.redone_rows as f64 / result.redo_s;
+        let (rows, time) = (grouped(result.redone_rows), seconds(result.redo_s));
+        lines.add("recovered", format!("{rows} rows in {time}, {} rows/s", rounded(rows_per_s)));
+    }
     lines.add("verified", verified(result));
     if let Some(folder) = &result.kept_folder {
         lines.add("database kept in", folder.clone());

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{SyncTime, commits_per_s_bound};
 use crate::machine::{FileSystem, Machine};
 use crate::settings::{CellSettings, Driver, Leave, durability_name};
+use crate::stand::Reopened;
 use crate::units;
 use crate::verify::Verification;
 
@@ -29,7 +30,7 @@ pub(crate) struct Measured {
     pub(crate) sync_before: SyncTime,
     pub(crate) sync_after: SyncTime,
     pub(crate) close: Duration,
-    pub(crate) reopen: Duration,
+    pub(crate) reopened: Reopened,
 }
 
 /// Percentiles of a time, in microseconds.
@@ -102,7 +103,9 @@ pub struct CellResult {
     pub rows_per_log_block: f64,
     /// Durable writes of the log.
     pub log_syncs: u64,
-    /// Transactions made durable by each of them.
+    /// Longest time between two log writes while there was something to write, in milliseconds.
+    pub longest_log_gap_ms: f64,
+    /// Transactions made durable by each sync.
     pub commits_per_sync: f64,
     /// Durable 4 KiB write beside the log: the better of before and after the load.
     pub sync_time_us: SyncTime,
@@ -120,8 +123,12 @@ pub struct CellResult {
     pub durable_after_ms: f64,
     /// Time of closing the database, its last checkpoint included.
     pub close_s: f64,
-    /// Time of opening it again.
+    /// Time of opening it again, memory for leaves included.
     pub reopen_s: f64,
+    /// Rows that opening it redid from the log, and the time that took.
+    pub redone_rows: u64,
+    /// See `redone_rows`.
+    pub redo_s: f64,
     /// Whether the acknowledged rows were there. None when not asked for.
     pub verification: Option<Verification>,
     /// What sessions and background threads waited for: the top 95 %.
@@ -172,6 +179,7 @@ impl CellResult {
             log_blocks: log.blocks,
             rows_per_log_block: ratio(rows, log.blocks as f64),
             log_syncs: log.syncs,
+            longest_log_gap_ms: log.longest_gap_micros as f64 / 1e3,
             commits_per_sync: ratio(commits, log.syncs as f64),
             sync_time_us: measured.sync,
             sync_time_before_us: measured.sync_before.p50_us,
@@ -181,7 +189,9 @@ impl CellResult {
             commit_latency_us: percentiles(&measured.commit_times),
             durable_after_ms: measured.durable_after.as_secs_f64() * 1e3,
             close_s: measured.close.as_secs_f64(),
-            reopen_s: measured.reopen.as_secs_f64(),
+            reopen_s: measured.reopened.elapsed.as_secs_f64(),
+            redone_rows: measured.reopened.recovery.rows,
+            redo_s: measured.reopened.recovery.redo_duration.as_secs_f64(),
             verification,
             waits: measured.waits.top_waits(),
             warnings: Vec::new(),

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use onrush::{Database, Durability, KeyStrategy, Options, Table};
+use onrush::{Database, Durability, KeyStrategy, Options, RecoveryReport, Table};
 
 use crate::classic_table::{CLASSIC_TABLE, classic_table};
 use crate::error::LabError;
@@ -148,19 +148,27 @@ impl Stand {
     pub(crate) fn verify(
         &self,
         observer: &dyn Observer,
-    ) -> Result<(Verification, Duration), LabError> {
+    ) -> Result<(Verification, Reopened), LabError> {
         observer.begin(Step::Reopen, None);
         let started = Instant::now();
         let database = Database::open(&self.folder, self.options.clone());
         observer.end();
         let database = database?;
-        let reopen = started.elapsed();
+        let reopened =
+            Reopened { elapsed: started.elapsed(), recovery: database.recovery().clone() };
         let table = database.table(CLASSIC_TABLE)?;
         let verdict = verify::verify(&database, &table, &self.acknowledged, observer)?;
         drop(table);
         database.close()?;
-        Ok((verdict, reopen))
+        Ok((verdict, reopened))
     }
+}
+
+/// The opening of a database that was left in whatever way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reopened {
+    pub(crate) elapsed: Duration,
+    pub(crate) recovery: RecoveryReport,
 }
 
 pub(crate) fn unix_micros() -> i64 {

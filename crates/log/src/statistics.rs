@@ -26,7 +26,8 @@ pub struct LogStatistics {
     pub rounds: u64,
     /// Threads and futures whose wait ended with a round: divided by `syncs`, the commits per sync.
     pub waiters_served: u64,
-    /// The longest time between the ends of two rounds, in microseconds.
+    /// The longest time between the ends of two rounds of which the first left something to write,
+    /// in microseconds.
     pub longest_gap_micros: u64,
     /// Rounds by their time in microseconds: bucket n counts those of less than 2^n and not less
     /// than half of it.

@@ -35,8 +35,8 @@ pub(crate) struct Writer {
     staging: AlignedBuffer,
     payload_bytes_max: usize,
     padded_bytes_max: usize,
-    last_durable_to: u64, // of the last block
-    last_round: Option<Instant>,
+    last_durable_to: u64,        // of the last block
+    last_round: Option<Instant>, // None: it left nothing to write
 }
 
 /// The next block's place in the chain.
@@ -127,7 +127,8 @@ impl Writer {
         core.durable.0.store(prefix, Release);
         core.last_round_bytes.store(core.in_flight.tail() - before, Relaxed);
         let gap = self.last_round.map(|last| last.elapsed());
-        self.last_round = Some(Instant::now());
+        let has_more = core.in_flight.tail() > prefix;
+        self.last_round = has_more.then(Instant::now);
         core.numbers.round(prefix - before, began.elapsed(), gap);
         recorder.count(Counter::LogRounds, 1);
         Ok(())

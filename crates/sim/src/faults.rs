@@ -3,7 +3,7 @@
 use onrush::Fault;
 
 /// Every fault.
-pub const ALL: [Fault; 20] = [
+pub const ALL: [Fault; 21] = [
     Fault::CAfterEpoch,
     Fault::EBeforeWalk,
     Fault::LogNotToE,
@@ -24,4 +24,5 @@ pub const ALL: [Fault; 20] = [
     Fault::SegmentNotRewritten,
     Fault::ParityLists,
     Fault::DropUnwritten,
+    Fault::ListsTakenOnce,
 ];

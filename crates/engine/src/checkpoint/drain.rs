@@ -8,6 +8,7 @@ use onrush_waits::{Counter, LatchClass, Recorder};
 use crate::buffer::Imager;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::units::{Epoch, LeafId, ObjectId};
 
@@ -40,7 +41,7 @@ pub(super) fn drain(
         }
         let leaves = in_key_order(engine, recorder, listed);
         all.add(drain_round(engine, recorder, imagers, epoch, &leaves));
-        if all.images.is_err() {
+        if all.images.is_err() || planted(Fault::ListsTakenOnce) {
             return all;
         }
     }

@@ -1,8 +1,9 @@
 //! Redoes the log: each record changes what an image does not have yet.
 //!
 //! Records go to workers by key, so the changes of one key stay in log order while different keys
-//! are redone at the same time. Records about tables are barriers: everything before them is done
-//! first. A row in a leaf that is as new as the record, or newer, came from an image: the record
+//! are redone at the same time. A worker redoes a batch in the order of its keys, each key's changes
+//! in log order: neighbours meet in a leaf that is in the processor's cache already. Records about
+//! tables are barriers: everything before them is done first. A row in a leaf that is as new as the record, or newer, came from an image: the record
 //! is skipped.
 
 use std::hash::Hasher;
@@ -25,9 +26,9 @@ use crate::options::Background;
 use crate::units::ObjectId;
 
 /// Bytes of records handed to a worker at once.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 4 << 20;
 /// Batches that may wait for a worker.
-const BATCHES_AHEAD: usize = 4;
+const BATCHES_AHEAD: usize = 2;
 
 /// What was redone.
 #[derive(Clone, Copy, Default, Debug)]
@@ -68,7 +69,10 @@ struct Batch {
 struct BatchRow {
     lsn: u64,
     object: ObjectId,
+    /// The first bytes of the key, for sorting.
+    key_prefix: u64,
     kind: BatchKind,
+    start: usize,
     key_end: usize,
     end: usize,
 }
@@ -222,7 +226,10 @@ impl Lane {
 fn work(mut redoer: Redoer, queue: &Receiver<Task>) -> Result<()> {
     while let Ok(task) = queue.recv() {
         match task {
-            Task::Rows(batch) => redoer.redo(&batch)?,
+            Task::Rows(mut batch) => {
+                batch.sort_by_key();
+                redoer.redo(&batch)?;
+            }
             Task::Barrier(done) => drop(done.send(())),
         }
     }
@@ -236,11 +243,27 @@ impl Batch {
             RowChange::Put(body) => (BatchKind::Put, body),
             RowChange::Remove => (BatchKind::Remove, &[]),
         };
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(row.key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(body);
         let end = self.bytes.len();
-        self.rows.push(BatchRow { lsn: lsn.0, object: row.object, kind, key_end, end });
+        let mut prefix = [0; 8];
+        let length = row.key.len().min(8);
+        prefix[..length].copy_from_slice(&row.key[..length]);
+        let key_prefix = u64::from_be_bytes(prefix);
+        let (lsn, object) = (lsn.0, row.object);
+        self.rows.push(BatchRow { lsn, object, key_prefix, kind, start, key_end, end });
+    }
+
+    /// By table and key. Changes of the same key stay in log order: the sort is a stable one.
+    fn sort_by_key(&mut self) {
+        let bytes = &self.bytes;
+        self.rows.sort_by(|a, b| {
+            (a.object.0, a.key_prefix)
+                .cmp(&(b.object.0, b.key_prefix))
+                .then_with(|| bytes[a.start..a.key_end].cmp(&bytes[b.start..b.key_end]))
+        });
     }
 }
 
@@ -267,12 +290,10 @@ impl Redoer {
     }
 
     fn redo(&mut self, batch: &Batch) -> Result<()> {
-        let mut start = 0;
         for row in &batch.rows {
             let (key, body) =
-                (&batch.bytes[start..row.key_end], &batch.bytes[row.key_end..row.end]);
+                (&batch.bytes[row.start..row.key_end], &batch.bytes[row.key_end..row.end]);
             self.redo_row(row, key, body)?;
-            start = row.end;
         }
         // The table may be dropped or truncated behind the next barrier.
         self.table = None;
