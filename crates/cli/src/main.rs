@@ -28,6 +28,7 @@ struct Onrush {
 const EXAMPLES: &str = "\
 Examples:
   onrush lab run singleton                  how fast is Onrush on this machine?
+  onrush lab run keys --quick               and beside SQLite, LMDB, redb and fjall?
   onrush lab disk                           what does this disk allow?
   onrush create shop --table orders --column 'id bigint default identity' \\
          --column 'at timestamp default now' --column 'note varchar(40)' --key id
@@ -40,7 +41,7 @@ Every command has its own --help.";
 
 #[derive(Subcommand)]
 enum Command {
-    Lab(commands::lab::LabArguments),
+    Lab(Box<commands::lab::LabArguments>),
     Create(commands::create::Create),
     Insert(commands::insert::Insert),
     Get(commands::get::Get),
@@ -57,7 +58,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Onrush::parse().command {
-        Command::Lab(arguments) => commands::lab::run(arguments),
+        Command::Lab(arguments) => commands::lab::run(*arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
         Command::Insert(arguments) => commands::insert::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),

@@ -55,6 +55,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         driver: settings.driver,
         step: Step::Load,
         is_pinned: false,
+        time_max: None,
     };
     let before = stand.database()?.statistics();
     let loaded = stand.load(load, observer)?;

@@ -22,6 +22,14 @@ pub enum LabError {
         /// What is wrong, and the cure.
         what: String,
     },
+    /// A result file that cannot be read or written, or belongs to another study.
+    #[error("{path}: {what}", path = path.display())]
+    ResultFile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, and the cure.
+        what: String,
+    },
     /// A target failed: a rival refused something, or died.
     #[error("{target}: {what}")]
     Target {

@@ -58,6 +58,26 @@ pub fn keep_to_processor(number: usize) -> Result<(), LabError> {
     rustix::thread::sched_setaffinity(None, &own).map_err(refused)
 }
 
+/// Whether this process may tie its threads to processors.
+///
+/// # Errors
+/// The system does not permit it: what it said, and the cure.
+pub fn may_pin() -> Result<(), LabError> {
+    let refused = |error: rustix::io::Errno| LabError::Pinning(error.to_string());
+    let allowed = rustix::thread::sched_getaffinity(None).map_err(refused)?;
+    rustix::thread::sched_setaffinity(None, &allowed).map_err(refused)
+}
+
+/// Bytes of large pages that are reserved and free.
+pub fn large_page_bytes_free() -> u64 {
+    let number = |name: &str| {
+        let text = value_of("/proc/meminfo", name)?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let (pages, kib) = (number("HugePages_Free"), number("Hugepagesize"));
+    pages.unwrap_or(0) * kib.unwrap_or(0) * 1024
+}
+
 fn value_of(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

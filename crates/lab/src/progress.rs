@@ -1,7 +1,9 @@
 //! What a long measurement is doing, for whoever shows it.
 
+use serde::{Deserialize, Serialize};
+
 /// One part of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// The device's sync time.
     MeasureSync,
@@ -9,6 +11,8 @@ pub enum Step {
     MeasureBandwidth,
     /// Rows inserted before the measured ones.
     Preload,
+    /// Rows inserted just before the measured ones, in the same way.
+    WarmUp,
     /// The measured inserts.
     Load,
     /// Making everything durable and closing.
@@ -26,6 +30,7 @@ impl Step {
             Step::MeasureSync => "measuring the sync time",
             Step::MeasureBandwidth => "measuring the bandwidth",
             Step::Preload => "preloading",
+            Step::WarmUp => "warming up",
             Step::Load => "inserting",
             Step::Close => "closing",
             Step::Reopen => "reopening",

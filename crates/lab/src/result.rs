@@ -34,7 +34,7 @@ pub(crate) struct Measured {
 }
 
 /// Percentiles of a time, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// The middle.
     pub p50: f64,

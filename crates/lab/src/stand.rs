@@ -37,6 +37,7 @@ pub(crate) struct StandLoad {
     pub(crate) driver: Driver,
     pub(crate) step: Step,
     pub(crate) is_pinned: bool,
+    pub(crate) time_max: Option<Duration>,
 }
 
 impl StandLoad {
@@ -51,6 +52,7 @@ impl StandLoad {
             driver: Driver::Tasks,
             step: Step::Preload,
             is_pinned: false,
+            time_max: None,
         }
     }
 }
@@ -108,6 +110,7 @@ impl Stand {
             },
             step: load.step,
             is_pinned: load.is_pinned,
+            time_max: load.time_max,
         };
         let mut loaded = load::run(&plan, observer)?;
         self.acknowledged.rows += loaded.ledger.rows;

@@ -24,6 +24,8 @@ pub(crate) struct Crowd {
     pub(crate) step: Step,
     /// Each thread keeps to a processor of its own, in turn.
     pub(crate) is_pinned: bool,
+    /// All stop after so long, though rows are left.
+    pub(crate) time_max: Option<Duration>,
 }
 
 /// Rows done by one thread. Written by it alone; on a cache line pair of its own.
@@ -34,7 +36,7 @@ struct RowsDone(AtomicU64);
 /// What the threads of a crowd share.
 pub(crate) struct Shared {
     start: Barrier,
-    stop: AtomicBool,     // set by whoever fails; everyone looks before each commit
+    stop: AtomicBool, // set by whoever fails, and when time is up; all look before a commit
     running: AtomicUsize, // threads not finished; each takes itself off, then wakes the reporter
     rows_done: Vec<RowsDone>, // one a thread
     failure: Mutex<Option<LabError>>, // the first one
@@ -85,8 +87,12 @@ pub(crate) fn run(
         let handles: Vec<_> = (0..crowd.threads)
             .map(|thread| scope.spawn(move || run_thread(crowd, shared, thread, each)))
             .collect();
+        let started = Instant::now();
         while shared.running.load(Ordering::Acquire) > 0 {
             std::thread::park_timeout(REPORT_INTERVAL);
+            if crowd.time_max.is_some_and(|time| started.elapsed() >= time) {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             let done = shared.rows_done.iter().map(|rows| rows.0.load(Ordering::Relaxed));
             observer.advance(done.sum());
         }

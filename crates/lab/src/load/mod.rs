@@ -41,6 +41,7 @@ pub(crate) struct LoadPlan<'d> {
     pub(crate) ledger: LedgerKind,
     pub(crate) step: Step,
     pub(crate) is_pinned: bool,
+    pub(crate) time_max: Option<Duration>,
 }
 
 /// What was loaded.
@@ -78,6 +79,7 @@ pub(crate) fn run(plan: &LoadPlan<'_>, observer: &dyn Observer) -> Result<Loaded
         ledger: plan.ledger,
         step: plan.step,
         is_pinned: plan.is_pinned,
+        time_max: plan.time_max,
     };
     crowd::run(crowd, observer, &|shared, thread, ledger| match plan.driver {
         Driver::Threads => threads::run_session(plan, shared, thread, ledger),

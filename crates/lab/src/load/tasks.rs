@@ -68,6 +68,11 @@ pub(super) fn run_sessions(
             make_durable(plan)?;
         }
     }
+    // When time was up: what is on its way is part of the load.
+    for commit in tasks.iter_mut().filter_map(|task| task.on_its_way.take()) {
+        commit.token.wait()?;
+        ledger.committed(commit.started, commit.rows);
+    }
     Ok(())
 }
 

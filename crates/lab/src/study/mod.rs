@@ -3,21 +3,27 @@
 //! - [`file`]: what a study says; read from TOML. [`setting`]: the list of what it may turn.
 //! - [`matrix`]: its cells.
 //! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
+//! - [`run`]: runs all of it, and keeps each run in the result file.
+//! - [`table`]: results as text. [`shipped`]: the studies that come with the program.
 //!
 //! What is measured stands behind [`Target`](crate::target::Target).
 
+mod device;
 pub mod file;
 pub mod matrix;
 pub(crate) mod nearest;
 pub mod outcome;
 mod read;
+pub mod run;
 pub mod setting;
 pub mod settings;
+pub mod shipped;
 pub mod summary;
+pub mod table;
 
 pub use file::{Axes, Chart, ChartKind, Part, Reference, Size, Study};
 pub use matrix::Cell;
-pub use outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
+pub use outcome::{CellOutcome, DeviceUse, Repeat, StudyResult, TargetShown};
 pub use setting::{Concerns, Kind, Setting, SettingValue};
 pub use settings::Settings;
 pub use summary::Summary;

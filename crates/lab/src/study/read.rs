@@ -58,7 +58,8 @@ const STUDY_NAMES: &[&str] = &[
     "quick",
     "full",
 ];
-const PART_NAMES: &[&str] = &["name", "note", "targets", "settings", "target", "proof", "skip"];
+const PART_NAMES: &[&str] =
+    &["name", "note", "targets", "settings", "target", "proof", "skip", "quick", "full"];
 const SIZE_NAMES: &[&str] = &["repeats", "targets", "settings", "target"];
 const CHART_NAMES: &[&str] = &["kind", "x", "series", "panel", "y", "unit"];
 const REFERENCE_NAMES: &[&str] = &["label", "x", "rows_per_s", "elapsed_s", "note", "conditions"];
@@ -88,6 +89,10 @@ struct RawPart {
     #[serde(default)]
     proof: Vec<String>,
     skip: Option<String>,
+    #[serde(default)]
+    quick: toml::Table,
+    #[serde(default)]
+    full: toml::Table,
 }
 
 impl Study {
@@ -129,7 +134,7 @@ fn read(text: &str, size: Size) -> Result<Study, String> {
         without_permission: raw.without_permission,
         settings,
         target_settings,
-        parts: raw.part.into_iter().map(part).collect::<Result<_, _>>()?,
+        parts: raw.part.into_iter().map(|table| part(table, size)).collect::<Result<_, _>>()?,
         chart: checked(raw.chart, CHART_NAMES, "[chart]")?,
         references: raw
             .reference
@@ -142,11 +147,14 @@ fn read(text: &str, size: Size) -> Result<Study, String> {
     Ok(study)
 }
 
-fn part(table: toml::Table) -> Result<Part, String> {
+fn part(table: toml::Table, size: Size) -> Result<Part, String> {
     let raw: RawPart = checked(table, PART_NAMES, "[[part]]")?;
     let place = format!("part {:?}", raw.name);
+    let mut settings = axes(&raw.settings, &place)?;
+    let sized = if size == Size::Quick { &raw.quick } else { &raw.full };
+    settings.extend(axes(sized, &place)?);
     Ok(Part {
-        settings: axes(&raw.settings, &place)?,
+        settings,
         target_settings: target_axes(&raw.target)?,
         name: raw.name,
         note: raw.note,

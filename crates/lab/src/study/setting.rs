@@ -126,6 +126,8 @@ settings! {
         "Rows that all sessions insert together.";
     RowsPerSession = "rows_per_session", Kind::Count(0, u64::MAX), All, "0",
         "Rows that each session inserts; when given it takes the place of rows.";
+    SecondsMax = "seconds_max", Kind::Count(0, 864_000), All, "0",
+        "The load ends after so many seconds though rows are left; 0 is never.";
     RowsPerCommit = "rows_per_commit", Kind::Count(1, 1_000_000), All, "1",
         "Rows that each transaction inserts.";
     RowsPerStatement = "rows_per_statement", Kind::Count(0, 1_000_000), All, "0",

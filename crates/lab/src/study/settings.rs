@@ -1,6 +1,7 @@
 //! All settings of one cell, every one with a value.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use onrush::KeyStrategy;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,12 @@ impl Settings {
             0 => self.number(Setting::Rows),
             rows => rows.saturating_mul(self.number(Setting::Sessions)),
         }
+    }
+
+    /// After what time the measured load ends though rows are left.
+    pub fn time_max(&self) -> Option<Duration> {
+        let seconds = self.number(Setting::SecondsMax);
+        (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
     /// Rows that one call or statement brings.

@@ -133,6 +133,7 @@ impl<S: Store> Instance for Embedded<S> {
             ledger: LedgerKind { is_durable, remembers_rows: true },
             step: order.step,
             is_pinned: settings.is(Setting::Pinning, "session") && !is_preload,
+            time_max: settings.time_max().filter(|_| order.step == Step::Load),
         };
         let (store, key, numbers) = (self.store()?, settings.key(), &self.numbers);
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {

@@ -7,6 +7,7 @@
 //!
 //! - [`record`]: waits, phases and counters under neutral names.
 //! - `onrush.rs`: Onrush in this process. `null.rs`: the load generator alone.
+//! - `instances.rs`: several of a target side by side, in processes of their own.
 //! - `embedded.rs`: what rivals in this process share; `rows.rs` makes their rows; `sqlite.rs`,
 //!   `lmdb.rs`, `redb.rs`, `fjall.rs` and `rocksdb.rs` say how each is opened and commits.
 //!
@@ -18,6 +19,7 @@
 
 mod embedded;
 mod fjall;
+pub(crate) mod instances;
 mod lmdb;
 mod null;
 mod onrush;
@@ -31,12 +33,15 @@ mod sqlite;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::LabError;
 use crate::progress::{Observer, Step};
 use crate::result::Percentiles;
 use crate::study::nearest::nearest;
 use crate::study::{Settings, TargetShown};
 use crate::verify::Verification;
+pub use instances::serve as serve_instance;
 use record::{Mark, Snapshot};
 
 /// The names that a study may give, whether or not they are built in or installed here.
@@ -81,7 +86,7 @@ pub trait Target: Send + Sync {
 }
 
 /// A load to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadOrder {
     /// Rows of all sessions together.
     pub rows: u64,
@@ -90,7 +95,7 @@ pub struct LoadOrder {
 }
 
 /// What a load did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadFigures {
     /// Rows acknowledged.
     pub rows: u64,

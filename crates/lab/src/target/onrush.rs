@@ -98,6 +98,7 @@ impl Instance for OnrushInstance {
                 },
                 step,
                 is_pinned: settings.is(Setting::Pinning, "session"),
+                time_max: settings.time_max().filter(|_| step == Step::Load),
             },
         };
         let loaded = self.stand.load(load, observer)?;

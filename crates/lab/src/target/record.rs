@@ -142,6 +142,25 @@ impl Snapshot {
 }
 
 impl WaitRecord {
+    /// Adds what another instance of the same target counted.
+    pub(crate) fn add(&mut self, other: &WaitRecord) {
+        let sum = |mine: Option<f64>, other: Option<f64>| match (mine, other) {
+            (Some(mine), Some(other)) => Some(mine + other),
+            (mine, other) => mine.or(other),
+        };
+        self.count += other.count;
+        self.seconds += other.seconds;
+        self.resource_s = sum(self.resource_s, other.resource_s);
+        self.signal_s = sum(self.signal_s, other.signal_s);
+        self.max_s = self.max_s.into_iter().chain(other.max_s).reduce(f64::max);
+        if let (Some(mine), Some(other)) = (&mut self.spins, other.spins) {
+            mine.collisions += other.collisions;
+            mine.spins += other.spins;
+            mine.sleeps += other.sleeps;
+            mine.backoffs += other.backoffs;
+        }
+    }
+
     fn subtract(&mut self, before: &WaitRecord) {
         let less = |now: Option<f64>, before: Option<f64>| match (now, before) {
             (Some(now), Some(before)) => Some((now - before).max(0.0)),

@@ -2,6 +2,7 @@
 
 mod disk;
 mod singleton;
+mod study;
 
 use clap::{Args, Subcommand};
 
@@ -17,15 +18,23 @@ pub struct LabArguments {
 #[derive(Subcommand)]
 enum LabCommand {
     Run(RunArguments),
+    List(study::ListArguments),
+    Show(study::ShowArguments),
     Insert(singleton::InsertArguments),
     Disk(disk::DiskArguments),
+    #[command(hide = true)]
+    Instance,
 }
 
-/// Run an experiment and explain the result
+/// Run an experiment or a study and explain the result
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = study::EXAMPLES, subcommand_help_heading = "Experiments")]
 struct RunArguments {
     #[command(subcommand)]
-    experiment: Experiment,
+    experiment: Option<Experiment>,
+    #[command(flatten)]
+    study: study::StudyArguments,
 }
 
 #[derive(Subcommand)]
@@ -37,11 +46,18 @@ enum Experiment {
 pub fn run(arguments: LabArguments) -> Outcome {
     clean_up_when_interrupted();
     match arguments.command {
-        LabCommand::Run(RunArguments { experiment: Experiment::Singleton(arguments) }) => {
-            singleton::run_explained(&arguments)
-        }
+        LabCommand::Run(RunArguments { experiment: Some(experiment), .. }) => match experiment {
+            Experiment::Singleton(arguments) => singleton::run_explained(&arguments),
+        },
+        LabCommand::Run(RunArguments { study, .. }) => study::run(&study),
+        LabCommand::List(arguments) => study::list(&arguments),
+        LabCommand::Show(arguments) => study::show(&arguments),
         LabCommand::Insert(arguments) => singleton::run_plain(&arguments),
         LabCommand::Disk(arguments) => disk::run(&arguments),
+        LabCommand::Instance => {
+            let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+            Ok(onrush_lab::target::serve_instance(input, output)?)
+        }
     }
 }
 
@@ -51,6 +67,7 @@ fn clean_up_when_interrupted() {
     const INTERRUPTED: i32 = 130;
     let handler = || {
         onrush_lab::remove_temporary_folders();
+        study::tell_how_to_continue();
         std::process::exit(INTERRUPTED);
     };
     if let Err(error) = ctrlc::set_handler(handler) {

@@ -3,6 +3,7 @@
 use clap::Args;
 use onrush_lab::{Repeated, report, run_repeated};
 
+use super::study::{self, StudyArguments};
 use crate::arguments::cell::CellArguments;
 use crate::failure::{AlreadyTold, Outcome};
 use crate::output;
@@ -12,6 +13,9 @@ use crate::progress::LabProgress;
 #[derive(Args)]
 #[command(after_help = SINGLETON_EXAMPLES)]
 pub struct SingletonArguments {
+    /// Run the study of this name in its small size instead: Onrush beside the embedded rivals
+    #[arg(long)]
+    quick: bool,
     #[command(flatten)]
     cell: CellArguments,
 }
@@ -41,6 +45,10 @@ Examples:
 /// Runs the load and explains it.
 pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
     let cell = &arguments.cell;
+    if arguments.quick {
+        let (dir, json, quiet) = (cell.dir.clone(), cell.json, cell.quiet);
+        return study::run(&StudyArguments::quick("singleton", dir, json, quiet));
+    }
     if !cell.json && !cell.quiet {
         println!(
             "The singleton experiment: every session inserts one row of defaults after another\n\

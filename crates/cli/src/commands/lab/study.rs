@@ -1,0 +1,265 @@
+//! `onrush lab run STUDY`, `lab list` and `lab show`: whole matrices over several targets.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use clap::Args;
+use onrush_lab::study::run::store::Store;
+use onrush_lab::study::run::{Progress, RunOptions, StudyObserver};
+use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
+use onrush_lab::units::{elapsed, rounded};
+use onrush_lab::{Observer, Step, target};
+
+use crate::failure::{AlreadyTold, Outcome, usage_error};
+use crate::output;
+use crate::progress::LabProgress;
+
+/// A study: its matrix on every target it names
+#[derive(Args, Clone)]
+pub struct StudyArguments {
+    /// A shipped study (see `onrush lab list`), or a file of your own (see docs/lab.md)
+    #[arg(required = true, value_name = "STUDY")]
+    study: Option<String>,
+    /// Its small size: a minute or two on two processors
+    #[arg(long)]
+    quick: bool,
+    /// Only this target; give it several times for several
+    #[arg(long = "target", value_name = "NAME")]
+    targets: Vec<String>,
+    /// Folder for the databases; each run makes one of its own and removes it
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    dir: PathBuf,
+    /// The result file [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Continue the result file where it was interrupted, and try again what failed
+    #[arg(long)]
+    resume: bool,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl StudyArguments {
+    /// A shipped study in its small size.
+    pub fn quick(name: &str, dir: Option<PathBuf>, json: bool, quiet: bool) -> StudyArguments {
+        StudyArguments {
+            study: Some(name.to_owned()),
+            quick: true,
+            targets: Vec::new(),
+            dir: dir.unwrap_or_else(|| PathBuf::from(".")),
+            out: None,
+            resume: false,
+            json,
+            quiet,
+        }
+    }
+}
+
+pub const EXAMPLES: &str = "\
+Examples:
+  onrush lab run singleton
+  onrush lab run keys --quick
+  onrush lab run keys --target onrush --target sqlite --dir /mnt/nvme --out keys.sqlite
+  onrush lab run keys --out keys.sqlite --resume
+  onrush lab run my-study.toml --json";
+
+/// List the studies that come with onrush, and the targets
+#[derive(Args)]
+pub struct ListArguments {
+    /// Print the file of this study, to begin one of your own with
+    #[arg(long, value_name = "STUDY")]
+    source: Option<String>,
+}
+
+/// Show the results of a study, finished or not
+#[derive(Args)]
+pub struct ShowArguments {
+    /// A result file
+    results: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists studies and targets.
+pub fn list(arguments: &ListArguments) -> Outcome {
+    if let Some(name) = &arguments.source {
+        return output::text(shipped::source(name).map_err(usage_error)?);
+    }
+    let mut text = String::from("Studies: onrush lab run NAME [--quick]\n\n");
+    for name in shipped::names() {
+        let study = shipped::study(name, Size::Full)?;
+        text += &format!("  {name:<12} {:<4} {}\n", study.experiment, study.title);
+    }
+    text += "\nTargets\n\n";
+    for name in target::NAMES {
+        let state = match target::find(name) {
+            Ok(target) => target.missing().unwrap_or_else(|| "ready".to_owned()),
+            Err(reason) => reason,
+        };
+        text += &format!("  {name:<14} {state}\n");
+    }
+    output::text(&text)
+}
+
+/// Shows what a result file holds.
+pub fn show(arguments: &ShowArguments) -> Outcome {
+    print(&Store::open(&arguments.results)?.result()?, arguments.json)
+}
+
+fn print(result: &StudyResult, json: bool) -> Outcome {
+    if json { output::json(result) } else { output::text(&table::text(result)) }
+}
+
+/// Runs a study.
+pub fn run(arguments: &StudyArguments) -> Outcome {
+    let given = arguments.study.as_deref().unwrap_or_default();
+    let size = if arguments.quick { Size::Quick } else { Size::Full };
+    let study = read(given, size)?;
+    for name in &arguments.targets {
+        target::find(name).map_err(usage_error)?;
+    }
+    let results = match &arguments.out {
+        Some(path) => path.clone(),
+        None => default_results(&study, arguments.resume),
+    };
+    let options = RunOptions {
+        folder: arguments.dir.clone(),
+        results: results.clone(),
+        resume: arguments.resume,
+        targets: arguments.targets.clone(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    let hint = format!(
+        "the results so far are in {}; continue with `onrush lab run {given}{} --out {} --resume`",
+        results.display(),
+        if arguments.quick { " --quick" } else { "" },
+        results.display()
+    );
+    // Set once: a process runs one study.
+    let _ = CONTINUE.set(hint.clone());
+    let observer = Shown::new(arguments.quiet);
+    let result = onrush_lab::study::run::run(&study, &options, &target::find, &observer).map_err(
+        |error| if results.exists() { anyhow::anyhow!("{error}; {hint}") } else { error.into() },
+    )?;
+    print(&result, arguments.json)?;
+    if !arguments.quiet {
+        eprintln!("results: {}", results.display());
+    }
+    match result.cells.iter().filter(|cell| !cell.passed()).count() {
+        0 => Ok(()),
+        failed => {
+            eprintln!("onrush: {failed} cells failed or did not hold what was acknowledged");
+            Err(AlreadyTold.into())
+        }
+    }
+}
+
+fn read(given: &str, size: Size) -> anyhow::Result<Study> {
+    let is_file = given.ends_with(".toml") || Path::new(given).is_file();
+    if !is_file {
+        let text = shipped::source(given).map_err(usage_error)?;
+        return Ok(Study::read(text, given, size)?);
+    }
+    let text = std::fs::read_to_string(given)
+        .map_err(|error| anyhow::anyhow!("cannot read the study {given}: {error}"))?;
+    Study::read(&text, given, size).map_err(|error| usage_error(error.to_string()))
+}
+
+/// A name that is free; to continue, the newest one that is not.
+fn default_results(study: &Study, resume: bool) -> PathBuf {
+    let size = if study.size == Size::Quick { "-quick" } else { "" };
+    let name = |number: usize| match number {
+        1 => PathBuf::from(format!("lab-{}{size}.sqlite", study.name)),
+        _ => PathBuf::from(format!("lab-{}{size}-{number}.sqlite", study.name)),
+    };
+    let free = (1..).find(|number| !name(*number).exists()).unwrap_or(1);
+    if resume && free > 1 { name(free - 1) } else { name(free) }
+}
+
+/// What to say should the study be interrupted.
+static CONTINUE: OnceLock<String> = OnceLock::new();
+
+/// Says where the results are and how to go on, if a study was running.
+pub fn tell_how_to_continue() {
+    if let Some(hint) = CONTINUE.get() {
+        eprintln!("\nonrush: interrupted; {hint}");
+    }
+}
+
+/// A line for each run; within it, what it is doing, if this is a terminal.
+struct Shown {
+    quiet: bool,
+    is_terminal: bool,
+    inner: LabProgress,
+    runs: Cell<(usize, usize)>,
+}
+
+impl Shown {
+    fn new(quiet: bool) -> Shown {
+        let is_terminal = crate::progress::is_shown(quiet);
+        Shown { quiet, is_terminal, inner: LabProgress::new(!is_terminal), runs: Cell::new((0, 0)) }
+    }
+}
+
+impl Observer for Shown {
+    fn begin(&self, step: Step, rows: Option<u64>) {
+        if self.is_terminal {
+            self.inner.begin(step, rows);
+        }
+    }
+
+    fn advance(&self, rows_done: u64) {
+        self.inner.advance(rows_done);
+    }
+
+    fn end(&self) {
+        self.inner.end();
+    }
+
+    fn warn(&self, message: &str) {
+        self.inner.warn(message);
+    }
+}
+
+impl StudyObserver for Shown {
+    fn run_begins(&self, progress: &Progress<'_>) {
+        self.runs.set((progress.done + 1, progress.all));
+        if self.quiet {
+            return;
+        }
+        let left = progress.left.map_or(String::new(), |left| {
+            let left = Duration::from_secs(left.as_secs());
+            format!(", about {} left", elapsed(left))
+        });
+        let (number, all) = self.runs.get();
+        let cell = progress.cell;
+        let changed: Vec<String> = cell
+            .settings
+            .changed()
+            .map(|(setting, value)| format!("{} {value}", setting.name()))
+            .collect();
+        let part = cell.part.as_ref().map_or(String::new(), |part| format!("{part}: "));
+        let changed = changed.join(", ");
+        eprintln!("[{number}/{all}{left}] {part}{}, {changed}", cell.target);
+    }
+
+    fn run_ends(&self, cell: &CellOutcome, outcome: Result<&Repeat, &str>) {
+        match outcome {
+            Ok(repeat) if !self.quiet => {
+                eprintln!("    {} rows/s", rounded(repeat.rows_per_s));
+                for warning in &repeat.warnings {
+                    eprintln!("    warning: {warning}");
+                }
+            }
+            Ok(_) => {}
+            Err(reason) => eprintln!("onrush: {} failed: {reason}; going on", cell.target),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Studies through the command: a matrix is run, kept, continued after a kill, and shown.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::World;
+
+const SMALL: &str = r#"
+name = "small"
+title = "A small study"
+targets = ["onrush", "lmdb", "null"]
+repeats = 2
+
+[settings]
+sessions = 2
+rows = 240
+durability = ["delayed", "durable"]
+cache_bytes = "16MiB"
+log_capacity_bytes = "256MiB"
+
+[chart]
+x = "durability"
+"#;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    let out = world.ok(&["lab", "run", "small.toml", "--out", "r.sqlite", "--json"]);
+    let result = json(&out);
+    let cells = result["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 6);
+    for cell in cells {
+        if cell["target"] == "null" && cell["settings"]["durability"] == "durable" {
+            assert!(cell["skipped"].as_str().unwrap().contains("no disk"));
+            continue;
+        }
+        assert_eq!(cell["repeats"].as_array().unwrap().len(), 2, "{cell}");
+        assert!(cell["summary"]["rows_per_s"].as_f64().unwrap() > 0.0);
+        let verified = &cell["repeats"][0]["verification"];
+        assert!(cell["target"] == "null" || verified["passed"] == true, "{verified}");
+    }
+    let shown = world.ok(&["lab", "show", "r.sqlite"]);
+    for words in ["A small study", "onrush", "rows/s", "skipped: null"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(json(&world.ok(&["lab", "show", "r.sqlite", "--json"])), result);
+    let mut left = world.list();
+    left.sort();
+    assert_eq!(left, ["r.sqlite", "small.toml"]);
+}
+
+#[test]
+fn a_killed_study_goes_on_at_the_first_missing_run() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let world = World::new();
+    world.write("small.toml", &SMALL.replace("repeats = 2", "repeats = 4"));
+    let arguments = ["lab", "run", "small.toml", "--out", "r.sqlite"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args(arguments)
+        .current_dir(world.path(""))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let ends = lines.map(|line| line.unwrap()).filter(|line| line.ends_with("rows/s"));
+    assert_eq!(ends.take(3).count(), 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = |text: &str| -> Vec<String> {
+        let cells = json(text)["cells"].as_array().unwrap().clone();
+        cells.iter().map(|cell| cell["repeats"].to_string()).collect()
+    };
+    let count = |runs: &[String]| runs.iter().map(|run| run.matches("\"commits\":").count()).sum();
+    let before = runs(&world.ok(&["lab", "show", "r.sqlite", "--json"]));
+    let made: usize = count(&before);
+    assert!((2..20).contains(&made), "{made}");
+    let again = world.run(&["lab", "run", "small.toml", "--out", "r.sqlite"]);
+    assert!(again.code == 1 && again.err.contains("--resume"), "{}", again.err);
+    let resumed = world.run(&["lab", "run", "small.toml", "--out", "r.sqlite", "--resume"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
+    let told = resumed.err.lines().filter(|line| line.ends_with("rows/s")).count();
+    let after = runs(&world.ok(&["lab", "show", "r.sqlite", "--json"]));
+    let all: usize = count(&after);
+    assert_eq!((all, told), (20, 20 - made), "what was there is not made again");
+    for (before, after) in before.iter().zip(&after) {
+        assert!(after.starts_with(before.trim_end_matches(']')), "what was there is kept");
+    }
+}
+
+#[test]
+fn another_study_does_not_go_into_the_same_file() {
+    let world = World::new();
+    world.write("small.toml", &SMALL.replace("repeats = 2", "repeats = 1"));
+    world.ok(&["lab", "run", "small.toml", "--out", "r.sqlite", "--target", "null"]);
+    world.write("small.toml", &SMALL.replace("rows = 240", "rows = 241"));
+    let ran = world.run(&["lab", "run", "small.toml", "--out", "r.sqlite", "--resume"]);
+    assert!(ran.code == 1 && ran.err.contains("would not compare"), "{}", ran.err);
+}
+
+#[test]
+fn instances_run_in_processes_of_their_own_and_are_verified() {
+    let world = World::new();
+    let pinned = SMALL
+        .replace("sessions = 2", "sessions = 3\ninstances = [1, 3]\npinning = \"instance\"")
+        .replace("\"lmdb\", \"null\"", "\"lmdb\"")
+        .replace("title", "without_permission = true\ntitle");
+    world.write("small.toml", &pinned);
+    let result = json(&world.ok(&["lab", "run", "small.toml", "--out", "r.sqlite", "--json"]));
+    let cells = result["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    for cell in cells {
+        let repeat = &cell["repeats"][0];
+        assert_eq!(repeat["rows"], 240, "{cell}");
+        assert_eq!(repeat["verification"]["rows_found"], 240);
+    }
+}
+
+#[test]
+fn names_that_are_wrong_are_told_with_the_nearest_right_one() {
+    let world = World::new();
+    let ran = world.run(&["lab", "run", "kyes"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean \"keys\"?"), "{}", ran.err);
+    world.write("small.toml", &SMALL.replace("sessions = 2", "sesions = 2"));
+    let ran = world.run(&["lab", "run", "small.toml"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean \"sessions\"?"), "{}", ran.err);
+    let ran = world.run(&["lab", "show", "nothing.sqlite"]);
+    assert!(ran.code == 1 && ran.err.contains("no such file"), "{}", ran.err);
+}
+
+#[test]
+fn studies_and_targets_are_listed_and_a_study_can_be_copied() {
+    let world = World::new();
+    let out = world.ok(&["lab", "list"]);
+    for words in ["keys", "E1", "ladder", "pinned", "rocksdb", "onrush         ready"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(world.ok(&["lab", "list", "--source", "keys"]).contains("[[part]]"));
+}

@@ -1,0 +1,251 @@
+//! Runs a study: every cell of it, in shuffled rounds, each run kept as soon as it has ended.
+//!
+//! - [`skip`]: which cells cannot be run, and why.
+//! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile.
+//! - [`store`]: the result file.
+//!
+//! Invariants
+//! 1. A run that fails, or panics, is kept with its reason, and the study goes on; a cell that
+//!    failed is not run again in this study.
+//! 2. What a run leaves behind is removed before the next one begins.
+//! 3. The result file is the only state: continuing reads it, and makes the first run that is not
+//!    in it.
+
+mod order;
+mod sampling;
+pub mod skip;
+pub mod store;
+mod turn;
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use onrush_files::OsDisk;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::disk::sync_time;
+use crate::error::LabError;
+use crate::machine::{FileSystem, Machine};
+use crate::place::Place;
+use crate::progress::{Observer, Step};
+use crate::settings::Placement;
+use crate::study::file::Study;
+use crate::study::matrix::Cell;
+use crate::study::outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
+use order::Turn;
+use skip::FindTarget;
+use store::{Kept, Store};
+
+/// How a study is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Folder in which each run makes one of its own.
+    pub folder: PathBuf,
+    /// The result file.
+    pub results: PathBuf,
+    /// Continue the result file instead of making it.
+    pub resume: bool,
+    /// Only these targets; empty: all of the study.
+    pub targets: Vec<String>,
+    /// The command that runs it again, for the record.
+    pub command: String,
+}
+
+/// Where a study stands.
+#[derive(Clone, Debug)]
+pub struct Progress<'p> {
+    /// Runs ended, those of before an interruption included.
+    pub done: usize,
+    /// Runs in all.
+    pub all: usize,
+    /// Time until the end, by the runs so far.
+    pub left: Option<Duration>,
+    /// What runs next.
+    pub cell: &'p CellOutcome,
+    /// Which repeat of it, from 0.
+    pub repeat: usize,
+}
+
+/// Is told what a study is doing.
+pub trait StudyObserver: Observer {
+    /// A run begins.
+    fn run_begins(&self, progress: &Progress<'_>);
+    /// A run has ended.
+    fn run_ends(&self, cell: &CellOutcome, outcome: Result<&Repeat, &str>);
+}
+
+/// Runs a study, or what is missing of it.
+///
+/// # Errors
+/// The result file cannot be written, or belongs to something else. Runs that fail are part of the
+/// result.
+pub fn run(
+    study: &Study,
+    options: &RunOptions,
+    find: FindTarget<'_>,
+    observer: &dyn StudyObserver,
+) -> Result<StudyResult, LabError> {
+    let (begun, cells) = begin(study, options, find, observer)?;
+    let store = match options.resume && options.results.exists() {
+        true => continued(&options.results, &begun)?,
+        false => Store::create(&options.results, &begun)?,
+    };
+    // What was skipped may be possible by now: a rival was installed.
+    store.renew(&begun)?;
+    let kept = store.kept()?;
+    let done: BTreeSet<(usize, usize)> = kept.iter().map(|run| (run.cell, run.repeat)).collect();
+    let runnable: Vec<usize> =
+        begun.cells.iter().filter(|cell| cell.skipped.is_none()).map(|cell| cell.number).collect();
+    let turns = order::turns(&runnable, study.repeats, study.seed);
+    let (all, started, mut made) = (turns.len(), Instant::now(), 0_u32);
+    let mut failed_cells = BTreeSet::new();
+    for (place, turn) in turns.iter().enumerate() {
+        if done.contains(&(turn.cell, turn.repeat)) || failed_cells.contains(&turn.cell) {
+            continue;
+        }
+        let missing = turns[place..].iter().filter(|turn| {
+            !done.contains(&(turn.cell, turn.repeat)) && !failed_cells.contains(&turn.cell)
+        });
+        let missing = u32::try_from(missing.count()).unwrap_or(u32::MAX);
+        let left = (made > 0).then(|| started.elapsed() / made * missing);
+        let cell = &begun.cells[turn.cell];
+        let progress = Progress { done: place, all, left, cell, repeat: turn.repeat };
+        observer.run_begins(&progress);
+        let ran = run_turn(&cells[turn.cell], *turn, &options.folder, find, observer);
+        made += 1;
+        let (target_shown, outcome) = match ran {
+            Ok((shown, repeat)) => (Some(shown), Ok(repeat)),
+            Err(error) => (None, Err(error.to_string())),
+        };
+        observer.run_ends(cell, outcome.as_ref().map_err(String::as_str));
+        if outcome.is_err() {
+            failed_cells.insert(turn.cell);
+        }
+        store.keep(&Kept { cell: turn.cell, repeat: turn.repeat, target_shown, outcome })?;
+    }
+    store.result()
+}
+
+/// Everything about the study that is known before its first run.
+fn begin(
+    study: &Study,
+    options: &RunOptions,
+    find: FindTarget<'_>,
+    observer: &dyn Observer,
+) -> Result<(StudyResult, Vec<Cell>), LabError> {
+    let mut cells = study.cells();
+    if !options.targets.is_empty() {
+        cells.retain(|cell| options.targets.contains(&cell.target));
+    }
+    if cells.is_empty() {
+        let named = options.targets.join(", ");
+        return Err(LabError::Setting(format!("the study {} has no cell of {named}", study.name)));
+    }
+    let mut outcomes = Vec::with_capacity(cells.len());
+    for (number, cell) in cells.iter_mut().enumerate() {
+        cell.number = number;
+        let skipped = skip::reason(study, cell, find);
+        outcomes.push(outcome(study, cell, skipped));
+    }
+    std::fs::create_dir_all(&options.folder)
+        .map_err(|error| LabError::folder("create folder", &options.folder, error))?;
+    observer.begin(Step::MeasureSync, None);
+    let sync = sync_time::measure(&OsDisk::new(), &options.folder, Duration::from_millis(500));
+    observer.end();
+    let device = FileSystem::under(&options.folder)
+        .map_err(|error| LabError::folder("measure", &options.folder, error))?;
+    let result = StudyResult {
+        study: study.name.clone(),
+        title: study.title.clone(),
+        experiment: study.experiment.clone(),
+        description: study.description.clone(),
+        size: study.size,
+        chart: study.chart.clone(),
+        references: study.references.clone(),
+        repeats: study.repeats,
+        seed: study.seed,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings_hash: settings_hash(&cells, study),
+        started_unix_s: turn::unix_seconds(),
+        command: options.command.clone(),
+        machine: Machine::this(),
+        device,
+        sync_time_us: sync?,
+        cells: outcomes,
+    };
+    Ok((result, cells))
+}
+
+fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {
+    let part = study.parts.iter().find(|part| Some(&part.name) == cell.part.as_ref());
+    CellOutcome {
+        number: cell.number,
+        target: cell.target.clone(),
+        target_shown: None,
+        part: cell.part.clone(),
+        note: part.map(|part| part.note.clone()).unwrap_or_default(),
+        proof: part.map(|part| part.proof.clone()).unwrap_or_default(),
+        settings: cell.settings.clone(),
+        skipped,
+        failed: None,
+        repeats: Vec::new(),
+        summary: None,
+        not_synchronous: false,
+        verdict: None,
+    }
+}
+
+/// Of everything that decides what is measured. Not of what can change between two attempts: which
+/// rivals are installed.
+fn settings_hash(cells: &[Cell], study: &Study) -> String {
+    let text = format!("{} {:?} {} {}", study.name, study.size, study.repeats, study.seed);
+    let cells = serde_json::to_string(cells).unwrap_or_default();
+    format!("{:016x}", xxh3_64((text + &cells).as_bytes()))
+}
+
+fn continued(path: &Path, begun: &StudyResult) -> Result<Store, LabError> {
+    let store = Store::open(path)?;
+    let earlier = store.begun()?;
+    let differs = |what: &str| LabError::ResultFile {
+        path: path.to_owned(),
+        what: format!(
+            "it was begun with {what}, and its results would not compare; give another --out, or \
+             run what it was begun with: {}",
+            earlier.command
+        ),
+    };
+    if earlier.settings_hash != begun.settings_hash {
+        return Err(differs("another study, other settings or another size"));
+    }
+    if earlier.version != begun.version {
+        return Err(differs(&format!("version {}", earlier.version)));
+    }
+    if earlier.machine != begun.machine {
+        return Err(differs("another machine or kernel"));
+    }
+    store.forget_failures()?;
+    Ok(store)
+}
+
+/// Makes one run in a folder of its own, which is gone afterwards.
+fn run_turn(
+    cell: &Cell,
+    turn: Turn,
+    folder: &Path,
+    find: FindTarget<'_>,
+    observer: &dyn Observer,
+) -> Result<(TargetShown, Repeat), LabError> {
+    let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.cell, turn.repeat);
+    let placement =
+        Placement { folder: Some(folder.join(name)), data_files: 1, ..Placement::default() };
+    let place = Place::prepare(&placement)?;
+    let target = find(&cell.target).map_err(LabError::Setting)?;
+    let run = || turn::run(&*target, &cell.settings, turn.repeat, place.folder(), observer);
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(LabError::Target { target: cell.target.clone(), what: format!("it panicked: {text}") })
+    })
+}

@@ -1,0 +1,211 @@
+//! The result file of a study: SQLite, one run of a cell a row, written as soon as it has ended.
+//!
+//! Two tables. `study` has one row: the study as it was read, and what it was run on. `run` has a
+//! row for each run of each cell, found by cell and repeat: its outcome as JSON, or why it failed.
+//!
+//! Invariants
+//! 1. A run is written whole or not at all, and is on disk before the next one begins: whoever
+//!    interrupts the lab loses at most the run that was on its way.
+//! 2. A file is continued only with the same study, settings, size and version.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::LabError;
+use crate::study::outcome::{Repeat, StudyResult, TargetShown};
+
+/// The layout of the file.
+const LAYOUT: i64 = 1;
+
+const TABLES: &str = "
+    create table study (layout integer not null, settings_hash text not null, result text not null);
+    create table run (
+        cell integer not null, repeat integer not null,
+        target_shown text, outcome text, failure text,
+        primary key (cell, repeat)
+    );";
+
+/// A result file.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// One run as it was kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) cell: usize,
+    pub(crate) repeat: usize,
+    pub(crate) target_shown: Option<TargetShown>,
+    pub(crate) outcome: Result<Repeat, String>,
+}
+
+impl Store {
+    /// Makes a new file for this study, all cells without runs.
+    ///
+    /// # Errors
+    /// There is a file already, or the disk refuses.
+    pub fn create(path: &Path, result: &StudyResult) -> Result<Store, LabError> {
+        if path.exists() {
+            return Err(LabError::ResultFile {
+                path: path.to_owned(),
+                what: "exists already; continue it with --resume, or give another --out".into(),
+            });
+        }
+        let store = Store::connect(path)?;
+        store.sql(|connection| {
+            connection.execute_batch(TABLES)?;
+            let text = json(result)?;
+            let row = params![LAYOUT, result.settings_hash, text];
+            connection.execute("insert into study values (?, ?, ?)", row)?;
+            Ok(())
+        })?;
+        Ok(store)
+    }
+
+    /// Opens a file that a study has written.
+    ///
+    /// # Errors
+    /// There is none, or it is none.
+    pub fn open(path: &Path) -> Result<Store, LabError> {
+        if !path.is_file() {
+            return Err(LabError::ResultFile {
+                path: path.to_owned(),
+                what: "there is no such file; `onrush lab run` writes one".into(),
+            });
+        }
+        let store = Store::connect(path)?;
+        let layout: Option<i64> = store.sql(|connection| {
+            Ok(connection.query_row("select layout from study", [], |row| row.get(0)).optional()?)
+        })?;
+        match layout {
+            Some(LAYOUT) => Ok(store),
+            Some(other) => Err(store
+                .error(format!("it has layout {other}, and this version reads layout {LAYOUT}"))),
+            None => Err(store.error("it holds no study; give a file that `onrush lab run` wrote")),
+        }
+    }
+
+    fn connect(path: &Path) -> Result<Store, LabError> {
+        let opened = Connection::open(path).and_then(|connection| {
+            connection.pragma_update(None, "synchronous", "full")?;
+            connection.busy_timeout(std::time::Duration::from_secs(10))?;
+            Ok(connection)
+        });
+        let path = path.to_owned();
+        match opened {
+            Ok(connection) => Ok(Store { connection, path }),
+            Err(error) => Err(LabError::ResultFile { path, what: error.to_string() }),
+        }
+    }
+
+    fn error(&self, what: impl Into<String>) -> LabError {
+        LabError::ResultFile { path: self.path.clone(), what: what.into() }
+    }
+
+    fn sql<T>(
+        &self,
+        run: impl FnOnce(&Connection) -> Result<T, Box<dyn std::error::Error>>,
+    ) -> Result<T, LabError> {
+        run(&self.connection).map_err(|error| self.error(error.to_string()))
+    }
+
+    /// The study as it was when the file was made, its cells without runs.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn begun(&self) -> Result<StudyResult, LabError> {
+        self.sql(|connection| {
+            let text: String =
+                connection.query_row("select result from study", [], |row| row.get(0))?;
+            Ok(serde_json::from_str(&text)?)
+        })
+    }
+
+    /// Takes over which cells are skipped now.
+    pub(crate) fn renew(&self, result: &StudyResult) -> Result<(), LabError> {
+        let mut renewed = self.begun()?;
+        renewed.cells.clone_from(&result.cells);
+        self.sql(|connection| {
+            connection.execute("update study set result = ?", params![json(&renewed)?])?;
+            Ok(())
+        })
+    }
+
+    /// Keeps a run.
+    pub(crate) fn keep(&self, kept: &Kept) -> Result<(), LabError> {
+        self.sql(|connection| {
+            let shown = kept.target_shown.as_ref().map(json).transpose()?;
+            let (outcome, failure) = match &kept.outcome {
+                Ok(repeat) => (Some(json(repeat)?), None),
+                Err(failure) => (None, Some(failure)),
+            };
+            connection.execute(
+                "insert or replace into run values (?, ?, ?, ?, ?)",
+                params![kept.cell as i64, kept.repeat as i64, shown, outcome, failure],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Forgets the runs that failed, so that they are made again.
+    pub(crate) fn forget_failures(&self) -> Result<(), LabError> {
+        self.sql(|connection| {
+            connection.execute("delete from run where failure is not null", [])?;
+            Ok(())
+        })
+    }
+
+    /// Every run, by cell and repeat.
+    pub(crate) fn kept(&self) -> Result<Vec<Kept>, LabError> {
+        self.sql(|connection| {
+            let mut select = connection.prepare(
+                "select cell, repeat, target_shown, outcome, failure from run order by 1, 2",
+            )?;
+            let mut rows = select.query([])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                let shown: Option<String> = row.get(2)?;
+                let outcome: Option<String> = row.get(3)?;
+                let failure: Option<String> = row.get(4)?;
+                all.push(Kept {
+                    cell: usize::try_from(row.get::<_, i64>(0)?)?,
+                    repeat: usize::try_from(row.get::<_, i64>(1)?)?,
+                    target_shown: shown.map(|text| serde_json::from_str(&text)).transpose()?,
+                    outcome: match outcome {
+                        Some(text) => Ok(serde_json::from_str(&text)?),
+                        None => Err(failure.unwrap_or_default()),
+                    },
+                });
+            }
+            Ok(all)
+        })
+    }
+
+    /// The study with everything that was found so far.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn result(&self) -> Result<StudyResult, LabError> {
+        let mut result = self.begun()?;
+        for kept in self.kept()? {
+            let Some(cell) = result.cells.get_mut(kept.cell) else { continue };
+            cell.target_shown = kept.target_shown.or(cell.target_shown.take());
+            match kept.outcome {
+                Ok(repeat) => cell.repeats.push(repeat),
+                Err(failure) => {
+                    cell.failed.get_or_insert(failure);
+                }
+            }
+        }
+        for cell in &mut result.cells {
+            cell.conclude();
+        }
+        Ok(result)
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Box<dyn std::error::Error>> {
+    Ok(serde_json::to_string(value)?)
+}

@@ -1,0 +1,177 @@
+//! One run of one cell: prepare, preload, warm up, measure, verify, clean up.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use onrush_files::OsDisk;
+
+use super::sampling::{RowsOverTime, Sampling};
+use crate::disk::{SyncTime, commits_per_s_bound, sync_time};
+use crate::error::LabError;
+use crate::machine::{FileSystem, cpus};
+use crate::progress::{Observer, Step};
+use crate::study::device::DeviceCount;
+use crate::study::outcome::{DeviceUse, Repeat, TargetShown};
+use crate::study::setting::Setting;
+use crate::study::settings::Settings;
+use crate::target::instances::Instances;
+use crate::target::record::{LOG_BYTES, LOG_RECORD_BYTES, LOG_SYNCS, Snapshot};
+use crate::target::{Instance, LoadFigures, LoadOrder, Target};
+use crate::units;
+
+/// Time for one measurement of the sync time, before and after each run.
+const SYNC_BUDGET: Duration = Duration::from_millis(60);
+
+/// Runs a cell once in `folder`, which is empty.
+pub(super) fn run(
+    target: &dyn Target,
+    settings: &Settings,
+    number: usize,
+    folder: &Path,
+    observer: &dyn Observer,
+) -> Result<(TargetShown, Repeat), LabError> {
+    let shown = target.shown(settings)?;
+    let sync_before = sync_time::measure(&OsDisk::new(), folder, SYNC_BUDGET)?;
+    let mut instance: Box<dyn Instance> = match settings.number(Setting::Instances) {
+        1 => target.prepare(settings, folder)?,
+        _ => Box::new(Instances::prepare(target, settings, folder)?),
+    };
+    let measured = measure(&mut *instance, settings, number, folder, sync_before, observer);
+    let cleaned = instance.clean_up();
+    let repeat = measured?;
+    cleaned?;
+    Ok((shown, repeat))
+}
+
+fn measure(
+    instance: &mut dyn Instance,
+    settings: &Settings,
+    number: usize,
+    folder: &Path,
+    sync_before: SyncTime,
+    observer: &dyn Observer,
+) -> Result<Repeat, LabError> {
+    for (setting, step) in
+        [(Setting::PreloadRows, Step::Preload), (Setting::WarmupRows, Step::WarmUp)]
+    {
+        let rows = settings.number(setting);
+        if rows > 0 {
+            instance.load(LoadOrder { rows, step }, observer)?;
+        }
+    }
+    let started_unix_s = unix_seconds();
+    let before = instance.statistics()?;
+    let device_before = DeviceCount::under(folder);
+    let sampling = instance.sampler().map(Sampling::start);
+    let watched = RowsOverTime::new(observer);
+    let loaded = instance.load(LoadOrder { rows: settings.rows(), step: Step::Load }, &watched);
+    let (mut series, mut marks) = sampling.map(Sampling::end).unwrap_or_default();
+    let figures = loaded?;
+    let after = DeviceCount::under(folder);
+    let device =
+        device_before.zip(after).map(|(before, after)| after.since(&before, figures.elapsed));
+    let statistics = instance.statistics()?.since(&before);
+    marks.extend(instance.marks());
+    series.extend(watched.series());
+    instance.settle()?;
+    let verification = instance.verify(observer)?;
+    let sync_after = sync_time::measure(&OsDisk::new(), folder, SYNC_BUDGET)?;
+    let sync = sync_before.better(sync_after);
+    let mut repeat = figures_of(settings, &figures, &statistics, device, &sync);
+    repeat.number = number;
+    repeat.started_unix_s = started_unix_s;
+    repeat.warnings = doubts(settings, &repeat, folder, (&sync_before, &sync_after));
+    Ok(Repeat {
+        waits: statistics.waits,
+        phases: statistics.phases,
+        counters: statistics.counters,
+        series,
+        marks,
+        verification,
+        ..repeat
+    })
+}
+
+fn figures_of(
+    settings: &Settings,
+    figures: &LoadFigures,
+    statistics: &Snapshot,
+    device: Option<DeviceUse>,
+    sync: &SyncTime,
+) -> Repeat {
+    let elapsed_s = figures.elapsed.as_secs_f64().max(1e-9);
+    let (rows, commits) = (figures.rows as f64, figures.commits as f64);
+    let syncs = statistics
+        .counter(LOG_SYNCS)
+        .or_else(|| device.filter(|_| settings.is_durable()).map(|device| device.syncs as f64))
+        .filter(|syncs| *syncs > 0.0);
+    let log_bytes = statistics.counter(LOG_RECORD_BYTES).or_else(|| statistics.counter(LOG_BYTES));
+    let sessions = settings.number(Setting::Sessions);
+    let bound = settings.is_durable().then(|| commits_per_s_bound(sessions, sync.p50_us));
+    let commits_per_s = commits / elapsed_s;
+    Repeat {
+        number: 0,
+        started_unix_s: 0,
+        rows: figures.rows,
+        commits: figures.commits,
+        elapsed_s,
+        rows_per_s: rows / elapsed_s,
+        commits_per_s,
+        cpu_percent: 100.0 * figures.cpu.as_secs_f64() / (elapsed_s * cpus() as f64),
+        cpu_s: figures.cpu.as_secs_f64(),
+        commits_per_sync: syncs.map(|syncs| commits / syncs),
+        log_bytes_per_row: log_bytes.filter(|_| rows > 0.0).map(|bytes| bytes / rows),
+        bound_commits_per_s: bound,
+        share_of_bound: bound.map(|bound| commits_per_s / bound),
+        commit_latency_us: figures.commit_latency_us,
+        device,
+        waits: Vec::new(),
+        phases: Vec::new(),
+        counters: Vec::new(),
+        series: Vec::new(),
+        marks: Vec::new(),
+        sync_time_us: *sync,
+        verification: None,
+        warnings: Vec::new(),
+    }
+}
+
+/// Reasons not to believe the figures.
+fn doubts(
+    settings: &Settings,
+    repeat: &Repeat,
+    folder: &Path,
+    (before, after): (&SyncTime, &SyncTime),
+) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if FileSystem::under(folder).is_ok_and(|file_system| file_system.is_memory()) {
+        doubts.push("on a file system in memory: syncs cost nothing here".to_owned());
+    }
+    if !settings.is_durable() {
+        return doubts;
+    }
+    let sessions = settings.number(Setting::Sessions);
+    if let Some(commits) = repeat.commits_per_sync.filter(|commits| *commits > sessions as f64) {
+        doubts.push(format!(
+            "not synchronous: {} commits for each sync, but only {sessions} sessions",
+            units::rounded(commits)
+        ));
+    }
+    if repeat.share_of_bound.is_some_and(|share| share > 1.1) {
+        doubts
+            .push("faster than the bound N/F: the device changed, or commits did not wait".into());
+    }
+    let drift = after.p50_us / before.p50_us.max(f64::MIN_POSITIVE);
+    if !(0.67..=1.5).contains(&drift) {
+        doubts.push(format!(
+            "the sync time drifted from {} to {} during the run",
+            units::micros(before.p50_us),
+            units::micros(after.p50_us)
+        ));
+    }
+    doubts
+}
+
+pub(super) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,70 @@
+//! The studies that come with the program.
+
+use crate::error::LabError;
+use crate::study::file::{Size, Study};
+use crate::study::nearest::nearest;
+
+/// Name and text of each.
+const STUDIES: &[(&str, &str)] = &[
+    ("keys", include_str!("../../studies/keys.toml")),
+    ("ladder", include_str!("../../studies/ladder.toml")),
+    ("batching", include_str!("../../studies/batching.toml")),
+    ("layouts", include_str!("../../studies/layouts.toml")),
+    ("check", include_str!("../../studies/check.toml")),
+    ("pinned", include_str!("../../studies/pinned.toml")),
+    ("phases", include_str!("../../studies/phases.toml")),
+    ("population", include_str!("../../studies/population.toml")),
+    ("singleton", include_str!("../../studies/singleton.toml")),
+    ("generator", include_str!("../../studies/generator.toml")),
+];
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    STUDIES.iter().map(|(name, _)| *name)
+}
+
+/// The text of one.
+///
+/// # Errors
+/// There is none of this name: a sentence with the nearest one.
+pub fn source(name: &str) -> Result<&'static str, String> {
+    let found = STUDIES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        format!("there is no study {name:?} and no such file; {}", nearest(name, names()))
+    })
+}
+
+/// One of them.
+///
+/// # Errors
+/// There is none of this name.
+pub fn study(name: &str, size: Size) -> Result<Study, LabError> {
+    Study::read(source(name).map_err(LabError::Setting)?, name, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_study_is_sound_in_both_sizes_and_quick_is_smaller() {
+        for name in names() {
+            let [quick, full] = [Size::Quick, Size::Full].map(|size| study(name, size).unwrap());
+            assert_eq!(full.name, name);
+            let rows = |study: &Study| {
+                study.cells().iter().map(|cell| cell.settings.rows()).sum::<u64>()
+                    * study.repeats as u64
+            };
+            assert!(rows(&quick) < rows(&full), "{name}");
+            assert!(!full.description.is_empty() && !full.title.is_empty(), "{name}");
+            for reference in &full.references {
+                assert!(!reference.conditions.is_empty(), "{name}: {}", reference.label);
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_study_is_told_with_the_nearest_one() {
+        assert!(source("ladders").unwrap_err().contains("did you mean \"ladder\"?"));
+    }
+}

@@ -1,0 +1,228 @@
+//! The result of a study as text: a table of all cells, what they waited for, and what was not run.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::setting::Setting;
+use crate::target::record::top_waits;
+use crate::units::{elapsed, micros, rounded};
+
+/// So many waits of a cell are shown.
+const WAITS_SHOWN: usize = 4;
+
+/// Everything, for people.
+pub fn text(result: &StudyResult) -> String {
+    let mut text = heading(result);
+    text += &cells(result);
+    text += &waits(result);
+    text += &proofs(result);
+    text += &not_run(result);
+    text += &classic(result);
+    text
+}
+
+fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a String cannot fail");
+}
+
+fn heading(result: &StudyResult) -> String {
+    let mut text = String::new();
+    let experiment = if result.experiment.is_empty() { "" } else { ", " };
+    let size = format!("{:?}", result.size).to_lowercase();
+    push(&mut text, format_args!("{} ({size}{experiment}{})", result.title, result.experiment));
+    push(
+        &mut text,
+        format_args!(
+            "{} CPUs, {}; {}; {} on {}; durable write of 4 KiB {} p50\n",
+            result.machine.cpus,
+            result.machine.cpu_name,
+            result.machine.system,
+            result.device.kind,
+            result.device.device,
+            micros(result.sync_time_us.p50_us)
+        ),
+    );
+    text
+}
+
+/// The settings that differ between cells, rows apart.
+fn varying(result: &StudyResult) -> Vec<Setting> {
+    let differs = |setting: &&Setting| {
+        let values: BTreeSet<_> =
+            result.cells.iter().map(|cell| cell.settings.value(**setting)).collect();
+        values.len() > 1 && !matches!(setting, Setting::Rows | Setting::RowsPerSession)
+    };
+    Setting::ALL.iter().filter(differs).copied().collect()
+}
+
+fn cells(result: &StudyResult) -> String {
+    let varying = varying(result);
+    let has_parts = result.cells.iter().any(|cell| cell.part.is_some());
+    let mut rows = Vec::new();
+    let mut names: Vec<String> = if has_parts { vec!["part".into()] } else { Vec::new() };
+    names.extend(varying.iter().map(|setting| setting.name().to_owned()));
+    names.push("target".into());
+    let left = names.len();
+    let measured =
+        ["rows/s", "+-%", "elapsed", "CPU %", "c/sync", "of N/F", "p50", "p99", "rows ok"];
+    names.extend(measured.map(String::from));
+    rows.push(names);
+    for cell in result.cells.iter().filter(|cell| cell.summary.is_some()) {
+        let mut row: Vec<String> = Vec::new();
+        if has_parts {
+            row.push(cell.part.clone().unwrap_or_default());
+        }
+        row.extend(varying.iter().map(|setting| cell.settings.text(*setting)));
+        row.push(cell.target.clone());
+        row.extend(figures(cell));
+        rows.push(row);
+    }
+    columns(&rows, left)
+}
+
+fn figures(cell: &CellOutcome) -> Vec<String> {
+    let Some(summary) = &cell.summary else { return Vec::new() };
+    let optional = |value: Option<f64>| value.map_or("-".to_owned(), rounded);
+    let half = summary
+        .rows_per_s_confidence
+        .map(|(low, high)| 50.0 * (high - low) / summary.rows_per_s.max(f64::MIN_POSITIVE));
+    let share = summary.share_of_bound.map(|share| 100.0 * share);
+    let verdicts: Vec<_> =
+        cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref()).collect();
+    let is_sound = match (verdicts.is_empty(), verdicts.iter().all(|verdict| verdict.passed)) {
+        (true, _) => "-",
+        (false, true) => "yes",
+        (false, false) => "NO",
+    };
+    let (p50, p99) = summary.commit_latency_us;
+    let rate = rounded(summary.rows_per_s);
+    vec![
+        if cell.not_synchronous { format!("!{rate}") } else { rate },
+        optional(half),
+        elapsed(Duration::from_secs_f64(summary.elapsed_s)),
+        rounded(summary.cpu_percent),
+        optional(summary.commits_per_sync),
+        share.map_or("-".to_owned(), |share| format!("{}%", rounded(share))),
+        micros(p50),
+        micros(p99),
+        is_sound.to_owned(),
+    ]
+}
+
+/// Columns, those from `left` on to the right.
+fn columns(rows: &[Vec<String>], left: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|column| {
+            let widths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.len());
+            widths.max().unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            match column < left {
+                true => write!(line, "{cell:width$}  "),
+                false => write!(line, "{cell:>width$}  "),
+            }
+            .expect("writing to a String cannot fail");
+        }
+        push(&mut text, format_args!("{}", line.trim_end()));
+    }
+    text
+}
+
+/// What tells a cell from the others, in a few words.
+pub fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
+    let settings = varying(result)
+        .into_iter()
+        .map(|setting| format!("{} {}", setting.name(), cell.settings.text(setting)));
+    let parts = cell.part.clone().into_iter();
+    let words: Vec<String> = parts.chain([cell.target.clone()]).chain(settings).collect();
+    words.join(", ")
+}
+
+fn waits(result: &StudyResult) -> String {
+    let mut text = String::new();
+    for cell in &result.cells {
+        let Some(summary) = &cell.summary else { continue };
+        let Some(repeat) = cell.repeats.get(summary.middle) else { continue };
+        let top: Vec<String> = top_waits(&repeat.waits)
+            .iter()
+            .take(WAITS_SHOWN)
+            .map(|(wait, percent)| format!("{} {}%", wait.name, rounded(*percent)))
+            .collect();
+        if !top.is_empty() {
+            push(&mut text, format_args!("  {}: {}", name_of(cell, result), top.join(", ")));
+        }
+    }
+    if text.is_empty() { text } else { format!("\nWhat was waited for\n{text}") }
+}
+
+fn proofs(result: &StudyResult) -> String {
+    let mut text = String::new();
+    for cell in result.cells.iter().filter(|cell| !cell.note.is_empty()) {
+        let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
+        let Some(repeat) = repeat else { continue };
+        let values: Vec<String> = cell
+            .proof
+            .iter()
+            .map(|name| {
+                let counter = repeat.counters.iter().find(|counter| &counter.name == name);
+                let wait = repeat.waits.iter().find(|wait| &wait.name == name);
+                match (counter, wait) {
+                    (Some(counter), _) => format!("{name} {}", rounded(counter.value)),
+                    (None, Some(wait)) => format!("{name} {} waits", wait.count),
+                    (None, None) => format!("{name} none"),
+                }
+            })
+            .collect();
+        let part = cell.part.clone().unwrap_or_default();
+        let proof =
+            if values.is_empty() { String::new() } else { format!(" [{}]", values.join(", ")) };
+        push(&mut text, format_args!("  {part} ({}): {}{proof}", cell.target, cell.note));
+    }
+    if text.is_empty() { text } else { format!("\nWhat each step shows\n{text}") }
+}
+
+fn not_run(result: &StudyResult) -> String {
+    let mut text = String::new();
+    let told: Vec<(&CellOutcome, &str, &String)> = result
+        .cells
+        .iter()
+        .flat_map(|cell| {
+            let skipped = cell.skipped.as_ref().map(|reason| (cell, "skipped", reason));
+            let failed = cell.failed.as_ref().map(|reason| (cell, "FAILED", reason));
+            skipped.into_iter().chain(failed)
+        })
+        .collect();
+    for (cell, what, reason) in told {
+        push(&mut text, format_args!("  {what}: {}: {reason}", name_of(cell, result)));
+    }
+    let warned = result.cells.iter().filter(|cell| cell.not_synchronous);
+    for cell in warned {
+        let name = name_of(cell, result);
+        let why = "more commits for each sync than sessions: commits did not wait for the disk";
+        push(&mut text, format_args!("  NOT SYNCHRONOUS (!): {name}: {why}"));
+    }
+    if text.is_empty() { text } else { format!("\nNot run, or not what it seems\n{text}") }
+}
+
+fn classic(result: &StudyResult) -> String {
+    let mut text = String::new();
+    for reference in &result.references {
+        let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
+        let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
+        let found: Vec<String> =
+            rate.into_iter().chain(time).chain(reference.note.clone()).collect();
+        push(
+            &mut text,
+            format_args!("  {}: {} ({})", reference.label, found.join(", "), reference.conditions),
+        );
+    }
+    if text.is_empty() { text } else { format!("\nThe classic results\n{text}") }
+}
