@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onrush_waits::{Counter, LatchClass, Phase, Wait};
+use onrush_waits::{Counter, LatchClass, Phase, Spin, Wait};
 
 use crate::finding::Finding;
 use crate::source::Source;
@@ -11,11 +11,11 @@ use crate::source::Source;
 pub(crate) const PATH: &str = "docs/waits.md";
 
 const HEAD: &str = "<!-- Made by `cargo xtask generate` from crates/waits/src/catalog.rs. -->
-# Waits, latches, counters and phases
+# Waits, latches, spins, counters and phases
 
 Everything that a session or a background thread of Onrush can wait for has a name, a count and a
-time. `Database::statistics()` gives the sums. Some entries are not used yet: they stand for parts
-that are still to come.
+time. How to read them: [statistics](statistics.md). Some entries are not used yet: they stand for
+parts that are still to come.
 
 *Wait time* is *resource time* (until the thing was there) plus *signal time* (from then until the
 thread ran again). Idle waits are left out of percentages.
@@ -31,6 +31,8 @@ pub(crate) fn page() -> String {
         (latch.name(), format!("{}, {}", waits.0, waits.1), latch.about())
     });
     section(&mut page, "Latch classes", "waits", latches);
+    let spins = Spin::ALL.iter().map(|s| (s.name(), format!("{:?}", s.class()), s.about()));
+    section(&mut page, "Spins", "kind", spins);
     let counters = Counter::ALL.iter().map(|c| (c.name(), format!("{:?}", c.class()), c.about()));
     section(&mut page, "Counters", "unit", counters);
     let phases = Phase::ALL.iter().map(|p| (p.name(), format!("{:?}", p.class()), p.about()));

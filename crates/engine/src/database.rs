@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use onrush_files::{Disk, OsDisk, StickyDisk};
-use onrush_log::LogStatistics;
+use onrush_latch::lock_counted;
 use onrush_types::{Schema, TableDefinition, Value};
-use onrush_waits::Totals;
+use onrush_waits::{LatchClass, LiveSummary, LiveTotals};
 use parking_lot::Mutex;
 
 use crate::btree::Tree;
@@ -19,6 +19,7 @@ use crate::logging::{RecordKind, push_varint};
 use crate::options::Options;
 use crate::recovery::{self, RecoveryReport};
 use crate::session::Session;
+use crate::statistics::{Rates, Statistics};
 use crate::units::ObjectId;
 
 /// An open database. A handle: clones are the same database, and it may be used from any number
@@ -62,23 +63,6 @@ struct Shared {
 pub struct Table {
     pub(crate) entry: Arc<TableEntry>,
     pub(crate) database_id: u128,
-}
-
-/// What a database has done since it was opened.
-#[derive(Clone, Debug)]
-pub struct Statistics {
-    /// Waits, latches, counters and phases, summed over all sessions.
-    pub totals: Totals,
-    /// The log.
-    pub log: LogStatistics,
-    /// Bytes of log that a checkpoint has not made superfluous yet, and the capacity.
-    pub log_space_bytes: (u64, u64),
-    /// Leaves of all tables, in memory or not.
-    pub leaves: u64,
-    /// Leaves' frames in memory, in use and in all.
-    pub frames: (u64, u64),
-    /// Slots of 16 KiB in the data files.
-    pub slots: u64,
 }
 
 impl Database {
@@ -241,7 +225,8 @@ impl Database {
         let engine = self.engine();
         let (written, applied) = loop {
             engine.check_open()?;
-            let definitions = engine.catalog.definitions.lock();
+            let definitions = &engine.catalog.definitions;
+            let definitions = lock_counted(definitions, &engine.recorder, LatchClass::Catalog);
             let (record, state) = prepare()?;
             if let Some(written) = engine.try_append(&record, &engine.recorder) {
                 break (written, apply(state)?);
@@ -307,19 +292,37 @@ impl Database {
         checkpoint::run(self.engine(), &self.engine().recorder)
     }
 
-    /// What was done since the database was opened.
+    /// What was done since the database was opened or [`reset_statistics`](Self::reset_statistics)
+    /// was called, and how things are now. Two of them can be subtracted:
+    /// [`Statistics::since`].
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let engine = self.engine();
-        let frames = engine.frames.frames() as u64;
-        Statistics {
-            totals: engine.registry.totals(),
-            log: engine.log.statistics(),
-            log_space_bytes: (engine.log.space().in_use_bytes, engine.log.space().capacity_bytes),
-            leaves: engine.leaf_count(),
-            frames: (frames - engine.frames.available() as u64, frames),
-            slots: engine.space.slots(),
-        }
+        Statistics::of(self.engine(), &self.shared.recovery)
+    }
+
+    /// Statistics begin at nothing again. Nothing but the statistics changes.
+    pub fn reset_statistics(&self) {
+        self.engine().history.reset(self.engine());
+    }
+
+    /// Every session and background thread that there is now, with what it waits for.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<LiveSummary> {
+        self.engine().registry.summaries()
+    }
+
+    /// Every session and background thread that there is now, with everything it did.
+    #[must_use]
+    pub fn session_statistics(&self) -> Vec<LiveTotals> {
+        self.engine().registry.live()
+    }
+
+    /// The last ten minutes, a second at a time, oldest first. Without background threads seconds
+    /// are only as fine as this is called.
+    #[must_use]
+    pub fn history(&self) -> Vec<Rates> {
+        self.engine().history.sample_if_due(self.engine());
+        self.engine().history.rates()
     }
 
     /// What opening this database had to do.

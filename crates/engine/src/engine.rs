@@ -6,20 +6,21 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
 use onrush_files::{Disk, DiskError};
-use onrush_latch::{Admission, Ticket};
+use onrush_latch::{Admission, Ticket, lock_counted};
 use onrush_log::{Log, LogError, Reservation};
-use onrush_waits::{Recorder, Registry, Wait};
+use onrush_waits::{LatchClass, Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
 use crate::buffer::{DirtyLists, Evictor, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
-use crate::checkpoint::CheckpointerCell;
+use crate::checkpoint::{CheckpointerCell, Progress};
 use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::options::{Background, Options};
 use crate::space::{Purpose, Space};
+use crate::statistics::History;
 use crate::transaction::{Snapshots, TransactionStates};
 use crate::units::{Epoch, ObjectId};
 
@@ -53,6 +54,9 @@ pub(crate) struct Engine {
     closed: AtomicBool,
     /// What checkpoints carry from one to the next.
     pub(crate) checkpointer: CheckpointerCell,
+    /// How far the running one is.
+    pub(crate) progress: Progress,
+    pub(crate) history: History,
     /// How long each 64th insert of a session pauses, so that a checkpoint can catch up. Set by
     /// the checkpoint thread.
     pub(crate) pause_micros: AtomicU32,
@@ -145,6 +149,8 @@ impl Engine {
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),
             checkpointer: CheckpointerCell::default(),
+            progress: Progress::default(),
+            history: History::default(),
             pause_micros: AtomicU32::new(0),
             evictor_thread: OnceLock::new(),
         }
@@ -288,7 +294,7 @@ impl Engine {
 
     /// Appends a record that changes no row, if there is room in the log.
     pub(crate) fn try_append(&self, record: &[u8], recorder: &Recorder) -> Option<Reservation> {
-        let mut ticket = self.internal.lock();
+        let mut ticket = lock_counted(&self.internal, recorder, LatchClass::LogWriter);
         let entered = self.admission.enter(&mut ticket, recorder);
         let place = entered.place();
         if !self.log.has_room(place, Log::framed_bytes(record.len())) {

@@ -72,12 +72,13 @@ mod options;
 mod recovery;
 mod session;
 mod space;
+mod statistics;
 mod transaction;
 mod units;
 
 pub use btree::Direction;
-pub use checkpoint::CheckpointReport;
-pub use database::{Database, Statistics, Table};
+pub use checkpoint::{CheckpointProgress, CheckpointReport, CheckpointStage};
+pub use database::{Database, Table};
 pub use error::{Damage, Error, Result};
 #[cfg(feature = "planted-faults")]
 pub use fault::{Fault, plant};
@@ -86,10 +87,11 @@ pub use onrush_types::{
     ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableDefinition,
     TypeError, Uuid, Value,
 };
-pub use onrush_waits::Totals;
+pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};
 pub use recovery::RecoveryReport;
 pub use session::{CommitToken, Scan, ScanOptions, Session, Snapshot, Transaction};
+pub use statistics::{Rates, SplitRates, Statistics, WaitRate};
 
 /// One row: a value for each column, in the order of the table's definition.
 pub type Row = Vec<Value<'static>>;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use onrush::{LogStatistics, Options};
+use onrush::Options;
 use onrush_files::OsDisk;
 
 use crate::disk::{SyncTime, sync_time};
@@ -73,7 +73,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         commits: loaded.ledger.commits,
         commit_times: loaded.ledger.commit_times,
         durable_after,
-        log: difference(&after.log, &before.log),
+        log: after.log.since(&before.log),
         waits: after.totals.since(&before.totals),
         sync: sync_before.better(sync_after),
         sync_before,
@@ -112,18 +112,4 @@ pub(crate) fn log_bytes_max(rows: u64, rows_per_commit: u64, engine: &Options) -
     let blocks = (rows / rows_per_commit.max(1)).saturating_mul(4096);
     let needed = rows.saturating_mul(256).saturating_add(blocks) + 4 * engine.log_segment_bytes;
     needed.min(engine.log_capacity_bytes)
-}
-
-/// What the log did between two moments. The longest gap is that of the whole time.
-fn difference(after: &LogStatistics, before: &LogStatistics) -> LogStatistics {
-    LogStatistics {
-        blocks: after.blocks - before.blocks,
-        bytes: after.bytes - before.bytes,
-        padding_bytes: after.padding_bytes - before.padding_bytes,
-        record_bytes: after.record_bytes - before.record_bytes,
-        syncs: after.syncs - before.syncs,
-        rounds: after.rounds - before.rounds,
-        waiters_served: after.waiters_served - before.waiters_served,
-        ..after.clone()
-    }
 }

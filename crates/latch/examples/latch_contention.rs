@@ -175,10 +175,9 @@ fn uncontended() {
     });
     print("recorder, count", &mut || recorder.count(Counter::Commits, 1));
     print("recorder, sample with two marks", &mut || {
-        if let Some(mut timer) = recorder.phase_sample() {
-            timer.mark(Phase::Seek);
-            timer.mark(Phase::Place);
-        }
+        recorder.begin_call();
+        recorder.mark(Phase::Seek);
+        recorder.end_call(Phase::Place);
     });
     print("recorder, wait", &mut || drop(recorder.wait(Wait::Admission)));
 }

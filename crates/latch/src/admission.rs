@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
-use onrush_waits::{Counter, Recorder, Wait};
+use onrush_waits::{Counter, Recorder, Spin, Spun, Wait};
 
 use crate::cpus::available_cpus;
 use crate::queue::{Grant, Queue, Waiter};
@@ -216,6 +216,7 @@ impl Shared {
     /// The slow path: the ticket owns no place.
     #[cold]
     fn find_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
+        recorder.spun(Spin::AdmissionPlace, Spun { spins: 1, ..Spun::default() });
         if self.take_free(ticket) {
             return;
         }

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use onrush_waits::Spun;
+
 use crate::sync;
 
 /// Pauses of the first round; each next round has twice as many.
@@ -27,28 +29,28 @@ const SLEEP_MAX: Duration = Duration::from_micros(200);
 pub(crate) struct Backoff {
     round: u32,
     sleep: Duration,
-    /// Tries in vain.
-    pub(crate) spins: u64,
-    /// Times that the thread slept.
-    pub(crate) sleeps: u64,
+    /// What it took so far.
+    pub(crate) spun: Spun,
 }
 
 impl Backoff {
     pub(crate) fn new() -> Self {
-        Self { round: 0, sleep: SLEEP_FIRST, spins: 0, sleeps: 0 }
+        Self { round: 0, sleep: SLEEP_FIRST, spun: Spun::default() }
     }
 
     /// Another try was in vain: waits, longer each time.
     pub(crate) fn wait(&mut self) {
-        self.spins += 1;
+        self.spun.spins += 1;
         if self.round < PAUSE_ROUNDS {
             sync::pause(PAUSES_FIRST << self.round);
             self.round += 1;
         } else if self.round < PAUSE_ROUNDS + YIELD_ROUNDS {
+            self.spun.backoffs += 1;
             sync::thread::yield_now();
             self.round += 1;
         } else {
-            self.sleeps += 1;
+            self.spun.backoffs += 1;
+            self.spun.sleeps += 1;
             sync::sleep(self.sleep);
             self.sleep = (self.sleep * 2).min(SLEEP_MAX);
         }

@@ -177,7 +177,7 @@ impl<T> Latch<T> {
             backoff.wait();
         }
         drop(waiting);
-        recorder.latch_wait(class, started.elapsed(), backoff.spins, backoff.sleeps);
+        recorder.latch_wait(class, started.elapsed(), backoff.spun);
     }
 }
 

@@ -28,5 +28,5 @@ pub use admission::{Admission, Entered, Ticket};
 pub use cpus::available_cpus;
 pub use guards::{ExclusiveGuard, SharedGuard};
 pub use latch::Latch;
-pub use rank::{LatchRank, RankedMutex, RankedMutexGuard};
+pub use rank::{LatchRank, RankedMutex, RankedMutexGuard, lock_counted};
 pub use version::{Version, VersionLatch, VersionWriteGuard};

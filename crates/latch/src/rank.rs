@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use onrush_waits::{LatchClass, Recorder};
+use onrush_waits::{LatchClass, Recorder, Spun};
 
 /// The order: a thread that holds one may wait for a later one, never for an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,11 +171,7 @@ impl<T> RankedMutex<T> {
     #[inline]
     pub fn lock(&self, recorder: &Recorder) -> RankedMutexGuard<'_, T> {
         let held = Held::enter(LatchRank::of(self.class));
-        let guard = match self.mutex.try_lock() {
-            Some(guard) => guard,
-            None => self.wait(recorder),
-        };
-        RankedMutexGuard { guard, _held: held }
+        RankedMutexGuard { guard: lock_counted(&self.mutex, recorder, self.class), _held: held }
     }
 
     /// As [`RankedMutex::lock`], but a wait is counted nowhere: for code that belongs to no session
@@ -200,16 +196,36 @@ impl<T> RankedMutex<T> {
     pub fn into_inner(self) -> T {
         self.mutex.into_inner()
     }
+}
 
-    #[cold]
-    fn wait(&self, recorder: &Recorder) -> parking_lot::MutexGuard<'_, T> {
-        let started = std::time::Instant::now();
-        let waiting = recorder.wait(self.class.exclusive_wait());
-        let guard = self.mutex.lock();
-        drop(waiting);
-        recorder.latch_wait(self.class, started.elapsed(), 1, 0);
-        guard
+/// Locks a mutex that has no rank, and counts the request and the wait as those of a latch of this
+/// class.
+#[inline]
+pub fn lock_counted<'m, T>(
+    mutex: &'m parking_lot::Mutex<T>,
+    recorder: &Recorder,
+    class: LatchClass,
+) -> parking_lot::MutexGuard<'m, T> {
+    recorder.latch_requests(class, 1);
+    match mutex.try_lock() {
+        Some(guard) => guard,
+        None => wait_for(mutex, recorder, class),
     }
+}
+
+#[cold]
+fn wait_for<'m, T>(
+    mutex: &'m parking_lot::Mutex<T>,
+    recorder: &Recorder,
+    class: LatchClass,
+) -> parking_lot::MutexGuard<'m, T> {
+    let started = std::time::Instant::now();
+    let waiting = recorder.wait(class.exclusive_wait());
+    let guard = mutex.lock();
+    drop(waiting);
+    let spun = Spun { spins: 1, ..Spun::default() };
+    recorder.latch_wait(class, started.elapsed(), spun);
+    guard
 }
 
 impl<T: fmt::Debug> fmt::Debug for RankedMutex<T> {

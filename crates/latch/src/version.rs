@@ -130,7 +130,7 @@ fn wait<R>(recorder: &Recorder, wait: Wait, mut attempt: impl FnMut() -> Option<
         if let Some(result) = attempt() {
             drop(waiting);
             let time = started.elapsed();
-            recorder.latch_wait(LatchClass::Inner, time, backoff.spins, backoff.sleeps);
+            recorder.latch_wait(LatchClass::Inner, time, backoff.spun);
             return result;
         }
     }

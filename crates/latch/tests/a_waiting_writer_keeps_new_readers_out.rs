@@ -22,5 +22,5 @@ fn no_reader_enters_once_a_writer_waits() {
     });
     assert_eq!(*latch.try_shared().expect("free again"), 1);
     assert_eq!(registry.totals().wait(Wait::PageLatchEx).count, 1);
-    assert_eq!(registry.totals().latch(LatchClass::Leaf).collisions, 1);
+    assert_eq!(registry.totals().latch(LatchClass::Leaf).spun.collisions, 1);
 }

@@ -153,7 +153,7 @@ fn run_segments(core: &Core, recorder: &Recorder) {
         if core.check().is_err() {
             return;
         }
-        match core.prepare_segment() {
+        match core.prepare_segment(recorder) {
             Ok(Prepared::Made) => {}
             // Also on a full disk: whoever needs the room will try for itself, and say so.
             Ok(Prepared::Enough | Prepared::AtCapacity) | Err(_) => {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use onrush_waits::{Counter, Recorder};
+
 use crate::background::Bell;
 use crate::delayed::Delayed;
 use crate::error::LogError;
@@ -85,6 +87,11 @@ impl Core {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
     }
 
+    /// Nanoseconds since the log was opened.
+    pub(crate) fn now_nanos(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// The right to write, for the leader.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
@@ -128,10 +135,13 @@ impl Core {
 
     /// Makes one more segment ready and publishes the room it gives. A failed disk is a failure of
     /// the log, a full one is not.
-    pub(crate) fn prepare_segment(&self) -> Result<Prepared, LogError> {
+    pub(crate) fn prepare_segment(&self, recorder: &Recorder) -> Result<Prepared, LogError> {
         let prepared = self.pool.prepare();
         match &prepared {
-            Ok(Prepared::Made) => self.writer().publish_room(self),
+            Ok(Prepared::Made) => {
+                recorder.count(Counter::LogGrowths, 1);
+                self.writer().publish_room(self);
+            }
             Err(LogError::Disk(cause)) => {
                 self.fail(LogError::OutcomeUnknown { cause: cause.clone() });
                 self.check()?;

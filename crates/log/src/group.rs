@@ -40,6 +40,8 @@ const LEAD_IS_FREE: u32 = 1;
 pub(crate) struct CommitGroups {
     state: Padded<AtomicU64>, // see the table; changed by anyone, by read-modify-write only
     words: [Padded<FutexWord>; WORDS as usize], // stored by leaders
+    /// When the last group of each word was over, as its leader says; only a statistic.
+    over_nanos: [std::sync::atomic::AtomicU64; WORDS as usize],
     expected: Padded<AtomicU32>, // who was there in the last round; stored by leaders
 }
 
@@ -92,6 +94,7 @@ impl CommitGroups {
             words: std::array::from_fn(|index| {
                 Padded(FutexWord::new(u32::try_from(index).unwrap_or(0) << 1))
             }),
+            over_nanos: std::array::from_fn(|_| std::sync::atomic::AtomicU64::new(0)),
             expected: Padded(AtomicU32::new(0)),
         }
     }
@@ -144,7 +147,8 @@ impl CommitGroups {
     }
 
     /// For the leader, when the outcome is known: gives the lead away and wakes `closed`.
-    pub(crate) fn finish(&self, closed: Closed, leader_joined: bool) {
+    pub(crate) fn finish(&self, closed: Closed, leader_joined: bool, now_nanos: u64) {
+        self.over_nanos[(closed.group % WORDS) as usize].store(now_nanos, Relaxed);
         let word = self.word(closed.group);
         // As leader still, or a later leader might overtake it. A swap, so that it has its order
         // among the offers.
@@ -169,6 +173,11 @@ impl CommitGroups {
             let _ = word.value.compare_exchange(before, before | LEAD_IS_FREE, AcqRel, Acquire);
         }
         word.wake_one();
+    }
+
+    /// When the group was over, as its leader said; later if others have used its word since.
+    pub(crate) fn over_nanos(&self, ticket: Ticket) -> u64 {
+        self.over_nanos[(ticket.group % WORDS) as usize].load(Relaxed)
     }
 
     /// For a follower: sleeps until its group is over, or it leads, or `is_done` when it was woken.
@@ -221,7 +230,7 @@ mod tests {
         let closed = groups.close();
         assert_eq!(closed.members, 2);
         assert!(matches!(groups.join(), Joined::Follow(next) if next != ticket));
-        groups.finish(closed, true);
+        groups.finish(closed, true, 0);
         assert_eq!(groups.sleep(ticket, || false), Woken::Over);
         assert_eq!(groups.expected_members(), 3);
     }
@@ -232,7 +241,7 @@ mod tests {
         assert_eq!(groups.join(), Joined::Lead);
         let closed = groups.close();
         let Joined::Follow(ticket) = groups.join() else { panic!("two leaders") };
-        groups.finish(closed, true);
+        groups.finish(closed, true, 0);
         assert_eq!(groups.sleep(ticket, || false), Woken::Lead);
     }
 
@@ -244,7 +253,7 @@ mod tests {
         let (Joined::Follow(first), Joined::Follow(second)) = (groups.join(), groups.join()) else {
             panic!("two leaders")
         };
-        groups.finish(closed, true);
+        groups.finish(closed, true, 0);
         assert_eq!(groups.sleep(first, || true), Woken::Done);
         assert_eq!(groups.open_members(), 1);
         assert_eq!(groups.sleep(second, || false), Woken::Lead);
@@ -297,7 +306,7 @@ mod loom_tests {
         fn lead(&self) {
             let closed = self.groups.close();
             self.durable.store(self.published.load(Acquire), Release);
-            self.groups.finish(closed, true);
+            self.groups.finish(closed, true, 0);
         }
     }
 

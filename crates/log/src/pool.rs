@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use onrush_files::{DiskError, DiskErrorKind};
 
@@ -36,6 +37,7 @@ struct State {
     next_number: u64,
     used_bytes: u64,
     changes: u64, // segments made, taken, recycled; log stopped
+    changed_at: Instant,
 }
 
 /// What came of an attempt to make a segment.
@@ -61,7 +63,15 @@ impl SegmentPool {
         let used_bytes = in_use.iter().map(|segment| segment.bytes).sum();
         let next_number = in_use.back().map_or(1, |last| last.number + 1);
         let (ready, free) = (VecDeque::new(), Vec::new());
-        let state = State { ready, in_use, free, next_number, used_bytes, changes: 0 };
+        let state = State {
+            ready,
+            in_use,
+            free,
+            next_number,
+            used_bytes,
+            changes: 0,
+            changed_at: Instant::now(),
+        };
         Self {
             folder,
             ahead: usize::try_from(ahead).unwrap_or(usize::MAX),
@@ -81,8 +91,7 @@ impl SegmentPool {
         let mut state = self.state();
         let segment = state.ready.pop_front()?;
         state.in_use.push_back(segment.clone());
-        state.changes += 1;
-        self.changed.notify_all();
+        self.note_change(&mut state);
         Some(segment)
     }
 
@@ -127,8 +136,7 @@ impl SegmentPool {
         state.ready.push_back(segment);
         state.next_number += 1;
         state.used_bytes += added_bytes;
-        state.changes += 1;
-        self.changed.notify_all();
+        self.note_change(&mut state);
         Ok(Prepared::Made)
     }
 
@@ -160,8 +168,7 @@ impl SegmentPool {
                     removed.push(old.number);
                 }
             }
-            state.changes += 1;
-            self.changed.notify_all();
+            self.note_change(&mut state);
         }
         Ok(self.folder.remove(&removed)?)
     }
@@ -176,16 +183,22 @@ impl SegmentPool {
         self.state().changes
     }
 
-    /// Sleeps until space has changed since `seen`.
-    pub(crate) fn wait_for_change(&self, seen: u64) {
-        let state = self.state();
-        drop(self.changed.wait_while(state, |state| state.changes == seen));
+    /// Sleeps until space has changed since `seen`; returns when it did last.
+    pub(crate) fn wait_for_change(&self, seen: u64) -> Instant {
+        let woken = self.changed.wait_while(self.state(), |state| state.changes == seen);
+        woken.unwrap_or_else(PoisonError::into_inner).changed_at
+    }
+
+    /// Tells those who wait for space that there is a change.
+    fn note_change(&self, state: &mut State) {
+        state.changes += 1;
+        state.changed_at = Instant::now();
+        self.changed.notify_all();
     }
 
     /// Wakes all who wait here: the log is closed or has failed.
     pub(crate) fn wake_all(&self) {
-        self.state().changes += 1;
-        self.changed.notify_all();
+        self.note_change(&mut self.state());
     }
 }
 

@@ -54,6 +54,12 @@ impl InFlight {
         self.marks[place].0.load(Relaxed) <= lsn
     }
 
+    /// Whether somebody else took space between the look at the tail and the taking of the record
+    /// at `lsn`, which is in flight at `place`.
+    pub(crate) fn met_another(&self, place: usize, lsn: u64) -> bool {
+        self.marks[place].0.load(Relaxed) != lsn
+    }
+
     /// The record of `place` is in the ring.
     #[inline]
     pub(crate) fn complete(&self, place: usize) {

@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-use onrush_waits::{Counter, Recorder, Wait};
+use onrush_waits::{Counter, Recorder, Spin, Spun, Wait};
 
 use crate::core::Core;
 use crate::error::LogError;
@@ -37,30 +37,37 @@ impl Core {
         if self.durable() >= lsn {
             return Ok(());
         }
-        let _waiting = recorder.wait(wait);
+        let mut waiting = recorder.wait(wait);
         loop {
-            self.join_round(recorder, || self.durable() >= lsn || self.failure().is_some());
+            let is_done = || self.durable() >= lsn || self.failure().is_some();
+            let over = self.join_round(recorder, is_done);
             if self.durable() >= lsn {
+                over.into_iter().for_each(|when| waiting.signalled_at(when));
                 return Ok(());
             }
             self.check()?;
             if lsn > self.in_flight.prefix() {
                 // A record before ours is still being copied by a thread that does not run.
-                std::thread::yield_now();
+                yield_for_prefix(recorder);
             }
         }
     }
 
     /// Leads one round, or waits until somebody else's is over, or until `is_done` when woken.
-    fn join_round(&self, recorder: &Recorder, is_done: impl Fn() -> bool) {
+    /// When it was over, if that was somebody else's doing.
+    fn join_round(&self, recorder: &Recorder, is_done: impl Fn() -> bool) -> Option<Instant> {
         match self.groups.join() {
             Joined::Lead => self.lead(true, recorder),
-            Joined::Follow(ticket) => {
-                if self.groups.sleep(ticket, is_done) == Woken::Lead {
-                    self.lead(true, recorder);
+            Joined::Follow(ticket) => match self.groups.sleep(ticket, is_done) {
+                Woken::Lead => self.lead(true, recorder),
+                Woken::Over => {
+                    let over = Duration::from_nanos(self.groups.over_nanos(ticket));
+                    return Some(self.started + over);
                 }
-            }
+                Woken::Done => {}
+            },
         }
+        None
     }
 
     /// One round that begins after this call did.
@@ -88,7 +95,7 @@ impl Core {
         if let Err(error) = self.writer().round(self, recorder) {
             self.fail(error);
         }
-        self.groups.finish(closed, joined);
+        self.groups.finish(closed, joined, self.now_nanos());
         let woken = self.wakers.wake(self.durable());
         let served = u64::from(closed.members) + woken;
         self.numbers.waiters_served.fetch_add(served, Relaxed);
@@ -160,13 +167,13 @@ impl Core {
                 self.wait_for_ring(recorder);
                 continue;
             }
-            let _waiting = recorder.wait(Wait::LogSpace);
-            match self.prepare_segment()? {
+            let mut waiting = recorder.wait(Wait::LogSpace);
+            match self.prepare_segment(recorder)? {
                 Prepared::Made | Prepared::Enough => self.writer().publish_room(self),
                 Prepared::AtCapacity if self.options.writer == WriterPlace::Callers => {
                     return Err(LogError::CapacityReached);
                 }
-                Prepared::AtCapacity => self.pool.wait_for_change(seen),
+                Prepared::AtCapacity => waiting.signalled_at(self.pool.wait_for_change(seen)),
             }
         }
     }
@@ -182,11 +189,19 @@ impl Core {
     }
 
     fn wait_for_ring(&self, recorder: &Recorder) {
-        let _waiting = recorder.wait(Wait::LogBuffer);
+        let mut waiting = recorder.wait(Wait::LogBuffer);
         let before = self.room.limit();
-        self.join_round(recorder, || self.failure().is_some());
+        let over = self.join_round(recorder, || self.failure().is_some());
+        over.into_iter().for_each(|when| waiting.signalled_at(when));
         if self.room.limit() == before {
-            std::thread::yield_now(); // records of others are in flight still
+            yield_for_prefix(recorder); // records of others are in flight still
         }
     }
+}
+
+/// Gives the processor to whoever has a record in flight.
+fn yield_for_prefix(recorder: &Recorder) {
+    let _waiting = recorder.wait(Wait::LogCompletion);
+    recorder.spun(Spin::CompletedPrefix, Spun { spins: 1, backoffs: 1, sleeps: 0 });
+    std::thread::yield_now();
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Instant;
 
 use onrush_files::AlignedBuffer;
-use onrush_waits::{Counter, Recorder};
+use onrush_waits::{Counter, Phase, Recorder};
 
 use crate::block::{self, Header};
 use crate::core::Core;
@@ -116,6 +116,7 @@ impl Writer {
     }
 
     fn write_to(&mut self, core: &Core, prefix: u64, recorder: &Recorder) -> Result<(), LogError> {
+        let _work = recorder.work(Phase::LogWrite);
         let began = Instant::now();
         let before = self.place.next;
         while self.place.next < prefix {
@@ -219,8 +220,9 @@ impl Writer {
         self.place.offset += used as u64;
         self.publish_room(core); // the ring bytes are copied
         core.written.store(self.place.next, Release);
+        let began = Instant::now();
         self.segment.file.write_at_durable(&self.staging[..used], offset)?;
-        core.numbers.syncs.fetch_add(1, Relaxed);
+        core.numbers.write(began.elapsed());
         recorder.count(Counter::LogBlocks, blocks);
         recorder.count(Counter::LogBytes, used as u64);
         recorder.count(Counter::LogSyncs, 1);

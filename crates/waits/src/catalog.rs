@@ -1,9 +1,9 @@
-//! The lists: every wait, latch class, counter and phase there is. Adding one is adding a line.
+//! The lists: every wait, latch class, spin, counter and phase there is. Adding one is adding a line.
 //!
 //! Waits have the name that database people know where the meaning is the same. The sentence of an
 //! entry is its documentation here and in every listing made for users.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Makes an enum out of a list of `Variant = "NAME", Class, "sentence";`.
 macro_rules! catalog {
@@ -14,7 +14,9 @@ macro_rules! catalog {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
         #[repr(u8)]
         pub enum $list {
             $(#[doc = $about] #[serde(rename = $name)] $variant,)+
@@ -62,6 +64,8 @@ pub enum WaitClass {
     Resource,
     /// For another transaction.
     Transaction,
+    /// For a processor.
+    Processor,
     /// For work to do; left out of percentages.
     Idle,
 }
@@ -93,6 +97,8 @@ catalog! {
             "A checkpoint or eviction waits until leaf images are written.";
         DataSync = "DATA_SYNC", Io,
             "A checkpoint waits until data files or the superblock are synced.";
+        CheckpointTurn = "CHECKPOINT_TURN", Io,
+            "A checkpoint waits until one that is being taken is over.";
         Admission = "ADMISSION", Resource, "A session waits for a place inside the engine.";
         FrameFree = "FRAME_FREE", Resource, "A session waits for memory for a leaf.";
         SlotFree = "SLOT_FREE", Resource, "A session waits for a free slot in the data files.";
@@ -102,6 +108,8 @@ catalog! {
             "A statement waits for the outcome of another transaction that changed the same row.";
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,
             "A snapshot waits until its session's last commit is part of the completed prefix.";
+        CpuQueue = "CPU_QUEUE", Processor,
+            "A session is ready to run, but the processors are busy with others; found by sampling.";
         LogIdle = "LOG_IDLE", Idle, "The log writer has nothing to write.";
         CheckpointIdle = "CHECKPOINT_IDLE", Idle,
             "The checkpointer waits until the next one is due.";
@@ -154,6 +162,29 @@ impl LatchClass {
     }
 }
 
+/// What spins: the thing that threads change without a latch around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum SpinKind {
+    /// One word that is added to or swapped: others are only delayed by its cache line.
+    Word,
+    /// A condition that is looked at again and again.
+    Condition,
+}
+
+catalog! {
+    /// The places where threads meet at an atomic word; those of latches stand with the latches.
+    Spin: SpinKind {
+        LogReservation = "LOG_RESERVATION", Word,
+            "Somebody else took log space between the look at the tail and the own addition.";
+        CompletedPrefix = "COMPLETED_PREFIX", Condition,
+            "Looks at the completed prefix that found a record before it still being copied.";
+        TransactionId = "TRANSACTION_ID", Word,
+            "Taking or giving back the number of a transaction of several rows; one row needs none.";
+        AdmissionPlace = "ADMISSION_PLACE", Word,
+            "Looks for a place inside the engine that found the own one taken.";
+    }
+}
+
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum CounterUnit {
@@ -176,8 +207,8 @@ catalog! {
         RowsDeleted = "ROWS_DELETED", Events, "Rows deleted.";
         RowsRead = "ROWS_READ", Events, "Rows returned to readers.";
         DuplicateKeys = "DUPLICATE_KEYS", Events, "Inserts refused because their key was taken.";
-        HintHits = "HINT_HITS", Events, "Inserts that found their leaf by the session's hint.";
-        HintMisses = "HINT_MISSES", Events, "Inserts that had to descend the tree.";
+        Descents = "DESCENTS", Events,
+            "Ways from the root to a leaf: reads, and changes whose session's hint did not hold.";
         DescentRestarts = "DESCENT_RESTARTS", Events,
             "Descents begun again because a node changed meanwhile.";
         SplitsRightEdge = "SPLITS_RIGHT_EDGE", Events,
@@ -187,6 +218,7 @@ catalog! {
         SplitsMiddle = "SPLITS_MIDDLE", Events, "Splits in the middle.";
         SplitsBlockGrant = "SPLITS_BLOCK_GRANT", Events,
             "Splits that open a leaf for a block of generated keys.";
+        PagesAllocated = "PAGES_ALLOCATED", Events, "Leaves added to trees.";
         LeavesRemoved = "LEAVES_REMOVED", Events, "Empty leaves taken out of a tree.";
         LeafLoads = "LEAF_LOADS", Events, "Leaves read from disk.";
         LeafLoadBytes = "LEAF_LOAD_BYTES", Bytes, "Bytes of leaves read from disk.";
@@ -195,12 +227,14 @@ catalog! {
         ImagesEviction = "IMAGES_EVICTION", Events, "Leaf images written to make room in memory.";
         ImageBytes = "IMAGE_BYTES", Bytes, "Bytes of leaf images written.";
         Checkpoints = "CHECKPOINTS", Events, "Checkpoints installed.";
+        RedoneRecords = "REDONE_RECORDS", Events, "Log records redone by recovery.";
         LogRecords = "LOG_RECORDS", Events, "Log records published.";
         LogRecordBytes = "LOG_RECORD_BYTES", Bytes, "Bytes of log records published.";
         LogRounds = "LOG_ROUNDS", Events, "Rounds of the log writer: a write, and a sync if due.";
         LogBlocks = "LOG_BLOCKS", Events, "Log blocks written.";
         LogBytes = "LOG_BYTES", Bytes, "Bytes of log written, headers and padding included.";
         LogSyncs = "LOG_SYNCS", Events, "Syncs of the log.";
+        LogGrowths = "LOG_GROWTHS", Events, "Log segments made or made ready to be used again.";
         CommitGroups = "COMMIT_GROUPS", Events, "Groups of commits woken together.";
         AdmissionSteals = "ADMISSION_STEALS", Events,
             "Times a session took over a place that another had left.";
@@ -228,10 +262,11 @@ catalog! {
         Place = "PLACE", Session, "Put the row into the leaf.";
         Split = "SPLIT", Session, "Split a full leaf.";
         Copy = "COPY", Session, "Copy the record into the log ring.";
-        Commit = "COMMIT", Session, "Commit, and wait for durability if asked for.";
+        Commit = "COMMIT", Session, "Commit and return; waiting for durability is WRITELOG.";
+        Read = "READ", Session, "Find rows and give them to a reader.";
         LogWrite = "LOG_WRITE", Background, "Build, checksum, write and sync log blocks.";
         Checkpoint = "CHECKPOINT", Background, "Copy, write and install leaf images.";
-        Idle = "IDLE", Idle, "Nothing to do.";
+        Idle = "IDLE", Idle, "Between the calls of a session: what its client did.";
     }
 }
 
@@ -249,6 +284,7 @@ mod tests {
     fn names_are_unique() {
         assert_unique_names(Wait::ALL.iter().map(|entry| entry.name()), Wait::COUNT);
         assert_unique_names(LatchClass::ALL.iter().map(|entry| entry.name()), LatchClass::COUNT);
+        assert_unique_names(Spin::ALL.iter().map(|entry| entry.name()), Spin::COUNT);
         assert_unique_names(Counter::ALL.iter().map(|entry| entry.name()), Counter::COUNT);
         assert_unique_names(Phase::ALL.iter().map(|entry| entry.name()), Phase::COUNT);
     }

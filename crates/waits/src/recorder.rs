@@ -2,117 +2,23 @@
 //!
 //! Invariants
 //! 1. One writer at a time (a session is used by one thread at a time). A second one would lose
-//!    counts, nothing else.
+//!    counts of the fast path, nothing else.
 //! 2. Numbers stand on cache lines that no other recorder touches.
+//! 3. Without the feature `statistics` every call here does nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::catalog::{Counter, LatchClass, Phase, Wait};
+use crate::ENABLED;
+use crate::catalog::{Counter, LatchClass, Phase, Spin, Wait};
 use crate::guard::WaitGuard;
-use crate::registry::Shared;
-
-/// One operation in so many has its phases timed. A power of two.
-pub const SAMPLE_INTERVAL: u64 = 256;
-const _: () = assert!(SAMPLE_INTERVAL.is_power_of_two());
-
-/// Buckets of a histogram: bucket n counts times of 2^n up to 2^(n+1) - 1 nanoseconds; the last one
-/// (9 minutes and more) has no upper end.
-pub(crate) const BUCKETS: usize = 40;
-
-/// The bucket of a time.
-pub(crate) fn bucket_of(nanos: u64) -> usize {
-    let log2 = nanos.checked_ilog2().unwrap_or(0);
-    usize::try_from(log2).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
-}
-
-/// A number with one writer. Not a read-modify-write: nobody else writes it.
-#[derive(Debug, Default)]
-pub(crate) struct Number(AtomicU64);
-
-impl Number {
-    #[inline]
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn add(&self, value: u64) {
-        self.set(self.get().wrapping_add(value));
-    }
-
-    fn raise_to(&self, value: u64) {
-        self.set(self.get().max(value));
-    }
-}
-
-/// Count, times and histogram of one wait.
-#[derive(Debug)]
-pub(crate) struct WaitNumbers {
-    pub(crate) count: Number,
-    pub(crate) nanos: Number,
-    pub(crate) signal_nanos: Number,
-    pub(crate) nanos_max: Number,
-    pub(crate) histogram: [Number; BUCKETS],
-}
-
-/// Collisions on one class of latch.
-#[derive(Debug, Default)]
-pub(crate) struct LatchNumbers {
-    pub(crate) collisions: Number,
-    pub(crate) spins: Number,
-    pub(crate) sleeps: Number,
-    pub(crate) nanos: Number,
-    pub(crate) nanos_max: Number,
-}
-
-/// Time of one phase, both already multiplied by the sample interval.
-#[derive(Debug, Default)]
-pub(crate) struct PhaseNumbers {
-    pub(crate) count: Number,
-    pub(crate) nanos: Number,
-}
-
-/// All numbers of one recorder: written by its session, read by whoever sums.
-#[derive(Debug)]
-#[repr(align(128))] // two cache lines: the neighbour line is prefetched with ours
-pub(crate) struct Numbers {
-    pub(crate) operations: Number,
-    pub(crate) counters: [Number; Counter::COUNT],
-    pub(crate) latches: [LatchNumbers; LatchClass::COUNT],
-    pub(crate) phases: [PhaseNumbers; Phase::COUNT],
-    pub(crate) waits: [WaitNumbers; Wait::COUNT],
-}
-
-impl Numbers {
-    fn new() -> Self {
-        use std::array::from_fn;
-        Self {
-            operations: Number::default(),
-            counters: from_fn(|_| Number::default()),
-            latches: from_fn(|_| LatchNumbers::default()),
-            phases: from_fn(|_| PhaseNumbers::default()),
-            waits: from_fn(|_| WaitNumbers {
-                count: Number::default(),
-                nanos: Number::default(),
-                signal_nanos: Number::default(),
-                nanos_max: Number::default(),
-                histogram: from_fn(|_| Number::default()),
-            }),
-        }
-    }
-}
+use crate::numbers::{Numbers, Spun};
+use crate::registry::{RecorderKind, Shared};
+use crate::sampling::{Sampling, now_nanos};
 
 /// The numbers of one session or background thread, written by it alone.
 ///
-/// Made by [`Recorder::new`], retired when its last handle is dropped: its numbers then live on in
-/// the registry's sum.
+/// Retired when its last handle is dropped: its numbers then live on in the registry's sum.
 #[derive(Debug)]
 pub struct Recorder {
     numbers: Arc<Numbers>,
@@ -123,14 +29,28 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A new recorder, known to `registry` until it is dropped. The name is for listings and need
-    /// not be unique.
+    /// A new recorder of a background thread, known to `registry` until it is dropped. The name is
+    /// for listings and need not be unique.
     pub fn new(registry: &crate::Registry, name: impl Into<String>) -> Arc<Self> {
+        Self::of_kind(registry, name, RecorderKind::Background)
+    }
+
+    /// A new recorder of a session: what is neither a phase nor a wait is its client's time.
+    pub fn for_session(registry: &crate::Registry, name: impl Into<String>) -> Arc<Self> {
+        Self::of_kind(registry, name, RecorderKind::Session)
+    }
+
+    fn of_kind(
+        registry: &crate::Registry,
+        name: impl Into<String>,
+        kind: RecorderKind,
+    ) -> Arc<Self> {
         let name = name.into();
-        let numbers = Arc::new(Numbers::new());
         let shared = Arc::clone(registry.shared());
-        let id = shared.enlist(&name, &numbers);
-        Arc::new(Self { numbers, on: shared.is_on(), registry: shared, id, name })
+        let on = ENABLED && shared.is_on();
+        let numbers = Arc::new(Numbers::new(Sampling::new(on, now_nanos())));
+        let id = shared.enlist(&name, kind, &numbers);
+        Arc::new(Self { numbers, on, registry: shared, id, name })
     }
 
     /// Its name in listings.
@@ -138,8 +58,17 @@ impl Recorder {
         &self.name
     }
 
+    /// Its number in listings, which no other recorder of the database ever has.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     pub(crate) fn is_on(&self) -> bool {
-        self.on
+        ENABLED && self.on
+    }
+
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     /// Begins a wait, which lasts until the guard is dropped. Reads the clock: for slow paths.
@@ -151,62 +80,91 @@ impl Recorder {
     /// Adds a wait that is over: `total` from beginning to end, of which `signal` after what was
     /// waited for was there.
     pub fn waited(&self, wait: Wait, total: Duration, signal: Duration) {
-        if !self.on {
-            return;
+        if self.is_on() {
+            self.numbers.waited(wait, nanos_of(total), nanos_of(signal));
         }
-        let nanos = nanos_of(total);
-        let numbers = &self.numbers.waits[wait.index()];
-        numbers.count.add(1);
-        numbers.nanos.add(nanos);
-        numbers.signal_nanos.add(nanos_of(signal).min(nanos));
-        numbers.nanos_max.raise_to(nanos);
-        numbers.histogram[bucket_of(nanos)].add(1);
     }
 
     /// Adds `n` to a counter.
     #[inline]
     pub fn count(&self, counter: Counter, n: u64) {
-        if self.on {
+        if self.is_on() {
             self.numbers.counters[counter.index()].add(n);
         }
     }
 
-    /// Adds a collision on a latch: how long it took to get it, how often it was tried in vain, how
-    /// often the thread slept. The time as a wait is counted apart, by a [`WaitGuard`].
-    pub fn latch_wait(&self, class: LatchClass, total: Duration, spins: u64, sleeps: u64) {
-        if !self.on {
+    /// Adds requests of latches, where that costs nothing that matters.
+    #[inline]
+    pub fn latch_requests(&self, class: LatchClass, n: u64) {
+        if self.is_on() {
+            self.numbers.latches[class.index()].requests.add(n);
+        }
+    }
+
+    /// Adds a collision on a latch: how long it took to get it, and what was done meanwhile. The
+    /// time as a wait is counted apart, by a [`WaitGuard`].
+    pub fn latch_wait(&self, class: LatchClass, total: Duration, spun: Spun) {
+        if !self.is_on() {
             return;
         }
         let nanos = nanos_of(total);
         let numbers = &self.numbers.latches[class.index()];
-        numbers.collisions.add(1);
-        numbers.spins.add(spins);
-        numbers.sleeps.add(sleeps);
-        numbers.nanos.add(nanos);
+        numbers.spin.record(1, spun);
+        numbers.nanos.add_shared(nanos);
         numbers.nanos_max.raise_to(nanos);
     }
 
-    /// Called once per operation: for one in [`SAMPLE_INTERVAL`] a timer of its phases, else
-    /// `None`.
-    #[inline]
-    pub fn phase_sample(&self) -> Option<PhaseTimer<'_>> {
-        let operations = self.numbers.operations.get().wrapping_add(1);
-        self.numbers.operations.set(operations);
-        if operations.is_multiple_of(SAMPLE_INTERVAL) {
-            return self.start_timer(SAMPLE_INTERVAL);
+    /// Adds a collision at a word that has no latch, and what was done until it was over.
+    pub fn spun(&self, spin: Spin, spun: Spun) {
+        if self.is_on() {
+            self.numbers.spins[spin.index()].record(1, spun);
         }
-        None
     }
 
-    /// A timer that is not sampled, for the long rounds of background threads; `None` if statistics
-    /// are off.
-    pub fn phase_timer(&self) -> Option<PhaseTimer<'_>> {
-        self.start_timer(1)
+    /// A call of the session begins. Ended by [`Recorder::end_call`]; calls inside it are part of
+    /// it.
+    #[inline]
+    pub fn begin_call(&self) {
+        if ENABLED {
+            self.numbers.sampling.begin_call(&self.numbers);
+        }
     }
 
+    /// The call is over; its time since the last mark was spent in `last`.
+    #[inline]
+    pub fn end_call(&self, last: Phase) {
+        if ENABLED && self.numbers.sampling.is_call_timed() {
+            self.numbers.sampling.end_timed(&self.numbers, last);
+        }
+    }
+
+    /// Whether the call is one of those whose phases are timed.
+    #[inline]
+    pub fn is_timing(&self) -> bool {
+        ENABLED && self.numbers.sampling.is_timing()
+    }
+
+    /// The time since the last mark was spent in `phase`, if the call is timed; waits are left out.
+    #[inline]
+    pub fn mark(&self, phase: Phase) {
+        if self.is_timing() {
+            self.numbers.sampling.mark(&self.numbers, phase);
+        }
+    }
+
+    /// A timed call met somebody at a word: it stands for as many collisions as for calls. For
+    /// places where looking costs too much for every call.
     #[cold]
-    fn start_timer(&self, weight: u64) -> Option<PhaseTimer<'_>> {
-        self.on.then(|| PhaseTimer { recorder: self, last: Instant::now(), weight })
+    pub fn spin_sampled(&self, spin: Spin) {
+        let weight = self.numbers.sampling.weight();
+        let spun = Spun { spins: weight, ..Spun::default() };
+        self.numbers.spins[spin.index()].record(weight, spun);
+    }
+
+    /// Times a piece of background work until the guard is dropped; its waits are left out.
+    pub fn work(&self, phase: Phase) -> WorkGuard<'_> {
+        let began = self.is_on().then(|| (now_nanos(), self.numbers.waited_nanos.get()));
+        WorkGuard { recorder: self, phase, began }
     }
 }
 
@@ -216,33 +174,28 @@ impl Drop for Recorder {
     }
 }
 
-/// Stamps the phases of one operation: each [`PhaseTimer::mark`] gives the time since the one
-/// before to a phase.
+/// A piece of background work; see [`Recorder::work`].
+#[must_use = "the work lasts as long as its guard"]
 #[derive(Debug)]
-pub struct PhaseTimer<'a> {
+pub struct WorkGuard<'a> {
     recorder: &'a Recorder,
-    last: Instant,
-    weight: u64, // how many operations this one stands for
+    phase: Phase,
+    began: Option<(u64, u64)>, // when, and what had been waited then; None: statistics are off
 }
 
-impl PhaseTimer<'_> {
-    /// The time since the last mark, or since the timer was made, was spent in `phase`.
-    pub fn mark(&mut self, phase: Phase) {
-        let now = Instant::now();
-        let nanos = nanos_of(now.saturating_duration_since(self.last));
-        self.last = now;
-        let numbers = &self.recorder.numbers.phases[phase.index()];
-        numbers.count.add(self.weight);
-        numbers.nanos.add(nanos.saturating_mul(self.weight));
-    }
-
-    /// The time since the last mark belongs to no phase.
-    pub fn skip(&mut self) {
-        self.last = Instant::now();
+impl Drop for WorkGuard<'_> {
+    fn drop(&mut self) {
+        let Some((began, waited_before)) = self.began else { return };
+        let numbers = &self.recorder.numbers;
+        let waited = numbers.waited_nanos.get().wrapping_sub(waited_before);
+        let nanos = now_nanos().saturating_sub(began).saturating_sub(waited);
+        let phase = &numbers.phases[self.phase.index()];
+        phase.count.add_shared(1);
+        phase.nanos.add_shared(nanos);
     }
 }
 
 /// Whole nanoseconds; more than 584 years count as so many.
-fn nanos_of(time: Duration) -> u64 {
+pub(crate) fn nanos_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -4,14 +4,18 @@
 //! 1. A recorder's numbers are in `live` or in `retired`, never in both or in neither: one lock
 //!    moves them.
 //! 2. Memory grows with the recorders that are alive, not with those that ever were.
+//! 3. Recorders are never set back: a reset remembers what they said, and subtracts it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
-use crate::recorder::Numbers;
+use crate::catalog::Wait;
+use crate::numbers::Numbers;
+use crate::recorder::{Recorder, nanos_of};
 use crate::totals::Totals;
 
 /// Whether anything is recorded.
@@ -20,22 +24,91 @@ pub enum Statistics {
     /// Everything in the catalog is recorded.
     #[default]
     On,
-    /// Nothing is: no clock is read and nothing counted, so that the cost of recording can be
-    /// measured.
+    /// Nothing is: no clock is read and nothing counted.
     Off,
 }
 
-/// A recorder that is alive.
+/// Whose numbers a recorder holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecorderKind {
+    /// A session: its time is phases, waits, and what its client did between calls.
+    Session,
+    /// A background thread, a snapshot, or the engine itself.
+    Background,
+}
+
+/// A recorder that is alive, and everything in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveTotals {
+    /// Its number, which no other recorder of the database ever has.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub kind: RecorderKind,
+    /// What it waits for at this moment, if it does.
+    pub waits_now: Option<Wait>,
+    /// Its numbers since it began, or since the last reset.
+    pub totals: Totals,
+}
+
+/// A recorder that is alive, in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveSummary {
+    /// Its number, which no other recorder of the database ever has.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub kind: RecorderKind,
+    /// What it waits for at this moment, if it does.
+    pub waits_now: Option<Wait>,
+    /// How long it exists, in nanoseconds.
+    pub lifetime_nanos: u64,
+    /// Calls begun.
+    pub calls: u64,
+    /// Waits that are over, by time; those without any are left out.
+    pub wait_nanos: Vec<(Wait, u64)>,
+}
+
 #[derive(Debug)]
 struct Live {
     name: String,
+    kind: RecorderKind,
     started: Instant,
     numbers: Arc<Numbers>,
+    /// What it said at the last reset.
+    before_reset: Option<Box<Totals>>,
 }
 
 impl Live {
     fn add_to(&self, totals: &mut Totals) {
-        totals.add_numbers(&self.numbers, self.started.elapsed());
+        totals.add_numbers(&self.numbers, self.kind, self.started.elapsed());
+    }
+
+    fn totals(&self, id: u64) -> LiveTotals {
+        let mut totals = Totals::default();
+        self.add_to(&mut totals);
+        if let Some(before) = &self.before_reset {
+            totals = totals.since(before);
+        }
+        let waits_now = self.numbers.waits_now();
+        LiveTotals { id, name: self.name.clone(), kind: self.kind, waits_now, totals }
+    }
+
+    fn summary(&self, id: u64) -> LiveSummary {
+        let waits =
+            Wait::ALL.iter().map(|wait| (*wait, self.numbers.waits[wait.index()].nanos.get()));
+        LiveSummary {
+            id,
+            name: self.name.clone(),
+            kind: self.kind,
+            waits_now: self.numbers.waits_now(),
+            lifetime_nanos: nanos_of(self.started.elapsed()),
+            calls: self.numbers.sampling.calls.get(),
+            wait_nanos: waits.filter(|(_, nanos)| *nanos > 0).collect(),
+        }
     }
 }
 
@@ -45,6 +118,18 @@ struct State {
     next_id: u64,
     live: BTreeMap<u64, Live>,
     retired: Totals,
+    /// The sum at the last reset.
+    before_reset: Option<Box<Totals>>,
+}
+
+impl State {
+    fn sum(&self) -> Totals {
+        let mut totals = self.retired.clone();
+        for live in self.live.values() {
+            live.add_to(&mut totals);
+        }
+        totals
+    }
 }
 
 /// What a registry shares with its recorders.
@@ -59,12 +144,17 @@ impl Shared {
         self.statistics == Statistics::On
     }
 
-    pub(crate) fn enlist(&self, name: &str, numbers: &Arc<Numbers>) -> u64 {
+    pub(crate) fn enlist(&self, name: &str, kind: RecorderKind, numbers: &Arc<Numbers>) -> u64 {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id += 1;
-        let live =
-            Live { name: name.to_owned(), started: Instant::now(), numbers: Arc::clone(numbers) };
+        let live = Live {
+            name: name.to_owned(),
+            kind,
+            started: Instant::now(),
+            numbers: Arc::clone(numbers),
+            before_reset: None,
+        };
         state.live.insert(id, live);
         id
     }
@@ -104,26 +194,49 @@ impl Registry {
         &self.shared
     }
 
-    /// The sum over all recorders that there are or ever were.
+    /// The sum over all recorders that there are or ever were, since the last reset.
     ///
-    /// Numbers written while it sums may or may not be in it, but a later call never returns less.
+    /// Numbers written while it sums may or may not be in it, but without a reset in between a
+    /// later call never returns lower counts.
     pub fn totals(&self) -> Totals {
         let state = self.shared.state.lock();
-        let mut totals = state.retired.clone();
-        for live in state.live.values() {
-            live.add_to(&mut totals);
+        let totals = state.sum();
+        match &state.before_reset {
+            Some(before) => totals.since(before),
+            None => totals,
         }
-        totals
     }
 
-    /// The numbers of each live recorder with its name, oldest first.
-    pub fn live(&self) -> Vec<(String, Totals)> {
+    /// Each live recorder, oldest first.
+    pub fn live(&self) -> Vec<LiveTotals> {
         let state = self.shared.state.lock();
-        let each = state.live.values().map(|live| {
+        state.live.iter().map(|(id, live)| live.totals(*id)).collect()
+    }
+
+    /// A live recorder of this registry.
+    ///
+    /// # Panics
+    /// If it is another registry's.
+    pub fn live_one(&self, recorder: &Recorder) -> LiveTotals {
+        let state = self.shared.state.lock();
+        let live = state.live.get(&recorder.id()).expect("a recorder is live until it is dropped");
+        live.totals(recorder.id())
+    }
+
+    /// Each live recorder in short, oldest first. Resets do not matter to it.
+    pub fn summaries(&self) -> Vec<LiveSummary> {
+        let state = self.shared.state.lock();
+        state.live.iter().map(|(id, live)| live.summary(*id)).collect()
+    }
+
+    /// From now on sums begin at nothing.
+    pub fn reset(&self) {
+        let mut state = self.shared.state.lock();
+        state.before_reset = Some(Box::new(state.sum()));
+        for live in state.live.values_mut() {
             let mut totals = Totals::default();
             live.add_to(&mut totals);
-            (live.name.clone(), totals)
-        });
-        each.collect()
+            live.before_reset = Some(Box::new(totals));
+        }
     }
 }

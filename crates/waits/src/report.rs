@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::{PhaseClass, Wait, WaitClass};
-use crate::totals::{Totals, WaitTotal};
+use crate::totals::{LatchTotal, Totals, WaitTotal};
 
 /// The report ends with the wait that makes its rows up to so many percent of all.
 pub const REPORTED_PERCENT: f64 = 95.0;
 
 /// One row of the wait report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitRow {
     /// Which wait.
     pub wait: Wait,
@@ -23,6 +23,8 @@ pub struct WaitRow {
     pub signal_s: f64,
     /// Waits.
     pub count: u64,
+    /// The longest, in seconds.
+    pub max_s: f64,
     /// Share of all waiting that is not idling, in percent.
     pub percent: f64,
 }
@@ -65,6 +67,7 @@ impl Totals {
                 resource_s: seconds(total.resource_nanos()),
                 signal_s: seconds(total.signal_nanos),
                 count: total.count,
+                max_s: seconds(total.nanos_max),
                 percent,
             });
         }
@@ -96,24 +99,49 @@ impl Totals {
         text
     }
 
-    /// Collisions by latch class as text; classes without any are left out.
+    /// Requests and collisions by latch class as text; classes without any are left out.
     pub fn latch_report(&self) -> String {
         let mut text = format!(
-            "{:14} {:>10} {:>12} {:>12} {:>10} {:>12} {:>9}\n",
-            "Latch", "Collisions", "Spins", "Spins/Coll.", "Sleeps", "Wait_Ms", "Max_Ms"
+            "{:14} {:>14} {:>12} {:>12} {:>9}\n",
+            "Latch", "Requests", "Waits", "Wait_Ms", "Max_Ms"
         );
-        for total in self.latches.iter().filter(|total| total.collisions > 0) {
+        let used = |total: &&LatchTotal| total.requests > 0 || total.spun.collisions > 0;
+        for total in self.latches.iter().filter(used) {
             push_line(
                 &mut text,
                 format_args!(
-                    "{:14} {:>10} {:>12} {:>12.1} {:>10} {:>12.2} {:>9.3}",
+                    "{:14} {:>14} {:>12} {:>12.2} {:>9.3}",
                     total.latch.name(),
-                    total.collisions,
-                    total.spins,
-                    total.spins as f64 / total.collisions as f64,
-                    total.sleeps,
+                    total.requests.max(total.spun.collisions),
+                    total.spun.collisions,
                     total.nanos as f64 / 1e6,
                     total.nanos_max as f64 / 1e6
+                ),
+            );
+        }
+        text
+    }
+
+    /// Collisions by name as text, those of latches and those of words without one; names without
+    /// any are left out.
+    pub fn spin_report(&self) -> String {
+        let mut text = format!(
+            "{:16} {:>12} {:>14} {:>12} {:>10} {:>10}\n",
+            "Spin", "Collisions", "Spins", "Spins/Coll.", "Sleeps", "Backoffs"
+        );
+        let latches = self.latches.iter().map(|total| (total.latch.name(), &total.spun));
+        let words = self.spins.iter().map(|total| (total.spin.name(), &total.spun));
+        for (name, spun) in latches.chain(words).filter(|(_, spun)| spun.collisions > 0) {
+            push_line(
+                &mut text,
+                format_args!(
+                    "{:16} {:>12} {:>14} {:>12.1} {:>10} {:>10}",
+                    name,
+                    spun.collisions,
+                    spun.spins,
+                    spun.spins_per_collision(),
+                    spun.sleeps,
+                    spun.backoffs
                 ),
             );
         }

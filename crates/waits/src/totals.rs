@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Counter, LatchClass, Phase, Wait};
-use crate::recorder::{BUCKETS, Numbers};
+use crate::catalog::{Counter, LatchClass, Phase, PhaseClass, Spin, Wait};
+use crate::numbers::{BUCKETS, Numbers, SpinNumbers, bucket_end};
+use crate::recorder::nanos_of;
+use crate::registry::RecorderKind;
 
 /// One wait: how often and how long. Times in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitTotal {
     /// Which.
     pub wait: Wait,
@@ -42,15 +44,7 @@ impl WaitTotal {
     /// A time that `percent` of the waits did not exceed, in nanoseconds, rounded up to the end of
     /// its bucket; 0 if there was none.
     pub fn percentile_nanos(&self, percent: f64) -> u64 {
-        let rank = (percent.clamp(0.0, 100.0) / 100.0 * self.count as f64).ceil().max(1.0);
-        let mut seen = 0;
-        for (bucket, count) in self.histogram.iter().enumerate() {
-            seen += count;
-            if *count > 0 && seen as f64 >= rank {
-                return bucket_end(bucket).min(self.nanos_max);
-            }
-        }
-        0
+        percentile(&self.histogram, self.count, percent).min(self.nanos_max)
     }
 
     fn add(&mut self, other: &Self) {
@@ -77,30 +71,81 @@ impl WaitTotal {
     }
 }
 
-/// The longest time that a bucket counts.
-fn bucket_end(bucket: usize) -> u64 {
-    if bucket + 1 >= BUCKETS { u64::MAX } else { (2 << bucket) - 1 }
+/// The end of the bucket in which the entry of this rank lies; 0 if there is none.
+pub(crate) fn percentile(histogram: &[u64], count: u64, percent: f64) -> u64 {
+    let rank = (percent.clamp(0.0, 100.0) / 100.0 * count as f64).ceil().max(1.0);
+    let mut seen = 0;
+    for (bucket, count) in histogram.iter().enumerate() {
+        seen += count;
+        if *count > 0 && seen as f64 >= rank {
+            return bucket_end(bucket);
+        }
+    }
+    0
 }
 
-/// Collisions on one class of latch. Times in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Collisions at one word, or on one class of latch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collisions {
+    /// Times that somebody else was there.
+    pub collisions: u64,
+    /// Looks in vain.
+    pub spins: u64,
+    /// Times that a thread gave its processor away.
+    pub backoffs: u64,
+    /// Of these, times that it slept.
+    pub sleeps: u64,
+}
+
+impl Collisions {
+    fn of(numbers: &SpinNumbers) -> Self {
+        Self {
+            collisions: numbers.collisions.get(),
+            spins: numbers.spins.get(),
+            backoffs: numbers.backoffs.get(),
+            sleeps: numbers.sleeps.get(),
+        }
+    }
+
+    fn each(&mut self, other: &Self, change: impl Fn(u64, u64) -> u64) {
+        self.collisions = change(self.collisions, other.collisions);
+        self.spins = change(self.spins, other.spins);
+        self.backoffs = change(self.backoffs, other.backoffs);
+        self.sleeps = change(self.sleeps, other.sleeps);
+    }
+
+    /// Looks in vain for each collision; 0 without any.
+    pub fn spins_per_collision(&self) -> f64 {
+        self.spins as f64 / self.collisions.max(1) as f64
+    }
+}
+
+/// One class of latch. Times in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatchTotal {
     /// Which.
     pub latch: LatchClass,
-    /// Times that a latch was not free at once.
-    pub collisions: u64,
-    /// Tries in vain.
-    pub spins: u64,
-    /// Times that a thread slept until the next try.
-    pub sleeps: u64,
+    /// Times that one was asked for. Of leaves: one for each call and each split.
+    pub requests: u64,
+    /// Times that it was not free at once.
+    pub spun: Collisions,
     /// Time until the latch was had.
     pub nanos: u64,
     /// The longest since the recorders began; a difference keeps the later one.
     pub nanos_max: u64,
 }
 
+/// One word where threads meet without a latch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinTotal {
+    /// Which.
+    pub spin: Spin,
+    /// What was done there.
+    pub spun: Collisions,
+}
+
 /// One counter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterTotal {
     /// Which.
     pub counter: Counter,
@@ -108,29 +153,31 @@ pub struct CounterTotal {
     pub value: u64,
 }
 
-/// Time of one phase, estimated from a sample of the operations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Time of one phase; those of sessions are estimated from the calls that were timed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTotal {
     /// Which.
     pub phase: Phase,
     /// How often it was gone through.
     pub count: u64,
-    /// Its time, in nanoseconds.
+    /// Its time without waits, in nanoseconds.
     pub nanos: u64,
 }
 
 /// The sum of any number of recorders.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// How long the recorders existed, one beside the other: what waits and phases should add up
-    /// to.
+    /// How long the recorders existed, one beside the other: what the waits and phases of sessions
+    /// add up to.
     pub recorded_nanos: u64,
-    /// Operations begun, sampled or not.
+    /// Calls of sessions begun, timed or not.
     pub operations: u64,
     /// Every wait.
     pub waits: Vec<WaitTotal>,
     /// Every latch class.
     pub latches: Vec<LatchTotal>,
+    /// Every spin.
+    pub spins: Vec<SpinTotal>,
     /// Every counter.
     pub counters: Vec<CounterTotal>,
     /// Every phase.
@@ -139,14 +186,8 @@ pub struct Totals {
 
 impl Default for Totals {
     fn default() -> Self {
-        let latch = |latch| LatchTotal {
-            latch,
-            collisions: 0,
-            spins: 0,
-            sleeps: 0,
-            nanos: 0,
-            nanos_max: 0,
-        };
+        let spun = Collisions::default();
+        let latch = |latch| LatchTotal { latch, requests: 0, spun, nanos: 0, nanos_max: 0 };
         let counter = |counter| CounterTotal { counter, value: 0 };
         let phase = |phase| PhaseTotal { phase, count: 0, nanos: 0 };
         Self {
@@ -154,6 +195,7 @@ impl Default for Totals {
             operations: 0,
             waits: Wait::ALL.iter().copied().map(WaitTotal::new).collect(),
             latches: LatchClass::ALL.iter().copied().map(latch).collect(),
+            spins: Spin::ALL.iter().map(|spin| SpinTotal { spin: *spin, spun }).collect(),
             counters: Counter::ALL.iter().copied().map(counter).collect(),
             phases: Phase::ALL.iter().copied().map(phase).collect(),
         }
@@ -171,6 +213,11 @@ impl Totals {
         &self.latches[class.index()]
     }
 
+    /// One spin.
+    pub fn spin(&self, spin: Spin) -> &SpinTotal {
+        &self.spins[spin.index()]
+    }
+
     /// The value of one counter.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters[counter.index()].value
@@ -183,24 +230,12 @@ impl Totals {
 
     /// Adds another sum to this one.
     pub fn add(&mut self, other: &Self) {
-        self.recorded_nanos = self.recorded_nanos.saturating_add(other.recorded_nanos);
-        self.operations += other.operations;
+        self.combine(other, u64::saturating_add);
         for (mine, theirs) in self.waits.iter_mut().zip(&other.waits) {
             mine.add(theirs);
         }
         for (mine, theirs) in self.latches.iter_mut().zip(&other.latches) {
-            mine.collisions += theirs.collisions;
-            mine.spins += theirs.spins;
-            mine.sleeps += theirs.sleeps;
-            mine.nanos = mine.nanos.saturating_add(theirs.nanos);
             mine.nanos_max = mine.nanos_max.max(theirs.nanos_max);
-        }
-        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
-            mine.value += theirs.value;
-        }
-        for (mine, theirs) in self.phases.iter_mut().zip(&other.phases) {
-            mine.count += theirs.count;
-            mine.nanos = mine.nanos.saturating_add(theirs.nanos);
         }
     }
 
@@ -208,32 +243,39 @@ impl Totals {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
-        difference.recorded_nanos = self.recorded_nanos.saturating_sub(earlier.recorded_nanos);
-        difference.operations = self.operations.saturating_sub(earlier.operations);
+        difference.combine(earlier, u64::saturating_sub);
         for (mine, theirs) in difference.waits.iter_mut().zip(&earlier.waits) {
             mine.subtract(theirs);
-        }
-        for (mine, theirs) in difference.latches.iter_mut().zip(&earlier.latches) {
-            mine.collisions = mine.collisions.saturating_sub(theirs.collisions);
-            mine.spins = mine.spins.saturating_sub(theirs.spins);
-            mine.sleeps = mine.sleeps.saturating_sub(theirs.sleeps);
-            mine.nanos = mine.nanos.saturating_sub(theirs.nanos);
-        }
-        for (mine, theirs) in difference.counters.iter_mut().zip(&earlier.counters) {
-            mine.value = mine.value.saturating_sub(theirs.value);
-        }
-        for (mine, theirs) in difference.phases.iter_mut().zip(&earlier.phases) {
-            mine.count = mine.count.saturating_sub(theirs.count);
-            mine.nanos = mine.nanos.saturating_sub(theirs.nanos);
         }
         difference
     }
 
+    /// Changes everything but the waits and the longest times.
+    fn combine(&mut self, other: &Self, change: impl Fn(u64, u64) -> u64 + Copy) {
+        self.recorded_nanos = change(self.recorded_nanos, other.recorded_nanos);
+        self.operations = change(self.operations, other.operations);
+        for (mine, theirs) in self.latches.iter_mut().zip(&other.latches) {
+            mine.requests = change(mine.requests, theirs.requests);
+            mine.spun.each(&theirs.spun, change);
+            mine.nanos = change(mine.nanos, theirs.nanos);
+        }
+        for (mine, theirs) in self.spins.iter_mut().zip(&other.spins) {
+            mine.spun.each(&theirs.spun, change);
+        }
+        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
+            mine.value = change(mine.value, theirs.value);
+        }
+        for (mine, theirs) in self.phases.iter_mut().zip(&other.phases) {
+            mine.count = change(mine.count, theirs.count);
+            mine.nanos = change(mine.nanos, theirs.nanos);
+        }
+    }
+
     /// Adds what one recorder has written so far.
-    pub(crate) fn add_numbers(&mut self, numbers: &Numbers, lifetime: Duration) {
-        let lifetime_nanos = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
+    pub(crate) fn add_numbers(&mut self, numbers: &Numbers, kind: RecorderKind, life: Duration) {
+        let lifetime_nanos = nanos_of(life);
         self.recorded_nanos = self.recorded_nanos.saturating_add(lifetime_nanos);
-        self.operations += numbers.operations.get();
+        self.operations += numbers.sampling.calls.get();
         for (total, number) in self.waits.iter_mut().zip(&numbers.waits) {
             total.count += number.count.get();
             total.nanos = total.nanos.saturating_add(number.nanos.get());
@@ -244,18 +286,60 @@ impl Totals {
             }
         }
         for (total, number) in self.latches.iter_mut().zip(&numbers.latches) {
-            total.collisions += number.collisions.get();
-            total.spins += number.spins.get();
-            total.sleeps += number.sleeps.get();
+            total.requests += number.requests.get();
+            total.spun.each(&Collisions::of(&number.spin), u64::saturating_add);
             total.nanos = total.nanos.saturating_add(number.nanos.get());
             total.nanos_max = total.nanos_max.max(number.nanos_max.get());
+        }
+        for (total, number) in self.spins.iter_mut().zip(&numbers.spins) {
+            total.spun.each(&Collisions::of(number), u64::saturating_add);
         }
         for (total, number) in self.counters.iter_mut().zip(&numbers.counters) {
             total.value += number.get();
         }
+        let session = kind == RecorderKind::Session;
         for (total, number) in self.phases.iter_mut().zip(&numbers.phases) {
             total.count += number.count.get();
-            total.nanos = total.nanos.saturating_add(number.nanos.get());
+            if !session || total.phase.class() != PhaseClass::Session {
+                total.nanos = total.nanos.saturating_add(number.nanos.get());
+            }
         }
+        self.add_leaf_requests(numbers);
+        if session {
+            self.add_session_phases(numbers, lifetime_nanos);
+        }
+    }
+
+    /// Counting them would cost the insert path more than they tell: every call latches one leaf,
+    /// every split one more.
+    fn add_leaf_requests(&mut self, numbers: &Numbers) {
+        let splits = [
+            Counter::SplitsRightEdge,
+            Counter::SplitsLocalRun,
+            Counter::SplitsMiddle,
+            Counter::SplitsBlockGrant,
+        ];
+        let splits: u64 = splits.iter().map(|split| numbers.counters[split.index()].get()).sum();
+        let requests = numbers.sampling.calls.get() + splits;
+        self.latches[LatchClass::Leaf.index()].requests += requests;
+    }
+
+    /// What is neither a phase nor a wait is the client's time between calls. The time of calls is
+    /// estimated from some that are timed as a whole, its parts from others that are timed by
+    /// phase. Where the estimate says more than there was, it is made to fit.
+    fn add_session_phases(&mut self, numbers: &Numbers, lifetime_nanos: u64) {
+        let of_sessions = |phase: &&Phase| phase.class() == PhaseClass::Session;
+        let nanos = |phase: &Phase| numbers.phases[phase.index()].nanos.get();
+        let parts: u64 = Phase::ALL.iter().filter(of_sessions).map(nanos).sum();
+        let there_was = lifetime_nanos.saturating_sub(numbers.waited_nanos.get());
+        let calls = numbers.call_nanos.get().min(there_was);
+        let scale = calls as f64 / parts.max(1) as f64;
+        for phase in Phase::ALL.iter().filter(of_sessions) {
+            let total = &mut self.phases[phase.index()];
+            total.nanos = total.nanos.saturating_add((nanos(phase) as f64 * scale) as u64);
+        }
+        let idle = &mut self.phases[Phase::Idle.index()];
+        idle.count += numbers.sampling.calls.get();
+        idle.nanos = idle.nanos.saturating_add(there_was - calls);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_waits::{Counter, Phase, Recorder, Registry, SAMPLE_INTERVAL, Totals, Wait};
+use onrush_waits::{Counter, Recorder, Registry, Totals, Wait};
 
 fn wait(recorder: &Recorder, micros: u64) {
     recorder.waited(Wait::WriteLog, Duration::from_micros(micros), Duration::ZERO);
@@ -39,23 +39,26 @@ fn adding_what_came_since_gives_the_later_counts() {
 }
 
 #[test]
-fn one_operation_in_so_many_stands_for_all_of_them() {
-    let registry = Registry::new();
-    let recorder = Recorder::new(&registry, "session");
-    for _ in 0..4 * SAMPLE_INTERVAL {
-        if let Some(mut timer) = recorder.phase_sample() {
-            timer.mark(Phase::Seek);
-        }
-    }
-    let totals = registry.totals();
-    assert_eq!(totals.operations, 4 * SAMPLE_INTERVAL);
-    assert_eq!(totals.phase(Phase::Seek).count, 4 * SAMPLE_INTERVAL);
-}
-
-#[test]
 fn an_empty_sum_has_no_percentiles_and_no_percentages() {
     let totals = Totals::default();
     assert_eq!(totals.wait(Wait::WriteLog).percentile_nanos(99.0), 0);
     assert_eq!(totals.wait_percent(Wait::WriteLog), 0.0);
     assert!(totals.top_waits().is_empty());
+}
+
+#[test]
+fn after_a_reset_sums_begin_at_nothing_and_go_on() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    wait(&recorder, 1000);
+    recorder.count(Counter::Commits, 10);
+    registry.reset();
+    assert_eq!(registry.totals().counter(Counter::Commits), 0);
+    wait(&recorder, 3);
+    recorder.count(Counter::Commits, 2);
+    drop(Recorder::new(&registry, "another"));
+    for totals in [registry.totals(), registry.live().remove(0).totals] {
+        assert_eq!(totals.counter(Counter::Commits), 2);
+        assert_eq!(totals.wait(Wait::WriteLog).nanos, 3000);
+    }
 }

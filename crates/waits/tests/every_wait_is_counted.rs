@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use onrush_waits::{Recorder, Registry, Statistics, Wait};
+use onrush_waits::{Phase, Recorder, Registry, Statistics, Wait};
 
 #[test]
 fn a_dropped_guard_is_one_wait_no_longer_than_it_lived() {
@@ -50,8 +50,32 @@ fn nothing_is_recorded_with_statistics_off() {
     drop(recorder.wait(Wait::LogBuffer));
     recorder.waited(Wait::LogBuffer, Duration::from_secs(1), Duration::ZERO);
     for _ in 0..1000 {
-        assert!(recorder.phase_sample().is_none());
+        recorder.begin_call();
+        assert!(!recorder.is_timing());
+        recorder.end_call(Phase::Commit);
     }
     let totals = registry.totals();
     assert_eq!(totals.wait(Wait::LogBuffer).count, 0);
+}
+
+#[test]
+fn a_moment_belongs_to_the_innermost_wait() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    let before = Instant::now();
+    let outer = recorder.wait(Wait::FrameFree);
+    let inner = recorder.wait(Wait::ImageWrite);
+    assert_eq!(registry.live()[0].waits_now, Some(Wait::ImageWrite));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2) {}
+    drop(inner);
+    assert_eq!(registry.live()[0].waits_now, Some(Wait::FrameFree));
+    drop(outer);
+    let lived = u64::try_from(before.elapsed().as_nanos()).expect("a short time");
+    let totals = registry.totals();
+    let (outer, inner) = (totals.wait(Wait::FrameFree), totals.wait(Wait::ImageWrite));
+    assert_eq!((outer.count, inner.count), (1, 1));
+    assert!(inner.nanos >= 2_000_000);
+    assert!(outer.nanos + inner.nanos <= lived);
+    assert_eq!(registry.live()[0].waits_now, None);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_waits::{Counter, LatchClass, Recorder, Registry, Wait};
+use onrush_waits::{Counter, LatchClass, Recorder, Registry, Spun, Wait};
 
 #[test]
 fn a_retired_recorder_leaves_its_numbers_and_nothing_else() {
@@ -11,7 +11,8 @@ fn a_retired_recorder_leaves_its_numbers_and_nothing_else() {
         let recorder = Recorder::new(&registry, "session");
         recorder.count(Counter::Commits, 2);
         recorder.waited(Wait::WriteLog, Duration::from_micros(5), Duration::from_micros(1));
-        recorder.latch_wait(LatchClass::Leaf, Duration::from_micros(3), 7, 1);
+        let spun = Spun { spins: 7, backoffs: 1, sleeps: 1 };
+        recorder.latch_wait(LatchClass::Leaf, Duration::from_micros(3), spun);
         assert_eq!(registry.live().len(), 1);
     }
     assert!(registry.live().is_empty());
@@ -19,7 +20,7 @@ fn a_retired_recorder_leaves_its_numbers_and_nothing_else() {
     assert_eq!(totals.counter(Counter::Commits), 2000);
     assert_eq!(totals.wait(Wait::WriteLog).count, 1000);
     assert_eq!(totals.wait(Wait::WriteLog).resource_nanos(), 4_000_000);
-    assert_eq!(totals.latch(LatchClass::Leaf).spins, 7000);
+    assert_eq!(totals.latch(LatchClass::Leaf).spun.spins, 7000);
 }
 
 #[test]

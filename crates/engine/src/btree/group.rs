@@ -91,7 +91,7 @@ impl Tree {
         }
         drop(held);
         for half in halves {
-            self.link(engine, object, &half.separator, half.leaf);
+            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
         }
         let reservation = result?;
         engine.log.fill(&reservation, &record);

@@ -53,7 +53,7 @@ impl Tree {
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, intent.object, &half.separator, half.leaf);
+            self.link(engine, seat.recorder, intent.object, &half.separator, half.leaf);
         }
         result
     }

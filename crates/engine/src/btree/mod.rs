@@ -19,7 +19,7 @@ pub(crate) use scan::{Batch, Bounds};
 pub(crate) use tree::{Hint, Tree};
 pub(crate) use write::{Change, Expect};
 
-use onrush_waits::{PhaseTimer, Recorder};
+use onrush_waits::Recorder;
 
 use crate::memory::Frame;
 use crate::units::LeafId;
@@ -32,8 +32,6 @@ pub(crate) struct Seat<'a> {
     pub(crate) recorder: &'a Recorder,
     /// Frames for a split: one for the new leaf, one to rearrange the old.
     pub(crate) spares: &'a mut Vec<Frame>,
-    /// Present on the few operations whose phases are timed.
-    pub(crate) timer: Option<PhaseTimer<'a>>,
 }
 
 /// Frames that one operation may need.

@@ -75,6 +75,7 @@ fn add_sibling<'e>(
     boundary: Box<[u8]>,
 ) -> (HalfSplit, ExclusiveGuard<'e, LeafState>) {
     let id = LeafId(engine.leaves.add());
+    seat.recorder.count(Counter::PagesAllocated, 1);
     let mut right = engine.leaves.get(id.0).latch.exclusive(seat.recorder, LatchClass::Leaf);
     right.object = left.object;
     right.low = Fence::new(&boundary);

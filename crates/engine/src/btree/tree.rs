@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use onrush_latch::ExclusiveGuard;
-use onrush_latch::SharedGuard;
-use onrush_waits::{LatchClass, Recorder};
+use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
+use onrush_waits::{Counter, LatchClass, Recorder};
 use parking_lot::Mutex;
 
 use super::Refusal;
@@ -122,16 +121,21 @@ impl Tree {
     ) -> LeafId {
         'from_root: loop {
             let mut id = self.root.load(Ordering::Acquire);
+            let mut nodes = 0;
             loop {
+                nodes += 1;
                 // A torn child is never followed: the version is checked before it is used.
                 let node = engine.inners.get(id);
                 let version = node.version.wait_readable(recorder);
                 let child = node.child(choose(node));
                 let level = node.level();
                 if !node.version.validate(version) {
+                    recorder.count(Counter::DescentRestarts, 1);
                     continue 'from_root;
                 }
                 if level == 1 {
+                    recorder.count(Counter::Descents, 1);
+                    recorder.latch_requests(LatchClass::Inner, nodes);
                     return LeafId(child);
                 }
                 id = child;
@@ -218,18 +222,25 @@ impl Tree {
 
     /// Tells the inner nodes that the keys from `separator` on are in `leaf`: the second half of
     /// a split. Does nothing if the table was truncated or dropped since.
-    pub(crate) fn link(&self, engine: &Engine, object: ObjectId, separator: &[u8], leaf: LeafId) {
-        let _structure = self.structure.lock();
+    pub(crate) fn link(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        object: ObjectId,
+        separator: &[u8],
+        leaf: LeafId,
+    ) {
+        let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
         if self.object() != object {
             return;
         }
         let key_head = head(separator);
-        let mut id = self.root_with_room(engine);
+        let mut id = self.root_with_room(engine, recorder);
         loop {
             let node = engine.inners.get(id);
             let index = node.search(key_head, separator);
             if node.level() == 1 {
-                let _version = node.version.write(&engine.recorder);
+                let _version = node.version.write(recorder);
                 node.insert(index + 1, separator, leaf.0);
                 return;
             }
@@ -237,13 +248,13 @@ impl Tree {
             if engine.inners.get(child).has_room() {
                 id = child;
             } else {
-                split_inner(engine, node, index);
+                split_inner(engine, recorder, node, index);
             }
         }
     }
 
     /// The root, made one level higher if it is full.
-    fn root_with_room(&self, engine: &Engine) -> u32 {
+    fn root_with_room(&self, engine: &Engine, recorder: &Recorder) -> u32 {
         let old = self.root.load(Ordering::Acquire);
         let node = engine.inners.get(old);
         if node.has_room() {
@@ -252,7 +263,7 @@ impl Tree {
         let id = engine.inners.add();
         let root = engine.inners.get(id);
         {
-            let _version = root.version.write(&engine.recorder);
+            let _version = root.version.write(recorder);
             root.reset(node.level() + 1);
             root.insert(0, &[], old);
         }
@@ -264,7 +275,7 @@ impl Tree {
     /// slots and places of the old leaves are free afterwards.
     pub(crate) fn clear(&self, engine: &Engine, recorder: &Recorder, object: ObjectId) {
         let (old_object, old_root) = {
-            let _structure = self.structure.lock();
+            let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
             let old = (self.object(), self.root.load(Ordering::Acquire));
             let root = empty_root(engine, object);
             self.object.store(object.0, Ordering::Release);
@@ -312,11 +323,11 @@ fn empty_root(engine: &Engine, object: ObjectId) -> InnerId {
 /// Moves the upper half of `parent`'s child `index` into a new node right of it. The new node is
 /// complete before the parent names it, and the child is shortened last: a reader finds every key
 /// at every moment.
-fn split_inner(engine: &Engine, parent: &InnerNode, index: usize) {
+fn split_inner(engine: &Engine, recorder: &Recorder, parent: &InnerNode, index: usize) {
     let child = engine.inners.get(parent.child(index));
     let count = child.len();
     {
-        let _version = child.version.write(&engine.recorder);
+        let _version = child.version.write(recorder);
         child.truncate(count);
     }
     if child.has_room() {
@@ -326,7 +337,7 @@ fn split_inner(engine: &Engine, parent: &InnerNode, index: usize) {
     let id = engine.inners.add();
     let right = engine.inners.get(id);
     {
-        let _version = right.version.write(&engine.recorder);
+        let _version = right.version.write(recorder);
         right.reset(child.level());
         for from in middle..count {
             let separator = if from == middle { Vec::new() } else { child.separator(from) };
@@ -335,10 +346,10 @@ fn split_inner(engine: &Engine, parent: &InnerNode, index: usize) {
     }
     let separator = child.separator(middle);
     {
-        let _version = parent.version.write(&engine.recorder);
+        let _version = parent.version.write(recorder);
         parent.insert(index + 1, &separator, id);
     }
-    let _version = child.version.write(&engine.recorder);
+    let _version = child.version.write(recorder);
     child.truncate(middle);
 }
 

@@ -8,7 +8,7 @@
 
 use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
-use onrush_waits::Phase;
+use onrush_waits::{Phase, Recorder, Spin};
 
 use super::intent::fold_key;
 use super::split::{HalfSplit, open_edge, split};
@@ -56,7 +56,7 @@ impl Tree {
         let key_head = head(change.key);
         let at = (key_head, change.key);
         let (id, leaf) = self.latch_exclusive(engine, seat.recorder, hint, at, change.object)?;
-        mark(seat, Phase::Seek);
+        seat.recorder.mark(Phase::Seek);
         let purpose = if change.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
         let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.change(self, seat, change);
@@ -65,15 +65,15 @@ impl Tree {
             hint.remember(id, &leaf);
         }
         drop(leaf);
-        mark(seat, Phase::Place);
+        seat.recorder.mark(Phase::Place);
         if let Some(half) = half {
-            self.link(engine, change.object, &half.separator, half.leaf);
-            mark(seat, Phase::Split);
+            self.link(engine, seat.recorder, change.object, &half.separator, half.leaf);
+            seat.recorder.mark(Phase::Split);
         }
         let reservation = result?;
         engine.log.fill(&reservation, &change.record);
         engine.log.complete(seat.place);
-        mark(seat, Phase::Copy);
+        seat.recorder.mark(Phase::Copy);
         Ok(reservation)
     }
 
@@ -99,16 +99,19 @@ impl Tree {
         if let Some((half, right)) = opened {
             hint.remember(half.leaf, &right);
             drop(right);
-            self.link(engine, object, &half.separator, half.leaf);
+            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
         }
         Ok(())
     }
 }
 
-#[inline]
-fn mark(seat: &mut Seat<'_>, phase: Phase) {
-    if let Some(timer) = &mut seat.timer {
-        timer.mark(phase);
+/// Of the few calls that are timed: the time of the reservation, and whether somebody else was
+/// there.
+#[cold]
+fn note_reservation(engine: &Engine, recorder: &Recorder, reservation: &Reservation) {
+    recorder.mark(Phase::Reserve);
+    if engine.log.met_another(reservation) {
+        recorder.spin_sampled(Spin::LogReservation);
     }
 }
 
@@ -160,7 +163,7 @@ impl Placing<'_> {
         match (change.value, found.committed) {
             (Some(value), None) => {
                 self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
-                mark(seat, Phase::Split);
+                seat.recorder.mark(Phase::Split);
                 Ok(self.insert(seat, change, value))
             }
             (Some(value), Some(_)) => self.replace(tree, seat, change, value),
@@ -245,7 +248,9 @@ impl Placing<'_> {
     fn insert(&mut self, seat: &mut Seat<'_>, change: &Change<'_>, value: &[u8]) -> Reservation {
         let keeps_order = self.rows().is_above_all(change.key);
         let reservation = self.reserve(seat, change);
-        mark(seat, Phase::Reserve);
+        if seat.recorder.is_timing() {
+            note_reservation(self.engine, seat.recorder, &reservation);
+        }
         let stamp = Stamp::committed(reservation.lsn.0);
         self.rows().append_in_order(stamp, change.key, value, keeps_order);
         reservation
@@ -311,7 +316,7 @@ impl Tree {
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, object, &half.separator, half.leaf);
+            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
         }
         result
     }

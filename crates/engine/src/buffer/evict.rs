@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use onrush_waits::{Counter, Recorder, Wait};
+use onrush_latch::lock_counted;
+use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::imager::Imager;
 use crate::engine::Engine;
@@ -116,7 +117,7 @@ impl Engine {
     /// When every leaf is in use by unfinished work: the memory for leaves is too small.
     pub(crate) fn take_frame(&self, recorder: &Recorder) -> Result<Frame> {
         const TRIES: usize = 1000;
-        if let Some(frame) = self.frames.take() {
+        if let Some(frame) = self.frames.take(recorder) {
             if self.frames.available() == eviction_batch(self.frames.frames()) {
                 self.wake_evictor();
             }
@@ -125,10 +126,10 @@ impl Engine {
         self.wake_evictor();
         let _wait = recorder.wait(Wait::FrameFree);
         for attempt in 0..TRIES {
-            if let Some(frame) = self.frames.take() {
+            if let Some(frame) = self.frames.take(recorder) {
                 return Ok(frame);
             }
-            let mut evictor = self.evictor.lock();
+            let mut evictor = lock_counted(&self.evictor, recorder, LatchClass::FrameTable);
             if self.frames.available() > 0 {
                 continue;
             }
@@ -149,7 +150,11 @@ impl Engine {
         if available >= reserve {
             return Ok(false);
         }
-        self.evictor.lock().run(self, recorder, reserve - available)?;
+        lock_counted(&self.evictor, recorder, LatchClass::FrameTable).run(
+            self,
+            recorder,
+            reserve - available,
+        )?;
         Ok(true)
     }
 }

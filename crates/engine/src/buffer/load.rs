@@ -45,6 +45,7 @@ impl Engine {
             }
         }
         recorder.count(Counter::LeafLoads, 1);
+        recorder.count(Counter::LeafLoadBytes, LEAF_BYTES as u64);
         let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
         let unchanged = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, &image));
         if state.rows.is_none() && unchanged {

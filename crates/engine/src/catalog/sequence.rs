@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use onrush_latch::lock_counted;
 use onrush_types::SessionSlot;
-use onrush_waits::{Counter, Recorder, Wait};
+use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
@@ -61,7 +62,7 @@ impl Sequence {
         recorder: &Recorder,
         granted: impl FnOnce(&Range<u64>) -> Result<()>,
     ) -> Result<Range<u64>> {
-        let mut next = self.next.lock();
+        let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
         let end = next.checked_add(count).ok_or_else(|| {
             Error::Internal("a key counter has reached the end of its 64 bits".into())
         })?;

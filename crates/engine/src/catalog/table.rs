@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use onrush_latch::lock_counted;
 use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition};
+use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Sequence;
@@ -72,8 +74,9 @@ impl TableEntry {
 
     /// Keeps other inserts out where keys must ascend in commit order.
     #[inline]
-    pub(crate) fn strict_order(&self) -> Option<MutexGuard<'_, ()>> {
-        self.strict_order.as_ref().map(|order| order.lock())
+    pub(crate) fn strict_order(&self, recorder: &Recorder) -> Option<MutexGuard<'_, ()>> {
+        let order = self.strict_order.as_ref()?;
+        Some(lock_counted(order, recorder, LatchClass::KeyGenerator))
     }
 
     /// Remembers how large rows are, from one of them.

@@ -1,4 +1,5 @@
-//! The engine's own threads: one takes checkpoints when they are due, one keeps frames free.
+//! The engine's own threads: one takes checkpoints when they are due, one keeps frames free and
+//! takes a sample of the statistics every second.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,6 +85,7 @@ fn throttle_inserts(engine: &Engine) {
 
 fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
     while !engine.is_closing() && !engine.has_failed() {
+        engine.history.sample_if_due(engine);
         match engine.evict_ahead(recorder) {
             Ok(true) => {}
             Ok(false) => {

@@ -3,7 +3,7 @@
 //! The leaves are divided among writers in key order, so each writes neighbours together, and one
 //! copies while another waits for the disk.
 
-use onrush_waits::{Counter, LatchClass, Recorder};
+use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
 use crate::buffer::Imager;
 use crate::engine::Engine;
@@ -40,6 +40,7 @@ pub(super) fn drain(
             return all;
         }
         let leaves = in_key_order(engine, recorder, listed);
+        engine.progress.add_leaves(leaves.len() as u64);
         all.add(drain_round(engine, recorder, imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
             return all;
@@ -70,7 +71,10 @@ fn drain_round(
     let parts: Vec<Drained> = std::thread::scope(|scope| {
         let run = |(imager, leaves)| {
             let recorder = Recorder::new(&engine.registry, "checkpoint writer");
-            scope.spawn(move || drain_part(engine, &recorder, imager, epoch, leaves))
+            scope.spawn(move || {
+                let _work = recorder.work(Phase::Checkpoint);
+                drain_part(engine, &recorder, imager, epoch, leaves)
+            })
         };
         let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Drained>| {
@@ -92,9 +96,6 @@ fn drain_part(
 ) -> Drained {
     let mut changed = Vec::with_capacity(leaves.len());
     let images = image_leaves(engine, recorder, imager, epoch, leaves, &mut changed);
-    if let Ok(images) = &images {
-        recorder.count(Counter::ImagesCheckpoint, *images);
-    }
     Drained { changed, images }
 }
 
@@ -119,7 +120,7 @@ fn image_leaves(
             drop(leaf);
             if let Err(error) = engine.space.grow() {
                 put_back(engine, recorder, place, &leaves[number..]);
-                imager.write(engine, recorder)?;
+                write_images(engine, recorder, imager)?;
                 return Err(error.into());
             }
             continue;
@@ -131,11 +132,18 @@ fn image_leaves(
         number += 1;
         images += u64::from(due);
         if imager.is_full() {
-            imager.write(engine, recorder)?;
+            write_images(engine, recorder, imager)?;
         }
     }
-    imager.write(engine, recorder)?;
+    write_images(engine, recorder, imager)?;
     Ok(images)
+}
+
+fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Result<()> {
+    let written = imager.write(engine, recorder)?.len() as u64;
+    recorder.count(Counter::ImagesCheckpoint, written);
+    engine.progress.add_images(written);
+    Ok(())
 }
 
 /// Neighbours in key order become neighbours on disk.

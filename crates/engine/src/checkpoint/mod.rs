@@ -3,6 +3,7 @@
 mod background;
 mod directory;
 mod drain;
+mod progress;
 mod report;
 mod superblock;
 mod walk;
@@ -10,12 +11,15 @@ mod walk;
 use std::sync::Arc;
 use std::time::Instant;
 
+use onrush_latch::lock_counted;
 use onrush_log::{LogPosition, Lsn};
-use onrush_waits::{Counter, Recorder, Wait};
+use onrush_waits::{Counter, LatchClass, Phase, Recorder, Wait};
 use parking_lot::Mutex;
 
 pub(crate) use background::start as start_background;
 pub(crate) use directory::{Directory, Root};
+pub(crate) use progress::Progress;
+pub use progress::{CheckpointProgress, CheckpointStage};
 pub use report::CheckpointReport;
 pub(crate) use superblock::{Folders, Superblock, SuperblockFile, superblock_path};
 
@@ -57,10 +61,17 @@ pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
 /// Takes one checkpoint; waits for one that is being taken.
 pub(crate) fn run(engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
-    let mut cell = engine.checkpointer.lock();
+    let mut cell = match engine.checkpointer.try_lock() {
+        Some(cell) => cell,
+        None => {
+            let _wait = recorder.wait(Wait::CheckpointTurn);
+            engine.checkpointer.lock()
+        }
+    };
     let Some(checkpointer) = cell.as_mut() else {
         return Ok(CheckpointReport::default());
     };
+    let _work = recorder.work(Phase::Checkpoint);
     checkpointer.take(engine, recorder)
 }
 
@@ -68,6 +79,7 @@ impl Checkpointer {
     /// The steps of `README.md`, in order.
     fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
+        let _running = engine.progress.begin();
         let (start, epoch) = begin(engine);
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
         let drained = drain::drain(engine, recorder, &mut self.imagers, epoch);
@@ -75,14 +87,17 @@ impl Checkpointer {
         let images = drained.images?;
         let late_start = planted(Fault::CAfterEpoch).then(|| engine.log.position());
         let start = late_start.unwrap_or(start);
+        engine.progress.set_stage(CheckpointStage::Walk);
         let collected = {
-            let _definitions = engine.catalog.definitions.lock();
+            let definitions = &engine.catalog.definitions;
+            let _definitions = lock_counted(definitions, recorder, LatchClass::Catalog);
             walk::collect(engine, recorder, &self.directory, &self.changed)?
         };
         let end = early_end.unwrap_or_else(|| engine.log.tail());
         if !planted(Fault::LogNotToE) {
             engine.log.wait_durable(end, recorder)?;
         }
+        engine.progress.set_stage(CheckpointStage::Install);
         let segments = collected.changed_segments();
         self.install(engine, recorder, collected, start, end)?;
         recorder.count(Counter::Checkpoints, 1);

@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use onrush_latch::lock_counted;
+use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -139,8 +141,8 @@ impl FramePool {
     }
 
     /// A free frame, if there is one; its bytes are whatever they were.
-    pub(crate) fn take(&self) -> Option<Frame> {
-        let mut free = self.free.lock();
+    pub(crate) fn take(&self, recorder: &Recorder) -> Option<Frame> {
+        let mut free = lock_counted(&self.free, recorder, LatchClass::FrameTable);
         let frame = match free.given_back.pop() {
             Some(frame) => frame,
             None if free.untouched < self.frames => {
@@ -174,10 +176,14 @@ impl Drop for FramePool {
 mod tests {
     use super::*;
 
+    fn recorder() -> std::sync::Arc<Recorder> {
+        Recorder::new(&onrush_waits::Registry::new(), "test")
+    }
+
     #[test]
     fn frames_do_not_overlap() {
         let pool = FramePool::new(8, LargePages::Off, false).unwrap();
-        let mut frames: Vec<Frame> = std::iter::from_fn(|| pool.take()).collect();
+        let mut frames: Vec<Frame> = std::iter::from_fn(|| pool.take(&recorder())).collect();
         assert_eq!(frames.len(), 8);
         for (number, frame) in frames.iter_mut().enumerate() {
             frame.fill(number as u8);
@@ -190,10 +196,10 @@ mod tests {
     #[test]
     fn a_frame_given_back_can_be_taken_again() {
         let pool = FramePool::new(1, LargePages::Try, false).unwrap();
-        let frame = pool.take().unwrap();
-        assert!(pool.take().is_none());
+        let frame = pool.take(&recorder()).unwrap();
+        assert!(pool.take(&recorder()).is_none());
         pool.give_back(frame);
         assert_eq!(pool.available(), 1);
-        assert!(pool.take().is_some());
+        assert!(pool.take(&recorder()).is_some());
     }
 }

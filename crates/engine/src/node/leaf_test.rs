@@ -5,8 +5,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::memory::{FramePool, LargePages};
 
+fn recorder() -> std::sync::Arc<onrush_waits::Recorder> {
+    onrush_waits::Recorder::new(&onrush_waits::Registry::new(), "test")
+}
+
 fn leaf(pool: &FramePool) -> LeafRows {
-    LeafRows::empty(pool.take().unwrap())
+    LeafRows::empty(pool.take(&recorder()).unwrap())
 }
 
 /// One step of a random run over a leaf.
@@ -55,7 +59,7 @@ proptest! {
     #[test]
     fn a_leaf_does_what_a_sorted_map_does(steps in steps()) {
         let pool = FramePool::new(3, LargePages::Off, false).unwrap();
-        let mut scratch = pool.take().unwrap();
+        let mut scratch = pool.take(&recorder()).unwrap();
         let mut rows = leaf(&pool);
         let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         for (lsn, step) in steps.into_iter().enumerate() {
@@ -86,7 +90,7 @@ proptest! {
                 Step::Split => {
                     let order = rows.order();
                     let half = order.len() / 2;
-                    let right = rows.split_off(&order, half, pool.take().unwrap(), &mut scratch);
+                    let right = rows.split_off(&order, half, pool.take(&recorder()).unwrap(), &mut scratch);
                     let mut both = content(&rows);
                     both.extend(content(&right));
                     let expected: Vec<_> = model.clone().into_iter().collect();

@@ -22,6 +22,7 @@ use onrush_latch::{Admission, available_cpus};
 use onrush_log::{DelayedWindow, Log, LogError, LogOptions, Lsn, WriterPlace};
 use onrush_types::TableDefinition;
 use onrush_waits::{Recorder, Registry};
+use serde::{Deserialize, Serialize};
 
 use crate::btree::Tree;
 use crate::catalog::TableEntry;
@@ -40,7 +41,7 @@ use redo::Redo;
 const LOG_SEGMENT_ENDING: &str = ".segment";
 
 /// What opening had to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryReport {
     /// Number of the checkpoint that recovery started from; 0 if there was none yet.
     pub checkpoint: u64,

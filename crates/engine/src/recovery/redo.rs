@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use onrush_latch::available_cpus;
 use onrush_log::Lsn;
 use onrush_types::TableDefinition;
-use onrush_waits::Recorder;
+use onrush_waits::{Counter, Recorder};
 
 use crate::btree::{SPARE_FRAMES, Seat, Tree};
 use crate::catalog::TableEntry;
@@ -295,6 +295,7 @@ impl Redoer {
                 (&batch.bytes[row.start..row.key_end], &batch.bytes[row.key_end..row.end]);
             self.redo_row(row, key, body)?;
         }
+        self.recorder.count(Counter::RedoneRecords, batch.rows.len() as u64);
         // The table may be dropped or truncated behind the next barrier.
         self.table = None;
         Ok(())
@@ -317,12 +318,8 @@ impl Redoer {
             }
         };
         loop {
-            let mut seat = Seat {
-                place: self.place,
-                recorder: &self.recorder,
-                spares: &mut self.spares,
-                timer: None,
-            };
+            let mut seat =
+                Seat { place: self.place, recorder: &self.recorder, spares: &mut self.spares };
             match table.tree.redo(&self.engine, &mut seat, row.object, (key, value), row.lsn) {
                 Ok(()) => return Ok(()),
                 Err(blocked) => self.engine.unblock(blocked, &mut self.spares, &self.recorder)?,

@@ -39,10 +39,10 @@ impl Transaction<'_> {
         if committed.is_err() {
             engine.transactions.decide(transaction, None);
         }
-        engine.transactions.announce();
+        engine.transactions.announce(&self.session.worker.recorder);
         let folded = fold(&mut self.session.worker, &writes);
         if folded.is_ok() {
-            engine.transactions.end(transaction);
+            engine.transactions.end(transaction, &self.session.worker.recorder);
         }
         let end = committed?;
         folded?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onrush_log::{Lsn, Reservation};
 use onrush_types::{EncodedRow, Value};
-use onrush_waits::Counter;
+use onrush_waits::{Counter, LiveTotals, Phase, Recorder};
 
 use super::batch::Batch;
 use super::context::TableContext;
@@ -70,7 +70,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(engine: &Arc<Engine>) -> Session {
         Session {
-            worker: Worker::new(engine, "session"),
+            worker: Worker::new(engine, Recorder::for_session(&engine.registry, "session")),
             contexts: Vec::new(),
             encoded: EncodedRow::new(),
             header: Vec::with_capacity(16),
@@ -91,6 +91,13 @@ impl Session {
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// What this session did and waited for since it began, or since the last reset.
+    #[must_use]
+    pub fn statistics(&self) -> LiveTotals {
+        let recorder = &self.worker.recorder;
+        self.worker.engine.registry.live_one(recorder)
     }
 
     /// Position in the log, in bytes, at which this session's last commit ends; 0 if it has none.
@@ -116,8 +123,10 @@ impl Session {
     /// *outcome unknown* the row is not there.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        let written = self.insert_row(table, values)?;
-        self.acknowledge(written.end)
+        self.call(Phase::Commit, |session| {
+            let written = session.insert_row(table, values)?;
+            session.acknowledge(written.end)
+        })
     }
 
     /// Inserts one row and returns at once, with a token to wait on. The row is visible to others
@@ -127,8 +136,10 @@ impl Session {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn insert_token(&mut self, table: &Table, values: &[Value<'_>]) -> Result<CommitToken> {
-        let written = self.insert_row(table, values)?;
-        Ok(self.token(written.end))
+        self.call(Phase::Commit, |session| {
+            let written = session.insert_row(table, values)?;
+            Ok(session.token(written.end))
+        })
     }
 
     /// Inserts one row and returns the values of its primary key, generated ones included.
@@ -149,8 +160,10 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<()> {
-        let end = self.insert_batch(table, rows)?;
-        end.map_or(Ok(()), |end| self.acknowledge(end))
+        self.call(Phase::Commit, |session| {
+            let end = session.insert_batch(table, rows)?;
+            end.map_or(Ok(()), |end| session.acknowledge(end))
+        })
     }
 
     /// Inserts several rows as one transaction and returns at once, with a token to wait on.
@@ -162,8 +175,10 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<CommitToken> {
-        let end = self.insert_batch(table, rows)?;
-        Ok(self.token(end.unwrap_or(self.last_commit)))
+        self.call(Phase::Commit, |session| {
+            let end = session.insert_batch(table, rows)?;
+            Ok(session.token(end.unwrap_or(session.last_commit)))
+        })
     }
 
     /// Inserts a row, or replaces the one with the same key.
@@ -171,11 +186,13 @@ impl Session {
     /// # Errors
     /// As [`insert`](Self::insert), without duplicates.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        self.encode(table, values)?;
-        let written = self.put(table, Expect::Anything)?;
-        let written = written.map_err(|refusal| self.explain(table, refusal))?;
-        self.worker.recorder.count(Counter::RowsUpdated, 1);
-        self.acknowledge(written.end)
+        self.call(Phase::Commit, |session| {
+            session.encode(table, values)?;
+            let written = session.put(table, Expect::Anything)?;
+            let written = written.map_err(|refusal| session.explain(table, refusal))?;
+            session.worker.recorder.count(Counter::RowsUpdated, 1);
+            session.acknowledge(written.end)
+        })
     }
 
     /// The newest committed version of the row with this primary key.
@@ -186,6 +203,10 @@ impl Session {
     /// # Errors
     /// A key that does not fit the table; a damaged leaf.
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
+        self.call(Phase::Read, |session| session.get_row(table, key))
+    }
+
+    fn get_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         let mut bytes = std::mem::take(&mut self.encoded.key);
         bytes.clear();
         table.entry.schema.encode_key(key, &mut bytes)?;
@@ -204,6 +225,15 @@ impl Session {
     /// # Errors
     /// As [`insert`](Self::insert); a new key that is taken.
     pub fn update(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        assignments: &[(&str, Value<'_>)],
+    ) -> Result<bool> {
+        self.call(Phase::Commit, |session| session.update_row(table, key, assignments))
+    }
+
+    fn update_row(
         &mut self,
         table: &Table,
         key: &[Value<'_>],
@@ -238,6 +268,10 @@ impl Session {
     /// # Errors
     /// As [`insert`](Self::insert), without duplicates.
     pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        self.call(Phase::Commit, |session| session.delete_row(table, key))
+    }
+
+    fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         let tree = Arc::clone(&table.entry.tree);
@@ -295,9 +329,13 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.call(Phase::Read, Session::open_snapshot)
+    }
+
+    fn open_snapshot(&mut self) -> Result<Snapshot> {
         self.worker.engine.check_readable()?;
         self.worker.wait_complete(self.last_commit.max(self.last_seen));
-        let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log);
+        let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log, &self.worker.recorder);
         Ok(Snapshot::new(&self.worker.engine, lsn))
     }
 
@@ -308,8 +346,25 @@ impl Session {
     /// A stopped or closed engine.
     pub fn durable_snapshot(&mut self) -> Result<Snapshot> {
         self.worker.engine.check_readable()?;
-        let lsn = self.worker.engine.snapshots.open_durable(&self.worker.engine.log);
+        let lsn = self
+            .worker
+            .engine
+            .snapshots
+            .open_durable(&self.worker.engine.log, &self.worker.recorder);
         Ok(Snapshot::new(&self.worker.engine, lsn))
+    }
+
+    /// Runs one call from outside, so that its time is known: `last` is what it does at its end.
+    #[inline]
+    pub(super) fn call<T>(
+        &mut self,
+        last: Phase,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.worker.recorder.begin_call();
+        let outcome = work(self);
+        self.worker.recorder.end_call(last);
+        outcome
     }
 
     /// Encodes and writes the rows of a batch; the end of its record, or none without rows.
@@ -318,7 +373,7 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<Option<Lsn>> {
-        let _strict = table.entry.strict_order();
+        let _strict = table.entry.strict_order(&self.worker.recorder);
         let object = table.entry.tree.object();
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
@@ -371,7 +426,7 @@ impl Session {
 
     #[inline]
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
-        let _strict = table.entry.strict_order();
+        let _strict = table.entry.strict_order(&self.worker.recorder);
         self.encode(table, values)?;
         match self.put(table, Expect::Absent)? {
             Ok(written) => {

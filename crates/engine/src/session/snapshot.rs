@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onrush_log::Lsn;
 use onrush_types::Value;
+use onrush_waits::Recorder;
 
 use super::scan::{Scan, ScanOptions};
 use super::worker::Worker;
@@ -40,7 +41,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn new(engine: &Arc<Engine>, lsn: Lsn) -> Snapshot {
-        Snapshot { worker: Worker::new(engine, "snapshot"), lsn }
+        Snapshot { worker: Worker::new(engine, Recorder::new(&engine.registry, "snapshot")), lsn }
     }
 
     /// Everything committed below this position in the log, in bytes, is seen.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use onrush_log::Lsn;
 use onrush_types::Value;
+use onrush_waits::Phase;
 
 use super::batch::Batch;
 use super::session::{Session, row_body};
@@ -89,6 +90,10 @@ impl<'s> Transaction<'s> {
     /// A duplicate that this transaction can see now; others are found at commit. A value that
     /// does not fit. The transaction goes on without the row.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.call(Phase::Statement, |transaction| transaction.insert_row(table, values))
+    }
+
+    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
         let at = (table.entry.tree.object(), key);
@@ -113,10 +118,12 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// A value that does not fit.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        self.session.encode(table, values)?;
-        let at = (table.entry.tree.object(), self.session.encoded.key.clone());
-        self.write_encoded(table, at, false);
-        Ok(())
+        self.call(Phase::Statement, |transaction| {
+            transaction.session.encode(table, values)?;
+            let key = transaction.session.encoded.key.clone();
+            transaction.write_encoded(table, (table.entry.tree.object(), key), false);
+            Ok(())
+        })
     }
 
     /// The row with this primary key, as this transaction sees it.
@@ -124,12 +131,14 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// A key that does not fit the table; a table truncated or dropped meanwhile.
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
-        let mut bytes = Vec::new();
-        table.entry.schema.encode_key(key, &mut bytes)?;
-        match self.value_of(table, &bytes)? {
-            Some(value) => Ok(Some(table.entry.schema.decode_row(&bytes, &value)?)),
-            None => Ok(None),
-        }
+        self.call(Phase::Read, |transaction| {
+            let mut bytes = Vec::new();
+            table.entry.schema.encode_key(key, &mut bytes)?;
+            match transaction.value_of(table, &bytes)? {
+                Some(value) => Ok(Some(table.entry.schema.decode_row(&bytes, &value)?)),
+                None => Ok(None),
+            }
+        })
     }
 
     /// Sets columns, by name, of the row with this primary key. False if there is no such row.
@@ -206,7 +215,10 @@ impl<'s> Transaction<'s> {
         let engine = &self.session.worker.engine;
         let snapshot = match &self.snapshot {
             Some(snapshot) => Snapshot::new(engine, engine.snapshots.reopen(snapshot.lsn)),
-            None => Snapshot::new(engine, engine.snapshots.open(&engine.log)),
+            None => Snapshot::new(
+                engine,
+                engine.snapshots.open(&engine.log, &self.session.worker.recorder),
+            ),
         };
         Scan::new(snapshot, table, options, own)
     }
@@ -217,10 +229,10 @@ impl<'s> Transaction<'s> {
     /// [`Conflict`](Error::Conflict) when another transaction changed one of the rows first;
     /// [`DuplicateKey`](Error::DuplicateKey); the errors of [`Session::insert`].
     pub fn commit(mut self) -> Result<()> {
-        match self.commit_writes()? {
-            Some(end) => self.session.acknowledge(end),
+        self.call(Phase::Commit, |transaction| match transaction.commit_writes()? {
+            Some(end) => transaction.session.acknowledge(end),
             None => Ok(()),
-        }
+        })
     }
 
     /// Commits and returns at once, with a token to wait on.
@@ -228,9 +240,19 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// As [`commit`](Self::commit), but for those of waiting.
     pub fn commit_token(mut self) -> Result<CommitToken> {
-        let end = self.commit_writes()?;
-        let end = end.unwrap_or(Lsn(self.session.last_commit_lsn()));
-        Ok(self.session.token(end))
+        self.call(Phase::Commit, |transaction| {
+            let end = transaction.commit_writes()?;
+            let end = end.unwrap_or(Lsn(transaction.session.last_commit_lsn()));
+            Ok(transaction.session.token(end))
+        })
+    }
+
+    /// Runs one call from outside, so that its time is known.
+    fn call<T>(&mut self, last: Phase, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.session.worker.recorder.begin_call();
+        let outcome = work(self);
+        self.session.worker.recorder.end_call(last);
+        outcome
     }
 
     /// Commits the rows of a batch over intents.

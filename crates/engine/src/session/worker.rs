@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
-use onrush_waits::{Recorder, Wait};
+use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
 use crate::btree::{Refusal, Seat};
 use crate::engine::Engine;
@@ -54,10 +54,10 @@ impl Drop for StopOnPanic<'_> {
 }
 
 impl Worker {
-    pub(crate) fn new(engine: &Arc<Engine>, name: &str) -> Worker {
+    pub(crate) fn new(engine: &Arc<Engine>, recorder: Arc<Recorder>) -> Worker {
         Worker {
             engine: Arc::clone(engine),
-            recorder: Recorder::new(&engine.registry, name),
+            recorder,
             ticket: engine.admission.ticket(),
             spares: Vec::with_capacity(crate::btree::SPARE_FRAMES),
             changes: 0,
@@ -96,12 +96,8 @@ impl Worker {
                 continue;
             }
             let guard = StopOnPanic(&self.engine);
-            let mut seat = Seat {
-                place,
-                recorder: &self.recorder,
-                spares: &mut self.spares,
-                timer: self.recorder.phase_sample(),
-            };
+            let mut seat = Seat { place, recorder: &self.recorder, spares: &mut self.spares };
+            self.recorder.mark(Phase::Statement);
             let outcome = operation(&self.engine, &mut seat);
             drop(guard);
             drop(entered);
@@ -159,9 +155,13 @@ impl Worker {
             return;
         }
         let _wait = self.recorder.wait(Wait::SnapshotPrefix);
+        let mut looks = 0;
         while self.engine.log.prefix() < lsn && !self.engine.has_failed() {
+            looks += 1;
             std::thread::yield_now();
         }
+        self.recorder
+            .spun(Spin::CompletedPrefix, Spun { spins: looks, backoffs: looks, sleeps: 0 });
     }
 }
 

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use onrush_latch::lock_counted;
 use onrush_log::{Log, Lsn};
+use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 
 /// See the module.
@@ -16,16 +18,16 @@ pub(crate) struct Snapshots {
 
 impl Snapshots {
     /// Opens a snapshot of everything complete now.
-    pub(crate) fn open(&self, log: &Log) -> Lsn {
-        let mut open = self.open.lock();
+    pub(crate) fn open(&self, log: &Log, recorder: &Recorder) -> Lsn {
+        let mut open = lock_counted(&self.open, recorder, LatchClass::Versions);
         let lsn = log.prefix();
         *open.entry(lsn).or_insert(0) += 1;
         lsn
     }
 
     /// Opens a snapshot of everything durable now.
-    pub(crate) fn open_durable(&self, log: &Log) -> Lsn {
-        let mut open = self.open.lock();
+    pub(crate) fn open_durable(&self, log: &Log, recorder: &Recorder) -> Lsn {
+        let mut open = lock_counted(&self.open, recorder, LatchClass::Versions);
         let lsn = log.durable();
         *open.entry(lsn).or_insert(0) += 1;
         lsn

@@ -10,10 +10,12 @@
 //! is above the LSN sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use onrush_latch::lock_counted;
 use onrush_log::Lsn;
-use onrush_waits::{Recorder, Wait};
-use parking_lot::{Condvar, Mutex};
+use onrush_waits::{LatchClass, Recorder, Spin, Spun, Wait};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Transactions that can be between their first intent and their last fold at the same time.
 const SLOTS: usize = 4096;
@@ -33,10 +35,15 @@ pub(crate) enum TransactionState {
     Committed(u64),
 }
 
+struct Free {
+    slots: Vec<u32>,
+    changed_at: Instant,
+}
+
 /// See the module.
 pub(crate) struct TransactionStates {
     states: Box<[AtomicU64]>,
-    free: Mutex<Vec<u32>>,
+    free: Mutex<Free>,
     /// A verdict was given, or a slot became free.
     changed: Condvar,
 }
@@ -45,22 +52,39 @@ impl TransactionStates {
     pub(crate) fn new() -> TransactionStates {
         TransactionStates {
             states: (0..SLOTS).map(|_| AtomicU64::new(FREE)).collect(),
-            free: Mutex::new((0..SLOTS as u32).rev().collect()),
+            free: Mutex::new(Free {
+                slots: (0..SLOTS as u32).rev().collect(),
+                changed_at: Instant::now(),
+            }),
             changed: Condvar::new(),
         }
     }
 
     /// A slot for a transaction that begins to commit; waits while all are in use.
     pub(crate) fn begin(&self, recorder: &Recorder) -> u32 {
-        let mut free = self.free.lock();
+        let mut free = self.lock(recorder);
         loop {
-            if let Some(slot) = free.pop() {
+            if let Some(slot) = free.slots.pop() {
                 self.states[slot as usize].store(PENDING, Ordering::Release);
                 return slot;
             }
-            let _wait = recorder.wait(Wait::TransactionConflict);
-            self.changed.wait(&mut free);
+            self.wait_for_change(&mut free, recorder);
         }
+    }
+
+    /// The list of free slots, with a collision counted under the name of its word.
+    fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, Free> {
+        if let Some(free) = self.free.try_lock() {
+            return free;
+        }
+        recorder.spun(Spin::TransactionId, Spun { spins: 1, ..Spun::default() });
+        lock_counted(&self.free, recorder, LatchClass::Transaction)
+    }
+
+    fn wait_for_change(&self, free: &mut MutexGuard<'_, Free>, recorder: &Recorder) {
+        let mut waiting = recorder.wait(Wait::TransactionConflict);
+        self.changed.wait(free);
+        waiting.signalled_at(free.changed_at);
     }
 
     pub(crate) fn state(&self, slot: u32) -> TransactionState {
@@ -78,26 +102,27 @@ impl TransactionStates {
     }
 
     /// Wakes those who wait for a verdict.
-    pub(crate) fn announce(&self) {
-        let _free = self.free.lock();
+    pub(crate) fn announce(&self, recorder: &Recorder) {
+        let mut free = self.lock(recorder);
+        free.changed_at = Instant::now();
         self.changed.notify_all();
     }
 
     /// Gives the slot back, once no intent names it.
-    pub(crate) fn end(&self, slot: u32) {
-        let mut free = self.free.lock();
+    pub(crate) fn end(&self, slot: u32, recorder: &Recorder) {
+        let mut free = self.lock(recorder);
         self.states[slot as usize].store(FREE, Ordering::Release);
-        free.push(slot);
+        free.slots.push(slot);
+        free.changed_at = Instant::now();
         self.changed.notify_all();
     }
 
     /// Waits until the transaction in `slot` may have a verdict. The slot may be another
     /// transaction's by then; the caller looks again at the row anyway.
     pub(crate) fn wait(&self, slot: u32, recorder: &Recorder) {
-        let mut free = self.free.lock();
+        let mut free = self.lock(recorder);
         if self.states[slot as usize].load(Ordering::Acquire) == PENDING {
-            let _wait = recorder.wait(Wait::TransactionConflict);
-            self.changed.wait(&mut free);
+            self.wait_for_change(&mut free, recorder);
         }
     }
 }

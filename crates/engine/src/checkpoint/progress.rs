@@ -1,0 +1,87 @@
+//! How far the running checkpoint is, for whoever looks on.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+/// What a checkpoint is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u64)]
+pub enum CheckpointStage {
+    /// None is being taken.
+    #[default]
+    None,
+    /// Leaves that changed are copied and written.
+    Drain,
+    /// The directory is brought up to date.
+    Walk,
+    /// Everything is made durable and named by a superblock.
+    Install,
+}
+
+/// How far the running checkpoint is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointProgress {
+    /// What it is doing.
+    pub stage: CheckpointStage,
+    /// Leaves that it has found to write so far.
+    pub leaves: u64,
+    /// Of these, how many are written.
+    pub written: u64,
+}
+
+/// Written by the one checkpoint that is being taken, read by anyone.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    stage: AtomicU64,
+    leaves: AtomicU64,
+    written: AtomicU64,
+}
+
+/// A checkpoint is being taken, until dropped.
+pub(super) struct Running<'p>(&'p Progress);
+
+impl Progress {
+    pub(super) fn begin(&self) -> Running<'_> {
+        self.leaves.store(0, Ordering::Relaxed);
+        self.written.store(0, Ordering::Relaxed);
+        self.set_stage(CheckpointStage::Drain);
+        Running(self)
+    }
+
+    pub(super) fn set_stage(&self, stage: CheckpointStage) {
+        self.stage.store(stage as u64, Ordering::Relaxed);
+    }
+
+    /// So many more leaves are to be written.
+    pub(super) fn add_leaves(&self, leaves: u64) {
+        self.leaves.fetch_add(leaves, Ordering::Relaxed);
+    }
+
+    /// So many more are.
+    pub(super) fn add_images(&self, images: u64) {
+        self.written.fetch_add(images, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> CheckpointProgress {
+        let stages = [
+            CheckpointStage::None,
+            CheckpointStage::Drain,
+            CheckpointStage::Walk,
+            CheckpointStage::Install,
+        ];
+        let stage = self.stage.load(Ordering::Relaxed);
+        CheckpointProgress {
+            stage: stages.into_iter().find(|one| *one as u64 == stage).unwrap_or_default(),
+            leaves: self.leaves.load(Ordering::Relaxed),
+            written: self.written.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.set_stage(CheckpointStage::None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What the database did and does, as plain data: snapshot, difference, rates, history.
+//!
+//! Beside the life of an insert. The numbers come from the recorders of `onrush-waits`, from the
+//! log, and from the parts of the engine that know how full they are.
+
+mod history;
+mod prometheus;
+mod rates;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onrush_log::LogStatistics;
+use onrush_waits::{LiveSummary, Totals, Wait};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use history::History;
+pub use rates::{Rates, SplitRates, WaitRate};
+
+use crate::checkpoint::CheckpointProgress;
+use crate::engine::Engine;
+use crate::recovery::RecoveryReport;
+
+/// What a database has done since it was opened, or since the last reset; and how it is now.
+///
+/// ```
+/// # use onrush::*;
+/// # let folder = tempfile::tempdir()?;
+/// # let db = Database::create(folder.path().join("db"), Options::small())?;
+/// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+/// # let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]);
+/// # let notes = db.create_table(notes.build()?)?;
+/// let before = db.statistics();
+/// let mut session = db.session()?;
+/// for id in 0..100i64 {
+///     session.insert(&notes, &[id.into()])?;
+/// }
+/// let load = db.statistics().since(&before);
+/// println!("{}", load.totals.wait_report()); // the waits that make up 95 %
+/// println!("{:.1} commits per sync", load.rates().commits_per_sync);
+/// for session in db.sessions() {
+///     println!("{} waits for {:?}", session.name, session.waits_now);
+/// }
+/// let json = serde_json::to_string(&load)?; // every name and number
+/// let page = load.to_prometheus(); // the same for a scraper
+/// # assert!(!json.is_empty() && !page.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// When it was taken, in milliseconds since 1970.
+    pub unix_millis: u64,
+    /// Time that it covers, in nanoseconds.
+    pub elapsed_nanos: u64,
+    /// Waits, latches, spins, counters and phases, summed over all sessions and threads.
+    pub totals: Totals,
+    /// The log.
+    pub log: LogStatistics,
+    /// Now: bytes of log that a checkpoint has not made superfluous yet, and the capacity.
+    pub log_space_bytes: (u64, u64),
+    /// Now: sessions that wait for the log to be written.
+    pub log_queue: u64,
+    /// Now: leaves of all tables, in memory or not.
+    pub leaves: u64,
+    /// Now: leaves' frames in memory, in use and in all.
+    pub frames: (u64, u64),
+    /// Now: slots of 16 KiB in the data files.
+    pub slots: u64,
+    /// Now: how far the running checkpoint is.
+    pub checkpoint: CheckpointProgress,
+    /// What opening the database had to do.
+    pub recovery: RecoveryReport,
+}
+
+impl Statistics {
+    pub(crate) fn of(engine: &Engine, recovery: &RecoveryReport) -> Statistics {
+        let frames = engine.frames.frames() as u64;
+        let space = engine.log.space();
+        let history = &engine.history;
+        Statistics {
+            unix_millis: unix_millis(),
+            elapsed_nanos: history.elapsed_nanos(),
+            totals: engine.registry.totals(),
+            log: history.log_since_reset(&engine.log.statistics()),
+            log_space_bytes: (space.in_use_bytes, space.capacity_bytes),
+            log_queue: log_queue(&engine.registry.summaries()),
+            leaves: engine.leaf_count(),
+            frames: (frames - engine.frames.available() as u64, frames),
+            slots: engine.space.slots(),
+            checkpoint: engine.progress.read(),
+            recovery: recovery.clone(),
+        }
+    }
+
+    /// What happened since an earlier snapshot. What is *now* stays as it is.
+    #[must_use]
+    pub fn since(&self, earlier: &Statistics) -> Statistics {
+        Statistics {
+            elapsed_nanos: self.elapsed_nanos.saturating_sub(earlier.elapsed_nanos),
+            totals: self.totals.since(&earlier.totals),
+            log: self.log.since(&earlier.log),
+            ..self.clone()
+        }
+    }
+
+    /// All of it as a second's worth.
+    #[must_use]
+    pub fn rates(&self) -> Rates {
+        Rates::of(self)
+    }
+
+    /// All of it in the text format of Prometheus.
+    #[must_use]
+    pub fn to_prometheus(&self) -> String {
+        prometheus::page(self)
+    }
+}
+
+/// How many wait for the log to be written.
+fn log_queue(all: &[LiveSummary]) -> u64 {
+    let waits = [Wait::WriteLog, Wait::LogBuffer, Wait::DelayedWindow];
+    let in_queue = |one: &&LiveSummary| one.waits_now.is_some_and(|wait| waits.contains(&wait));
+    all.iter().filter(in_queue).count() as u64
+}
+
+fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,262 @@
+//! The time of a session is its phases, its waits, and its client's time: nothing is uncounted.
+//!
+//! The clients measure from outside, with their own clock, how long they were inside of calls and
+//! how long they were not; the statistics must say the same within 5 % of the whole time. And what
+//! they call work of the processor must not be more than the processor worked. A machine that is
+//! busy with other things gets three tries.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Fixture, generated};
+use onrush::{CommitToken, Database, Durability, KeyStrategy, LiveTotals, Options, Session, Table};
+use onrush_waits::{Phase, PhaseClass, Wait, WaitClass};
+
+/// Of the whole time of a session.
+const TOLERANCE: f64 = 0.05;
+const TRIES: usize = 3;
+
+/// What a client saw of its session.
+struct Seen {
+    inside: Duration,
+    outside: Duration,
+    statistics: LiveTotals,
+}
+
+/// Calls and pauses, with the time of each kind measured from outside.
+struct Client {
+    began: Instant,
+    inside: Duration,
+    before: LiveTotals,
+}
+
+impl Client {
+    /// The first calls are left out: a session learns how long its calls are.
+    fn new(session: &Session) -> Client {
+        let before = session.statistics();
+        Client { began: Instant::now(), inside: Duration::ZERO, before }
+    }
+
+    fn call<T>(&mut self, calls: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = calls();
+        self.inside += began.elapsed();
+        result
+    }
+
+    fn end(self, session: &Session) -> Seen {
+        let whole = self.began.elapsed();
+        let mut statistics = session.statistics();
+        statistics.totals = statistics.totals.since(&self.before.totals);
+        Seen { inside: self.inside, outside: whole - self.inside, statistics }
+    }
+}
+
+fn pause(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+impl Seen {
+    /// What does not agree, in words.
+    fn disagreement(&self) -> Option<String> {
+        let totals = &self.statistics.totals;
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let of_phases = |class: PhaseClass| -> f64 {
+            let phases = totals.phases.iter().filter(|total| total.phase.class() == class);
+            phases.map(|total| seconds(total.nanos)).sum()
+        };
+        let in_database = |wait: Wait| wait.class() != WaitClass::Idle && wait != Wait::CpuQueue;
+        let waits = totals.waits.iter().filter(|total| in_database(total.wait));
+        let waits: f64 = waits.map(|total| seconds(total.nanos)).sum();
+        // A thread can lose its processor inside of calls as well as outside.
+        let queued = seconds(totals.wait(Wait::CpuQueue).nanos);
+        let inside = of_phases(PhaseClass::Session) + waits;
+        let outside = of_phases(PhaseClass::Idle);
+        let whole = (self.inside + self.outside).as_secs_f64();
+        let bounds = [
+            ("inside of calls", inside, inside + queued, self.inside.as_secs_f64()),
+            ("outside of calls", outside, outside + queued, self.outside.as_secs_f64()),
+            ("in all", inside + outside + queued, inside + outside + queued, whole),
+        ];
+        let tolerance = TOLERANCE * whole;
+        let is_wrong =
+            |least: f64, most: f64, seen: f64| least > seen + tolerance || most < seen - tolerance;
+        let wrong: Vec<String> = bounds
+            .iter()
+            .filter(|(_, least, most, seen)| is_wrong(*least, *most, *seen))
+            .map(|(what, least, most, seen)| {
+                format!("{what}: {least:.4} to {most:.4} s counted, {seen:.4} s seen of {whole:.4}")
+            })
+            .collect();
+        (!wrong.is_empty()).then(|| {
+            format!("{}\n{}\n{}", wrong.join("; "), totals.wait_report(), totals.phase_report())
+        })
+    }
+}
+
+/// Room in memory and log, so that sessions work and do not wait for space all the time.
+fn roomy() -> Options {
+    Options {
+        leaf_memory_bytes: 256 << 20,
+        log_ring_bytes: 4 << 20,
+        log_segment_bytes: 16 << 20,
+        log_capacity_bytes: 256 << 20,
+        ..Options::small()
+    }
+}
+
+/// Runs the load on a new database each time, until every session agrees.
+fn assert_accounted(what: &str, load: impl Fn(&Database, &Table) -> Vec<Seen>) {
+    let mut disagreements = Vec::new();
+    for _ in 0..TRIES {
+        let mut fixture = Fixture::new();
+        fixture.options = roomy();
+        let (db, table) = fixture.create_with(generated(KeyStrategy::SessionOffset));
+        let seen = load(&db, &table);
+        let found: Vec<String> = seen.iter().filter_map(Seen::disagreement).collect();
+        if found.is_empty() {
+            return;
+        }
+        disagreements.push(found.join("\n"));
+    }
+    panic!("{what}: {} tries, of which the last says:\n{}", TRIES, disagreements.pop().unwrap());
+}
+
+/// A thread for each of `sessions`.
+fn threads(
+    db: &Database,
+    sessions: usize,
+    client: impl Fn(&mut Session) -> Seen + Sync,
+) -> Vec<Seen> {
+    std::thread::scope(|scope| {
+        let run = |_| {
+            scope.spawn(|| {
+                let mut session = db.session().unwrap();
+                client(&mut session)
+            })
+        };
+        let clients: Vec<_> = (0..sessions).map(run).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn of_threads_with_durable_commits() {
+    assert_accounted("durable, 8 threads", |db, table| {
+        threads(db, 8, |session| {
+            session.insert(table, &[]).unwrap();
+            let mut client = Client::new(session);
+            for _ in 0..1500 {
+                client.call(|| session.insert(table, &[]).unwrap());
+                pause(Duration::from_micros(20));
+            }
+            client.end(session)
+        })
+    });
+}
+
+fn delayed_clients(db: &Database, table: &Table, sessions: usize, rounds: usize) -> Vec<Seen> {
+    threads(db, sessions, |session| {
+        session.set_durability(Durability::Delayed);
+        (0..20_000).for_each(|_| session.insert(table, &[]).unwrap());
+        let mut client = Client::new(session);
+        for _ in 0..rounds {
+            // Many calls at a time: reading the clock takes a good part of the time of one.
+            client.call(|| (0..50).for_each(|_| session.insert(table, &[]).unwrap()));
+            pause(Duration::from_micros(10));
+        }
+        client.end(session)
+    })
+}
+
+#[test]
+fn of_one_thread_with_delayed_commits() {
+    assert_accounted("delayed, one thread", |db, table| delayed_clients(db, table, 1, 20_000));
+}
+
+#[test]
+fn of_more_threads_than_processors_with_delayed_commits() {
+    assert_accounted("delayed, 6 threads", |db, table| delayed_clients(db, table, 6, 6_000));
+}
+
+/// Sessions that share a thread: each has one commit on its way.
+fn tasks(db: &Database, table: &Table, sessions: usize, rounds: usize) -> Vec<Seen> {
+    let mut all: Vec<Session> = (0..sessions).map(|_| db.session().unwrap()).collect();
+    for session in &mut all {
+        (0..1000).for_each(|_| drop(session.insert_token(table, &[]).unwrap()));
+    }
+    let mut clients: Vec<Client> = all.iter().map(Client::new).collect();
+    let mut on_their_way: Vec<Option<CommitToken>> = all.iter().map(|_| None).collect();
+    for _ in 0..rounds {
+        for ((session, client), token) in all.iter_mut().zip(&mut clients).zip(&mut on_their_way) {
+            if token.as_ref().is_none_or(CommitToken::is_durable) {
+                *token = Some(client.call(|| session.insert_token(table, &[]).unwrap()));
+            }
+        }
+        db.write_log().unwrap();
+    }
+    clients.into_iter().zip(&all).map(|(client, session)| client.end(session)).collect()
+}
+
+#[test]
+fn of_tasks_that_share_a_thread() {
+    assert_accounted("tasks", |db, table| tasks(db, table, 16, 5_000));
+}
+
+#[test]
+fn of_transactions_and_reads() {
+    assert_accounted("transactions", |db, table| {
+        threads(db, 2, |session| {
+            session.set_durability(Durability::Delayed);
+            let mut client = Client::new(session);
+            for _ in 0..4_000 {
+                client.call(|| {
+                    let mut transaction = session.begin().unwrap();
+                    for _ in 0..3 {
+                        transaction.insert(table, &[]).unwrap();
+                    }
+                    transaction.commit().unwrap();
+                });
+                pause(Duration::from_micros(5));
+            }
+            client.end(session)
+        })
+    });
+}
+
+#[test]
+fn phases_are_no_more_than_the_processor_worked() {
+    let mut found = Vec::new();
+    for _ in 0..TRIES {
+        let mut fixture = Fixture::new();
+        fixture.options = roomy();
+        let (db, table) = fixture.create_with(generated(KeyStrategy::SessionOffset));
+        let cpu_before = thread_cpu_seconds();
+        let mut session = db.session().unwrap();
+        session.set_durability(Durability::Delayed);
+        (0..1_000_000).for_each(|_| session.insert(&table, &[]).unwrap());
+        let cpu = thread_cpu_seconds() - cpu_before;
+        let totals = session.statistics().totals;
+        let phases = totals.phases.iter();
+        let phases = phases.filter(|total| total.phase.class() == PhaseClass::Session);
+        let counted = phases.map(|total| total.nanos as f64 / 1e9).sum::<f64>();
+        assert!(totals.phase(Phase::Place).count > 0);
+        if counted <= cpu * (1.0 + TOLERANCE) {
+            return;
+        }
+        found.push(format!("{counted:.3} s counted, {cpu:.3} s worked"));
+    }
+    panic!("{}", found.join("; "));
+}
+
+/// Time that this thread has run, in seconds.
+fn thread_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
