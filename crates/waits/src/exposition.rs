@@ -141,7 +141,8 @@ impl Exposition {
         let latches = totals.latches.iter().map(|total| (total.latch.name(), total.spun));
         let words = totals.spins.iter().map(|total| (total.spin.name(), total.spun));
         let all: Vec<(&str, Collisions)> = latches.chain(words).collect();
-        let columns: [(&str, &str, fn(&Collisions) -> u64); 4] = [
+        type Column = fn(&Collisions) -> u64;
+        let columns: [(&str, &str, Column); 4] = [
             ("collisions", "Times that somebody else was there.", |spun| spun.collisions),
             ("spins", "Looks in vain.", |spun| spun.spins),
             ("backoffs", "Times that a thread gave its processor away.", |spun| spun.backoffs),

@@ -32,8 +32,9 @@ pub const SAMPLE_INTERVAL_MAX: u64 = 1024;
 const GAP_NANOS: u64 = 200_000;
 /// Nor unless it is so many times what was expected.
 const GAP_FACTOR: u64 = 4;
-/// A call is left out if it took so many times the usual, and longer than a gap.
+/// A call is left out if it took so many times the usual, and this longer.
 const OUTLIER_FACTOR: u64 = 16;
+const OUTLIER_NANOS: u64 = 50_000;
 /// Means move by one part in so many.
 const MEAN_PART: u64 = 8;
 
@@ -214,7 +215,7 @@ impl Sampling {
         self.timing.set(0);
         let total = self.phases.iter().map(|time| time.get().saturating_sub(1)).sum::<u64>();
         let usual_max =
-            self.call_mean.get().saturating_mul(OUTLIER_FACTOR).saturating_add(GAP_NANOS);
+            self.call_mean.get().saturating_mul(OUTLIER_FACTOR).saturating_add(OUTLIER_NANOS);
         let exact = self.interval.get() == 1;
         if exact || total <= usual_max {
             if exact || !by_phase {

@@ -6,6 +6,7 @@
 //! * `commit.rs`: how their intents become one record.
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 
+mod account;
 mod batch;
 mod commit;
 mod context;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onrush_log::{Lsn, Reservation};
 use onrush_types::{EncodedRow, Value};
-use onrush_waits::{Counter, LiveTotals, Phase, Recorder};
+use onrush_waits::{Counter, Phase, Recorder};
 
 use super::batch::Batch;
 use super::context::TableContext;
@@ -91,13 +91,6 @@ impl Session {
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
-    }
-
-    /// What this session did and waited for since it began, or since the last reset.
-    #[must_use]
-    pub fn statistics(&self) -> LiveTotals {
-        let recorder = &self.worker.recorder;
-        self.worker.engine.registry.live_one(recorder)
     }
 
     /// Position in the log, in bytes, at which this session's last commit ends; 0 if it has none.
@@ -352,19 +345,6 @@ impl Session {
             .snapshots
             .open_durable(&self.worker.engine.log, &self.worker.recorder);
         Ok(Snapshot::new(&self.worker.engine, lsn))
-    }
-
-    /// Runs one call from outside, so that its time is known: `last` is what it does at its end.
-    #[inline]
-    pub(super) fn call<T>(
-        &mut self,
-        last: Phase,
-        work: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.worker.recorder.begin_call();
-        let outcome = work(self);
-        self.worker.recorder.end_call(last);
-        outcome
     }
 
     /// Encodes and writes the rows of a batch; the end of its record, or none without rows.
