@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use onrush::{Database, Durability, LargePages, Options, SequentialKeys, Statistics};
+use onrush_waits::totals::Collisions;
 use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
 
 use super::record::{self, CounterRecord, PhaseRecord, Snapshot, Spins, WaitRecord};
@@ -219,15 +220,17 @@ fn snapshot(statistics: &Statistics) -> Snapshot {
     let latches = totals.latches.iter().map(|total| WaitRecord {
         group: "latch".into(),
         name: total.latch.name().into(),
-        count: total.collisions,
+        count: total.spun.collisions,
         seconds: seconds(total.nanos),
         max_s: Some(seconds(total.nanos_max)),
-        spins: Some(Spins {
-            collisions: total.collisions,
-            spins: total.spins,
-            sleeps: total.sleeps,
-            backoffs: 0,
-        }),
+        spins: Some(spins(&total.spun)),
+        ..WaitRecord::default()
+    });
+    let words = totals.spins.iter().map(|total| WaitRecord {
+        group: "spin".into(),
+        name: total.spin.name().into(),
+        count: total.spun.collisions,
+        spins: Some(spins(&total.spun)),
         ..WaitRecord::default()
     });
     let phases = totals.phases.iter().map(|total| PhaseRecord {
@@ -237,9 +240,18 @@ fn snapshot(statistics: &Statistics) -> Snapshot {
         is_idle: total.phase.class() == PhaseClass::Idle,
     });
     Snapshot {
-        waits: waits.chain(latches).collect(),
+        waits: waits.chain(latches).chain(words).collect(),
         phases: phases.collect(),
         counters: counters(statistics),
+    }
+}
+
+fn spins(spun: &Collisions) -> Spins {
+    Spins {
+        collisions: spun.collisions,
+        spins: spun.spins,
+        sleeps: spun.sleeps,
+        backoffs: spun.backoffs,
     }
 }
 
