@@ -1,0 +1,114 @@
+//! Another process sees the statistics of a running database, and nobody else does.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+
+use onrush::{ColumnDefinition, DataType, Database, Options, TableDefinition};
+use onrush_watch::{SOCKET_NAME, Server, WatchError, look};
+
+struct Running {
+    folder: tempfile::TempDir,
+    database: Database,
+}
+
+fn running() -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::create(folder.path(), Options::small()).unwrap();
+    let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]);
+    let notes = database.create_table(notes.build().unwrap()).unwrap();
+    let mut session = database.session().unwrap();
+    for id in 0..10i64 {
+        session.insert(&notes, &[id.into()]).unwrap();
+    }
+    Running { folder, database }
+}
+
+#[test]
+fn the_socket_tells_what_the_database_tells() {
+    let Running { folder, database } = running();
+    let server = Server::unix(&database, folder.path()).unwrap();
+    let view = look(folder.path()).unwrap();
+    assert_eq!(view.process, std::process::id());
+    assert_eq!(view.statistics.totals.counters, database.statistics().totals.counters);
+    assert!(view.sessions.iter().any(|session| session.name == "engine"));
+    drop(server);
+    assert!(!folder.path().join(SOCKET_NAME).exists());
+    assert!(matches!(look(folder.path()), Err(WatchError::NotServed { .. })));
+    database.close().unwrap();
+}
+
+#[test]
+fn the_socket_is_the_owners_alone() {
+    let Running { folder, database } = running();
+    let _server = Server::unix(&database, folder.path()).unwrap();
+    let mode = folder.path().join(SOCKET_NAME).metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_socket_that_a_killed_process_left_is_replaced() {
+    let Running { folder, database } = running();
+    drop(std::os::unix::net::UnixListener::bind(folder.path().join(SOCKET_NAME)).unwrap());
+    let message = look(folder.path()).unwrap_err().to_string();
+    assert!(message.contains("nobody serves"), "{message}");
+    let _server = Server::unix(&database, folder.path()).unwrap();
+    assert!(look(folder.path()).is_ok());
+}
+
+/// A strict reader of the exposition format, as far as it is used: every sample belongs to the
+/// family announced before it, names and labels are well formed, values are numbers.
+fn samples(page: &str) -> Vec<(String, f64)> {
+    let mut family = String::new();
+    let mut found = Vec::new();
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(kind != "counter" || name.ends_with("_total"), "{line}");
+            family = name.to_owned();
+        } else if !line.starts_with("# HELP ") {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert!(name.starts_with(&family), "{line} is not of {family}");
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{line}");
+            if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+                let labels = labels.strip_prefix('{').unwrap().strip_suffix('}').unwrap();
+                for label in labels.split(',') {
+                    let (label, value) = label.split_once('=').unwrap();
+                    assert!(label.chars().all(|c| c.is_ascii_lowercase()), "{line}");
+                    assert!(value.starts_with('"') && value.ends_with('"'), "{line}");
+                }
+            }
+            found.push((series.to_owned(), value.parse().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_page_for_prometheus_has_the_same_numbers() {
+    let Running { database, .. } = running();
+    let server = Server::http(&database, "127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(server.address().unwrap()).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"));
+    assert!(head.contains(&format!("Content-Length: {}", page.len())));
+    let samples = samples(page);
+    let value = |series: &str| samples.iter().find(|(own, _)| own == series).unwrap().1;
+    assert_eq!(value("onrush_events_total{counter=\"ROWS_INSERTED\"}"), 10.0);
+    let waits = database.statistics().totals;
+    let count = value("onrush_wait_seconds_count{wait=\"WRITELOG\",idle=\"false\"}");
+    assert_eq!(count, waits.wait(onrush::Wait::WriteLog).count as f64);
+    assert_eq!(
+        value("onrush_wait_seconds_bucket{wait=\"WRITELOG\",idle=\"false\",le=\"+Inf\"}"),
+        count
+    );
+}
