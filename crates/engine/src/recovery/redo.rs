@@ -3,8 +3,8 @@
 //! Records go to workers by key, so the changes of one key stay in log order while different keys
 //! are redone at the same time. A worker redoes a batch in the order of its keys, each key's changes
 //! in log order: neighbours meet in a leaf that is in the processor's cache already. Records about
-//! tables are barriers: everything before them is done first. A row in a leaf that is as new as the record, or newer, came from an image: the record
-//! is skipped.
+//! tables are barriers: everything before them is done first. A row in a leaf that is as new as the
+//! record, or newer, came from an image: the record is skipped.
 
 use std::hash::Hasher;
 use std::sync::Arc;
