@@ -5,6 +5,7 @@
 //! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
 //! - [`run`]: runs all of it, and keeps each run in the result file.
 //! - [`table`]: results as text. [`shipped`]: the studies that come with the program.
+//!   [`page`]: the settings for `docs/lab.md`.
 //!
 //! What is measured stands behind [`Target`](crate::target::Target).
 
@@ -13,6 +14,7 @@ pub mod file;
 pub mod matrix;
 pub(crate) mod nearest;
 pub mod outcome;
+pub mod page;
 mod read;
 pub mod run;
 pub mod setting;

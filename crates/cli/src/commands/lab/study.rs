@@ -75,6 +75,9 @@ pub struct ListArguments {
     /// Print the file of this study, to begin one of your own with
     #[arg(long, value_name = "STUDY")]
     source: Option<String>,
+    /// Print the settings that a study may turn, as the table of docs/lab.md
+    #[arg(long, conflicts_with = "source")]
+    settings: bool,
 }
 
 /// Show the results of a study, finished or not
@@ -91,6 +94,9 @@ pub struct ShowArguments {
 pub fn list(arguments: &ListArguments) -> Outcome {
     if let Some(name) = &arguments.source {
         return output::text(shipped::source(name).map_err(usage_error)?);
+    }
+    if arguments.settings {
+        return output::text(&onrush_lab::study::page::settings_table());
     }
     let mut text = String::from("Studies: onrush lab run NAME [--quick]\n\n");
     for name in shipped::names() {
