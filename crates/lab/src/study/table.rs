@@ -165,7 +165,11 @@ fn waits(result: &StudyResult) -> String {
 
 fn proofs(result: &StudyResult) -> String {
     let mut text = String::new();
+    let mut noted = BTreeSet::new();
     for cell in result.cells.iter().filter(|cell| !cell.note.is_empty()) {
+        if !noted.insert(&cell.part) && cell.proof.is_empty() {
+            continue; // the same note, and nothing to prove it
+        }
         let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
         let Some(repeat) = repeat else { continue };
         let values: Vec<String> = cell
@@ -184,24 +188,34 @@ fn proofs(result: &StudyResult) -> String {
         let part = cell.part.clone().unwrap_or_default();
         let proof =
             if values.is_empty() { String::new() } else { format!(" [{}]", values.join(", ")) };
-        push(&mut text, format_args!("  {part} ({}): {}{proof}", cell.target, cell.note));
+        push(&mut text, format_args!("  {part}: {}{proof}", cell.note));
     }
     if text.is_empty() { text } else { format!("\nWhat each step shows\n{text}") }
 }
 
 fn not_run(result: &StudyResult) -> String {
     let mut text = String::new();
-    let told: Vec<(&CellOutcome, &str, &String)> = result
-        .cells
-        .iter()
-        .flat_map(|cell| {
-            let skipped = cell.skipped.as_ref().map(|reason| (cell, "skipped", reason));
-            let failed = cell.failed.as_ref().map(|reason| (cell, "FAILED", reason));
-            skipped.into_iter().chain(failed)
-        })
-        .collect();
-    for (cell, what, reason) in told {
-        push(&mut text, format_args!("  {what}: {}: {reason}", name_of(cell, result)));
+    // Cells with the same reason together, in the order of the first of them.
+    let mut told: Vec<(&str, &str, &str, Vec<&CellOutcome>)> = Vec::new();
+    for cell in &result.cells {
+        let skipped = cell.skipped.as_deref().map(|reason| ("skipped", reason));
+        let failed = cell.failed.as_deref().map(|reason| ("FAILED", reason));
+        for (what, reason) in skipped.into_iter().chain(failed) {
+            let same = |(one, target, why, _): &&mut (&str, &str, &str, Vec<&CellOutcome>)| {
+                (*one, *target, *why) == (what, cell.target.as_str(), reason)
+            };
+            match told.iter_mut().find(same) {
+                Some((.., cells)) => cells.push(cell),
+                None => told.push((what, &cell.target, reason, vec![cell])),
+            }
+        }
+    }
+    for (what, target, reason, cells) in told {
+        let which = match cells.as_slice() {
+            [cell] => name_of(cell, result),
+            cells => format!("{target}, {} cells", cells.len()),
+        };
+        push(&mut text, format_args!("  {what}: {which}: {reason}"));
     }
     let warned = result.cells.iter().filter(|cell| cell.not_synchronous);
     for cell in warned {
