@@ -17,6 +17,8 @@ use onrush_sim::summary::Summary;
 const NEED_THREADS: [Fault; 3] = [Fault::WalkNoWait, Fault::GroupReservedFirst, Fault::ParityLists];
 /// Runs until a fault must have been noticed.
 const SEEDS_MAX: u64 = 300;
+/// Seeds that noticed one of the faults that few do: tried first, to save minutes.
+const SEEDS_FIRST: [u64; 3] = [128, 97, 57];
 
 #[test]
 fn every_trap_that_is_put_back_is_noticed() {
@@ -26,7 +28,8 @@ fn every_trap_that_is_put_back_is_noticed() {
     for fault in ALL.into_iter().filter(|fault| !NEED_THREADS.contains(fault)) {
         plant(fault);
         let mut summary = Summary::default();
-        let found = (1..=SEEDS_MAX).find(|seed| simulate(*seed, budget, &mut summary).is_err());
+        let mut seeds = (1..=4).chain(SEEDS_FIRST).chain(5..=SEEDS_MAX);
+        let found = seeds.find(|seed| simulate(*seed, budget, &mut summary).is_err());
         match found {
             Some(seed) => println!("{fault:?}: seed {seed}, {} power cuts", summary.cuts()),
             None => missed.push(fault),
