@@ -30,6 +30,7 @@ Examples:
   onrush lab run singleton                  how fast is Onrush on this machine?
   onrush lab run keys --quick               and beside SQLite, LMDB, redb and fjall?
   onrush lab disk                           what does this disk allow?
+  onrush top shop                           what do sessions wait for right now?
   onrush create shop --table orders --column 'id bigint default identity' \\
          --column 'at timestamp default now' --column 'note varchar(40)' --key id
   onrush insert shop orders note='first order'
@@ -54,6 +55,8 @@ enum Command {
     Truncate(commands::tables::Truncate),
     Drop(commands::tables::DropTable),
     Checkpoint(commands::tables::Checkpoint),
+    Stats(commands::stats::Stats),
+    Top(commands::top::Top),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,8 @@ fn main() -> ExitCode {
         Command::Truncate(arguments) => commands::tables::truncate(&arguments),
         Command::Drop(arguments) => commands::tables::drop_table(&arguments),
         Command::Checkpoint(arguments) => commands::tables::checkpoint(&arguments),
+        Command::Stats(arguments) => commands::stats::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
     };
     failure::report(outcome)
 }

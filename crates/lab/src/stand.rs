@@ -24,6 +24,8 @@ pub(crate) struct Stand {
     open: Option<(Database, Table)>,
     acknowledged: Acknowledged,
     remembers_rows: bool,
+    /// For `onrush top` in another window; without it the measurement goes on all the same.
+    watch: Option<onrush_watch::Server>,
 }
 
 /// One load of it.
@@ -75,8 +77,10 @@ impl Stand {
             keys: KeySample::default(),
             inserted_micros: (started_micros, started_micros),
         };
+        let watch = onrush_watch::Server::in_folder(&database, folder).ok();
         let folder = folder.to_owned();
-        Ok(Stand { folder, options, open: Some((database, table)), acknowledged, remembers_rows })
+        let open = Some((database, table));
+        Ok(Stand { folder, options, open, acknowledged, remembers_rows, watch })
     }
 
     /// The database, while it is open.
@@ -131,6 +135,7 @@ impl Stand {
         how: Leave,
         observer: &dyn Observer,
     ) -> Result<Duration, LabError> {
+        self.watch = None;
         let Some((database, table)) = self.open.take() else { return Ok(Duration::ZERO) };
         drop(table);
         observer.begin(Step::Close, None);

@@ -116,12 +116,14 @@ impl Writer {
     }
 
     fn write_to(&mut self, core: &Core, prefix: u64, recorder: &Recorder) -> Result<(), LogError> {
-        let _work = recorder.work(Phase::LogWrite);
         let began = Instant::now();
         let before = self.place.next;
         while self.place.next < prefix {
             self.change_segment(core)?;
-            let (used, blocks) = self.build(core, prefix);
+            let (used, blocks) = {
+                let _work = recorder.work(Phase::LogWrite);
+                self.build(core, prefix)
+            };
             self.write(core, used, blocks, recorder)?;
         }
         core.set_position(self.position());

@@ -39,7 +39,7 @@ impl Server {
     /// # Errors
     /// A path too long for a socket (about 100 bytes), or a folder that cannot be written.
     #[cfg(unix)]
-    pub fn unix(database: &Database, folder: &std::path::Path) -> io::Result<Server> {
+    pub fn in_folder(database: &Database, folder: &std::path::Path) -> io::Result<Server> {
         let path = folder.join(crate::SOCKET_NAME);
         let listener = bind_private(folder, &path)?;
         Server::start(database, Door::Socket(path), move |database, stop| {
@@ -54,6 +54,15 @@ impl Server {
                     .and_then(|()| tell_all(&mut stream, database));
             }
         })
+    }
+
+    /// Unix sockets are needed.
+    ///
+    /// # Errors
+    /// Always, on this system.
+    #[cfg(not(unix))]
+    pub fn in_folder(_database: &Database, _folder: &std::path::Path) -> io::Result<Server> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Serves the page for Prometheus over HTTP on `address`, for example `127.0.0.1:9187`. Anyone

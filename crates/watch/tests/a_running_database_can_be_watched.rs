@@ -31,7 +31,7 @@ fn running() -> Running {
 #[test]
 fn the_socket_tells_what_the_database_tells() {
     let Running { folder, database } = running();
-    let server = Server::unix(&database, folder.path()).unwrap();
+    let server = Server::in_folder(&database, folder.path()).unwrap();
     let view = look(folder.path()).unwrap();
     assert_eq!(view.process, std::process::id());
     let rows = |totals: &Totals| {
@@ -50,7 +50,7 @@ fn the_socket_tells_what_the_database_tells() {
 #[test]
 fn the_socket_is_the_owners_alone() {
     let Running { folder, database } = running();
-    let _server = Server::unix(&database, folder.path()).unwrap();
+    let _server = Server::in_folder(&database, folder.path()).unwrap();
     let mode = folder.path().join(SOCKET_NAME).metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
@@ -61,7 +61,7 @@ fn a_socket_that_a_killed_process_left_is_replaced() {
     drop(std::os::unix::net::UnixListener::bind(folder.path().join(SOCKET_NAME)).unwrap());
     let message = look(folder.path()).unwrap_err().to_string();
     assert!(message.contains("nobody serves"), "{message}");
-    let _server = Server::unix(&database, folder.path()).unwrap();
+    let _server = Server::in_folder(&database, folder.path()).unwrap();
     assert!(look(folder.path()).is_ok());
 }
 

@@ -9,4 +9,6 @@ pub mod import;
 pub mod insert;
 pub mod lab;
 pub mod scan;
+pub mod stats;
 pub mod tables;
+pub mod top;
