@@ -264,7 +264,8 @@ catalog! {
         Copy = "COPY", Session, "Copy the record into the log ring.";
         Commit = "COMMIT", Session, "Commit and return; waiting for durability is WRITELOG.";
         Read = "READ", Session, "Find rows and give them to a reader.";
-        LogWrite = "LOG_WRITE", Background, "Build and checksum log blocks; the disk's time is in WRITELOG.";
+        LogWrite = "LOG_WRITE", Background,
+            "Build and checksum log blocks; the time of the disk is in WRITELOG.";
         Checkpoint = "CHECKPOINT", Background, "Copy, write and install leaf images.";
         Idle = "IDLE", Idle, "Between the calls of a session: what its client did.";
     }
