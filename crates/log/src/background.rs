@@ -22,6 +22,9 @@ use crate::core::Core;
 use crate::options::WriterPlace;
 use crate::pool::Prepared;
 
+/// How long the writer leaves the processor to a thread whose record is not complete.
+const COMPLETION_PAUSE: Duration = Duration::from_micros(50);
+
 const STOP: u32 = 1;
 const WRITE_NOW: u32 = 2;
 const DELAYED: u32 = 4;
@@ -126,7 +129,14 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
                 }
             }
         }
+        let written = core.written.load(Acquire);
         core.write_or_wait(recorder);
+        if core.written.load(Acquire) == written && core.in_flight.tail() > written {
+            // Whoever copies the record that is next does not run. It needs a processor, perhaps
+            // this one: looking again and again would only keep it waiting.
+            let _waiting = recorder.wait(Wait::LogCompletion);
+            thread::sleep(COMPLETION_PAUSE);
+        }
         if core.wakers.is_waited_for() && core.failure().is_none() {
             // A record before theirs was not complete yet, or they came during the round.
             core.bell.ring_for_write();

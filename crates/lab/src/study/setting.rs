@@ -170,7 +170,7 @@ settings! {
         "Ascending keys: a block of values and a leaf for each session, or one leaf for all.";
     LargePages = "large_pages", Kind::Word(&["off", "try", "require"]), Onrush, "try",
         "Large pages for the memory of leaves.";
-    PrefaultLeafMemory = "prefault_leaf_memory", Kind::Switch, Onrush, "false",
+    PrefaultLeafMemory = "prefault_leaf_memory", Kind::Switch, Onrush, "true",
         "Whether all memory for leaves is touched before the load.";
     DelayedWindowMs = "delayed_window_ms", Kind::Count(1, 3_600_000), Onrush, "10",
         "Delayed commits: the sync is issued within so many milliseconds.";
