@@ -24,7 +24,7 @@ pub enum Statistics {
     /// Everything in the catalog is recorded.
     #[default]
     On,
-    /// Nothing is: no clock is read and nothing counted.
+    /// No wait, no time, no clock is read; counters go on.
     Off,
 }
 
