@@ -52,7 +52,33 @@ fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
     assert_eq!(json(&world.ok(&["lab", "show", "r.sqlite", "--json"])), result);
     let mut left = world.list();
     left.sort();
-    assert_eq!(left, ["r.sqlite", "small.toml"]);
+    assert_eq!(left, ["r-waits.csv", "r.csv", "r.html", "r.json", "r.sqlite", "small.toml"]);
+}
+
+#[test]
+fn a_report_is_written_again_and_its_baseline_compares_with_the_results() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    world.ok(&["lab", "run", "small.toml", "--target", "null", "--out", "results", "--quiet"]);
+    world.ok(&["lab", "report", "results/small.sqlite", "--out", "again"]);
+    let page = world.read("again/small.html");
+    assert!(page.contains("The load generator alone") && page.contains("has no disk"), "{page}");
+    world.ok(&["lab", "report", "results/small.sqlite", "--baseline", "before.json"]);
+    let told = world.ok(&["lab", "compare", "before.json", "results/small.sqlite", "--json"]);
+    let differences = &json(&told)["differences"];
+    assert_eq!(differences.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(differences[0]["change"], "same");
+    // The same runs, beyond any doubt faster before: what is there now has regressed.
+    let mut faster = json(&world.read("before.json"));
+    for cell in faster["cells"].as_array_mut().unwrap() {
+        let rates: &[f64] = &[1e30, 1.01e30];
+        for (repeat, rate) in cell["repeats"].as_array_mut().unwrap().iter_mut().zip(rates) {
+            repeat["rows_per_s"] = (*rate).into();
+        }
+    }
+    world.write("faster.json", &faster.to_string());
+    let refused = world.run(&["lab", "compare", "faster.json", "results/small.sqlite"]);
+    assert_eq!(refused.code, 1, "{}{}", refused.out, refused.err);
 }
 
 #[test]

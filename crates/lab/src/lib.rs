@@ -13,15 +13,19 @@
 //!
 //! [`cell`] walks through all of it, [`repeats`] does so several times.
 //!
-//! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals.
+//! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
+//! [`verdict`] says what held each of them back, [`page`] draws all of it, and
+//! [`compare`] sets two results against each other.
 
 pub mod cell;
 pub mod classic_table;
+pub mod compare;
 pub mod disk;
 pub mod error;
 pub mod fingerprint;
 mod load;
 pub mod machine;
+pub mod page;
 mod place;
 pub mod progress;
 pub mod repeats;
@@ -32,6 +36,7 @@ mod stand;
 pub mod study;
 pub mod target;
 pub mod units;
+pub mod verdict;
 pub mod verify;
 
 pub use cell::run_cell;

@@ -16,7 +16,7 @@ const SAMPLES_MIN: usize = 32;
 const SAMPLES_MAX: usize = 50_000;
 
 /// Times of a durable 4 KiB overwrite in a zero-filled file, one at a time, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncTime {
     /// The middle one.
     pub p50_us: f64,

@@ -46,6 +46,9 @@ pub struct StudyResult {
     pub device: FileSystem,
     /// A durable write of 4 KiB there, before the first cell.
     pub sync_time_us: SyncTime,
+    /// Millions of bytes that the device writes a second; None where it was not measured.
+    #[serde(default)]
+    pub device_write_mb_per_s: Option<f64>,
     /// Every cell, in the study's order.
     pub cells: Vec<CellOutcome>,
 }
@@ -60,7 +63,7 @@ pub struct TargetShown {
 }
 
 /// One cell: what was asked for, and what was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {
     /// Its place in the study.
     pub number: usize,
@@ -91,7 +94,7 @@ pub struct CellOutcome {
 }
 
 /// One run of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
     /// Which repeat, from 0.
     pub number: usize,

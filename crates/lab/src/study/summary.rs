@@ -96,7 +96,7 @@ fn middle(values: &[f64]) -> Option<f64> {
 
 /// The two-sided 95 % point of Student's t: a table for few degrees of freedom, and beyond it the
 /// usual expansion around the normal distribution.
-fn student_t_95(freedom: usize) -> f64 {
+pub(crate) fn student_t_95(freedom: usize) -> f64 {
     const TABLE: [f64; 10] =
         [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     match freedom {

@@ -17,6 +17,7 @@ pub fn text(result: &StudyResult) -> String {
     let mut text = heading(result);
     text += &cells(result);
     text += &waits(result);
+    text += &verdicts(result);
     text += &proofs(result);
     text += &not_run(result);
     text += &classic(result);
@@ -48,7 +49,7 @@ fn heading(result: &StudyResult) -> String {
 }
 
 /// The settings that differ between cells, rows apart.
-fn varying(result: &StudyResult) -> Vec<Setting> {
+pub(crate) fn varying(result: &StudyResult) -> Vec<Setting> {
     let differs = |setting: &&Setting| {
         let values: BTreeSet<_> =
             result.cells.iter().map(|cell| cell.settings.value(**setting)).collect();
@@ -161,6 +162,16 @@ fn waits(result: &StudyResult) -> String {
         }
     }
     if text.is_empty() { text } else { format!("\nWhat was waited for\n{text}") }
+}
+
+fn verdicts(result: &StudyResult) -> String {
+    let mut text = String::new();
+    for cell in &result.cells {
+        if let Some(verdict) = &cell.verdict {
+            push(&mut text, format_args!("  {}: {verdict}", name_of(cell, result)));
+        }
+    }
+    if text.is_empty() { text } else { format!("\nWhat held it back\n{text}") }
 }
 
 fn proofs(result: &StudyResult) -> String {

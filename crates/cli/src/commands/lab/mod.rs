@@ -1,6 +1,8 @@
 //! `onrush lab`: experiments on this machine.
 
+mod compare;
 mod disk;
+mod report;
 mod singleton;
 mod study;
 
@@ -20,6 +22,8 @@ enum LabCommand {
     Run(RunArguments),
     List(study::ListArguments),
     Show(study::ShowArguments),
+    Report(report::ReportArguments),
+    Compare(compare::CompareArguments),
     Insert(singleton::InsertArguments),
     Disk(disk::DiskArguments),
     #[command(hide = true)]
@@ -52,6 +56,8 @@ pub fn run(arguments: LabArguments) -> Outcome {
         LabCommand::Run(RunArguments { study, .. }) => study::run(&study),
         LabCommand::List(arguments) => study::list(&arguments),
         LabCommand::Show(arguments) => study::show(&arguments),
+        LabCommand::Report(arguments) => report::run(&arguments),
+        LabCommand::Compare(arguments) => compare::run(&arguments),
         LabCommand::Insert(arguments) => singleton::run_plain(&arguments),
         LabCommand::Disk(arguments) => disk::run(&arguments),
         LabCommand::Instance => {

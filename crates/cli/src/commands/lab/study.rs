@@ -12,6 +12,7 @@ use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, 
 use onrush_lab::units::{elapsed, rounded};
 use onrush_lab::{Observer, Step, target};
 
+use super::report;
 use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::output;
 use crate::progress::LabProgress;
@@ -31,8 +32,9 @@ pub struct StudyArguments {
     /// Folder for the databases; each run makes one of its own and removes it
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     dir: PathBuf,
-    /// The result file [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered]
-    #[arg(long, value_name = "FILE")]
+    /// The result file, or a folder for it; the report is written beside it
+    /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered]
+    #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Continue the result file where it was interrupted, and try again what failed
     #[arg(long)]
@@ -132,7 +134,7 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
         target::find(name).map_err(usage_error)?;
     }
     let results = match &arguments.out {
-        Some(path) => path.clone(),
+        Some(path) => report::result_file(path, &study)?,
         None => default_results(&study, arguments.resume),
     };
     let options = RunOptions {
@@ -158,6 +160,7 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     if !arguments.quiet {
         eprintln!("results: {}", results.display());
     }
+    report::write_beside(&result, &results, arguments.quiet)?;
     match result.cells.iter().filter(|cell| !cell.passed()).count() {
         0 => Ok(()),
         failed => {

@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use onrush_files::OsDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::disk::sync_time;
+use crate::disk::{bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::settings::Placement;
-use crate::study::file::Study;
+use crate::study::file::{Size, Study};
 use crate::study::matrix::Cell;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
 use order::Turn;
@@ -171,11 +171,28 @@ fn begin(
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
         machine: Machine::this(),
-        device,
+        device: device.clone(),
         sync_time_us: sync?,
+        device_write_mb_per_s: device_bandwidth(study, options, &device, observer)?,
         cells: outcomes,
     };
     Ok((result, cells))
+}
+
+/// Only for the full size: it takes seconds, and as many bytes as a small study.
+fn device_bandwidth(
+    study: &Study,
+    options: &RunOptions,
+    device: &FileSystem,
+    observer: &dyn Observer,
+) -> Result<Option<f64>, LabError> {
+    if study.size == Size::Quick || options.resume {
+        return Ok(None);
+    }
+    observer.begin(Step::MeasureBandwidth, None);
+    let measured = bandwidth::measure(&OsDisk::new(), &options.folder, device.free_bytes);
+    observer.end();
+    Ok(Some(measured?.write_mb_per_s))
 }
 
 fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {

@@ -202,6 +202,7 @@ impl Store {
         for cell in &mut result.cells {
             cell.conclude();
         }
+        crate::verdict::judge(&mut result);
         Ok(result)
     }
 }

@@ -1,0 +1,321 @@
+//! Two results of a study set against each other, cell by cell: what became faster, what slower,
+//! and how sure that is.
+//!
+//! Rates are compared by their logarithms, so that a difference is a ratio, with Welch's interval:
+//! the two sides need not vary alike. A cell that ran once on either side has no interval, and
+//! nothing is claimed about it.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::run::store::Store;
+use crate::study::summary::student_t_95;
+use crate::study::table::name_of;
+use crate::units::rounded;
+
+/// What can be said about a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// Faster, with confidence.
+    Faster,
+    /// Slower, with confidence, by less than the threshold.
+    Slower,
+    /// Slower, with confidence, by more than the threshold.
+    Regressed,
+    /// The interval holds 1.
+    Same,
+    /// Too few runs for an interval.
+    Unsure,
+}
+
+/// A cell that both results have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Which cell.
+    pub cell: String,
+    /// Rows a second of the first, the middle run.
+    pub first_rows_per_s: f64,
+    /// Of the second.
+    pub second_rows_per_s: f64,
+    /// Second over first, of geometric means.
+    pub ratio: f64,
+    /// Where that lies with 95 % confidence; None with fewer than two runs on either side.
+    pub confidence: Option<(f64, f64)>,
+    /// What it means.
+    pub change: Change,
+}
+
+/// Two results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The study.
+    pub study: String,
+    /// Cells of both.
+    pub differences: Vec<Difference>,
+    /// Cells that only one of them measured.
+    pub unmatched: Vec<String>,
+    /// What makes the comparison doubtful: another machine, another size.
+    pub doubts: Vec<String>,
+    /// From which part on a slower cell has regressed: 0.05 is 5 %.
+    pub threshold: f64,
+}
+
+impl Comparison {
+    /// Whether any cell has regressed.
+    pub fn has_regressed(&self) -> bool {
+        self.differences.iter().any(|difference| difference.change == Change::Regressed)
+    }
+}
+
+/// Reads a result file, or the JSON that a report has beside it.
+///
+/// # Errors
+/// It cannot be read, or is neither.
+pub fn read(path: &Path) -> Result<StudyResult, LabError> {
+    if path.extension().is_none_or(|kind| kind != "json") {
+        return Store::open(path)?.result();
+    }
+    let wrong = |what: String| LabError::ResultFile { path: path.to_owned(), what };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        wrong(format!("{error}; give a result file, or the JSON that `onrush lab report` writes"))
+    })
+}
+
+/// What a comparison needs, and nothing else: small enough to be kept as a baseline.
+#[must_use]
+pub fn baseline(mut result: StudyResult) -> StudyResult {
+    for cell in &mut result.cells {
+        cell.target_shown = None;
+        for repeat in &mut cell.repeats {
+            repeat.waits.clear();
+            repeat.phases.clear();
+            repeat.counters.clear();
+            repeat.series.clear();
+            repeat.marks.clear();
+        }
+    }
+    result
+}
+
+/// Sets two results against each other; `threshold` as in [`Comparison::threshold`].
+///
+/// # Errors
+/// They are of different studies, or have no cell in common.
+pub fn compare(
+    first: &StudyResult,
+    second: &StudyResult,
+    threshold: f64,
+) -> Result<Comparison, LabError> {
+    if first.study != second.study {
+        return Err(LabError::Setting(format!(
+            "one is a result of the study {}, the other of {}; give two of the same",
+            first.study, second.study
+        )));
+    }
+    let mut differences = Vec::new();
+    let mut unmatched = Vec::new();
+    for cell in first.cells.iter().filter(|cell| cell.summary.is_some()) {
+        let same = second.cells.iter().find(|other| is_same(cell, other));
+        match same.and_then(|other| difference(cell, other, first, threshold)) {
+            Some(difference) => differences.push(difference),
+            None => unmatched.push(format!("only in the first: {}", name_of(cell, first))),
+        }
+    }
+    for cell in second.cells.iter().filter(|cell| cell.summary.is_some()) {
+        let has_run = |other: &CellOutcome| is_same(cell, other) && other.summary.is_some();
+        if !first.cells.iter().any(has_run) {
+            unmatched.push(format!("only in the second: {}", name_of(cell, second)));
+        }
+    }
+    if differences.is_empty() {
+        return Err(LabError::Setting(
+            "the two results have no cell in common that ran in both; compare the same size of the \
+             same study"
+                .into(),
+        ));
+    }
+    let (study, doubts) = (first.study.clone(), doubts(first, second));
+    Ok(Comparison { study, differences, unmatched, doubts, threshold })
+}
+
+fn is_same(left: &CellOutcome, right: &CellOutcome) -> bool {
+    left.target == right.target && left.part == right.part && left.settings == right.settings
+}
+
+fn difference(
+    left: &CellOutcome,
+    right: &CellOutcome,
+    study: &StudyResult,
+    threshold: f64,
+) -> Option<Difference> {
+    let (first, second) = (left.summary.as_ref()?, right.summary.as_ref()?);
+    let (before, after) = (Logarithms::of(left)?, Logarithms::of(right)?);
+    let (ratio, confidence) = ratio(&before, &after);
+    let change = match confidence {
+        None => Change::Unsure,
+        Some((low, _)) if low > 1.0 => Change::Faster,
+        Some((_, high)) if high < 1.0 && ratio < 1.0 - threshold => Change::Regressed,
+        Some((_, high)) if high < 1.0 => Change::Slower,
+        Some(_) => Change::Same,
+    };
+    Some(Difference {
+        cell: name_of(left, study),
+        first_rows_per_s: first.rows_per_s,
+        second_rows_per_s: second.rows_per_s,
+        ratio,
+        confidence,
+        change,
+    })
+}
+
+/// Mean and variance of the logarithms of rates.
+struct Logarithms {
+    count: f64,
+    mean: f64,
+    /// Of one run; None for one run only.
+    variance: Option<f64>,
+}
+
+impl Logarithms {
+    fn of(cell: &CellOutcome) -> Option<Logarithms> {
+        let rates = cell.repeats.iter().map(|repeat| repeat.rows_per_s);
+        let all: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(f64::ln).collect();
+        let count = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / count;
+        let variance = (all.len() > 1)
+            .then(|| all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0));
+        (!all.is_empty()).then_some(Logarithms { count, mean, variance })
+    }
+}
+
+/// Second over first, and Welch's interval of it.
+fn ratio(first: &Logarithms, second: &Logarithms) -> (f64, Option<(f64, f64)>) {
+    let difference = second.mean - first.mean;
+    let interval = first.variance.zip(second.variance).map(|(one, other)| {
+        let (one, other) = (one / first.count, other / second.count);
+        let error = (one + other).sqrt();
+        let parts = one.powi(2) / (first.count - 1.0) + other.powi(2) / (second.count - 1.0);
+        // Without any variance there is nothing to divide; the interval is a point then.
+        let freedom = if parts > 0.0 { (one + other).powi(2) / parts } else { 1.0 };
+        let half = student_t_95((freedom.floor() as usize).max(1)) * error;
+        ((difference - half).exp(), (difference + half).exp())
+    });
+    (difference.exp(), interval)
+}
+
+fn doubts(first: &StudyResult, second: &StudyResult) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if first.machine != second.machine {
+        doubts.push("they were measured on different machines or kernels".to_owned());
+    }
+    let drift = second.sync_time_us.p50_us / first.sync_time_us.p50_us.max(f64::MIN_POSITIVE);
+    if !(0.67..=1.5).contains(&drift) {
+        doubts.push(format!(
+            "the device changed: a durable write took {} us, then {} us",
+            rounded(first.sync_time_us.p50_us),
+            rounded(second.sync_time_us.p50_us)
+        ));
+    }
+    doubts
+}
+
+/// The comparison for people.
+pub fn text(comparison: &Comparison) -> String {
+    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let mut text = String::new();
+    for difference in &comparison.differences {
+        let word = match difference.change {
+            Change::Faster => "faster",
+            Change::Slower => "slower",
+            Change::Regressed => "SLOWER",
+            Change::Same => "no difference",
+            Change::Unsure => "unsure: too few runs",
+        };
+        let range = difference.confidence.map_or(String::new(), |(low, high)| {
+            format!(" ({} to {})", percent(low), percent(high))
+        });
+        text += &format!(
+            "{:>12} {:>12}  {:>9}{range}  {word}: {}\n",
+            rounded(difference.first_rows_per_s),
+            rounded(difference.second_rows_per_s),
+            percent(difference.ratio),
+            difference.cell
+        );
+    }
+    for line in &comparison.unmatched {
+        text += &format!("{line}\n");
+    }
+    for doubt in &comparison.doubts {
+        text += &format!("doubtful: {doubt}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::outcome::Repeat;
+
+    fn result(cells: &[(&str, &[f64])]) -> StudyResult {
+        let cells = cells.iter().map(|(target, rates)| {
+            let repeats =
+                rates.iter().map(|rate| Repeat { rows_per_s: *rate, ..Repeat::default() });
+            let target = (*target).to_owned();
+            let mut cell =
+                CellOutcome { target, repeats: repeats.collect(), ..CellOutcome::default() };
+            cell.conclude();
+            cell
+        });
+        let cells = cells.collect();
+        StudyResult { cells, ..crate::page::tests::invented() }
+    }
+
+    fn change(before: &[f64], after: &[f64]) -> Change {
+        let (before, after) = (result(&[("onrush", before)]), result(&[("onrush", after)]));
+        compare(&before, &after, 0.05).unwrap().differences[0].change
+    }
+
+    #[test]
+    fn clear_differences_are_told_apart_from_noise() {
+        assert_eq!(change(&[100.0, 101.0, 102.0], &[80.0, 81.0, 79.0]), Change::Regressed);
+        assert_eq!(change(&[100.0, 101.0, 100.5], &[98.0, 98.5, 98.2]), Change::Slower);
+        assert_eq!(change(&[100.0, 101.0, 102.0], &[120.0, 121.0, 119.0]), Change::Faster);
+        assert_eq!(change(&[100.0, 60.0, 140.0], &[90.0, 130.0, 50.0]), Change::Same);
+        assert_eq!(change(&[100.0], &[10.0]), Change::Unsure);
+    }
+
+    #[test]
+    fn only_a_regression_counts_as_one() {
+        let before = result(&[("onrush", &[100.0, 101.0]), ("lmdb", &[10.0, 10.1])]);
+        let after = result(&[("onrush", &[100.2, 100.9]), ("redb", &[5.0, 5.1])]);
+        let comparison = compare(&before, &after, 0.05).unwrap();
+        assert!(!comparison.has_regressed());
+        assert_eq!(comparison.unmatched.len(), 2, "{:?}", comparison.unmatched);
+    }
+
+    #[test]
+    fn results_without_a_common_cell_are_refused() {
+        let (before, after) = (result(&[("onrush", &[1.0])]), result(&[("lmdb", &[1.0])]));
+        assert!(compare(&before, &after, 0.05).unwrap_err().to_string().contains("no cell"));
+    }
+
+    #[test]
+    fn a_baseline_compares_like_the_whole() {
+        let whole = crate::page::tests::invented();
+        let small = baseline(whole.clone());
+        let text = serde_json::to_string(&small).unwrap();
+        let back: StudyResult = serde_json::from_str(&text).unwrap();
+        let comparison = compare(&whole, &back, 0.05).unwrap();
+        assert!(
+            comparison
+                .differences
+                .iter()
+                .all(|one| one.change == Change::Same || one.change == Change::Unsure)
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! The sections of the page that are text and tables.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use super::chart::compact;
+use super::view::{middle, name_of, plain, ran};
+use crate::study::Setting;
+use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::table::varying;
+use crate::units::{bytes, elapsed, grouped, micros, rounded};
+
+/// A table that may be wider than a phone: it scrolls within itself.
+pub(super) fn scrolled(label: &str, table: Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+/// A moment as a date, in UTC.
+pub(super) fn date(unix_s: u64) -> String {
+    let moment = i64::try_from(unix_s).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    moment.map_or_else(
+        || "unknown date".to_owned(),
+        |moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+    )
+}
+
+/// What was not run, what failed, and what is not what it seems.
+pub(super) fn doubts(result: &StudyResult) -> Markup {
+    let mut doubts: Vec<(&str, String, String)> = Vec::new();
+    for cell in &result.cells {
+        let mut add = |what, why: &str| doubts.push((what, name_of(cell, result), why.to_owned()));
+        if let Some(reason) = &cell.skipped {
+            add("skipped", reason);
+        }
+        if let Some(reason) = &cell.failed {
+            add("failed", reason);
+        }
+        if cell.not_synchronous {
+            add("not synchronous", "more commits for each sync than sessions: they did not wait");
+        }
+        let verified = cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref());
+        for verification in verified.filter(|verification| !verification.passed) {
+            add("rows wrong", &verification.faults.join("; "));
+        }
+        let mut warnings: Vec<&String> =
+            cell.repeats.iter().flat_map(|one| &one.warnings).collect();
+        warnings.sort();
+        warnings.dedup();
+        for warning in warnings.iter().filter(|text| !text.starts_with("not synchronous")) {
+            add("doubtful", warning);
+        }
+    }
+    if doubts.is_empty() {
+        return html! {};
+    }
+    let is_grave = |what: &str| matches!(what, "failed" | "rows wrong" | "not synchronous");
+    let grave = doubts.iter().filter(|(what, ..)| is_grave(what)).count();
+    let table = html! {
+        table {
+            thead { tr { th { "" } th { "cell" } th { "why" } } }
+            tbody {
+                @for (what, cell, why) in &doubts {
+                    tr {
+                        td { span class=(if is_grave(what) { "flag grave" } else { "flag" }) { (what) } }
+                        td { (cell) }
+                        td.wrap { (why) }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section #doubts {
+            h2 { "Not run, or not what it seems" }
+            details open[grave > 0 || doubts.len() < 9] {
+                summary { (doubts.len()) " remarks on cells" }
+                (scrolled("Cells that were not run or are doubtful", table))
+            }
+        }
+    }
+}
+
+/// What held each cell back.
+pub(super) fn verdicts(result: &StudyResult) -> Markup {
+    let judged: Vec<_> =
+        ran(result).filter_map(|cell| Some((cell, cell.verdict.as_ref()?))).collect();
+    if judged.is_empty() {
+        return html! {};
+    }
+    let (own, rivals): (Vec<_>, Vec<_>) =
+        judged.into_iter().partition(|(cell, _)| cell.target.starts_with("onrush"));
+    let list = |judged: &[(&CellOutcome, &String)]| {
+        html! {
+            dl.verdicts {
+                @for (cell, verdict) in judged {
+                    div {
+                        dt { (name_of(cell, result)) }
+                        dd {
+                            @match verdict.split_once(": ") {
+                                Some((cause, evidence)) => {
+                                    strong { (cause) } ": " (with_code(evidence))
+                                }
+                                None => { (verdict) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section #verdicts {
+            h2 { "What held it back" }
+            (list(&own))
+            @if !rivals.is_empty() && !own.is_empty() {
+                details { summary { "What held the rivals back" } (list(&rivals)) }
+            } @else {
+                (list(&rivals))
+            }
+        }
+    }
+}
+
+/// A text in which words between backticks are code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// All cells with their figures.
+pub(super) fn cells(result: &StudyResult) -> Markup {
+    let varying = varying(result);
+    let has_parts = result.cells.iter().any(|cell| cell.part.is_some());
+    let table = html! {
+        table {
+            thead { tr {
+                @if has_parts { th { "part" } }
+                @for setting in &varying { th { (plain(*setting)) } }
+                th { "target" }
+                @for name in ["rows/s", "\u{b1} %", "elapsed", "CPU %", "commits per sync", "of N/F",
+                    "commit p50", "commit p99", "log bytes per row"] { th.number { (name) } }
+                th { "rows" }
+            } }
+            tbody { @for cell in ran(result) {
+                tr class=(if cell.target.starts_with("onrush") { "own" } else { "" }) {
+                    @if has_parts { td { (cell.part.as_deref().unwrap_or("")) } }
+                    @for setting in &varying { td { (shown(cell, *setting)) } }
+                    td { (cell.target) }
+                    (figures(cell))
+                }
+            } }
+        }
+    };
+    html! {
+        section #cells {
+            h2 { "All cells" }
+            p { "Medians. " b { "of N/F" } " is the share of the bound sessions over sync time, which "
+                "no synchronous commit can pass." }
+            (scrolled("All cells", table))
+        }
+    }
+}
+
+fn shown(cell: &CellOutcome, setting: Setting) -> String {
+    match setting.kind() {
+        crate::study::Kind::Bytes => bytes(cell.settings.number(setting)),
+        _ => cell.settings.text(setting),
+    }
+}
+
+fn figures(cell: &CellOutcome) -> Markup {
+    let Some(summary) = &cell.summary else { return html! {} };
+    let optional = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), rounded);
+    let half = summary
+        .rows_per_s_confidence
+        .map(|(low, high)| 50.0 * (high - low) / summary.rows_per_s.max(f64::MIN_POSITIVE));
+    let share = summary.share_of_bound.map(|share| format!("{} %", rounded(100.0 * share)));
+    let (p50, p99) = summary.commit_latency_us;
+    let log_bytes = middle(cell).and_then(|repeat| repeat.log_bytes_per_row);
+    let verified: Vec<_> =
+        cell.repeats.iter().filter_map(|run| run.verification.as_ref()).collect();
+    html! {
+        td.number.main { (rounded(summary.rows_per_s)) @if cell.not_synchronous { " !" } }
+        td.number { (optional(half)) }
+        td.number { (elapsed(Duration::from_secs_f64(summary.elapsed_s.max(0.0)))) }
+        td.number { (rounded(summary.cpu_percent)) }
+        td.number { (optional(summary.commits_per_sync)) }
+        td.number { (share.unwrap_or_else(|| "\u{2013}".to_owned())) }
+        td.number { (micros(p50)) }
+        td.number { (micros(p99)) }
+        td.number { (optional(log_bytes)) }
+        td {
+            @if verified.is_empty() { "\u{2013}" }
+            @else if verified.iter().all(|one| one.passed) { "all there" }
+            @else { span.flag.grave { "wrong" } }
+        }
+    }
+}
+
+/// What each step of a ladder shows, with the counters that prove it.
+pub(super) fn steps(result: &StudyResult) -> Markup {
+    let cells: Vec<_> = ran(result).filter(|cell| !cell.proof.is_empty()).collect();
+    if cells.is_empty() {
+        return html! {};
+    }
+    let value = |cell: &CellOutcome, name: &String| {
+        let repeat = middle(cell)?;
+        let counter = repeat.counters.iter().find(|counter| &counter.name == name);
+        let wait = repeat.waits.iter().find(|wait| &wait.name == name);
+        Some(match (counter, wait) {
+            (Some(counter), _) => format!("{name} {}", compact(counter.value)),
+            (None, Some(wait)) => format!("{name} {} times", grouped(wait.count)),
+            (None, None) => format!("{name} none"),
+        })
+    };
+    html! {
+        section #steps {
+            h2 { "What each step shows" }
+            dl.verdicts { @for cell in cells {
+                div {
+                    dt { (name_of(cell, result)) }
+                    dd {
+                        (cell.note) " "
+                        @for proof in cell.proof.iter().filter_map(|name| value(cell, name)) {
+                            span.proof { (proof) } " "
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// The classic results beside ours.
+pub(super) fn classic(result: &StudyResult) -> Markup {
+    if result.references.is_empty() {
+        return html! {};
+    }
+    let ours = |x: &Option<String>| {
+        let x = x.as_ref()?;
+        let same = ran(result)
+            .filter(|cell| cell.target.starts_with("onrush") && &cell.axis(&result.chart.x) == x);
+        let rates: Vec<f64> =
+            same.filter_map(|cell| Some(cell.summary.as_ref()?.rows_per_s)).collect();
+        let least = rates.iter().copied().reduce(f64::min)?;
+        let most = rates.iter().copied().reduce(f64::max)?;
+        Some(match rates.len() {
+            1 => format!("{} rows/s", rounded(most)),
+            _ => format!("{} to {} rows/s", rounded(least), rounded(most)),
+        })
+    };
+    let theirs = |reference: &crate::study::Reference| {
+        let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
+        let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
+        let all: Vec<String> = rate.into_iter().chain(time).chain(reference.note.clone()).collect();
+        all.join("; ")
+    };
+    let table = html! {
+        table {
+            thead { tr { th { "" } th { "classic" } th { "its conditions" } th { "Onrush here" } } }
+            tbody { @for reference in &result.references {
+                tr {
+                    td.wrap { (reference.label) }
+                    td.wrap { (theirs(reference)) }
+                    td.wrap { (reference.conditions) }
+                    td { (ours(&reference.x).unwrap_or_else(|| "\u{2013}".to_owned())) }
+                }
+            } }
+        }
+    };
+    html! {
+        section #classic {
+            h2 { "The classic results beside ours" }
+            p { "Other machines, other years, other conditions: they say what was known, not what "
+                "would be measured here." }
+            (scrolled("Classic results", table))
+        }
+    }
+}
+
+/// What was measured where, with which settings.
+pub(super) fn settings(result: &StudyResult) -> Markup {
+    let varying = varying(result);
+    let Some(first) = result.cells.first() else { return html! {} };
+    let common = first
+        .settings
+        .iter()
+        .filter(|(setting, value)| !varying.contains(setting) && !value.to_string().is_empty());
+    let machine = &result.machine;
+    let mut targets: Vec<&CellOutcome> = Vec::new();
+    for cell in result.cells.iter().filter(|cell| cell.target_shown.is_some()) {
+        if !targets.iter().any(|one| one.target == cell.target) {
+            targets.push(cell);
+        }
+    }
+    let pairs = [
+        ("machine", format!("{} CPUs, {}", machine.cpus, machine.cpu_name)),
+        ("memory", bytes(machine.memory_bytes)),
+        ("system", machine.system.clone()),
+        ("device", format!("{} on {}", result.device.kind, result.device.device)),
+        (
+            "durable write of 4 KiB",
+            format!(
+                "{} p50, {} p99",
+                micros(result.sync_time_us.p50_us),
+                micros(result.sync_time_us.p99_us)
+            ),
+        ),
+        ("repeats", result.repeats.to_string()),
+        ("settings hash", result.settings_hash.clone()),
+    ];
+    html! {
+        section #settings {
+            h2 { "Machine and settings" }
+            dl.pairs { @for (name, value) in pairs { div { dt { (name) } dd { (value) } } } }
+            details {
+                summary { "Settings that all cells share" }
+                dl.pairs { @for (setting, _) in common {
+                    div { dt { (setting.name()) } dd { (shown(first, setting)) } }
+                } }
+            }
+            @for cell in targets { @if let Some(target) = &cell.target_shown {
+                details {
+                    summary { (cell.target) " " (target.version) }
+                    dl.pairs { @for (name, value) in &target.settings {
+                        div { dt { (name) } dd { (value) } }
+                    } }
+                }
+            } }
+        }
+    }
+}
+
+/// How to get these figures again.
+pub(super) fn again(result: &StudyResult) -> Markup {
+    html! {
+        section #again {
+            h2 { "Again" }
+            p { "Begun " (date(result.started_unix_s)) " with" }
+            pre { (result.command) }
+            p.note {
+                "The order of the runs is shuffled from seed " (result.seed) ". The same figures for "
+                "spreadsheets and programs lie beside this page as CSV and JSON; "
+                code { "onrush lab compare" } " sets two results against each other."
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What the page must hold, and how a browser draws it, on an invented result of a shipped study.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::*;
+use crate::disk::SyncTime;
+use crate::machine::{FileSystem, Machine};
+use crate::study::outcome::{CellOutcome, DeviceUse, Repeat};
+use crate::study::{Size, shipped};
+use crate::target::record::{CounterSeries, Mark, PhaseRecord, Spins, WaitRecord};
+
+/// The study of keys as if it had run: every kind of cell, wait, phase, series and mark.
+pub(crate) fn invented() -> StudyResult {
+    let study = shipped::study("keys", Size::Quick).unwrap();
+    let cells = study.cells().into_iter().map(|cell| {
+        let mut outcome = CellOutcome {
+            number: cell.number,
+            target: cell.target,
+            part: cell.part,
+            note: "A note <on> the part.".to_owned(),
+            proof: vec!["PAGELATCH_EX".to_owned()],
+            settings: cell.settings,
+            ..CellOutcome::default()
+        };
+        match cell.number {
+            3 => outcome.skipped = Some("not installed; install it".to_owned()),
+            4 => outcome.failed = Some("it died".to_owned()),
+            number => outcome.repeats = (0..3).map(|one| run(number, one)).collect(),
+        }
+        outcome.conclude();
+        outcome
+    });
+    let mut result = StudyResult {
+        study: study.name.clone(),
+        title: study.title.clone(),
+        experiment: study.experiment.clone(),
+        description: study.description.clone(),
+        size: study.size,
+        chart: study.chart.clone(),
+        references: study.references.clone(),
+        repeats: 3,
+        seed: 1,
+        version: "0.0.0".to_owned(),
+        settings_hash: "0123456789abcdef".to_owned(),
+        started_unix_s: 1_700_000_000,
+        command: "onrush lab run keys --quick".to_owned(),
+        machine: Machine {
+            cpus: 2,
+            cpu_name: "Invented".to_owned(),
+            memory_bytes: 1 << 34,
+            system: "linux".to_owned(),
+        },
+        device: FileSystem { kind: "ext4".into(), device: "/dev/x".into(), free_bytes: 1 << 40 },
+        sync_time_us: SyncTime { p50_us: 250.0, p99_us: 400.0, mean_us: 260.0, samples: 9 },
+        device_write_mb_per_s: None,
+        cells: cells.collect(),
+    };
+    crate::verdict::judge(&mut result);
+    result
+}
+
+fn run(cell: usize, number: usize) -> Repeat {
+    let rows_per_s = 2.0e6 / (1.0 + cell as f64) * (1.0 + 0.03 * number as f64);
+    let wait = |name: &str, seconds, collisions| WaitRecord {
+        group: if collisions > 0 { "latch" } else { "wait" }.to_owned(),
+        name: name.to_owned(),
+        count: 1234,
+        seconds,
+        resource_s: Some(seconds),
+        spins: (collisions > 0).then(|| Spins { collisions, spins: 9, ..Spins::default() }),
+        ..WaitRecord::default()
+    };
+    let points = |scale: f64| (1..40).map(move |n| (f64::from(n) / 10.0, scale * f64::from(n % 7)));
+    Repeat {
+        number,
+        rows: 1_000_000,
+        commits: 1_000_000,
+        elapsed_s: 4.0,
+        rows_per_s,
+        cpu_percent: 70.0,
+        commits_per_sync: Some(if cell.is_multiple_of(5) { 12.0 } else { 300.0 }),
+        device: Some(DeviceUse::default()),
+        waits: vec![wait("WRITELOG", 60.0, 0), wait("ADMISSION", 9.5, 0), wait("LEAF", 1.0, 7)],
+        phases: vec![
+            PhaseRecord { name: "SEEK".into(), count: 9, seconds: 0.7, is_idle: false },
+            PhaseRecord { name: "PLACE".into(), count: 9, seconds: 0.3, is_idle: false },
+        ],
+        series: vec![
+            CounterSeries {
+                name: "ROWS".into(),
+                unit: "1/s".into(),
+                points: points(1e6).collect(),
+            },
+            CounterSeries {
+                name: "A_COUNTER_WITH_A_RATHER_LONG_NAME".into(),
+                unit: "bytes/s".into(),
+                points: points(123_456_789.0).collect(),
+            },
+        ],
+        marks: vec![Mark { at_s: 2.0, label: "checkpoint".to_owned() }],
+        warnings: vec!["the sync time drifted".to_owned()],
+        ..Repeat::default()
+    }
+}
+
+#[test]
+fn the_page_holds_all_that_was_found() {
+    let result = invented();
+    let page = html(&result);
+    for text in [
+        "Key strategies",
+        "not installed; install it",
+        "it died",
+        "not synchronous",
+        "WaitType",
+        "Signal_S",
+        "Spins per collision",
+        "onrush lab run keys --quick",
+        "What held it back",
+        "750,000 rows/s",
+        "160M rows",
+        "A note &lt;on&gt; the part.",
+        "0123456789abcdef",
+    ] {
+        assert!(page.contains(text), "{text} is not on the page");
+    }
+    let pictures = page.matches("<svg").count();
+    assert!(pictures > 8);
+    assert_eq!(page.matches("role=\"img\"").count(), pictures);
+    assert!(page.matches("<desc id=").count() == pictures);
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let page = html(&invented());
+    for text in ["<script", "http://", "https://", "@import", "url(", "<img", "src="] {
+        assert!(!page.contains(text), "{text} is on the page");
+    }
+}
+
+#[test]
+fn flagged_cells_win_nothing() {
+    let mut result = invented();
+    result.cells.retain(|cell| cell.failed.is_none());
+    let sentence = |result: &StudyResult| headline::sentence(result, &view::panels(result));
+    let before = sentence(&result);
+    for cell in result.cells.iter_mut().filter(|cell| !cell.target.starts_with("onrush")) {
+        cell.not_synchronous = true;
+    }
+    assert!(before.contains("rival"), "{before}");
+    assert!(!sentence(&result).contains("rival"), "{}", sentence(&result));
+}
+
+#[test]
+fn every_run_and_every_wait_is_in_the_tables_for_spreadsheets() {
+    let result = invented();
+    let runs: usize = result.cells.iter().map(|cell| cell.repeats.len().max(1)).sum();
+    assert_eq!(csv::runs(&result).lines().count(), runs + 1);
+    let waits = result.cells.iter().flat_map(|cell| &cell.repeats).map(|one| one.waits.len());
+    assert_eq!(csv::waits(&result).lines().count(), waits.sum::<usize>() + 1);
+}
+
+#[test]
+fn the_files_are_written_beside_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = write(&invented(), &folder.path().join("new"), "keys").unwrap();
+    let names: Vec<_> =
+        paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["keys.html", "keys.csv", "keys-waits.csv", "keys.json"]);
+    let json = std::fs::read_to_string(&paths[3]).unwrap();
+    let back: StudyResult = serde_json::from_str(&json).unwrap();
+    assert_eq!(csv::waits(&back), csv::waits(&invented()));
+}
+
+/// Opens all that is folded, and tells the page around it which texts of a picture overlap or leave
+/// it, and whether the page is wider than its window.
+const LOOK: &str = include_str!("look.js");
+
+/// Names under which a browser that knows `--headless` may be installed.
+const BROWSERS: &[&str] =
+    &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+
+/// The first of them on the path.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path);
+    let all = places.flat_map(|place| BROWSERS.iter().map(move |name| place.join(name)));
+    all.into_iter().find(|path| path.is_file())
+}
+
+/// What the script says about a page in a window of this width; None without a browser.
+fn looked_at(page: &str, width: u32) -> Option<String> {
+    let Some(browser) = browser() else {
+        let is_required = std::env::var_os("ONRUSH_REQUIRE_BROWSER").is_some();
+        assert!(!is_required, "no browser on the path: install one of {}", BROWSERS.join(", "));
+        eprintln!("SKIPPED: no browser on the path (one of {})", BROWSERS.join(", "));
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let inner = page.replace("</body>", &format!("<script>{LOOK}</script></body>"));
+    std::fs::write(folder.path().join("page.html"), inner).unwrap();
+    // A frame, since a window of a browser may not be made as narrow as a phone.
+    let outer = format!(
+        "<!doctype html><pre id=said></pre><iframe src=page.html width={width} height=900></iframe>\
+         <script>addEventListener('message', e => said.textContent = 'SAID ' + e.data)</script>"
+    );
+    let around = folder.path().join("around.html");
+    std::fs::write(&around, outer).unwrap();
+    Some(dom_of(&browser, &around, folder.path()))
+}
+
+fn dom_of(browser: &Path, page: &Path, folder: &Path) -> String {
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let console: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "the console says {console:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_browser_draws_the_page_without_overlaps_on_phone_and_desk() {
+    let page = html(&invented());
+    for width in [390, 1280] {
+        let Some(dom) = looked_at(&page, width) else { return };
+        assert!(dom.contains("SAID fine"), "at {width}: {}", &dom[..dom.len().min(2000)]);
+    }
+}
+
+#[test]
+fn an_overlap_is_seen() {
+    let text = "<text x=1 y=20>one text</text><text x=9 y=20>upon another</text>";
+    let page = format!("<!doctype html><body><svg width=200 height=40>{text}</svg></body>");
+    let Some(dom) = looked_at(&page, 390) else { return };
+    assert!(dom.contains("SAID overlap: one text / upon another"), "{dom}");
+}

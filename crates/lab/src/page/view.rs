@@ -1,0 +1,228 @@
+//! Which figures of a study go where: panels, groups, series, their names and their colours.
+
+use std::collections::BTreeSet;
+
+use super::chart::compact;
+use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::{Reference, Setting};
+use crate::units::rounded;
+
+/// Colours there are for series and parts; what goes beyond them is drawn as "other".
+pub(super) const COLOURS: usize = 7;
+
+/// A chart of its own.
+pub(super) struct Panel<'r> {
+    /// Its place on the page.
+    pub(super) number: usize,
+    pub(super) title: String,
+    pub(super) note: &'r str,
+    pub(super) groups: Vec<Group<'r>>,
+}
+
+/// Cells with the same value on the axis.
+pub(super) struct Group<'r> {
+    pub(super) label: String,
+    pub(super) values: Vec<Value<'r>>,
+    pub(super) references: Vec<&'r Reference>,
+}
+
+/// One figure.
+pub(super) struct Value<'r> {
+    pub(super) series: String,
+    pub(super) class: String,
+    pub(super) value: f64,
+    pub(super) confidence: Option<(f64, f64)>,
+    pub(super) cell: &'r CellOutcome,
+}
+
+/// The run that stands for a cell.
+pub(super) fn middle(cell: &CellOutcome) -> Option<&Repeat> {
+    cell.repeats.get(cell.summary.as_ref()?.middle)
+}
+
+/// Cells of which at least one run ended.
+pub(super) fn ran(result: &StudyResult) -> impl Iterator<Item = &CellOutcome> {
+    result.cells.iter().filter(|cell| cell.summary.is_some())
+}
+
+/// The value that the study's chart draws.
+pub(super) fn value_of(cell: &CellOutcome, y: &str) -> Option<f64> {
+    let summary = cell.summary.as_ref()?;
+    match y {
+        "elapsed_s" => Some(summary.elapsed_s),
+        "cpu_percent" => Some(summary.cpu_percent),
+        "commits_per_sync" => summary.commits_per_sync,
+        "share_of_bound" => summary.share_of_bound,
+        "commits_per_s" => middle(cell).map(|repeat| repeat.commits_per_s),
+        "log_bytes_per_row" => middle(cell)?.log_bytes_per_row,
+        "commit_p99_us" => Some(summary.commit_latency_us.1),
+        _ => Some(summary.rows_per_s),
+    }
+}
+
+/// The value of a classic result, where it has one of this kind.
+pub(super) fn value_of_reference(reference: &Reference, y: &str) -> Option<f64> {
+    match y {
+        "rows_per_s" => reference.rows_per_s,
+        "elapsed_s" => reference.elapsed_s,
+        _ => None,
+    }
+}
+
+fn is_own(target: &str) -> bool {
+    target.starts_with("onrush")
+}
+
+/// In the order in which they come, each once.
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    values.filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// Every panel of the study's chart that has something to show.
+pub(super) fn panels(result: &StudyResult) -> Vec<Panel<'_>> {
+    let chart = &result.chart;
+    let panel_of = |cell: &CellOutcome| match &chart.panel {
+        Some(axis) => cell.axis(axis),
+        None => String::new(),
+    };
+    let mut references: Vec<&Reference> = result.references.iter().collect();
+    let mut panels = Vec::new();
+    for (number, title) in distinct(ran(result).map(panel_of)).into_iter().enumerate() {
+        let cells: Vec<_> = ran(result).filter(|cell| panel_of(cell) == title).collect();
+        let note = cells.first().map_or("", |cell| cell.note.as_str());
+        let is_of_part = chart.panel.as_deref() == Some("part");
+        panels.push(Panel {
+            number,
+            title,
+            note: if is_of_part { note } else { "" },
+            groups: groups(result, &cells, &mut references),
+        });
+    }
+    panels
+}
+
+fn groups<'r>(
+    result: &'r StudyResult,
+    cells: &[&'r CellOutcome],
+    references: &mut Vec<&'r Reference>,
+) -> Vec<Group<'r>> {
+    let chart = &result.chart;
+    let labels = distinct(cells.iter().map(|cell| cell.axis(&chart.x)));
+    let series = distinct(cells.iter().map(|cell| series_of(cell, cells, result)));
+    let of_label = |label: String| {
+        let (here, elsewhere) = std::mem::take(references).into_iter().partition(|reference| {
+            reference.x.as_ref() == Some(&label)
+                && value_of_reference(reference, &chart.y).is_some()
+        });
+        *references = elsewhere;
+        let values = cells.iter().filter(|cell| cell.axis(&chart.x) == label).filter_map(|cell| {
+            let series_name = series_of(cell, cells, result);
+            let place = series.iter().position(|one| *one == series_name).unwrap_or(0);
+            let is_rate = chart.y == "rows_per_s";
+            let confidence = cell.summary.as_ref()?.rows_per_s_confidence;
+            Some(Value {
+                class: class_of(cell, place, chart.series == "target"),
+                series: series_name,
+                value: value_of(cell, &chart.y)?,
+                confidence: confidence.filter(|_| is_rate),
+                cell,
+            })
+        });
+        Group { values: values.collect(), references: here, label }
+    };
+    labels.into_iter().map(of_label).collect()
+}
+
+/// Onrush has its colour, rivals have theirs; series of anything else are told apart by colours.
+fn class_of(cell: &CellOutcome, place: usize, is_by_target: bool) -> String {
+    match is_by_target {
+        true if is_own(&cell.target) => "own".to_owned(),
+        true => "rival".to_owned(),
+        false => format!("c{}", place % COLOURS),
+    }
+}
+
+/// The name of a cell's series. Where cells would share one name at the same place of the axis, the
+/// settings that tell them apart are part of it.
+fn series_of(cell: &CellOutcome, cells: &[&CellOutcome], result: &StudyResult) -> String {
+    let chart = &result.chart;
+    let name = cell.axis(&chart.series);
+    let same: Vec<_> = cells.iter().filter(|one| one.axis(&chart.series) == name).collect();
+    let differs = |setting: &&Setting| {
+        let is_axis = [Some(&chart.x), Some(&chart.series), chart.panel.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|axis| axis == setting.name());
+        let values: BTreeSet<_> = same.iter().map(|one| one.settings.text(**setting)).collect();
+        let is_size = matches!(setting, Setting::Rows | Setting::RowsPerSession);
+        !is_axis && !is_size && values.len() > 1
+    };
+    let more = Setting::ALL.iter().filter(differs).map(|setting| short(cell, *setting));
+    [name].into_iter().chain(more).collect::<Vec<_>>().join(", ")
+}
+
+/// A setting in as few words as say it: a word speaks for itself, a number does not.
+fn short(cell: &CellOutcome, setting: Setting) -> String {
+    let text = cell.settings.text(setting);
+    match (setting, setting.kind()) {
+        (_, crate::study::Kind::Word(_) | crate::study::Kind::Key) => text,
+        (Setting::Sessions, _) => format!("{text} sessions"),
+        (_, crate::study::Kind::Bytes) => {
+            let bytes = crate::units::bytes(cell.settings.number(setting));
+            format!("{} {bytes}", plain(setting))
+        }
+        _ => format!("{} {text}", plain(setting)),
+    }
+}
+
+/// The name of a setting as words.
+pub(super) fn plain(setting: Setting) -> String {
+    setting.name().trim_end_matches("_bytes_max").trim_end_matches("_bytes").replace('_', " ")
+}
+
+/// What tells a cell from all others, in a few words.
+pub(super) fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
+    let varying = crate::study::table::varying(result);
+    // Within a part most of what varies in the study stands still.
+    let near: Vec<_> = result.cells.iter().filter(|one| one.part == cell.part).collect();
+    let differs = |setting: &Setting| {
+        near.iter().any(|one| one.settings.value(*setting) != cell.settings.value(*setting))
+    };
+    let settings = varying.into_iter().filter(differs).map(|setting| short(cell, setting));
+    let words = cell.part.iter().cloned().chain([cell.target.clone()]).chain(settings);
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Median and confidence in words.
+pub(super) fn hint(value: &Value<'_>, unit: &str) -> String {
+    let name = &value.series;
+    match value.confidence {
+        Some((low, high)) => format!(
+            "{name}: {} {unit} (95 % confidence: {} to {})",
+            rounded(value.value),
+            rounded(low.max(0.0)),
+            rounded(high)
+        ),
+        None => format!("{name}: {} {unit}", rounded(value.value)),
+    }
+}
+
+/// A panel in words, for those who do not see it.
+pub(super) fn in_words(panel: &Panel<'_>, unit: &str) -> String {
+    let groups = panel.groups.iter().map(|group| {
+        let values =
+            group.values.iter().map(|value| format!("{} {}", value.series, compact(value.value)));
+        format!("{}: {}", group.label, values.collect::<Vec<_>>().join(", "))
+    });
+    let groups: Vec<_> = groups.collect();
+    format!("In {unit}. {}. The table of all cells holds the same figures.", groups.join("; "))
+}
+
+/// All that was waited, idling apart; latches and spins are part of a wait.
+pub(super) fn waited_s(repeat: &Repeat) -> f64 {
+    let is_counted = |wait: &&crate::target::record::WaitRecord| {
+        !wait.is_idle && !matches!(wait.group.as_str(), "latch" | "spin")
+    };
+    repeat.waits.iter().filter(is_counted).map(|wait| wait.seconds).sum()
+}

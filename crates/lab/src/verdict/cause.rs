@@ -1,0 +1,211 @@
+//! The bounds there are: which wait means which, how a verdict begins, and what to try.
+
+/// What holds inserts back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Commits did not wait for the disk, though they should have.
+    NotSynchronous,
+    /// The time of a durable write.
+    SyncTime,
+    /// Delayed commits are not made durable fast enough.
+    DelayedWindow,
+    /// Room in the log ring.
+    LogBuffer,
+    /// Room in the log files: checkpoints do not free it fast enough.
+    LogSpace,
+    /// Many sessions change the same leaf.
+    LeafLatch,
+    /// Many sessions change the same structure in memory.
+    StructureLatch,
+    /// Leaves that are read from disk.
+    LeafReads,
+    /// Memory for leaves.
+    Memory,
+    /// Leaf images, or room for them in the data files.
+    Device,
+    /// Ranges of generated keys.
+    KeyLease,
+    /// Transactions that change the same rows.
+    Conflict,
+    /// Processors.
+    Processor,
+    /// Places inside the engine, whose holders do not run all the time.
+    Places,
+    /// Fewer sessions than processors.
+    FewSessions,
+    /// One session at a time changes data.
+    OneWriter,
+    /// No more than one processor is used, and no waits are told.
+    OneProcessor,
+    /// The load generator.
+    LoadGenerator,
+    /// A wait that is in no list here.
+    Other(String),
+    /// Nothing that was measured.
+    Unknown,
+}
+
+/// What advice depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ForAdvice {
+    pub(super) is_onrush: bool,
+    pub(super) sessions: u64,
+    pub(super) rows_per_commit: u64,
+    pub(super) is_shared_edge: bool,
+}
+
+/// Onrush's waits and those of other engines that mean the same.
+const WAITS: &[(&str, Cause)] = &[
+    ("WRITELOG", Cause::SyncTime),
+    ("WALSync", Cause::SyncTime),
+    ("WalSync", Cause::SyncTime),
+    ("WALWrite", Cause::SyncTime),
+    ("WalWrite", Cause::SyncTime),
+    ("wait/io/file/innodb/innodb_log_file", Cause::SyncTime),
+    ("DELAYED_WINDOW", Cause::DelayedWindow),
+    ("LOGBUFFER", Cause::LogBuffer),
+    ("LOGSPACE", Cause::LogSpace),
+    ("CHECKPOINT_LAG", Cause::LogSpace),
+    ("PAGELATCH_EX", Cause::LeafLatch),
+    ("PAGELATCH_SH", Cause::LeafLatch),
+    ("BufferContent", Cause::LeafLatch),
+    ("LATCH_EX", Cause::StructureLatch),
+    ("LATCH_SH", Cause::StructureLatch),
+    ("PAGEIOLATCH_EX", Cause::LeafReads),
+    ("PAGEIOLATCH_SH", Cause::LeafReads),
+    ("DataFileRead", Cause::LeafReads),
+    ("FRAME_FREE", Cause::Memory),
+    ("IMAGE_WRITE", Cause::Device),
+    ("SLOT_FREE", Cause::Device),
+    ("DataFileWrite", Cause::Device),
+    ("DataFileExtend", Cause::Device),
+    ("KEY_LEASE", Cause::KeyLease),
+    ("TRANSACTION_CONFLICT", Cause::Conflict),
+    ("ADMISSION", Cause::Places),
+    ("CPU_QUEUE", Cause::Processor),
+    ("SOS_SCHEDULER_YIELD", Cause::Processor),
+];
+
+/// Waits of background threads: they say nothing about sessions.
+const BACKGROUND: &[&str] = &["LOG_COMPLETION", "DATA_SYNC", "CHECKPOINT_TURN"];
+
+impl Cause {
+    /// What a wait of a session means; None for waits of background threads.
+    pub(super) fn of_wait(name: &str) -> Option<Cause> {
+        if BACKGROUND.contains(&name) {
+            return None;
+        }
+        let known = WAITS.iter().find(|(wait, _)| *wait == name).map(|(_, cause)| cause.clone());
+        Some(known.unwrap_or_else(|| Cause::Other(name.to_owned())))
+    }
+
+    /// How the sentence begins.
+    pub fn headline(&self) -> String {
+        let text = match self {
+            Cause::NotSynchronous => "Not synchronous, so this says nothing about durable commits",
+            Cause::SyncTime => "Bound by the time of a durable write",
+            Cause::DelayedWindow => "Bound by the window of delayed commits",
+            Cause::LogBuffer => "Bound by room in the log ring",
+            Cause::LogSpace => "Bound by checkpoints, which must free the log",
+            Cause::LeafLatch => "Bound by a leaf that many sessions change",
+            Cause::StructureLatch => "Bound by a structure in memory that many sessions change",
+            Cause::LeafReads => "Bound by leaves that are read from disk",
+            Cause::Memory => "Bound by memory for leaves",
+            Cause::Device => "Bound by writing leaves to the device",
+            Cause::KeyLease => "Bound by generated keys",
+            Cause::Conflict => "Bound by transactions that change the same rows",
+            Cause::Processor => "Bound by the processors",
+            Cause::Places => "Bound by places inside the engine, whose holders do not always run",
+            Cause::FewSessions => "Bound by the number of sessions",
+            Cause::OneWriter => "Bound by one writer at a time",
+            Cause::OneProcessor => "Uses no more than one processor, and tells no waits",
+            Cause::LoadGenerator => "The load generator alone",
+            Cause::Other(wait) => return format!("Bound by {wait}"),
+            Cause::Unknown => "No single bound",
+        };
+        text.to_owned()
+    }
+
+    /// What to try.
+    pub(super) fn change(&self, about: &ForAdvice) -> String {
+        let text = match self {
+            Cause::NotSynchronous => {
+                "Compare it with delayed durability only, or insert through the wire, one commit \
+                 a call"
+            }
+            Cause::SyncTime => return sync_time_change(about),
+            Cause::DelayedWindow => {
+                "Try a larger `delayed_window_ms` or `delayed_window_bytes`, or a device for the \
+                 log alone (`log_folder`)"
+            }
+            Cause::LogBuffer => {
+                "Try a larger log ring, a larger `log_block_bytes_max`, or a faster device for the \
+                 log (`log_folder`)"
+            }
+            Cause::LogSpace => {
+                "Try a larger `log_capacity_bytes`, or earlier checkpoints \
+                 (`checkpoint_log_bytes`), or a faster device for the data"
+            }
+            Cause::LeafLatch if about.is_shared_edge => {
+                "Try `sequential_keys = \"blocks\"`, which gives each session a leaf of its own"
+            }
+            Cause::LeafLatch => {
+                "Try a key that spreads sessions over leaves: `session-offset`, or `uuid-v4`"
+            }
+            Cause::StructureLatch => "Try rows in larger transactions, or fewer sessions at once",
+            Cause::LeafReads => {
+                "Try a larger `cache_bytes`, or a key whose inserts meet the same leaves again: \
+                 `session-offset`"
+            }
+            Cause::Memory => {
+                "Try a larger `cache_bytes`, or a key that fills leaves one after another: \
+                 `session-offset`"
+            }
+            Cause::Device => {
+                "Try more devices (`data_folders`), the log on a device of its own \
+                 (`log_folder`), or a narrower row"
+            }
+            Cause::KeyLease => "Try `session-offset` or `uuid-v4`, which lease no ranges",
+            Cause::Conflict => "Try to let each session change rows of its own",
+            Cause::Processor => return processor_change(about),
+            Cause::Places => {
+                "See whether other programs use the processors; else try more rows per statement \
+                 and commit, so that a place is taken less often"
+            }
+            Cause::FewSessions => "Try as many sessions as processors, or more",
+            Cause::OneWriter => {
+                "Try more rows per commit; more sessions do not help a store that writes one \
+                 transaction at a time"
+            }
+            Cause::OneProcessor => {
+                "One writer at a time looks like this, and so do processors that other programs \
+                 use; try one session: if it is as fast, more rows per commit help, and more \
+                 sessions do not"
+            }
+            Cause::LoadGenerator => "Nothing to change: no target can be faster than this",
+            Cause::Other(_) => "See this wait in the target's own manual",
+            Cause::Unknown => "Try more sessions, and a longer load",
+        };
+        format!("{text}.")
+    }
+}
+
+fn sync_time_change(about: &ForAdvice) -> String {
+    let more = match about.rows_per_commit {
+        1 => "more rows per commit",
+        _ => "still more rows per commit",
+    };
+    let sessions = match (about.sessions, about.is_onrush) {
+        (0..=1, _) => "more sessions, whose commits share a sync",
+        (_, true) => "more sessions as tasks (`driver = \"tasks\"`)",
+        (_, false) => "more sessions",
+    };
+    format!("Try {sessions}; {more}; delayed durability; or a device with a shorter sync.")
+}
+
+fn processor_change(about: &ForAdvice) -> String {
+    match about.rows_per_commit {
+        1 => "Try more rows per statement and commit, a narrower key, or more processors.".into(),
+        _ => "Try a narrower key, fewer columns, or more processors.".into(),
+    }
+}

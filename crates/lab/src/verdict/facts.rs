@@ -1,0 +1,198 @@
+//! The figures of a run that a verdict weighs, and how they are told.
+
+use super::Surroundings;
+use super::cause::{Cause, ForAdvice};
+use crate::study::Setting;
+use crate::study::outcome::{CellOutcome, Repeat};
+use crate::units::{elapsed, micros, rounded};
+
+/// So many other waits are named beside the longest.
+const WAITS_NAMED: usize = 3;
+
+/// What sessions waited for, under one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Waited {
+    pub(super) cause: Cause,
+    pub(super) seconds: f64,
+    /// Of the time of all sessions.
+    pub(super) share: f64,
+    /// Names and seconds, the longest first.
+    pub(super) waits: Vec<(String, f64)>,
+}
+
+/// What counts.
+pub(super) struct Facts<'c> {
+    pub(super) repeat: &'c Repeat,
+    pub(super) sessions: f64,
+    pub(super) cpus: usize,
+    pub(super) cpu_percent: f64,
+    /// Processor time over what the sessions could use at most.
+    pub(super) busy: f64,
+    pub(super) is_durable: bool,
+    pub(super) is_short_of_memory: bool,
+    pub(super) commits_per_sync: Option<f64>,
+    pub(super) share_of_bound: Option<f64>,
+    /// Bytes written over what the device can write.
+    pub(super) device_share: Option<f64>,
+    /// The longest first.
+    pub(super) waited: Vec<Waited>,
+    advice: ForAdvice,
+}
+
+impl<'c> Facts<'c> {
+    pub(super) fn of(cell: &'c CellOutcome, around: Surroundings) -> Option<Facts<'c>> {
+        let repeat = cell.repeats.get(cell.summary.as_ref()?.middle)?;
+        let settings = &cell.settings;
+        let sessions = settings.number(Setting::Sessions).max(1);
+        let cpus = around.cpus.max(1);
+        let usable = (sessions as f64).min(cpus as f64) / cpus as f64;
+        let evicted = repeat
+            .counters
+            .iter()
+            .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
+        let device = repeat.device.zip(around.device_write_mb_per_s);
+        Some(Facts {
+            repeat,
+            sessions: sessions as f64,
+            cpus,
+            cpu_percent: repeat.cpu_percent,
+            busy: repeat.cpu_percent / 100.0 / usable,
+            is_durable: settings.is_durable(),
+            is_short_of_memory: evicted,
+            commits_per_sync: repeat.commits_per_sync,
+            share_of_bound: repeat.share_of_bound,
+            device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),
+            waited: waited(repeat, sessions as f64),
+            advice: ForAdvice {
+                is_onrush: cell.target.starts_with("onrush"),
+                sessions,
+                rows_per_commit: settings.number(Setting::RowsPerCommit),
+                is_shared_edge: settings.is(Setting::SequentialKeys, "shared-edge"),
+            },
+        })
+    }
+
+    pub(super) fn longest(&self) -> Option<&Waited> {
+        self.waited.first()
+    }
+
+    /// Of the time of all sessions, what was waited under a cause.
+    pub(super) fn share_of(&self, cause: &Cause) -> f64 {
+        let waited = self.waited.iter().find(|waited| waited.cause == *cause);
+        waited.map_or(0.0, |waited| waited.share)
+    }
+
+    pub(super) fn for_advice(&self) -> ForAdvice {
+        self.advice
+    }
+
+    /// The figures that show a cause, the strongest first.
+    pub(super) fn evidence(&self, cause: &Cause) -> Vec<String> {
+        let mut said = Vec::new();
+        if *cause == Cause::NotSynchronous {
+            said.extend(self.commits_per_sync.map(|commits| {
+                format!(
+                    "{} commits for each sync, but only {} sessions",
+                    rounded(commits),
+                    self.sessions
+                )
+            }));
+            return said;
+        }
+        if *cause == Cause::LoadGenerator {
+            said.push(format!("{} ns a row", rounded(1e9 / self.repeat.rows_per_s.max(1e-9))));
+        }
+        said.extend(self.of_waits());
+        if self.is_durable {
+            said.extend(self.of_commits());
+        }
+        said.push(format!("CPU {} % of {}", rounded(self.cpu_percent), processors(self.cpus)));
+        if matches!(cause, Cause::Processor | Cause::Places | Cause::FewSessions) {
+            said.extend(self.of_phases());
+        }
+        if matches!(cause, Cause::Device | Cause::Memory | Cause::LeafReads | Cause::LogSpace) {
+            said.extend(self.of_device());
+        }
+        said
+    }
+
+    fn of_waits(&self) -> Option<String> {
+        let waits = self.waited.iter().flat_map(|waited| waited.waits.iter());
+        let mut waits: Vec<_> = waits.collect();
+        waits.sort_by(|left, right| right.1.total_cmp(&left.1));
+        let time_s = self.sessions * self.repeat.elapsed_s;
+        let told = waits.iter().map(|(name, seconds)| (name, 100.0 * seconds / time_s.max(1e-9)));
+        let told: Vec<String> = told
+            .filter(|(_, percent)| *percent >= 1.0)
+            .take(WAITS_NAMED)
+            .map(|(name, percent)| format!("{name} {percent:.0} %"))
+            .collect();
+        let sessions = if self.sessions > 1.0 { "sessions'" } else { "the session's" };
+        (!told.is_empty()).then(|| format!("{} of {sessions} time", told.join(", ")))
+    }
+
+    fn of_commits(&self) -> Vec<String> {
+        let bound = self.share_of_bound.map(|share| {
+            format!(
+                "{} % of the bound N/F ({} sessions, {} a sync)",
+                rounded(100.0 * share),
+                self.sessions,
+                micros(self.repeat.sync_time_us.p50_us)
+            )
+        });
+        let commits = self
+            .commits_per_sync
+            .map(|commits| format!("{} commits for each sync", rounded(commits)));
+        bound.into_iter().chain(commits).collect()
+    }
+
+    /// The phase of an insert that takes most of the processor time.
+    fn of_phases(&self) -> Option<String> {
+        let phases = self.repeat.phases.iter().filter(|phase| !phase.is_idle);
+        let all: f64 = phases.clone().map(|phase| phase.seconds).sum();
+        let most = phases.max_by(|left, right| left.seconds.total_cmp(&right.seconds))?;
+        (all > 0.0).then(|| {
+            let percent = 100.0 * most.seconds / all;
+            format!("most of it, {percent:.0} %, in the phase {}", most.name)
+        })
+    }
+
+    fn of_device(&self) -> Option<String> {
+        let device = self.repeat.device?;
+        let share = self
+            .device_share
+            .map_or(String::new(), |share| format!(" ({:.0} % of what it can)", 100.0 * share));
+        Some(format!(
+            "the device wrote {} MB/s{share} and read {} MB/s for {}",
+            rounded(device.write_mb_per_s),
+            rounded(device.read_mb_per_s),
+            elapsed(std::time::Duration::from_secs_f64(self.repeat.elapsed_s.max(0.0)))
+        ))
+    }
+}
+
+fn processors(count: usize) -> String {
+    if count == 1 { "1 processor".to_owned() } else { format!("{count} processors") }
+}
+
+/// Waits of sessions, summed by what they mean. Latches and spins are part of a wait, and left out.
+fn waited(repeat: &Repeat, sessions: f64) -> Vec<Waited> {
+    let time_s = (sessions * repeat.elapsed_s).max(1e-9);
+    let mut all: Vec<Waited> = Vec::new();
+    for wait in &repeat.waits {
+        let is_part = matches!(wait.group.as_str(), "latch" | "spin");
+        if wait.is_idle || is_part || wait.seconds <= 0.0 {
+            continue;
+        }
+        let Some(cause) = Cause::of_wait(&wait.name) else { continue };
+        let place = all.iter().position(|one| one.cause == cause).unwrap_or_else(|| {
+            all.push(Waited { cause, seconds: 0.0, share: 0.0, waits: Vec::new() });
+            all.len() - 1
+        });
+        all[place].seconds += wait.seconds;
+        all[place].share = all[place].seconds / time_s;
+        all[place].waits.push((wait.name.clone(), wait.seconds));
+    }
+    all.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
+    all
+}

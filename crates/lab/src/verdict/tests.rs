@@ -1,0 +1,230 @@
+//! Each bound is planted into an outcome, and the verdict must name it.
+
+use super::*;
+use crate::result::Percentiles;
+use crate::study::outcome::{DeviceUse, Repeat};
+use crate::study::{Setting, Settings};
+use crate::target::record::{CounterRecord, PhaseRecord, WaitRecord};
+
+const AROUND: Surroundings = Surroundings { cpus: 8, device_write_mb_per_s: Some(1000.0) };
+
+/// A load of 24 durable sessions for 10 seconds that waited for nothing and used half a processor.
+fn planted() -> CellOutcome {
+    let repeat = Repeat {
+        rows: 1_000_000,
+        commits: 1_000_000,
+        elapsed_s: 10.0,
+        rows_per_s: 100_000.0,
+        commits_per_s: 100_000.0,
+        cpu_percent: 6.0,
+        cpu_s: 4.8,
+        commits_per_sync: Some(12.0),
+        share_of_bound: Some(0.1),
+        commit_latency_us: Percentiles::default(),
+        ..Repeat::default()
+    };
+    let mut cell = CellOutcome {
+        target: "onrush".into(),
+        settings: Settings::default(),
+        repeats: vec![repeat],
+        ..CellOutcome::default()
+    };
+    cell.conclude();
+    cell
+}
+
+fn delayed(mut cell: CellOutcome) -> CellOutcome {
+    cell.settings.set(Setting::Durability, "delayed".into());
+    let repeat = &mut cell.repeats[0];
+    (repeat.commits_per_sync, repeat.share_of_bound) = (None, None);
+    cell.not_synchronous = false;
+    cell
+}
+
+/// Of the 240 seconds of all sessions.
+fn waits(mut cell: CellOutcome, waits: &[(&str, f64)]) -> CellOutcome {
+    cell.repeats[0].waits = waits
+        .iter()
+        .map(|(name, seconds)| WaitRecord {
+            group: "wait".into(),
+            name: (*name).into(),
+            count: 1000,
+            seconds: *seconds,
+            ..WaitRecord::default()
+        })
+        .collect();
+    cell
+}
+
+fn verdict(cell: &CellOutcome) -> Verdict {
+    of(cell, AROUND).unwrap()
+}
+
+#[test]
+fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions() {
+    let mut cell = waits(planted(), &[("WRITELOG", 9.1), ("LOG_COMPLETION", 100.0)]);
+    cell.settings.set(Setting::Sessions, 1.into());
+    cell.repeats[0].commits_per_sync = Some(1.0);
+    cell.repeats[0].share_of_bound = Some(0.95);
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::SyncTime);
+    let text = verdict.text();
+    assert!(text.contains("WRITELOG 91 % of the session's time"), "{text}");
+    assert!(text.contains("95.0 % of the bound N/F"), "{text}");
+    assert!(text.contains("more sessions, whose commits share a sync"), "{text}");
+}
+
+#[test]
+fn a_small_log_ring_is_named() {
+    let cell = waits(delayed(planted()), &[("LOGBUFFER", 150.0), ("ADMISSION", 40.0)]);
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::LogBuffer);
+    assert!(verdict.text().contains("LOGBUFFER 62 %"), "{}", verdict.text());
+}
+
+#[test]
+fn a_shared_edge_is_named_with_the_setting_that_ends_it() {
+    let mut cell = waits(delayed(planted()), &[("PAGELATCH_EX", 120.0), ("ADMISSION", 90.0)]);
+    cell.settings.set(Setting::SequentialKeys, "shared-edge".into());
+    assert_eq!(verdict(&cell).cause, Cause::LeafLatch);
+    assert!(verdict(&cell).change.contains("sequential_keys = \"blocks\""));
+    cell.settings.set(Setting::SequentialKeys, "blocks".into());
+    assert!(verdict(&cell).change.contains("session-offset"));
+}
+
+#[test]
+fn waits_of_the_same_meaning_count_together() {
+    let parts = [("PAGELATCH_EX", 40.0), ("PAGELATCH_SH", 40.0), ("DELAYED_WINDOW", 60.0)];
+    assert_eq!(verdict(&waits(delayed(planted()), &parts)).cause, Cause::LeafLatch);
+}
+
+#[test]
+fn too_little_memory_is_told_from_cold_leaves() {
+    let reads = [("PAGEIOLATCH_EX", 100.0), ("FRAME_FREE", 50.0)];
+    let mut cell = waits(delayed(planted()), &reads);
+    assert_eq!(verdict(&cell).cause, Cause::LeafReads);
+    let evictions = CounterRecord { name: "EVICTIONS".into(), value: 9.0, ..Default::default() };
+    cell.repeats[0].counters.push(evictions);
+    assert_eq!(verdict(&cell).cause, Cause::Memory);
+    let frames = waits(delayed(planted()), &[("FRAME_FREE", 100.0)]);
+    assert_eq!(verdict(&frames).cause, Cause::Memory);
+    assert!(verdict(&frames).change.contains("cache_bytes"));
+}
+
+#[test]
+fn a_log_that_checkpoints_do_not_free_is_named() {
+    let parts = [("LOGSPACE", 40.0), ("CHECKPOINT_LAG", 60.0), ("ADMISSION", 30.0)];
+    let verdict = verdict(&waits(delayed(planted()), &parts));
+    assert_eq!(verdict.cause, Cause::LogSpace);
+    assert!(verdict.change.contains("log_capacity_bytes"));
+}
+
+#[test]
+fn a_narrow_window_of_delayed_commits_is_named() {
+    let verdict = verdict(&waits(delayed(planted()), &[("DELAYED_WINDOW", 200.0)]));
+    assert_eq!(verdict.cause, Cause::DelayedWindow);
+    assert!(verdict.change.contains("delayed_window_ms"));
+}
+
+#[test]
+fn busy_processors_are_named_with_the_phase_that_takes_most() {
+    let mut cell = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
+    cell.repeats[0].cpu_percent = 97.0;
+    cell.repeats[0].phases = vec![
+        PhaseRecord { name: "SEEK".into(), seconds: 30.0, ..PhaseRecord::default() },
+        PhaseRecord { name: "PLACE".into(), seconds: 10.0, ..PhaseRecord::default() },
+        PhaseRecord { name: "IDLE".into(), seconds: 90.0, is_idle: true, ..Default::default() },
+    ];
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::Processor);
+    assert!(verdict.text().contains("75 %, in the phase SEEK"), "{}", verdict.text());
+    assert!(verdict.change.contains("more rows per statement"));
+}
+
+#[test]
+fn processors_that_are_not_busy_are_not_blamed_for_admission() {
+    let cell = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
+    assert_eq!(verdict(&cell).cause, Cause::Places);
+    let queued = [("ADMISSION", 150.0), ("CPU_QUEUE", 50.0)];
+    assert_eq!(verdict(&waits(cell, &queued)).cause, Cause::Processor);
+}
+
+#[test]
+fn durable_commits_on_busy_processors_are_bound_by_them_until_the_bound_is_near() {
+    let mut cell = waits(planted(), &[("WRITELOG", 200.0)]);
+    cell.repeats[0].cpu_percent = 95.0;
+    assert_eq!(verdict(&cell).cause, Cause::Processor);
+    cell.repeats[0].share_of_bound = Some(0.8);
+    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+}
+
+#[test]
+fn fewer_sessions_than_processors_are_told_so() {
+    let mut cell = delayed(planted());
+    cell.settings.set(Setting::Sessions, 2.into());
+    cell.repeats[0].cpu_percent = 24.0;
+    assert_eq!(verdict(&cell).cause, Cause::FewSessions);
+}
+
+#[test]
+fn a_rival_that_commits_one_transaction_a_sync_has_one_writer() {
+    let mut cell = planted();
+    cell.target = "lmdb".into();
+    cell.repeats[0].commits_per_sync = Some(1.0);
+    assert_eq!(verdict(&cell).cause, Cause::OneWriter);
+    let mut cell = delayed(planted());
+    cell.target = "lmdb".into();
+    cell.repeats[0].cpu_percent = 12.0;
+    assert_eq!(verdict(&cell).cause, Cause::OneProcessor);
+}
+
+#[test]
+fn a_device_that_is_full_is_named_with_its_share() {
+    let mut cell = waits(delayed(planted()), &[("IMAGE_WRITE", 100.0)]);
+    cell.repeats[0].device =
+        Some(DeviceUse { write_mb_per_s: 900.0, read_mb_per_s: 1.0, ..DeviceUse::default() });
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::Device);
+    assert!(verdict.text().contains("90 % of what it can"), "{}", verdict.text());
+}
+
+#[test]
+fn commits_that_did_not_wait_are_told_before_anything_else() {
+    let mut cell = waits(planted(), &[("WRITELOG", 200.0)]);
+    cell.repeats[0].commits_per_sync = Some(300.0);
+    cell.conclude();
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::NotSynchronous);
+    assert!(verdict.text().contains("300 commits for each sync, but only 24 sessions"));
+}
+
+#[test]
+fn generated_keys_conflicts_and_structures_have_their_own_causes() {
+    for (wait, cause) in [
+        ("KEY_LEASE", Cause::KeyLease),
+        ("TRANSACTION_CONFLICT", Cause::Conflict),
+        ("LATCH_EX", Cause::StructureLatch),
+        ("SOMETHING_NEW", Cause::Other("SOMETHING_NEW".into())),
+    ] {
+        let verdict = verdict(&waits(delayed(planted()), &[(wait, 100.0)]));
+        assert_eq!(verdict.cause, cause);
+    }
+}
+
+#[test]
+fn the_load_generator_is_never_mistaken_for_a_target() {
+    let mut cell = delayed(planted());
+    cell.target = "null".into();
+    assert!(verdict(&cell).text().contains("10,000 ns a row"));
+}
+
+#[test]
+fn every_wait_of_the_engine_has_a_meaning() {
+    for wait in onrush_waits::Wait::ALL {
+        if wait.class() == onrush_waits::WaitClass::Idle || wait.name() == "SNAPSHOT_PREFIX" {
+            continue;
+        }
+        let cause = Cause::of_wait(wait.name());
+        assert!(!matches!(cause, Some(Cause::Other(_))), "{} means nothing", wait.name());
+    }
+}
