@@ -8,11 +8,14 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-latch --release --test loom_admission`.
 #![cfg(loom)]
 
+mod common;
+
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use onrush_latch::Admission;
-use onrush_waits::{Recorder, Registry, Statistics};
+
+use common::recorder;
 
 struct World {
     admission: Admission,
@@ -27,7 +30,7 @@ impl World {
 
     /// Goes in and out so many times, and releases the place after each.
     fn session(&self, times: usize, release: bool) {
-        let recorder = Recorder::new(&Registry::with_statistics(Statistics::Off), "model");
+        let recorder = recorder();
         let mut ticket = self.admission.ticket();
         for _ in 0..times {
             let entered = self.admission.enter(&mut ticket, &recorder);

@@ -3,15 +3,14 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-latch --release --test loom_latch`.
 #![cfg(loom)]
 
+mod common;
+
 use loom::sync::Arc;
 use loom::thread;
 use onrush_latch::Latch;
-use onrush_waits::{LatchClass, Recorder, Registry, Statistics};
+use onrush_waits::LatchClass;
 
-/// The model runs its body thousands of times: a recorder that records nothing is enough.
-fn recorder() -> std::sync::Arc<Recorder> {
-    Recorder::new(&Registry::with_statistics(Statistics::Off), "model")
-}
+use common::recorder;
 
 #[test]
 fn two_writers_exclude_each_other_and_see_each_other_s_changes() {

@@ -4,15 +4,14 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p onrush-latch --release --test loom_version`.
 #![cfg(loom)]
 
+mod common;
+
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering::*, fence};
 use loom::thread;
 use onrush_latch::VersionLatch;
-use onrush_waits::{Recorder, Registry, Statistics};
 
-fn recorder() -> std::sync::Arc<Recorder> {
-    Recorder::new(&Registry::with_statistics(Statistics::Off), "model")
-}
+use common::recorder;
 
 #[test]
 fn a_validated_read_is_no_mix_of_two_changes() {
