@@ -22,6 +22,7 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/memory/frame.rs",
     "crates/engine/src/node/fingerprint.rs",
     "crates/lab/src/target/lmdb.rs",
+    "crates/lab/src/target/server/process.rs",
     "crates/latch/src/guards.rs",
     "crates/latch/src/latch.rs",
     "crates/latch/src/sync.rs",

@@ -41,6 +41,8 @@ struct Removal {
 pub fn remove_temporary_folders() {
     // The engine is still running, and may make a file in a folder that is just being removed.
     const TRIES: usize = 3;
+    #[cfg(feature = "servers")]
+    crate::target::server::process::end_all();
     let all = std::mem::take(&mut *temporary());
     for _ in 0..TRIES {
         all.iter().for_each(Removal::remove);

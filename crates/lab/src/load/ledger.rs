@@ -76,6 +76,13 @@ impl Ledger {
         }
     }
 
+    /// So many commits were acknowledged together, and nobody knows how long each took.
+    #[cfg(feature = "servers")]
+    pub(crate) fn committed_many(&mut self, commits: u64, rows: u64) {
+        self.commits += commits;
+        self.rows += rows;
+    }
+
     /// One of the rows of an acknowledged commit.
     #[inline]
     pub(crate) fn acknowledged(&mut self, key: &[u8], value: &[u8]) {

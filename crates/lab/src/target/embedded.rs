@@ -80,6 +80,11 @@ pub(super) struct Embedded<S: Store> {
 }
 
 fn failed<S: Store>(error: Refusal) -> LabError {
+    failed_as(S::NAME, &*error)
+}
+
+/// The error of a target, with its causes.
+pub(super) fn failed_as(target: &str, error: &(dyn std::error::Error + 'static)) -> LabError {
     let mut what = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -87,7 +92,7 @@ fn failed<S: Store>(error: Refusal) -> LabError {
         what += &cause.to_string();
         source = cause.source();
     }
-    LabError::Target { target: S::NAME.to_owned(), what }
+    LabError::Target { target: target.to_owned(), what }
 }
 
 impl<S: Store> Embedded<S> {
@@ -195,23 +200,23 @@ impl<S: Store> Instance for Embedded<S> {
         observer.end();
         let store = store?;
         observer.begin(Step::Verify, Some(self.acknowledged.rows));
-        let part = compare_all(&store, &self.acknowledged, observer);
+        let part = compare_rows(&self.acknowledged, observer, |visit| store.scan(visit));
         observer.end();
         let part = part.map_err(failed::<S>)?;
         Ok(Some(verify::compare(&self.acknowledged, part, started.elapsed())))
     }
 }
 
-/// Reads every row and adds it up.
-fn compare_all<S: Store>(
-    store: &S,
+/// Reads every row, in the order of their keys, and adds it up.
+pub(super) fn compare_rows(
     acknowledged: &Acknowledged,
     observer: &dyn Observer,
+    scan: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal>,
 ) -> Result<Part, Refusal> {
     const REPORT_ROWS: u64 = 65_536;
     let mut part = Part::default();
     let mut previous: Vec<u8> = Vec::new();
-    store.scan(&mut |key, value| {
+    scan(&mut |key, value| {
         part.fingerprint.add(key, value);
         let is_ascending = part.fingerprint.rows == 1 || key > previous.as_slice();
         previous.clear();

@@ -136,7 +136,8 @@ pub(super) fn fault_of(value: &[u8], inserted_micros: (i64, i64)) -> Option<Stri
 pub(super) struct Numbers(AtomicU64);
 
 impl Numbers {
-    fn lease(&self, count: u64) -> Range<u64> {
+    /// Numbers that nobody else gets.
+    pub(super) fn lease(&self, count: u64) -> Range<u64> {
         let first = self.0.fetch_add(count, Ordering::Relaxed);
         first..first + count
     }

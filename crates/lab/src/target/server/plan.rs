@@ -1,0 +1,170 @@
+//! What a load asks of a server: who makes the keys, where the loop runs, and what one statement
+//! and one transaction hold.
+
+use onrush::{DataType, KeyStrategy};
+
+use crate::study::{Setting, Settings};
+
+/// Rows of a statement, and of a commit, while preloading.
+const PRELOAD_ROWS: usize = 1000;
+/// Rows of a statement, at most: servers limit its parameters to 65,535.
+const ROWS_PER_STATEMENT_MAX: u64 = 10_000;
+/// Sessions, at most: each takes a thread here and a process or thread there.
+const SESSIONS_MAX: usize = 1000;
+
+/// Who makes the keys of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeySource {
+    /// The column's default in the server.
+    Server,
+    /// The lab, which sends each one.
+    Client,
+    /// The procedure: its session's first key, and numbers ascending from there.
+    Ascending,
+}
+
+/// What a load asks of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) strategy: KeyStrategy,
+    pub(super) keys: KeySource,
+    pub(super) is_loop_in_server: bool,
+    pub(super) rows_per_commit: usize,
+    pub(super) rows_per_statement: usize,
+}
+
+impl Plan {
+    /// The plan of a cell. The strategies that a server makes itself are the same for all of them.
+    pub(super) fn of(settings: &Settings) -> Plan {
+        let (strategy, is_loop_in_server) =
+            (settings.key(), settings.is(Setting::LoopIn, "server"));
+        let keys = match strategy {
+            KeyStrategy::Identity { .. } | KeyStrategy::UuidV4 => KeySource::Server,
+            _ if is_loop_in_server => KeySource::Ascending,
+            _ => KeySource::Client,
+        };
+        let size = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+        Plan {
+            strategy,
+            keys,
+            is_loop_in_server,
+            rows_per_commit: settings.size(Setting::RowsPerCommit),
+            rows_per_statement: size(settings.rows_per_statement()),
+        }
+    }
+
+    /// The same with large transactions sent by the client, since nobody measures them.
+    pub(super) fn for_preload(&self) -> Plan {
+        let keys = match self.keys {
+            KeySource::Ascending => KeySource::Client,
+            keys => keys,
+        };
+        Plan {
+            keys,
+            is_loop_in_server: false,
+            rows_per_commit: PRELOAD_ROWS,
+            rows_per_statement: PRELOAD_ROWS,
+            ..self.clone()
+        }
+    }
+
+    /// Whether keys are UUIDs; else they are 64-bit numbers.
+    pub(super) fn is_uuid(&self) -> bool {
+        self.strategy.natural_type() == DataType::Uuid
+    }
+
+    /// Whether one statement is a transaction, which needs no BEGIN.
+    pub(super) fn is_one_statement(&self) -> bool {
+        self.rows_per_statement >= self.rows_per_commit
+    }
+
+    /// Statements of so many rows that make up one transaction.
+    pub(super) fn statements(&self) -> Vec<usize> {
+        let (all, each) = (self.rows_per_commit, self.rows_per_statement.max(1));
+        let mut statements = vec![each; all / each];
+        statements.extend(Some(all % each).filter(|rest| *rest > 0));
+        statements
+    }
+}
+
+/// Why no server can run this cell.
+pub(super) fn impossible(settings: &Settings) -> Option<String> {
+    if settings.is(Setting::Operation, "check") {
+        return Some("the lab compares no checks of servers".into());
+    }
+    if settings.is(Setting::Driver, "tasks") {
+        return Some("its driver waits for each commit: a thread for each session".into());
+    }
+    if settings.size(Setting::Sessions) > SESSIONS_MAX {
+        return Some(format!("more than {SESSIONS_MAX} sessions are too many for it"));
+    }
+    let plan = Plan::of(settings);
+    if plan.keys == KeySource::Ascending
+        && !matches!(plan.strategy, KeyStrategy::SessionOffset | KeyStrategy::NodeOffset { .. })
+    {
+        return Some(format!(
+            "its procedures cannot make {} keys; put the loop into the client, or take identity, \
+             uuid-v4 or session-offset",
+            plan.strategy
+        ));
+    }
+    if let KeyStrategy::NodeOffset { .. } = plan.strategy
+        && plan.is_loop_in_server
+    {
+        return Some(
+            "in a procedure all sessions of a node would need one counter; put the loop into the \
+             client, or take identity or session-offset"
+                .into(),
+        );
+    }
+    if settings.rows_per_statement() > ROWS_PER_STATEMENT_MAX {
+        return Some(format!(
+            "a statement takes at most {ROWS_PER_STATEMENT_MAX} rows; set rows_per_statement"
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(rows_per_commit: u64, rows_per_statement: u64) -> Plan {
+        let settings = Settings::default()
+            .with(Setting::RowsPerCommit, rows_per_commit)
+            .with(Setting::RowsPerStatement, rows_per_statement);
+        Plan::of(&settings)
+    }
+
+    #[test]
+    fn a_transaction_is_cut_into_statements_that_hold_all_its_rows() {
+        assert_eq!(plan(1, 0).statements(), [1]);
+        assert_eq!(plan(10, 0).statements(), [10]);
+        assert_eq!(plan(10, 4).statements(), [4, 4, 2]);
+        assert!(plan(10, 0).is_one_statement() && !plan(10, 4).is_one_statement());
+    }
+
+    #[test]
+    fn keys_that_a_procedure_cannot_make_are_refused_before_the_run_with_the_cure() {
+        let server = Settings::default().with(Setting::LoopIn, "server");
+        for key in ["identity", "uuid-v4", "session-offset"] {
+            assert_eq!(impossible(&server.clone().with(Setting::Key, key)), None, "{key}");
+        }
+        for key in ["uuid-v7", "bit-reversed", "hash-prefix", "sequential-guid", "node-offset"] {
+            let reason = impossible(&server.clone().with(Setting::Key, key)).unwrap();
+            assert!(reason.contains("the client"), "{key}: {reason}");
+            let client = server.clone().with(Setting::LoopIn, "client").with(Setting::Key, key);
+            assert_eq!(impossible(&client), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_no_server_can_do_is_refused() {
+        let refused = |setting, value: &str| impossible(&Settings::default().with(setting, value));
+        assert!(refused(Setting::Operation, "check").is_some());
+        assert!(refused(Setting::Driver, "tasks").is_some());
+        assert!(impossible(&Settings::default().with(Setting::Sessions, 5_000)).is_some());
+        let large = Settings::default().with(Setting::RowsPerCommit, 100_000);
+        assert!(impossible(&large).unwrap().contains("rows_per_statement"));
+    }
+}

@@ -1,0 +1,166 @@
+//! One connection to PostgreSQL.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::ToSql;
+use postgres::{Client, Config, NoTls, Statement};
+
+use super::{LOAD, statistics};
+use crate::target::record::Snapshot;
+use crate::target::rows::{Columns, Key, Row};
+use crate::target::server::plan::{KeySource, Plan};
+use crate::target::server::watch::Seen;
+use crate::target::server::{Connection, Refusal};
+
+/// Opens a connection.
+pub(super) fn connect(socket_folder: &Path, name: &str) -> Result<Client, Refusal> {
+    let mut config = Config::new();
+    config.host_path(socket_folder).user("onrush").dbname("postgres").application_name(name);
+    config.connect(NoTls).map_err(refusal)
+}
+
+/// The driver says "db error"; what the server said stands behind it.
+pub(super) fn refusal(error: postgres::Error) -> Refusal {
+    match error.as_db_error() {
+        Some(told) => told.to_string().into(),
+        None => error.into(),
+    }
+}
+
+/// An INSERT of so many rows.
+pub(super) fn insert_text(plan: &Plan, rows: usize) -> String {
+    let sends_keys = plan.keys != KeySource::Server;
+    let row = |number: usize| match sends_keys {
+        true => format!("(${})", number + 1),
+        false => "(default)".to_owned(),
+    };
+    let values: Vec<String> = (0..rows).map(row).collect();
+    let column = if sends_keys { "c1" } else { "c2" };
+    format!("insert into my_big_table ({column}) values {}", values.join(", "))
+}
+
+/// A connection and its prepared statements.
+pub(super) struct Session {
+    client: Client,
+    inserts: HashMap<usize, Statement>, // by their rows
+    call: Option<Statement>,
+    plan: Option<Plan>,
+}
+
+impl Session {
+    pub(super) fn new(mut client: Client, is_durable: bool) -> Result<Session, Refusal> {
+        let on = if is_durable { "on" } else { "off" };
+        client.batch_execute(&format!("set synchronous_commit = {on}")).map_err(refusal)?;
+        Ok(Session { client, inserts: HashMap::new(), call: None, plan: None })
+    }
+
+    fn statement(&mut self, rows: usize) -> Result<Statement, Refusal> {
+        if let Some(statement) = self.inserts.get(&rows) {
+            return Ok(statement.clone());
+        }
+        let plan = self.plan.as_ref().ok_or("the connection was not prepared for a load")?;
+        let statement = self.client.prepare(&insert_text(plan, rows)).map_err(refusal)?;
+        self.inserts.insert(rows, statement.clone());
+        Ok(statement)
+    }
+}
+
+impl Connection for Session {
+    fn prepare(&mut self, plan: &Plan) -> Result<(), Refusal> {
+        self.plan = Some(plan.clone());
+        if plan.is_loop_in_server {
+            let call = self.client.prepare("call insert_rows($1, $2)").map_err(refusal)?;
+            self.call = Some(call);
+            return Ok(());
+        }
+        plan.statements().into_iter().try_for_each(|rows| self.statement(rows).map(|_| ()))
+    }
+
+    fn insert(&mut self, keys: &[Key], rows: usize) -> Result<(), Refusal> {
+        let statement = self.statement(rows)?;
+        let done = match keys {
+            [] => self.client.execute(&statement, &[]),
+            [Key::Number(key)] => self.client.execute(&statement, &[key]),
+            [Key::Uuid(key)] => self.client.execute(&statement, &[&uuid::Uuid::from_bytes(*key)]),
+            _ => {
+                let parameters: Vec<Box<dyn ToSql + Sync>> = keys.iter().map(boxed).collect();
+                let parameters: Vec<&(dyn ToSql + Sync)> =
+                    parameters.iter().map(|parameter| &**parameter).collect();
+                self.client.execute(&statement, &parameters)
+            }
+        };
+        match done.map_err(refusal)? {
+            inserted if inserted == rows as u64 => Ok(()),
+            inserted => Err(format!("it inserted {inserted} rows in place of {rows}").into()),
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Refusal> {
+        self.client.batch_execute("begin").map_err(refusal)
+    }
+
+    fn commit(&mut self) -> Result<(), Refusal> {
+        self.client.batch_execute("commit").map_err(refusal)
+    }
+
+    fn call(&mut self, first_key: i64, transactions: u64) -> Result<(), Refusal> {
+        let call = self.call.as_ref().ok_or("the connection was not prepared for a procedure")?;
+        let transactions = i64::try_from(transactions)?;
+        self.client.execute(call, &[&first_key, &transactions]).map_err(refusal)?;
+        Ok(())
+    }
+
+    fn look(&mut self, seen: &mut dyn FnMut(Seen)) -> Result<(), Refusal> {
+        // A session without a wait event runs, or waits for a processor.
+        const SEEN: &str = "select coalesce(wait_event_type, 'CPU'), \
+             coalesce(wait_event, 'running'), count(*) from pg_stat_activity \
+             where application_name = $1 group by 1, 2";
+        for row in self.client.query(SEEN, &[&LOAD]).map_err(refusal)? {
+            let (group, name): (String, String) = (row.get(0), row.get(1));
+            let sessions = u64::try_from(row.get::<_, i64>(2))?;
+            let is_idle = group == "Client"; // the next statement is not there yet
+            seen(Seen { group, name, sessions, is_idle });
+        }
+        Ok(())
+    }
+
+    fn statistics(&mut self) -> Result<Snapshot, Refusal> {
+        statistics::read(&mut self.client)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&Row)) -> Result<(), Refusal> {
+        const ALL: &str = "select c1, c2, c3, c4, c5, c6 from my_big_table order by c1";
+        self.client.batch_execute("set work_mem = '64MB'").map_err(refusal)?;
+        let none: [&(dyn ToSql + Sync); 0] = [];
+        let mut rows = self.client.query_raw(ALL, none).map_err(refusal)?;
+        while let Some(row) = rows.next().map_err(refusal)? {
+            let key = match row.try_get::<_, i64>(0) {
+                Ok(number) => Key::Number(number),
+                Err(_) => Key::Uuid(*row.try_get::<_, uuid::Uuid>(0)?.as_bytes()),
+            };
+            let clock: SystemTime = row.try_get(1)?;
+            let since = clock.duration_since(SystemTime::UNIX_EPOCH)?;
+            visit(&Row::of(
+                key,
+                &Columns {
+                    clock_micros: i64::try_from(since.as_micros())?,
+                    text: row.try_get(2)?,
+                    c4: row.try_get(3)?,
+                    c5: row.try_get(4)?,
+                    c6: row.try_get(5)?,
+                },
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn boxed(key: &Key) -> Box<dyn ToSql + Sync> {
+    match key {
+        Key::Number(key) => Box::new(*key),
+        Key::Uuid(key) => Box::new(uuid::Uuid::from_bytes(*key)),
+    }
+}
