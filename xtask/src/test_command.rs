@@ -3,6 +3,7 @@
 //! 1. All tests and examples in documentation, as `cargo test --workspace` runs them.
 //! 2. The models of latches and commit groups, which need another build (`--cfg loom`).
 //! 3. The tests that plant faults on purpose, which need the feature `planted-faults`.
+//! 4. With `ONRUSH_REQUIRE_SERVERS` set, the rivals that are servers, which must be installed.
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,10 @@ fn steps(root: &Path) -> Vec<Step> {
         let arguments =
             ["test", "--package", "onrush-sim", "--features", "planted-faults", "--no-fail-fast"];
         steps.push(Step::cargo(root, "planted faults", &arguments));
+    }
+    if std::env::var_os("ONRUSH_REQUIRE_SERVERS").is_some() {
+        let arguments = ["test", "--package", "onrush-lab", "--features", "servers"];
+        steps.push(Step::cargo(root, "servers", &arguments));
     }
     steps
 }

@@ -180,6 +180,8 @@ pub fn all() -> Vec<Box<dyn Target>> {
         Box::new(server::Postgresql),
         #[cfg(feature = "servers")]
         Box::new(server::Mariadb),
+        #[cfg(feature = "servers")]
+        Box::new(server::SqlServer),
     ]
 }
 

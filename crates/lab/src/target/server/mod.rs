@@ -21,6 +21,7 @@ mod postgresql;
 pub(crate) mod process;
 mod programs;
 mod sessions;
+mod sqlserver;
 mod watch;
 
 use std::path::Path;
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use mariadb::Mariadb;
 pub(super) use postgresql::Postgresql;
+pub(super) use sqlserver::SqlServer;
 
 use super::embedded::compare_rows;
 use super::onrush::figures;
@@ -65,6 +67,11 @@ trait Rival: Send + Sync + Sized + 'static {
 
     /// A connection that looks on: it is not counted among the sessions of the load.
     fn look_on(&self) -> Result<Self::Connection, Refusal>;
+
+    /// The clock by which the server stamps rows, in microseconds since 1970-01-01 00:00:00 UTC.
+    fn now_micros(&self) -> Result<i64, Refusal> {
+        Ok(unix_micros())
+    }
 
     /// From now on commits wait until they are on disk, or do not.
     fn set_durable(&self, is_durable: bool) -> Result<(), Refusal>;
@@ -130,8 +137,8 @@ struct Hosted<R: Rival> {
 impl<R: Rival> Hosted<R> {
     fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
         let plan = Plan::of(settings);
-        let now = unix_micros();
         let rival = R::create(&folder.join(R::NAME), settings, &plan).map_err(told::<R>)?;
+        let now = rival.now_micros().map_err(told::<R>)?;
         Ok(Hosted {
             rival: Some(rival),
             settings: settings.clone(),
@@ -196,7 +203,7 @@ impl<R: Rival> Hosted<R> {
         rival.wait_for_sessions().map_err(told::<R>)?;
         loaded.cpu += rival.cpu_time().saturating_sub(cpu_before);
         self.acknowledged.rows += loaded.ledger.rows;
-        self.acknowledged.inserted_micros.1 = unix_micros();
+        self.acknowledged.inserted_micros.1 = rival.now_micros().map_err(told::<R>)?;
         let figures = figures(&loaded);
         if is_preload {
             self.settle()?;
