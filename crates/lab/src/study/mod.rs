@@ -1,6 +1,6 @@
 //! Studies: a matrix of loads over several targets, run so that their results can be compared.
 //!
-//! - [`file`]: what a study says; read from TOML. [`setting`]: the list of what it may turn.
+//! - [`mod@file`]: what a study says; read from TOML. [`setting`]: the list of what it may turn.
 //! - [`matrix`]: its cells.
 //! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
 //! - [`run`]: runs all of it, and keeps each run in the result file.

@@ -82,6 +82,12 @@ impl<'c> Facts<'c> {
         waited.map_or(0.0, |waited| waited.share)
     }
 
+    /// The same under those that come with too little memory.
+    pub(super) fn of_memory(&self) -> f64 {
+        let causes = [Cause::Memory, Cause::LeafReads, Cause::Device];
+        causes.iter().map(|cause| self.share_of(cause)).sum()
+    }
+
     pub(super) fn for_advice(&self) -> ForAdvice {
         self.advice
     }
@@ -92,9 +98,9 @@ impl<'c> Facts<'c> {
         if *cause == Cause::NotSynchronous {
             said.extend(self.commits_per_sync.map(|commits| {
                 format!(
-                    "{} commits for each sync, but only {} sessions",
+                    "{} commits for each sync, but only {}",
                     rounded(commits),
-                    self.sessions
+                    sessions(self.sessions)
                 )
             }));
             return said;
@@ -134,9 +140,9 @@ impl<'c> Facts<'c> {
     fn of_commits(&self) -> Vec<String> {
         let bound = self.share_of_bound.map(|share| {
             format!(
-                "{} % of the bound N/F ({} sessions, {} a sync)",
+                "{} % of the bound N/F ({}, {} a sync)",
                 rounded(100.0 * share),
-                self.sessions,
+                sessions(self.sessions),
                 micros(self.repeat.sync_time_us.p50_us)
             )
         });
@@ -169,6 +175,10 @@ impl<'c> Facts<'c> {
             elapsed(std::time::Duration::from_secs_f64(self.repeat.elapsed_s.max(0.0)))
         ))
     }
+}
+
+fn sessions(count: f64) -> String {
+    if count > 1.0 { format!("{count} sessions") } else { "1 session".to_owned() }
 }
 
 fn processors(count: usize) -> String {

@@ -99,6 +99,14 @@ fn cause_of(cell: &CellOutcome, facts: &Facts<'_>) -> Cause {
         Some(longest) if longest.cause == Cause::LeafReads && facts.is_short_of_memory => {
             Cause::Memory
         }
+        // Whoever waits for the latch of an inner node waits for a holder that loads a leaf below.
+        Some(longest)
+            if longest.cause == Cause::StructureLatch
+                && facts.is_short_of_memory
+                && facts.of_memory() >= share_min =>
+        {
+            Cause::Memory
+        }
         // Places inside the engine are as many as processors: whoever waits for one waits for them,
         // unless those who hold the places do not run.
         Some(longest)

@@ -106,6 +106,8 @@ fn too_little_memory_is_told_from_cold_leaves() {
     let evictions = CounterRecord { name: "EVICTIONS".into(), value: 9.0, ..Default::default() };
     cell.repeats[0].counters.push(evictions);
     assert_eq!(verdict(&cell).cause, Cause::Memory);
+    cell.repeats[0].waits[0].name = "LATCH_EX".into();
+    assert_eq!(verdict(&cell).cause, Cause::Memory);
     let frames = waits(delayed(planted()), &[("FRAME_FREE", 100.0)]);
     assert_eq!(verdict(&frames).cause, Cause::Memory);
     assert!(verdict(&frames).change.contains("cache_bytes"));
