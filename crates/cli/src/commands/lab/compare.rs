@@ -27,7 +27,7 @@ pub struct CompareArguments {
 const EXAMPLES: &str = "\
 Examples:
   onrush lab compare before.sqlite after.sqlite
-  onrush lab compare docs/results/baseline.json lab-keys-quick.sqlite --threshold 10";
+  onrush lab compare before.json lab-keys-quick.sqlite --threshold 10";
 
 /// Compares.
 pub fn run(arguments: &CompareArguments) -> Outcome {

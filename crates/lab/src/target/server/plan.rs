@@ -78,6 +78,25 @@ impl Plan {
         self.rows_per_statement >= self.rows_per_commit
     }
 
+    /// The INSERT statements of one transaction in a procedure. Ascending keys count up from the
+    /// variable `next_key`; else the server makes them where a row is `column`, `value`.
+    pub(super) fn procedure_inserts(&self, next_key: &str, column: &str, value: &str) -> String {
+        let is_ascending = self.keys == KeySource::Ascending;
+        let column = if is_ascending { "c1" } else { column };
+        let mut text = String::new();
+        let mut before = 0;
+        for rows in self.statements() {
+            let row = |number: usize| match is_ascending {
+                true => format!("({next_key} + {})", before + number),
+                false => value.to_owned(),
+            };
+            let values: Vec<String> = (0..rows).map(row).collect();
+            text += &format!("insert into my_big_table ({column}) values {}; ", values.join(", "));
+            before += rows;
+        }
+        text
+    }
+
     /// Statements of so many rows that make up one transaction.
     pub(super) fn statements(&self) -> Vec<usize> {
         let (all, each) = (self.rows_per_commit, self.rows_per_statement.max(1));

@@ -13,7 +13,7 @@ use mysql::prelude::Queryable;
 use onrush::KeyStrategy;
 use rustix::process::Signal;
 
-use super::plan::{KeySource, Plan};
+use super::plan::Plan;
 use super::process::{Process, Recipe};
 use super::{Hosted, Refusal, Rival, plan, programs};
 use crate::error::LabError;
@@ -164,27 +164,17 @@ fn key_by_server(plan: &Plan) -> (&'static str, &'static str) {
 
 /// The loop in the server. A transaction of one statement commits by itself.
 fn procedure(plan: &Plan) -> String {
-    let is_ascending = plan.keys == KeySource::Ascending;
-    let (column, value) = if is_ascending { ("c1", "") } else { key_by_server(plan) };
-    let mut body = String::new();
-    let mut before = 0;
-    for rows in plan.statements() {
-        let row = |number: usize| match is_ascending {
-            true => format!("(next_key + {})", before + number),
-            false => value.to_owned(),
-        };
-        let values: Vec<String> = (0..rows).map(row).collect();
-        body += &format!("insert into my_big_table ({column}) values {}; ", values.join(", "));
-        before += rows;
-    }
+    let (column, value) = key_by_server(plan);
+    let mut body = plan.procedure_inserts("next_key", column, value);
     if !plan.is_one_statement() {
         body = format!("start transaction; {body}commit; ");
     }
     format!(
         "create procedure lab.insert_rows(in first_key bigint, in transactions bigint) begin \
          declare next_key bigint default first_key; declare number bigint default 0; \
-         while number < transactions do {body}set next_key = next_key + {before}; \
-         set number = number + 1; end while; end"
+         while number < transactions do {body}set next_key = next_key + {rows}; \
+         set number = number + 1; end while; end",
+        rows = plan.rows_per_commit
     )
 }
 

@@ -148,21 +148,9 @@ fn table(plan: &Plan) -> String {
 
 /// The loop in the server: whole transactions, each committed before the next one begins.
 fn procedure(plan: &Plan) -> String {
-    let is_ascending = plan.keys == KeySource::Ascending;
-    let mut body = String::new();
-    let mut before = 0;
-    for rows in plan.statements() {
-        let row = |number: usize| match is_ascending {
-            true => format!("(next_key + {})", before + number),
-            false => "(default)".to_owned(),
-        };
-        let column = if is_ascending { "c1" } else { "c2" };
-        let values: Vec<String> = (0..rows).map(row).collect();
-        body += &format!("insert into my_big_table ({column}) values {}; ", values.join(", "));
-        before += rows;
-    }
-    if is_ascending {
-        body += &format!("next_key := next_key + {before}; ");
+    let mut body = plan.procedure_inserts("next_key", "c2", "(default)");
+    if plan.keys == KeySource::Ascending {
+        body += &format!("next_key := next_key + {}; ", plan.rows_per_commit);
     }
     format!(
         "create or replace procedure insert_rows(first_key bigint, transactions bigint) \

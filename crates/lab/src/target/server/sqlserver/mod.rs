@@ -19,7 +19,7 @@ use std::time::Duration;
 use onrush::KeyStrategy;
 use tiberius::Config;
 
-use super::plan::{KeySource, Plan};
+use super::plan::Plan;
 use super::{Hosted, Refusal, Rival, plan};
 use crate::error::LabError;
 use crate::study::{Settings, TargetShown};
@@ -130,27 +130,16 @@ fn table(plan: &Plan) -> String {
 
 /// The loop in the server. A transaction of one statement commits by itself.
 fn procedure(plan: &Plan) -> String {
-    let is_ascending = plan.keys == KeySource::Ascending;
-    let mut body = String::new();
-    let mut before = 0;
-    for rows in plan.statements() {
-        let row = |number: usize| match is_ascending {
-            true => format!("(@next_key + {})", before + number),
-            false => "(default)".to_owned(),
-        };
-        let column = if is_ascending { "c1" } else { "c2" };
-        let values: Vec<String> = (0..rows).map(row).collect();
-        body += &format!("insert into my_big_table ({column}) values {}; ", values.join(", "));
-        before += rows;
-    }
+    let mut body = plan.procedure_inserts("@next_key", "c2", "(default)");
     if !plan.is_one_statement() {
         body = format!("begin transaction; {body}commit; ");
     }
     format!(
         "create procedure insert_rows @first_key bigint, @transactions bigint as begin \
          set nocount on; declare @next_key bigint = @first_key, @number bigint = 0; \
-         while @number < @transactions begin {body}set @next_key += {before}; \
-         set @number += 1; end end"
+         while @number < @transactions begin {body}set @next_key += {rows}; \
+         set @number += 1; end end",
+        rows = plan.rows_per_commit
     )
 }
 
