@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use crate::btree::Tree;
 use crate::catalog::TableEntry;
 use crate::checkpoint::{self, CheckpointReport};
+use crate::drain::{Drain, DrainOptions};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, push_varint};
@@ -168,7 +169,7 @@ impl Database {
             Ok((definition_record(RecordKind::CreateTable, &[object], &bytes), object))
         };
         let entry = self.define(prepare, |object| {
-            let tree = Tree::new(engine, object);
+            let tree = Tree::new(engine, object, definition.is_logged());
             let entry = TableEntry::new(object.0, Arc::clone(&definition), tree, &[])?;
             let entry = Arc::new(entry);
             engine.catalog.add(Arc::clone(&entry));
@@ -212,6 +213,20 @@ impl Database {
             entry.tree.clear(engine, &engine.recorder, new);
             Ok(())
         })
+    }
+
+    /// Starts a thread that moves the rows of `front` to `target` all the time, each exactly once:
+    /// a short while after its insert a row is in `target` instead.
+    ///
+    /// # Errors
+    /// [`TablesDiffer`](Error::TablesDiffer); a stopped or closed engine.
+    pub fn start_drain(
+        &self,
+        front: &Table,
+        target: &Table,
+        options: DrainOptions,
+    ) -> Result<Drain> {
+        Drain::start(self.session()?, front, target, options)
     }
 
     /// Changes the list of tables: the record is appended and the change made under the lock that

@@ -84,6 +84,16 @@ pub enum Error {
         /// What is allowed, and why.
         reason: String,
     },
+    /// Rows cannot be moved between these tables as they are. Your input.
+    #[error("rows cannot be moved from {front} to {target}: {reason}")]
+    TablesDiffer {
+        /// The table that has them.
+        front: String,
+        /// The table that should get them.
+        target: String,
+        /// What is different, and what to do.
+        reason: String,
+    },
     /// Another transaction changed the same row first. Try again.
     #[error("table {table}, key {key}: another transaction changed the row first; retry yours")]
     Conflict {

@@ -61,6 +61,7 @@ mod buffer;
 mod catalog;
 mod checkpoint;
 mod database;
+mod drain;
 mod engine;
 mod error;
 #[cfg_attr(not(feature = "planted-faults"), allow(dead_code))]
@@ -79,6 +80,7 @@ mod units;
 pub use btree::Direction;
 pub use checkpoint::{CheckpointProgress, CheckpointReport, CheckpointStage};
 pub use database::{Database, Table};
+pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, Result};
 #[cfg(feature = "planted-faults")]
 pub use fault::{Fault, plant};

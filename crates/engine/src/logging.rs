@@ -29,14 +29,19 @@ pub(crate) enum RecordKind {
     TruncateTable = 7,
     /// Up to where generated keys may have been handed out.
     Sequence = 8,
+    /// Nothing: the place in the commit order of changes whose rows are not logged.
+    Tick = 9,
 }
+
+/// The record of a change whose rows are not logged.
+pub(crate) const TICK: &[u8] = &[RecordKind::Tick as u8];
 
 impl RecordKind {
     fn from_byte(byte: u8) -> Option<RecordKind> {
-        use RecordKind::{CreateTable, DropTable, Group, Put, PutElided, Remove, Sequence};
-        [PutElided, Put, Remove, Group, CreateTable, DropTable, RecordKind::TruncateTable, Sequence]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        use RecordKind::{CreateTable, DropTable, Group, Put, PutElided, Remove, Sequence, Tick};
+        let rows = [PutElided, Put, Remove, Group];
+        let others = [CreateTable, DropTable, RecordKind::TruncateTable, Sequence, Tick];
+        rows.into_iter().chain(others).find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -94,6 +99,7 @@ pub(crate) enum Record<'a> {
         column: u32,
         reserved: u64,
     },
+    Tick,
 }
 
 /// One row of a record.
@@ -135,6 +141,8 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
             let column = u32::try_from(take_varint(&mut rest)?).ok()?;
             Record::Sequence { table, column, reserved: take_varint(&mut rest)? }
         }
+        RecordKind::Tick if rest.is_empty() => Record::Tick,
+        RecordKind::Tick => return None,
     })
 }
 

@@ -56,6 +56,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         step: Step::Load,
         is_pinned: false,
         time_max: None,
+        rows_per_s_max: None,
     };
     let before = stand.database()?.statistics();
     let loaded = stand.load(load, observer)?;

@@ -3,10 +3,14 @@
 //! 163 bytes a row with a 16-byte key, as the studies count it: 151 bytes of data and some 12 of
 //! row header. An insert gives no value at all; key and clock are computed for every row.
 
-use onrush_types::{ColumnDefinition, DataType, KeyStrategy, TableDefinition, TypeError, Value};
+use onrush_types::{
+    ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition, TypeError, Value,
+};
 
 /// The name of the classic table.
 pub const CLASSIC_TABLE: &str = "my_big_table";
+/// The name of its front.
+pub const CLASSIC_FRONT: &str = "my_big_front";
 /// The position of the column that holds the moment of the insert.
 pub const CLOCK_COLUMN: usize = 1;
 
@@ -16,6 +20,18 @@ pub const CLOCK_COLUMN: usize = 1;
 /// # Errors
 /// A parameter of the strategy out of its range.
 pub fn classic_table(name: &str, strategy: KeyStrategy) -> Result<TableDefinition, TypeError> {
+    builder(name, strategy).build()
+}
+
+/// The same table, not logged: where rows are inserted that a drain moves to the classic table.
+///
+/// # Errors
+/// As [`classic_table`].
+pub fn classic_front(strategy: KeyStrategy) -> Result<TableDefinition, TypeError> {
+    builder(CLASSIC_FRONT, strategy).unlogged().build()
+}
+
+fn builder(name: &str, strategy: KeyStrategy) -> TableBuilder {
     TableDefinition::builder(name)
         .column(ColumnDefinition::new("c1", strategy.natural_type()).default_key(strategy))
         .column(ColumnDefinition::new("c2", DataType::Timestamp).not_null().default_now())
@@ -24,7 +40,6 @@ pub fn classic_table(name: &str, strategy: KeyStrategy) -> Result<TableDefinitio
         .column(ColumnDefinition::new("c5", DataType::Int32).not_null().default_value(2))
         .column(ColumnDefinition::new("c6", DataType::Int64).not_null().default_value(42_i64))
         .primary_key(["c1"])
-        .build()
 }
 
 /// What is wrong with a row of the classic table that was inserted between two moments

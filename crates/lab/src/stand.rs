@@ -7,9 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use onrush::{Database, Durability, KeyStrategy, Options, RecoveryReport, Table};
+use onrush::{
+    Database, Drain, DrainOptions, DrainProgress, Durability, KeyStrategy, Options, RecoveryReport,
+    Table,
+};
 
-use crate::classic_table::{CLASSIC_TABLE, classic_table};
+use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
 use crate::error::LabError;
 use crate::load::ledger::{KeySample, LedgerKind};
 use crate::load::{self, LoadPlan, Loaded};
@@ -22,6 +25,8 @@ pub(crate) struct Stand {
     folder: PathBuf,
     options: Options,
     open: Option<(Database, Table)>,
+    /// Where sessions insert, if not into the table itself.
+    front: Option<(Table, Drain)>,
     acknowledged: Acknowledged,
     remembers_rows: bool,
     /// For `onrush top` in another window; without it the measurement goes on all the same.
@@ -40,6 +45,7 @@ pub(crate) struct StandLoad {
     pub(crate) step: Step,
     pub(crate) is_pinned: bool,
     pub(crate) time_max: Option<Duration>,
+    pub(crate) rows_per_s_max: Option<f64>,
 }
 
 impl StandLoad {
@@ -55,6 +61,7 @@ impl StandLoad {
             step: Step::Preload,
             is_pinned: false,
             time_max: None,
+            rows_per_s_max: None,
         }
     }
 }
@@ -80,7 +87,27 @@ impl Stand {
         let watch = onrush_watch::Server::in_folder(&database, folder).ok();
         let folder = folder.to_owned();
         let open = Some((database, table));
-        Ok(Stand { folder, options, open, acknowledged, remembers_rows, watch })
+        let front = None;
+        Ok(Stand { folder, options, open, front, acknowledged, remembers_rows, watch })
+    }
+
+    /// From now on sessions insert into a table that is not logged, and a drain moves its rows to
+    /// the classic table.
+    pub(crate) fn add_front(
+        &mut self,
+        key: KeyStrategy,
+        drain: DrainOptions,
+    ) -> Result<(), LabError> {
+        let (database, table) = self.opened()?;
+        let front = database.create_table(classic_front(key).map_err(onrush::Error::from)?)?;
+        let drain = database.start_drain(&front, table, drain)?;
+        self.front = Some((front, drain));
+        Ok(())
+    }
+
+    /// What the drain of the front has done.
+    pub(crate) fn drained(&self) -> Option<DrainProgress> {
+        self.front.as_ref().map(|(_, drain)| drain.progress())
     }
 
     /// The database, while it is open.
@@ -101,7 +128,7 @@ impl Stand {
         let (database, table) = self.opened()?;
         let plan = LoadPlan {
             database,
-            table,
+            table: self.front.as_ref().map_or(table, |(front, _)| front),
             rows: load.rows,
             sessions: load.sessions,
             rows_per_commit: load.rows_per_commit,
@@ -115,6 +142,7 @@ impl Stand {
             step: load.step,
             is_pinned: load.is_pinned,
             time_max: load.time_max,
+            rows_per_s_max: load.rows_per_s_max,
         };
         let mut loaded = load::run(&plan, observer)?;
         self.acknowledged.rows += loaded.ledger.rows;
@@ -126,6 +154,9 @@ impl Stand {
 
     /// Waits until everything acknowledged is on disk.
     pub(crate) fn barrier(&self) -> Result<(), LabError> {
+        if let Some((_, drain)) = &self.front {
+            drain.catch_up()?;
+        }
         Ok(self.database()?.barrier()?)
     }
 
@@ -136,6 +167,9 @@ impl Stand {
         observer: &dyn Observer,
     ) -> Result<Duration, LabError> {
         self.watch = None;
+        if let Some((_, drain)) = self.front.take() {
+            drain.stop()?;
+        }
         let Some((database, table)) = self.open.take() else { return Ok(Duration::ZERO) };
         drop(table);
         observer.begin(Step::Close, None);

@@ -166,7 +166,8 @@ impl Run {
         budget: Budget,
         summary: &mut Summary,
     ) -> Checked<()> {
-        let state = self.history.state_after(commits);
+        let mut state = self.history.state_after(commits);
+        state.forget_unlogged();
         let plan = Arc::clone(&self.plan);
         let part = (boundary as u64) << 8 | self.depth as u64;
         let mut world = World::around(Arc::clone(&plan), disk.clone(), gate, database, state, part);

@@ -112,6 +112,14 @@ impl History {
         self.digests.truncate(commits + 1);
     }
 
+    /// The database was opened again: rows that are not logged are gone.
+    pub fn reopen(&mut self, moment: usize) {
+        let effects = self.now.clone().forget_unlogged();
+        if !effects.is_empty() {
+            self.commit(moment, effects);
+        }
+    }
+
     /// Why `found` is none of the states that are allowed.
     pub fn explain(&self, found: &State, (least, most): (usize, usize)) -> String {
         let anywhere = self.digests.iter().position(|digest| *digest == found.digest());

@@ -3,12 +3,14 @@
 //! Invariants
 //! 1. The digest depends on names, definitions and rows, not on the order in which they came: a
 //!    scan of a recovered database gives the same number.
-//! 2. Two states with one digest are taken for equal (128 bits of XXH3, summed).
+//! 2. Rows that are not logged are no part of the digest: a power cut takes them.
+//! 3. Two states with one digest are taken for equal (128 bits of XXH3, summed).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use onrush::TableDefinition;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// One change of the model.
@@ -54,6 +56,8 @@ pub enum Effect {
 pub struct TableRows {
     /// Its definition, as bytes.
     pub definition: Vec<u8>,
+    /// Whether its rows are not logged.
+    pub unlogged: bool,
     /// Key bytes to value bytes.
     pub rows: BTreeMap<Vec<u8>, Arc<[u8]>>,
 }
@@ -108,7 +112,11 @@ impl State {
             Effect::Put { table, key, value } => self.put(table, key, value),
             Effect::Remove { table, key } => self.remove(table, key),
             Effect::Create { table, definition } => {
-                let rows = TableRows { definition: definition.clone(), rows: BTreeMap::new() };
+                let unlogged =
+                    TableDefinition::from_bytes(definition).is_ok_and(|table| !table.is_logged());
+                let definition_bytes = definition.clone();
+                let rows =
+                    TableRows { definition: definition_bytes, unlogged, rows: BTreeMap::new() };
                 self.digest = self.digest.wrapping_add(table_digest(table, definition));
                 self.tables.insert(table.clone(), rows);
             }
@@ -127,12 +135,17 @@ impl State {
         self.remove(table, key);
         let Some(rows) = self.tables.get_mut(table) else { return };
         rows.rows.insert(key.to_vec(), Arc::clone(value));
+        if rows.unlogged {
+            return;
+        }
         self.digest = self.digest.wrapping_add(row_digest(table, key, value));
     }
 
     fn remove(&mut self, table: &str, key: &[u8]) {
         let Some(rows) = self.tables.get_mut(table) else { return };
-        if let Some(old) = rows.rows.remove(key) {
+        if let Some(old) = rows.rows.remove(key)
+            && !rows.unlogged
+        {
             self.digest = self.digest.wrapping_sub(row_digest(table, key, &old));
         }
     }
@@ -140,8 +153,30 @@ impl State {
     fn clear(&mut self, table: &str) {
         let Some(rows) = self.tables.get_mut(table) else { return };
         for (key, value) in std::mem::take(&mut rows.rows) {
+            if rows.unlogged {
+                continue;
+            }
             self.digest = self.digest.wrapping_sub(row_digest(table, &key, &value));
         }
+    }
+
+    /// Empties the tables whose rows are not logged, as opening does. Returns what was done.
+    pub fn forget_unlogged(&mut self) -> Vec<Effect> {
+        let unlogged = self.tables.iter().filter(|(_, table)| table.unlogged);
+        let effects: Vec<Effect> =
+            unlogged.map(|(table, _)| Effect::Truncate { table: table.clone() }).collect();
+        effects.iter().for_each(|effect| self.apply(effect));
+        effects
+    }
+
+    /// Whether a power cut takes all that `effects` did.
+    pub fn is_unlogged(&self, effects: &[Effect]) -> bool {
+        effects.iter().all(|effect| match effect {
+            Effect::Put { table, .. } | Effect::Remove { table, .. } => {
+                self.table(table).is_some_and(|table| table.unlogged)
+            }
+            Effect::Create { .. } | Effect::Drop { .. } | Effect::Truncate { .. } => false,
+        })
     }
 
     /// What `other` has that this state has not, and the other way round; a few of each.

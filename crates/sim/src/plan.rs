@@ -38,6 +38,8 @@ pub struct TablePlan {
     pub payload_bytes: (u64, u64),
     /// Rows that it gets first.
     pub first_rows: u64,
+    /// The table that its rows are moved to. Those of such a front are not logged.
+    pub front_of: Option<String>,
 }
 
 /// What a run can do next.
@@ -57,6 +59,7 @@ pub enum Action {
     Transaction,
     Interleaved,
     InsertMany,
+    MoveRows,
     Truncate,
     DropAndCreate,
     Checkpoint,
@@ -67,7 +70,7 @@ pub enum Action {
     Reopen,
 }
 
-/// Every action, with its usual weight.
+/// Every action, with its usual weight; moving rows needs a front and comes with it.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -122,7 +125,8 @@ impl Plan {
         let shape = Shape::draw(&mut random);
         let options = options(&mut random, shape);
         let count = 1 + random.below(3);
-        let tables = (0..count).map(|number| table(&mut random, number, shape, count)).collect();
+        let mut tables: Vec<TablePlan> =
+            (0..count).map(|number| table(&mut random, number, shape, count)).collect();
         let mut weights: Vec<(Action, u64)> = Vec::new();
         for (action, weight) in ACTIONS {
             if action == Action::Insert || random.chance(3, 4) {
@@ -150,6 +154,11 @@ impl Plan {
                 actions = 300;
             }
         }
+        // Numbers of its own: plans without a front stay as they were.
+        if Random::for_part(seed, FRONT_PART).chance(1, 3) {
+            add_front(&mut tables);
+            weights.push((Action::MoveRows, 40));
+        }
         Plan {
             seed,
             options,
@@ -161,6 +170,11 @@ impl Plan {
             visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
             crowded: shape == Shape::Crowded,
         }
+    }
+
+    /// Whether there is a table whose rows are not logged.
+    pub fn has_front(&self) -> bool {
+        self.tables.iter().any(|table| table.front_of.is_some())
     }
 
     /// The next action.
@@ -176,6 +190,12 @@ impl Plan {
         Action::Insert
     }
 }
+
+/// The table whose rows are not logged.
+const FRONT: &str = "front";
+/// The table behind it, where the first table makes keys of its own.
+const BEHIND: &str = "behind";
+const FRONT_PART: u64 = 5;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -243,6 +263,21 @@ fn options(random: &mut Random, shape: Shape) -> Options {
     }
 }
 
+/// A front of the first table; of one that is added if the first makes keys, since these would
+/// meet those of the front.
+fn add_front(tables: &mut Vec<TablePlan>) {
+    let first = tables[0].clone();
+    let behind = match first.keys {
+        Keys::Generated(_) => {
+            let behind = TablePlan { name: BEHIND.into(), keys: Keys::Random, ..first.clone() };
+            tables.push(behind);
+            BEHIND.to_owned()
+        }
+        _ => first.name.clone(),
+    };
+    tables.push(TablePlan { name: FRONT.into(), front_of: Some(behind), ..first });
+}
+
 fn table(random: &mut Random, number: u64, shape: Shape, count: u64) -> TablePlan {
     let generated = [
         KeyStrategy::Identity { start: 1, strict: false },
@@ -269,7 +304,8 @@ fn table(random: &mut Random, number: u64, shape: Shape, count: u64) -> TablePla
             (sizes[random.below(4) as usize], random.below(60))
         }
     };
-    TablePlan { name: format!("table-{number}"), keys, payload_bytes, first_rows }
+    let name = format!("table-{number}");
+    TablePlan { name, keys, payload_bytes, first_rows, front_of: None }
 }
 
 impl TablePlan {
@@ -279,6 +315,7 @@ impl TablePlan {
     /// Never: every plan is a valid definition.
     pub fn definition(&self) -> TableDefinition {
         let builder = TableDefinition::builder(&self.name);
+        let builder = if self.front_of.is_some() { builder.unlogged() } else { builder };
         let key = |name: &str, data_type| ColumnDefinition::new(name, data_type).not_null();
         let builder = match self.keys {
             Keys::Composite => builder

@@ -9,7 +9,7 @@ use onrush_waits::Counter;
 use crate::disk::CrashMode;
 
 /// Counters of the engine that show what a run went through.
-const COUNTERS: [Counter; 17] = [
+const COUNTERS: [Counter; 18] = [
     Counter::Commits,
     Counter::DurableCommits,
     Counter::Rollbacks,
@@ -18,6 +18,7 @@ const COUNTERS: [Counter; 17] = [
     Counter::RowsInserted,
     Counter::RowsUpdated,
     Counter::RowsDeleted,
+    Counter::RowsMoved,
     Counter::SplitsRightEdge,
     Counter::SplitsLocalRun,
     Counter::SplitsMiddle,

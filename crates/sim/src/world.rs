@@ -194,7 +194,7 @@ impl World {
         Ok(commits)
     }
 
-    /// A commit of `session` was acknowledged as its durability says.
+    /// A commit of `session`, whose rows are logged, was acknowledged as its durability says.
     pub(crate) fn note_answer(&mut self, session: usize, commits: usize) -> Checked<()> {
         let session = &self.sessions[session];
         if session.durability() == Durability::Durable {
@@ -269,6 +269,7 @@ impl World {
             Action::Transaction => self.transactions(1),
             Action::Interleaved => self.transactions(3),
             Action::InsertMany => self.insert_many(),
+            Action::MoveRows => self.move_rows(),
             Action::Truncate => self.truncate(),
             Action::DropAndCreate => self.drop_and_create(),
             Action::Barrier => self.barrier(),

@@ -36,6 +36,7 @@ fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowle
         Counter::DuplicateKeys,
         Counter::RowsUpdated,
         Counter::RowsDeleted,
+        Counter::RowsMoved,
         Counter::KeyLeases,
     ];
     for counter in covered {

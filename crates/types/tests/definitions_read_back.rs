@@ -55,6 +55,18 @@ fn the_bytes_of_a_definition_do_not_change() {
 }
 
 #[test]
+fn only_a_table_that_is_not_logged_is_written_in_the_second_format() {
+    let logged = orders().build().expect("sound");
+    let unlogged = orders().unlogged().build().expect("sound");
+    let [mut first, mut second] = [&logged, &unlogged].map(TableDefinition::to_bytes);
+    assert_eq!((first[4], second[4]), (1, 2));
+    assert_eq!(TableDefinition::from_bytes(&second), Ok(unlogged));
+    assert_eq!(second.pop(), Some(1));
+    (first[4], second[4]) = (0, 0);
+    assert_eq!(first, second);
+}
+
+#[test]
 fn unsound_tables_are_refused() {
     let refused: Vec<(TableBuilder, &str)> = vec![
         (orders().column(column("id", DataType::Text)), "orders.id is defined twice"),

@@ -205,6 +205,7 @@ catalog! {
         RowsInserted = "ROWS_INSERTED", Events, "Rows inserted.";
         RowsUpdated = "ROWS_UPDATED", Events, "Rows updated.";
         RowsDeleted = "ROWS_DELETED", Events, "Rows deleted.";
+        RowsMoved = "ROWS_MOVED", Events, "Rows moved from one table to another.";
         RowsRead = "ROWS_READ", Events, "Rows returned to readers.";
         DuplicateKeys = "DUPLICATE_KEYS", Events, "Inserts refused because their key was taken.";
         Descents = "DESCENTS", Events,

@@ -30,6 +30,10 @@ pub struct Create {
     #[arg(long, value_name = "STRATEGY", value_parser = key_strategy,
           conflicts_with_all = ["columns", "key"])]
     classic: Option<KeyStrategy>,
+    /// Keep the rows out of the log: they are gone whenever the database is opened again, so this
+    /// is of use only to a program that keeps it open
+    #[arg(long, requires = "columns")]
+    unlogged: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -83,6 +87,9 @@ fn definition(arguments: &Create) -> anyhow::Result<Option<TableDefinition>> {
     let mut builder = TableDefinition::builder(name.as_str());
     for column in &arguments.columns {
         builder = builder.column(column.clone());
+    }
+    if arguments.unlogged {
+        builder = builder.unlogged();
     }
     Ok(Some(builder.primary_key(arguments.key.iter().map(String::as_str)).build()?))
 }

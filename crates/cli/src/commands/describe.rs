@@ -40,7 +40,11 @@ fn as_text(table: &Table) -> String {
     for column in table.definition().columns() {
         text += &format!("--column {:?}\n", spec(column));
     }
-    text + &format!("--key {}\n", key_names(table).join(","))
+    text += &format!("--key {}\n", key_names(table).join(","));
+    if !table.definition().is_logged() {
+        text += "--unlogged\n";
+    }
+    text
 }
 
 fn as_json(table: &Table) -> Value {
@@ -57,7 +61,12 @@ fn as_json(table: &Table) -> Value {
             })
         })
         .collect();
-    json!({ "table": table.name(), "columns": columns, "primary_key": key_names(table) })
+    json!({
+        "table": table.name(),
+        "columns": columns,
+        "primary_key": key_names(table),
+        "logged": table.definition().is_logged(),
+    })
 }
 
 fn spec(column: &ColumnDefinition) -> String {

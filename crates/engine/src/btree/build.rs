@@ -24,16 +24,23 @@ pub(crate) struct LeafDescription {
 
 impl Tree {
     /// The tree of `object` over `leaves`, which ascend from the empty key.
-    pub(crate) fn build(engine: &Engine, object: ObjectId, leaves: Vec<LeafDescription>) -> Tree {
-        if leaves.is_empty() {
-            return Tree::new(engine, object);
+    /// One whose rows are not logged
+    /// is empty whatever the leaves say.
+    pub(crate) fn build(
+        engine: &Engine,
+        object: ObjectId,
+        leaves: Vec<LeafDescription>,
+        logged: bool,
+    ) -> Tree {
+        if leaves.is_empty() || !logged {
+            return Tree::new(engine, object, logged);
         }
         let mut nodes = place_leaves(engine, object, leaves);
         let mut level = 1;
         loop {
             nodes = build_level(engine, level, &nodes);
             if nodes.len() == 1 {
-                return Tree::with_root(object, InnerId(nodes[0].1));
+                return Tree::with_root(object, InnerId(nodes[0].1), logged);
             }
             level += 1;
         }

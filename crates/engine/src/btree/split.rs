@@ -78,6 +78,7 @@ fn add_sibling<'e>(
     seat.recorder.count(Counter::PagesAllocated, 1);
     let mut right = engine.leaves.get(id.0).latch.exclusive(seat.recorder, LatchClass::Leaf);
     right.object = left.object;
+    right.logged = left.logged;
     right.low = Fence::new(&boundary);
     right.high = left.high.replace(Fence::new(&boundary));
     right.next = left.next.replace(id);
@@ -85,7 +86,7 @@ fn add_sibling<'e>(
     let epoch = if planted(Fault::SplitNoEpoch) { engine.dirty.epoch() } else { left.dirty_epoch };
     right.dirty_epoch = epoch;
     right.rows = None;
-    engine.dirty.push(seat.place, right.dirty_epoch, id);
+    engine.list_dirty(seat.place, id, &right);
     (HalfSplit { separator: boundary, leaf: id }, right)
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Tree {
     object: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
     root: AtomicU32,
+    /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
+    logged: bool,
     /// Held by whoever changes inner nodes: one thread at a time, readers go on.
     structure: Mutex<()>,
     /// Older rows for open snapshots.
@@ -56,21 +58,16 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// An empty tree: a root and one leaf without bounds.
-    pub(crate) fn new(engine: &Engine, object: ObjectId) -> Tree {
-        let root = empty_root(engine, object);
-        Tree {
-            object: AtomicU32::new(object.0),
-            root: AtomicU32::new(root.0),
-            structure: Mutex::new(()),
-            versions: VersionStore::default(),
-        }
+    pub(crate) fn new(engine: &Engine, object: ObjectId, logged: bool) -> Tree {
+        Tree::with_root(object, empty_root(engine, object, logged), logged)
     }
 
     /// A tree over inner nodes that stand already.
-    pub(crate) fn with_root(object: ObjectId, root: InnerId) -> Tree {
+    pub(crate) fn with_root(object: ObjectId, root: InnerId, logged: bool) -> Tree {
         Tree {
             object: AtomicU32::new(object.0),
             root: AtomicU32::new(root.0),
+            logged,
             structure: Mutex::new(()),
             versions: VersionStore::default(),
         }
@@ -79,6 +76,12 @@ impl Tree {
     #[inline]
     pub(crate) fn object(&self) -> ObjectId {
         ObjectId(self.object.load(Ordering::Acquire))
+    }
+
+    /// Whether the log takes the rows. Else every checkpoint takes the table for an empty one.
+    #[inline]
+    pub(crate) fn is_logged(&self) -> bool {
+        self.logged
     }
 
     /// Whether the rows of `object` are still here: not truncated, not dropped.
@@ -277,7 +280,7 @@ impl Tree {
         let (old_object, old_root) = {
             let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
             let old = (self.object(), self.root.load(Ordering::Acquire));
-            let root = empty_root(engine, object);
+            let root = empty_root(engine, object, self.logged);
             self.object.store(object.0, Ordering::Release);
             self.root.store(root.0, Ordering::Release);
             old
@@ -303,14 +306,14 @@ impl Tree {
 
 /// A root with one leaf that holds all keys of `object`; for no object the root that all dropped
 /// tables share, which leads to the leaf of none.
-fn empty_root(engine: &Engine, object: ObjectId) -> InnerId {
+fn empty_root(engine: &Engine, object: ObjectId, logged: bool) -> InnerId {
     if object == ObjectId(0) {
         return InnerId(0);
     }
     let leaf = engine.leaves.add();
     {
         let mut state = engine.leaves.get(leaf).latch.exclusive(&engine.recorder, LatchClass::Leaf);
-        *state = LeafState { object, ..LeafState::default() };
+        *state = LeafState { object, logged, ..LeafState::default() };
     }
     let id = engine.inners.add();
     let node = engine.inners.get(id);

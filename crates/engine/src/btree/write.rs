@@ -127,10 +127,9 @@ pub(crate) fn make_dirty(
         if !engine.space.try_reserve(1, purpose) {
             return Err(Blocked::Slot);
         }
-        let epoch = engine.dirty.epoch();
-        leaf.dirty_epoch = epoch;
+        leaf.dirty_epoch = engine.dirty.epoch();
         if !planted(Fault::DirtyNoList) {
-            engine.dirty.push(place, epoch, id);
+            engine.list_dirty(place, id, leaf);
         }
     }
     Ok(())

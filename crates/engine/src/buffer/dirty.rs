@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::leaf::LeafState;
+use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::units::{Epoch, LeafId};
 
@@ -57,6 +59,16 @@ impl DirtyLists {
             leaves.extend(std::mem::replace(&mut *lists, later).into_values().flatten());
         }
         leaves
+    }
+}
+
+impl Engine {
+    /// Puts a leaf that became dirty on the list of its epoch, unless checkpoints do not look at
+    /// it. The caller holds its latch exclusive.
+    pub(crate) fn list_dirty(&self, place: usize, id: LeafId, leaf: &LeafState) {
+        if leaf.logged {
+            self.dirty.push(place, leaf.dirty_epoch, id);
+        }
     }
 }
 

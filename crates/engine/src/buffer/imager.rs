@@ -74,9 +74,8 @@ impl Imager {
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);
         if unresolved && !planted(Fault::CleanWithIntent) {
-            let epoch = engine.dirty.epoch();
-            leaf.dirty_epoch = epoch;
-            engine.dirty.push(place, epoch, id);
+            leaf.dirty_epoch = engine.dirty.epoch();
+            engine.list_dirty(place, id, leaf);
         }
         self.batch.push(Captured { leaf: id, image, object });
         true

@@ -4,7 +4,8 @@
 //! 1. A leaf without rows in memory is clean, and its image is written.
 //! 2. `dirty_epoch` is set and the leaf is on the list of exactly that epoch before the LSN of the
 //!    change is reserved; a dirty leaf holds one reserved slot.
-//! 3. Fences only get narrower while an image stands, so an image may be wider than the leaf and
+//! 3. A leaf whose rows are not logged is on no list and in no directory; eviction alone images it.
+//! 4. Fences only get narrower while an image stands, so an image may be wider than the leaf and
 //!    is trimmed when it is loaded. Only the checkpoint joins an empty leaf to its neighbour, and
 //!    images that neighbour in the same checkpoint.
 
@@ -34,6 +35,9 @@ pub(crate) struct LeafState {
     pub(crate) object: ObjectId,
     /// Epoch for which the leaf must be imaged; 0 when clean.
     pub(crate) dirty_epoch: Epoch,
+    /// Whether the rows are logged, and so whether checkpoints look at the leaf. Never changes
+    /// while the leaf is in use.
+    pub(crate) logged: bool,
     pub(crate) rows: Option<LeafRows>,
     pub(crate) low: Fence,
     /// None: no upper bound.
@@ -49,6 +53,7 @@ impl Default for LeafState {
         LeafState {
             object: ObjectId(0),
             dirty_epoch: Epoch(0),
+            logged: true,
             rows: None,
             low: Fence::new(&[]),
             high: None,

@@ -48,6 +48,13 @@ pub(crate) struct SegmentEntry {
     pub(super) image: Option<Arc<Image>>,
 }
 
+impl SegmentEntry {
+    /// The only leaf of an empty table.
+    pub(super) fn empty() -> SegmentEntry {
+        SegmentEntry { low: Box::default(), image: None }
+    }
+}
+
 impl Segment {
     /// Writes the entries of one key range; not durable before the data files are synced.
     pub(super) fn write(

@@ -54,6 +54,7 @@ pub(super) fn collect(
         let known = installed.tables.get(&table.id).filter(|known| known.object == object);
         let parts = match known {
             Some(known) => changed_parts(engine, recorder, &table, known, &lows)?,
+            None if !table.tree.is_logged() => vec![Part::Fresh(vec![SegmentEntry::empty()])],
             None => vec![Part::Fresh(leaves(engine, recorder, &table, object, &[], None)?)],
         };
         tables.push(CollectedTable {

@@ -258,7 +258,7 @@ fn load_tables(engine: &Arc<Engine>, root: Root, report: &mut RecoveryReport) ->
     for table in tables {
         report.leaves += table.leaves.len() as u64;
         let definition = Arc::new(TableDefinition::from_bytes(&table.definition)?);
-        let tree = Tree::build(engine, table.object, table.leaves);
+        let tree = Tree::build(engine, table.object, table.leaves, definition.is_logged());
         let entry = TableEntry::new(table.id, definition, tree, &table.counters)?;
         engine.catalog.add(Arc::new(entry));
     }

@@ -104,6 +104,7 @@ impl Redo {
                 let rows = group_rows(body).ok_or_else(unreadable)?;
                 rows.iter().try_for_each(|row| self.row(lsn, row))
             }
+            Record::Tick => Ok(()),
             other => {
                 self.barrier()?;
                 self.definition(&other)
@@ -140,7 +141,7 @@ impl Redo {
                 engine.catalog.raise_next_object(object.0 + 1);
                 if engine.catalog.by_id(object.0).is_none() {
                     let definition = Arc::new(TableDefinition::from_bytes(definition)?);
-                    let tree = Tree::new(engine, object);
+                    let tree = Tree::new(engine, object, definition.is_logged());
                     let entry = TableEntry::new(object.0, definition, tree, &[])?;
                     engine.catalog.add(Arc::new(entry));
                 }
@@ -164,7 +165,7 @@ impl Redo {
                     sequence.raise(reserved);
                 }
             }
-            Record::Row(_) | Record::Group(_) => {}
+            Record::Row(_) | Record::Group(_) | Record::Tick => {}
         }
         Ok(())
     }

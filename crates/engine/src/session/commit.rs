@@ -11,16 +11,27 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 use onrush_waits::Counter;
 
-use super::transaction::{Transaction, WriteSet};
+use super::transaction::{Place, Transaction, Write, WriteSet};
 use super::worker::Worker;
-use crate::btree::{Intent, Refusal};
-use crate::database::Table;
+use crate::btree::{Intent, Refusal, Seat};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::logging::{group_header, take_varint};
+use crate::logging::{TICK, group_header, take_varint};
+
+/// Rows that one stay inside the engine places or folds at most.
+const WRITES_INSIDE: usize = 64;
+
+/// A commit that has happened.
+pub(super) struct Committed {
+    /// End of its record.
+    pub(super) end: Lsn,
+    /// Whether the record holds rows.
+    pub(super) logged: bool,
+}
 
 impl Transaction<'_> {
-    /// Commits the write set; returns the end of its record, or none if there was nothing.
-    pub(super) fn commit_writes(&mut self) -> Result<Option<Lsn>> {
+    /// Commits the write set; none if there was nothing.
+    pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
         let writes = std::mem::take(&mut self.writes);
         if writes.is_empty() {
             return Ok(None);
@@ -46,11 +57,27 @@ impl Transaction<'_> {
         }
         let end = committed?;
         folded?;
-        self.session.worker.recorder.count(Counter::RowsInserted, writes.len() as u64);
-        if let Some(write) = writes.values().next() {
-            self.session.collect_versions(&write.table);
+        self.count_rows(&writes);
+        let logged = writes.values().any(|write| !write.record.is_empty());
+        Ok(Some(Committed { end, logged }))
+    }
+
+    /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
+    /// that it changed.
+    fn count_rows(&self, writes: &WriteSet) {
+        let recorder = &self.session.worker.recorder;
+        let mut last = None;
+        for ((object, _), write) in writes {
+            let counter = match (&write.value, write.must_be_absent) {
+                (Some(_), true) => Counter::RowsInserted,
+                (Some(_), false) => Counter::RowsUpdated,
+                (None, _) => Counter::RowsDeleted,
+            };
+            recorder.count(counter, 1);
+            if last.replace(*object) != Some(*object) {
+                self.session.collect_versions(&write.table);
+            }
         }
-        Ok(Some(end))
     }
 
     fn place_intents(
@@ -59,23 +86,23 @@ impl Transaction<'_> {
         transaction: u32,
         since: Option<Lsn>,
     ) -> Result<()> {
-        for ((object, key), write) in writes {
+        let place = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
             let intent = Intent {
-                object: *object,
-                key,
+                object: at.0,
+                key: &at.1,
                 value: write.value.as_deref(),
                 must_be_absent: write.must_be_absent,
                 unchanged_since: since,
                 transaction,
             };
-            let tree = &write.table.entry.tree;
-            let outcome = self
-                .session
-                .worker
-                .inside(|engine, seat| tree.place_intent(engine, seat, &intent))?;
-            outcome.map_err(|refusal| self.session.explain_write(&write.table, key, refusal))?;
+            write.table.entry.tree.place_intent(engine, seat, &intent)
+        };
+        match for_each(&mut self.session.worker, writes, place)? {
+            None => Ok(()),
+            Some((refusal, (_, key), write)) => {
+                Err(self.session.explain_write(&write.table, key, refusal))
+            }
         }
-        Ok(())
     }
 }
 
@@ -93,32 +120,62 @@ fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> 
 
 /// Turns the intents into rows, or takes them out, as the verdict says.
 fn fold(worker: &mut Worker, writes: &WriteSet) -> Result<()> {
-    for ((object, key), write) in writes {
-        let Table { entry, .. } = &write.table;
-        let outcome =
-            worker.inside(|engine, seat| entry.tree.fold_key(engine, seat, *object, key))?;
-        match outcome {
+    let fold_one = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
+        match write.table.entry.tree.fold_key(engine, seat, at.0, &at.1) {
             // A table that is gone took its intents with it.
-            Ok(()) | Err(Refusal::Gone) => {}
-            Err(refusal) => {
-                return Err(Error::Internal(format!("an intent was not folded: {refusal:?}")));
-            }
+            Err(Refusal::Gone) => Ok(()),
+            outcome => outcome,
+        }
+    };
+    match for_each(worker, writes, fold_one)? {
+        None => Ok(()),
+        Some((refusal, ..)) => {
+            Err(Error::Internal(format!("an intent was not folded: {refusal:?}")))
         }
     }
-    Ok(())
 }
 
-/// The log record of the whole transaction; a single row needs no group around it.
-fn group_record(writes: &WriteSet) -> Vec<u8> {
-    if let Some(only) = writes.values().next()
-        && writes.len() == 1
-    {
-        let mut row = only.record.as_slice();
-        take_varint(&mut row);
-        return row.to_vec();
+/// Does `operation` for each write in turn, a handful each time inside, since getting in may take
+/// longer than what is to be done there. Where one is blocked it goes on with that one; where one
+/// is refused it ends, and returns why.
+fn for_each<'w>(
+    worker: &mut Worker,
+    writes: &'w WriteSet,
+    operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
+) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
+    let mut left = writes.iter().peekable();
+    while left.peek().is_some() {
+        let outcome = worker.inside(|engine, seat| {
+            for _ in 0..WRITES_INSIDE {
+                let Some((at, write)) = left.peek() else { break };
+                operation(engine, seat, at, write)?;
+                left.next();
+            }
+            Ok(())
+        })?;
+        if let (Err(refusal), Some((at, write))) = (outcome, left.peek()) {
+            return Ok(Some((refusal, at, write)));
+        }
     }
-    let rows: Vec<u8> = writes.values().flat_map(|write| write.record.iter().copied()).collect();
-    let mut record = group_header(writes.len(), &rows);
+    Ok(None)
+}
+
+/// The log record of the whole transaction, without the rows that are not logged; a single row
+/// needs no group around it.
+fn group_record(writes: &WriteSet) -> Vec<u8> {
+    let records = writes.values().map(|write| write.record.as_slice());
+    let logged: Vec<&[u8]> = records.filter(|record| !record.is_empty()).collect();
+    match logged.as_slice() {
+        [] => return TICK.to_vec(),
+        [only] => {
+            let mut row = *only;
+            take_varint(&mut row);
+            return row.to_vec();
+        }
+        _ => {}
+    }
+    let rows = logged.concat();
+    let mut record = group_header(logged.len(), &rows);
     record.extend_from_slice(&rows);
     record
 }

@@ -10,6 +10,7 @@ mod account;
 mod batch;
 mod commit;
 mod context;
+mod moving;
 mod scan;
 #[allow(clippy::module_inception)]
 mod session;
@@ -18,6 +19,7 @@ mod token;
 mod transaction;
 mod worker;
 
+pub(crate) use moving::check_alike;
 pub use scan::{Scan, ScanOptions};
 pub use session::Session;
 pub use snapshot::Snapshot;

@@ -116,6 +116,12 @@ impl Scan {
         })
     }
 
+    /// The same scan from the key bytes `key` on.
+    pub(super) fn starting_at(mut self, key: &[u8]) -> Scan {
+        self.bounds.low = key.to_vec();
+        self
+    }
+
     /// Calls `visit` with the key bytes and value bytes of every row that is left, and returns
     /// how many there were.
     ///
@@ -130,7 +136,10 @@ impl Scan {
     }
 
     /// Hands the next row's bytes to `use_row`; `None` at the end.
-    fn with_next<T>(&mut self, use_row: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
+    pub(super) fn with_next<T>(
+        &mut self,
+        use_row: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Result<Option<T>> {
         if self.left == 0 {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal, Seen, View}
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::logging::{RecordKind, group_header, row_header};
+use crate::logging::{RecordKind, TICK, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
 use crate::units::ObjectId;
@@ -118,7 +118,7 @@ impl Session {
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
             let written = session.insert_row(table, values)?;
-            session.acknowledge(written.end)
+            session.acknowledge(written.end, table.entry.tree.is_logged())
         })
     }
 
@@ -155,7 +155,8 @@ impl Session {
     ) -> Result<()> {
         self.call(Phase::Commit, |session| {
             let end = session.insert_batch(table, rows)?;
-            end.map_or(Ok(()), |end| session.acknowledge(end))
+            let logged = table.entry.tree.is_logged();
+            end.map_or(Ok(()), |end| session.acknowledge(end, logged))
         })
     }
 
@@ -184,7 +185,7 @@ impl Session {
             let written = session.put(table, Expect::Anything)?;
             let written = written.map_err(|refusal| session.explain(table, refusal))?;
             session.worker.recorder.count(Counter::RowsUpdated, 1);
-            session.acknowledge(written.end)
+            session.acknowledge(written.end, table.entry.tree.is_logged())
         })
     }
 
@@ -248,7 +249,8 @@ impl Session {
             match self.put(table, Expect::Version(seen.lsn))? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
-                    return self.acknowledge(written.end).map(|()| true);
+                    let logged = table.entry.tree.is_logged();
+                    return self.acknowledge(written.end, logged).map(|()| true);
                 }
                 Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
                 Err(refusal) => return Err(self.explain(table, refusal)),
@@ -275,15 +277,12 @@ impl Session {
             let Some(seen) = self.newest(table, &bytes)? else {
                 return self.nothing_there(table, &bytes);
             };
-            let change = Change {
-                object,
-                key: &bytes,
-                value: None,
-                expect: Expect::Version(seen.lsn),
-                record: [&self.header, &bytes, &[]],
-            };
+            let record: [&[u8]; 3] =
+                if tree.is_logged() { [&self.header, &bytes, &[]] } else { [TICK, &[], &[]] };
+            let expect = Expect::Version(seen.lsn);
+            let change = Change { object, key: &bytes, value: None, expect, record };
             let hint = &mut self.contexts[index].hint;
-            let payload = self.header.len() + bytes.len();
+            let payload = record.iter().map(|part| part.len()).sum();
             let outcome = self.worker.inside_with_room(payload, |engine, seat| {
                 tree.write(engine, seat, hint, &change)
             })?;
@@ -291,7 +290,7 @@ impl Session {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsDeleted, 1);
                     self.collect_versions(table);
-                    return self.acknowledge(written.end).map(|()| true);
+                    return self.acknowledge(written.end, tree.is_logged()).map(|()| true);
                 }
                 Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
                 Err(refusal) => return Err(self.explain(table, refusal)),
@@ -325,7 +324,7 @@ impl Session {
         self.call(Phase::Read, Session::open_snapshot)
     }
 
-    fn open_snapshot(&mut self) -> Result<Snapshot> {
+    pub(super) fn open_snapshot(&mut self) -> Result<Snapshot> {
         self.worker.engine.check_readable()?;
         self.worker.wait_complete(self.last_commit.max(self.last_seen));
         let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log, &self.worker.recorder);
@@ -379,8 +378,12 @@ impl Session {
     }
 
     fn write_batch(&mut self, table: &Table, object: ObjectId, batch: &Batch) -> Result<Lsn> {
-        let header = group_header(batch.count(), batch.record());
-        let payload = header.len() + batch.record().len();
+        let [header, rows]: [&[u8]; 2] = if table.entry.tree.is_logged() {
+            [&group_header(batch.count(), batch.record()), batch.record()]
+        } else {
+            [TICK, &[]]
+        };
+        let payload = header.len() + rows.len();
         let limit = self.worker.engine.options.record_bytes_max();
         if payload > limit {
             return Err(Error::TransactionTooLarge { bytes: payload, limit });
@@ -390,8 +393,7 @@ impl Session {
         let tree = &table.entry.tree;
         let hint = &mut contexts[index].hint;
         let outcome = worker.inside_with_room(payload, |engine, seat| {
-            let record = [header.as_slice(), batch.record()];
-            match tree.write_group(engine, seat, hint, object, batch, record) {
+            match tree.write_group(engine, seat, hint, object, batch, [header, rows]) {
                 Ok(written) => Ok(Some(written)),
                 Err(GroupRefusal::Refused(refusal)) => Err(refusal),
                 Err(GroupRefusal::NotThisWay) => Ok(None),
@@ -438,16 +440,16 @@ impl Session {
         let Session { worker, contexts, encoded, header, .. } = self;
         let tree = &table.entry.tree;
         let object = tree.object();
-        let (kind, body) = row_body(&worker.engine, encoded);
-        row_header(kind, object, encoded.key.len(), header);
-        let change = Change {
-            object,
-            key: &encoded.key,
-            value: Some(&encoded.row),
-            expect,
-            record: [header, &encoded.key, body],
+        let record: [&[u8]; 3] = if tree.is_logged() {
+            let (kind, body) = row_body(&worker.engine, encoded);
+            row_header(kind, object, encoded.key.len(), header);
+            [header, &encoded.key, body]
+        } else {
+            [TICK, &[], &[]]
         };
-        let payload = header.len() + encoded.key.len() + body.len();
+        let value = Some(encoded.row.as_slice());
+        let change = Change { object, key: &encoded.key, value, expect, record };
+        let payload = record.iter().map(|part| part.len()).sum();
         table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
         let hint = &mut contexts[index].hint;
         worker.inside_with_room(payload, |engine, seat| tree.write(engine, seat, hint, &change))
@@ -517,11 +519,15 @@ impl Session {
         }
     }
 
-    /// Step 7 of an insert: waits as the session's durability says.
+    /// Step 7 of an insert: waits as the session's durability says. A commit of rows that are not
+    /// logged has nothing to wait for.
     #[inline]
-    pub(super) fn acknowledge(&mut self, end: Lsn) -> Result<()> {
+    pub(super) fn acknowledge(&mut self, end: Lsn, logged: bool) -> Result<()> {
         self.last_commit = end;
         self.worker.recorder.count(Counter::Commits, 1);
+        if !logged {
+            return self.worker.engine.check_readable();
+        }
         match self.durability {
             Durability::Delayed => {
                 Ok(self.worker.engine.log.note_delayed(end, &self.worker.recorder)?)

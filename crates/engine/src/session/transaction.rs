@@ -32,12 +32,15 @@ pub(super) struct Write {
     pub(super) value: Option<Vec<u8>>,
     /// The key must not be there when the transaction commits.
     pub(super) must_be_absent: bool,
-    /// The row's log record, with its length in front.
+    /// The row's log record, with its length in front; empty where rows are not logged.
     pub(super) record: Vec<u8>,
 }
 
+/// Where a row is: object and key bytes.
+pub(super) type Place = (ObjectId, Vec<u8>);
+
 /// The changes of a transaction in the order in which their intents are placed.
-pub(super) type WriteSet = BTreeMap<(ObjectId, Vec<u8>), Write>;
+pub(super) type WriteSet = BTreeMap<Place, Write>;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
 ///
@@ -230,7 +233,7 @@ impl<'s> Transaction<'s> {
     /// [`DuplicateKey`](Error::DuplicateKey); the errors of [`Session::insert`].
     pub fn commit(mut self) -> Result<()> {
         self.call(Phase::Commit, |transaction| match transaction.commit_writes()? {
-            Some(end) => transaction.session.acknowledge(end),
+            Some(commit) => transaction.session.acknowledge(commit.end, commit.logged),
             None => Ok(()),
         })
     }
@@ -241,7 +244,7 @@ impl<'s> Transaction<'s> {
     /// As [`commit`](Self::commit), but for those of waiting.
     pub fn commit_token(mut self) -> Result<CommitToken> {
         self.call(Phase::Commit, |transaction| {
-            let end = transaction.commit_writes()?;
+            let end = transaction.commit_writes()?.map(|commit| commit.end);
             let end = end.unwrap_or(Lsn(transaction.session.last_commit_lsn()));
             Ok(transaction.session.token(end))
         })
@@ -262,18 +265,20 @@ impl<'s> Transaction<'s> {
         object: ObjectId,
         batch: &Batch,
     ) -> Result<Lsn> {
+        let logged = table.entry.tree.is_logged();
         for index in 0..batch.count() {
             let (key, value) = batch.row(index);
             let write = Write {
                 table: table.clone(),
                 value: Some(value.to_vec()),
                 must_be_absent: true,
-                record: batch.record_of(index).to_vec(),
+                record: if logged { batch.record_of(index).to_vec() } else { Vec::new() },
             };
             self.writes.insert((object, key.to_vec()), write);
         }
-        let end = self.commit_writes()?;
-        end.ok_or_else(|| Error::Internal("a batch without rows was committed".into()))
+        let commit = self.commit_writes()?;
+        let nothing = || Error::Internal("a batch without rows was committed".into());
+        commit.map(|commit| commit.end).ok_or_else(nothing)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -297,7 +302,7 @@ impl<'s> Transaction<'s> {
     fn write_encoded(&mut self, table: &Table, at: (ObjectId, Vec<u8>), must_be_absent: bool) {
         let encoded = &self.session.encoded;
         let (kind, body) = row_body(&self.session.worker.engine, encoded);
-        let record = framed_row(kind, at.0, &at.1, body);
+        let record = framed_row(table, kind, at.0, &at.1, body);
         let value = Some(encoded.row.clone());
         let write = Write { table: table.clone(), value, must_be_absent, record };
         self.writes.insert(at, write);
@@ -311,7 +316,7 @@ impl<'s> Transaction<'s> {
             self.writes.remove(&at);
             return;
         }
-        let record = framed_row(RecordKind::Remove, at.0, key, &[]);
+        let record = framed_row(table, RecordKind::Remove, at.0, key, &[]);
         let write = Write { table: table.clone(), value: None, must_be_absent: false, record };
         self.writes.insert(at, write);
     }
@@ -321,8 +326,17 @@ fn duplicate(table: &Table, key: &[u8]) -> Error {
     Error::DuplicateKey { table: table.name().to_owned(), key: table.describe_key(key) }
 }
 
-/// A row record with its length in front, as a group holds it.
-fn framed_row(kind: RecordKind, object: ObjectId, key: &[u8], body: &[u8]) -> Vec<u8> {
+/// A row record with its length in front, as a group holds it; none for rows that are not logged.
+pub(super) fn framed_row(
+    table: &Table,
+    kind: RecordKind,
+    object: ObjectId,
+    key: &[u8],
+    body: &[u8],
+) -> Vec<u8> {
+    if !table.entry.tree.is_logged() {
+        return Vec::new();
+    }
     let mut header = Vec::with_capacity(16);
     row_header(kind, object, key.len(), &mut header);
     let mut record = Vec::with_capacity(header.len() + key.len() + body.len() + 3);

@@ -42,6 +42,8 @@ pub(crate) struct LoadPlan<'d> {
     pub(crate) step: Step,
     pub(crate) is_pinned: bool,
     pub(crate) time_max: Option<Duration>,
+    /// All sessions together insert no more; None: as many as they can. For threads only.
+    pub(crate) rows_per_s_max: Option<f64>,
 }
 
 /// What was loaded.

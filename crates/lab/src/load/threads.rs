@@ -1,5 +1,7 @@
 //! A thread for each session: it inserts, commits, and sleeps until the commit is acknowledged.
 
+use std::time::{Duration, Instant};
+
 use onrush::{Error, Session};
 
 use super::crowd::Shared;
@@ -17,6 +19,7 @@ pub(super) fn run_session(
     let rows = plan.rows_of(thread);
     let mut session = plan.database.session()?;
     session.set_durability(plan.durability);
+    let pace = plan.rows_per_s_max.map(|rate| Pace::of(rate / plan.sessions as f64));
     let mut done = 0;
     while done < rows && !shared.is_stopped() {
         let count = plan.rows_per_commit.min(rows - done);
@@ -30,8 +33,33 @@ pub(super) fn run_session(
         outcome.map_err(|cause| LabError::Session { session: thread, rows: done, cause })?;
         done += count;
         shared.report(thread, done);
+        if let Some(pace) = &pace {
+            pace.wait(done);
+        }
     }
     Ok(())
+}
+
+/// A session that inserts no faster than it is told.
+struct Pace {
+    started: Instant,
+    rows_per_s: f64,
+}
+
+impl Pace {
+    fn of(rows_per_s: f64) -> Pace {
+        Pace { started: Instant::now(), rows_per_s }
+    }
+
+    /// Sleeps until the next row after `done` is due.
+    fn wait(&self, done: u64) {
+        let due = Duration::from_secs_f64(done as f64 / self.rows_per_s);
+        let early = due.saturating_sub(self.started.elapsed());
+        // Sleeping takes longer than asked for: many short sleeps would make the session too slow.
+        if early >= Duration::from_millis(1) {
+            std::thread::sleep(early);
+        }
+    }
 }
 
 #[inline]

@@ -128,6 +128,8 @@ settings! {
         "Rows that each session inserts; when given it takes the place of rows.";
     SecondsMax = "seconds_max", Kind::Count(0, 864_000), All, "0",
         "The load ends after so many seconds though rows are left; 0 is never.";
+    RowsPerSecond = "rows_per_s", Kind::Count(0, u64::MAX), Onrush, "0",
+        "All sessions together insert no more rows a second; 0 is as many as they can.";
     RowsPerCommit = "rows_per_commit", Kind::Count(1, 1_000_000), All, "1",
         "Rows that each transaction inserts.";
     RowsPerStatement = "rows_per_statement", Kind::Count(0, 1_000_000), All, "0",
@@ -180,6 +182,12 @@ settings! {
         "Processors for the engine's own threads, as a mask such as 0x3; empty is all.";
     CpusKeptFree = "cpus_kept_free", Kind::Count(0, 4096), Onrush, "0",
         "Processors that sessions leave free.";
+    Front = "front", Kind::Switch, Onrush, "false",
+        "Sessions insert into a table that is not logged, and a drain moves its rows on.";
+    DrainIntervalMs = "drain_interval_ms", Kind::Count(1, 60_000), Onrush, "100",
+        "The drain of a front begins a pass every so many milliseconds.";
+    DrainRows = "drain_rows", Kind::Count(1, 1_000_000), Onrush, "1000",
+        "Rows that one transaction of the drain moves.";
     LogWriterCpu = "log_writer_cpu", Kind::Text, Onrush, "",
         "Processor of the log writer; empty is any.";
     Leave = "leave", Kind::Word(&["close", "drop"]), Onrush, "close",

@@ -12,6 +12,7 @@ const STUDIES: &[(&str, &str)] = &[
     ("layouts", include_str!("../../studies/layouts.toml")),
     ("check", include_str!("../../studies/check.toml")),
     ("pinned", include_str!("../../studies/pinned.toml")),
+    ("front", include_str!("../../studies/front.toml")),
     ("phases", include_str!("../../studies/phases.toml")),
     ("population", include_str!("../../studies/population.toml")),
     ("singleton", include_str!("../../studies/singleton.toml")),

@@ -1,8 +1,9 @@
 //! Onrush in this process, by its public API.
 
 use std::path::Path;
+use std::time::Duration;
 
-use onrush::{Database, Durability, LargePages, Options, SequentialKeys, Statistics};
+use onrush::{Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics};
 use onrush_waits::totals::Collisions;
 use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
 
@@ -46,6 +47,9 @@ impl Target for Onrush {
         if by_statements && is_tasks {
             return Some("tasks bring all rows of a transaction in one call".into());
         }
+        if is_tasks && settings.number(Setting::RowsPerSecond) > 0 {
+            return Some("tasks go as fast as they can; only threads keep a pace".into());
+        }
         if !is_tasks && sessions > 4096 {
             return Some(format!("{sessions} sessions are too many for one thread each"));
         }
@@ -70,7 +74,12 @@ impl Target for Onrush {
             + settings.number(Setting::WarmupRows);
         let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
         place.check_room(rows, settings.key(), log_bytes)?;
-        let stand = Stand::create(place.folder(), options, settings.key(), true)?;
+        let mut stand = Stand::create(place.folder(), options, settings.key(), true)?;
+        if settings.is_on(Setting::Front) {
+            let interval = Duration::from_millis(settings.number(Setting::DrainIntervalMs));
+            let rows_max = settings.number(Setting::DrainRows);
+            stand.add_front(settings.key(), DrainOptions { interval, rows_max })?;
+        }
         Ok(Box::new(OnrushInstance { stand, settings: settings.clone(), place }))
     }
 }
@@ -100,6 +109,7 @@ impl Instance for OnrushInstance {
                 step,
                 is_pinned: settings.is(Setting::Pinning, "session"),
                 time_max: settings.time_max().filter(|_| step == Step::Load),
+                rows_per_s_max: rows_per_s_max(settings).filter(|_| step == Step::Load),
             },
         };
         let loaded = self.stand.load(load, observer)?;
@@ -115,7 +125,12 @@ impl Instance for OnrushInstance {
     }
 
     fn statistics(&mut self) -> Result<Snapshot, LabError> {
-        Ok(snapshot(&self.stand.database()?.statistics()))
+        let mut snapshot = snapshot(&self.stand.database()?.statistics());
+        if let Some(drained) = self.stand.drained() {
+            let behind_ms = u64::try_from(drained.behind_max.as_millis()).unwrap_or(u64::MAX);
+            snapshot.counters.push(counter(record::DRAIN_BEHIND, "ms", behind_ms, true));
+        }
+        Ok(snapshot)
     }
 
     fn sampler(&mut self) -> Option<Sampler> {
@@ -144,6 +159,11 @@ pub(super) fn figures(loaded: &Loaded) -> LoadFigures {
         cpu: loaded.cpu,
         commit_latency_us: percentiles(&loaded.ledger.commit_times),
     }
+}
+
+fn rows_per_s_max(settings: &Settings) -> Option<f64> {
+    let rate = settings.number(Setting::RowsPerSecond);
+    (rate > 0).then_some(rate as f64)
 }
 
 fn durability(settings: &Settings) -> Durability {

@@ -12,6 +12,10 @@ pub const LOG_BLOCKS: &str = "LOG_BLOCKS";
 pub const LOG_SYNCS: &str = "LOG_SYNCS";
 /// Checkpoints ended.
 pub const CHECKPOINTS: &str = "CHECKPOINTS";
+/// Rows that a drain has moved from the front to the table behind it.
+pub const ROWS_MOVED: &str = "ROWS_MOVED";
+/// The longest that a row can have waited for that, in milliseconds.
+pub const DRAIN_BEHIND: &str = "DRAIN_BEHIND_MAX_MS";
 
 /// One thing that was waited for, or collided on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

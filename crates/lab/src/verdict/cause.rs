@@ -37,6 +37,10 @@ pub enum Cause {
     OneWriter,
     /// No more than one processor is used, and no waits are told.
     OneProcessor,
+    /// The drain of a front, which sessions outrun.
+    Drain,
+    /// Sessions were told to go no faster.
+    Pace,
     /// The load generator.
     LoadGenerator,
     /// A wait that is in no list here.
@@ -119,6 +123,8 @@ impl Cause {
             Cause::FewSessions => "Bound by the number of sessions",
             Cause::OneWriter => "Bound by one writer at a time",
             Cause::OneProcessor => "Uses no more than one processor, and tells no waits",
+            Cause::Drain => "Bound by the drain: the front fills faster than it is emptied",
+            Cause::Pace => "As fast as it was told to go",
             Cause::LoadGenerator => "The load generator alone",
             Cause::Other(wait) => return format!("Bound by {wait}"),
             Cause::Unknown => "No single bound",
@@ -182,6 +188,11 @@ impl Cause {
                  use; try one session: if it is as fast, more rows per commit help, and more \
                  sessions do not"
             }
+            Cause::Drain => {
+                "Insert into the logged table itself, with delayed durability; or use the front for \
+                 bursts only, with memory for what they leave"
+            }
+            Cause::Pace => "Nothing to change; for the most it can do, leave `rows_per_s` out",
             Cause::LoadGenerator => "Nothing to change: no target can be faster than this",
             Cause::Other(_) => "See this wait in the target's own manual",
             Cause::Unknown => "Try more sessions, and a longer load",

@@ -4,10 +4,14 @@ use super::Surroundings;
 use super::cause::{Cause, ForAdvice};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, Repeat};
+use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED};
 use crate::units::{elapsed, micros, rounded};
 
 /// So many other waits are named beside the longest.
 const WAITS_NAMED: usize = 3;
+
+/// From this share of the pace on it is the pace that holds sessions back.
+const PACE_SHARE: f64 = 0.95;
 
 /// What sessions waited for, under one cause.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +34,8 @@ pub(super) struct Facts<'c> {
     pub(super) busy: f64,
     pub(super) is_durable: bool,
     pub(super) is_short_of_memory: bool,
+    has_front: bool,
+    rows_per_s_max: u64,
     pub(super) commits_per_sync: Option<f64>,
     pub(super) share_of_bound: Option<f64>,
     /// Bytes written over what the device can write.
@@ -59,6 +65,8 @@ impl<'c> Facts<'c> {
             busy: repeat.cpu_percent / 100.0 / usable,
             is_durable: settings.is_durable(),
             is_short_of_memory: evicted,
+            has_front: settings.is_on(Setting::Front),
+            rows_per_s_max: settings.number(Setting::RowsPerSecond),
             commits_per_sync: repeat.commits_per_sync,
             share_of_bound: repeat.share_of_bound,
             device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),
@@ -108,6 +116,7 @@ impl<'c> Facts<'c> {
         if *cause == Cause::LoadGenerator {
             said.push(format!("{} ns a row", rounded(1e9 / self.repeat.rows_per_s.max(1e-9))));
         }
+        said.extend(self.of_drain());
         said.extend(self.of_waits());
         if self.is_durable {
             said.extend(self.of_commits());
@@ -150,6 +159,37 @@ impl<'c> Facts<'c> {
             .commits_per_sync
             .map(|commits| format!("{} commits for each sync", rounded(commits)));
         bound.into_iter().chain(commits).collect()
+    }
+
+    /// Of the rows in a front, how many the drain had moved when the last was acknowledged.
+    pub(super) fn share_moved(&self) -> Option<f64> {
+        if !self.has_front {
+            return None;
+        }
+        let rows = (self.repeat.rows as f64).max(1.0);
+        Some(self.counter(ROWS_MOVED)? / rows)
+    }
+
+    /// Whether sessions went as fast as they were told to.
+    pub(super) fn keeps_pace(&self) -> bool {
+        let told = self.rows_per_s_max as f64;
+        told > 0.0 && self.repeat.rows_per_s >= PACE_SHARE * told
+    }
+
+    fn counter(&self, name: &str) -> Option<f64> {
+        let counter = self.repeat.counters.iter().find(|counter| counter.name == name)?;
+        Some(counter.value)
+    }
+
+    fn of_drain(&self) -> Option<String> {
+        let moved = self.share_moved()?;
+        let behind = self.counter(DRAIN_BEHIND).map_or(String::new(), |behind_ms| {
+            format!(", each at most {} ms after its insert", rounded(behind_ms))
+        });
+        Some(format!(
+            "{} % of the rows were moved when the last was acknowledged{behind}",
+            rounded((100.0 * moved).min(100.0))
+        ))
     }
 
     /// The phase of an insert that takes most of the processor time.

@@ -29,6 +29,8 @@ const BUSY: f64 = 0.8;
 const HALF_BUSY: f64 = 0.5;
 /// Sync time is the bound itself from this share of N/F on, however busy the processors are.
 const BOUND_SHARE: f64 = 0.6;
+/// A drain that moved less of the rows while they came has been outrun.
+const KEPT_UP: f64 = 0.9;
 /// One writer at a time: no more than so many commits for each sync.
 const COMMITS_PER_SYNC_ALONE: f64 = 1.5;
 
@@ -88,6 +90,12 @@ fn cause_of(cell: &CellOutcome, facts: &Facts<'_>) -> Cause {
     }
     if cell.target == "null" {
         return Cause::LoadGenerator;
+    }
+    if facts.share_moved().is_some_and(|share| share < KEPT_UP) {
+        return Cause::Drain;
+    }
+    if facts.keeps_pace() {
+        return Cause::Pace;
     }
     let is_busy = facts.busy >= BUSY;
     let share_min = if is_busy { WAIT_SHARE_MIN_WHEN_BUSY } else { WAIT_SHARE_MIN };

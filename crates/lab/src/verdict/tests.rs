@@ -230,3 +230,38 @@ fn every_wait_of_the_engine_has_a_meaning() {
         assert!(!matches!(cause, Some(Cause::Other(_))), "{} means nothing", wait.name());
     }
 }
+
+fn with_front(moved: f64) -> CellOutcome {
+    let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
+    cell.settings.set(Setting::Front, true.into());
+    let counter =
+        |name: &str, value| CounterRecord { name: name.into(), value, ..Default::default() };
+    cell.repeats[0].counters =
+        vec![counter("ROWS_MOVED", moved), counter("DRAIN_BEHIND_MAX_MS", 1400.0)];
+    cell
+}
+
+#[test]
+fn a_front_that_fills_faster_than_it_is_drained_is_named() {
+    let verdict = verdict(&with_front(600_000.0));
+    assert_eq!(verdict.cause, Cause::Drain);
+    let text = verdict.text();
+    assert!(text.contains("60.0 % of the rows were moved"), "{text}");
+    assert!(text.contains("at most 1,400 ms after its insert"), "{text}");
+}
+
+#[test]
+fn a_drain_that_keeps_up_is_not_the_bound() {
+    let verdict = verdict(&with_front(990_000.0));
+    assert_eq!(verdict.cause, Cause::Places);
+    assert!(verdict.text().contains("99.0 % of the rows were moved"), "{}", verdict.text());
+}
+
+#[test]
+fn sessions_that_keep_the_pace_they_were_given_are_not_held_back() {
+    let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
+    cell.settings.set(Setting::RowsPerSecond, 100_000.into());
+    assert_eq!(verdict(&cell).cause, Cause::Pace);
+    cell.settings.set(Setting::RowsPerSecond, 200_000.into());
+    assert_eq!(verdict(&cell).cause, Cause::Places);
+}

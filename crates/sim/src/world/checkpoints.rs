@@ -73,6 +73,9 @@ fn visit(shared: &SharedWorld) {
         if action == Action::DropAndCreate && !world.random.chance(1, 10) {
             action = Action::Insert;
         }
+        if world.plan.has_front() && world.random.chance(1, 3) {
+            action = Action::MoveRows;
+        }
         world.summary.visits += 1;
         if let Err(violation) = world.act(action) {
             world.visit_failed = Some(violation);
@@ -135,6 +138,8 @@ pub fn restart(world: &mut World) -> Checked<()> {
         world.changed.retain(|_, at| *at <= commits);
         world.ends.retain(|(_, at)| *at <= commits);
     }
+    let moment = world.moment();
+    world.history.reopen(moment);
     world.database = Some(database);
     world.reconnect();
     Ok(())

@@ -40,6 +40,7 @@ impl World {
             Ok(end) => {
                 let waited = end.is_none();
                 let end = end.unwrap_or_else(|| self.sessions[session].last_commit_lsn());
+                let waited = waited && self.tables[table].plan.front_of.is_none();
                 let commits = self.note_commit(begun_at, vec![effect()], Some(end))?;
                 if generated {
                     self.hand_out(place)?;
@@ -220,8 +221,9 @@ impl World {
         match outcome {
             Ok(()) => {
                 let end = self.sessions[session].last_commit_lsn();
+                let unlogged = self.history.now().is_unlogged(&effects);
                 let commits = self.note_commit(begun_at, effects, Some(end))?;
-                self.note_answer(session, commits)
+                if unlogged { Ok(()) } else { self.note_answer(session, commits) }
             }
             Err(error) => {
                 if self.failed(what, &error)? == Failed::Unknown {

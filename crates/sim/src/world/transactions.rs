@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Error, Session, Transaction, Value};
+use onrush::{CommitToken, Error, Session, Table, Transaction, Value};
 
-use super::tables::encode;
+use super::tables::{LiveTable, encode};
 use super::{Failed, Place, World};
 use crate::history::Checked;
 use crate::model::{Effect, State};
@@ -219,6 +219,7 @@ impl World {
             Ok(_) if effects.is_empty() => Ok(()),
             Ok(token) => {
                 let end = token.as_ref().map(CommitToken::lsn);
+                let waits = waits && !self.history.now().is_unlogged(&effects);
                 let commits = self.note_commit(begun_at, effects, end)?;
                 if waits && token.is_none() {
                     let moment = self.moment();
@@ -269,5 +270,64 @@ impl World {
             (Err(Error::DuplicateKey { .. }), Some(_)) => Ok(()),
             (outcome, _) => self.finish_change("insert many", session, begun_at, effects, outcome),
         }
+    }
+
+    /// Rows of the front into the table behind it, as one transaction.
+    pub(super) fn move_rows(&mut self) -> Checked<()> {
+        let behind = |table: &LiveTable| table.plan.front_of.clone();
+        let front = self.tables.iter().find_map(|table| Some((table, behind(table)?)));
+        let Some((front, behind)) = front else { return Ok(()) };
+        let target = self.tables.iter().find(|table| table.plan.name == behind);
+        let Some(target) = target else { return Ok(()) };
+        let (from, to) = (front.handle.clone(), target.handle.clone());
+        // Of a move that fails, and may have happened, nobody says how many rows it took.
+        let rows_max = if self.failures_expected { 1 } else { 1 + self.random.below(20) };
+        let rows: Vec<(Vec<u8>, Arc<[u8]>)> =
+            self.history.now().table(from.name()).map_or_else(Vec::new, |table| {
+                let first = table.rows.iter().take(rows_max as usize);
+                first.map(|(key, value)| (key.clone(), Arc::clone(value))).collect()
+            });
+        let taken: Vec<bool> =
+            rows.iter().map(|(key, _)| self.has(&(to.name().to_owned(), key.clone()))).collect();
+        let session = self.some_session();
+        let begun_at = self.moment();
+        let moved = match self.sessions[session].move_rows(&from, &to, rows_max) {
+            Ok(moved) => moved as usize,
+            Err(Error::DuplicateKey { .. }) if taken.contains(&true) => return Ok(()),
+            Err(error) => {
+                if self.failed("move", &error)? == Failed::Unknown {
+                    self.moved(&from, &to, &rows, begun_at, None)?;
+                }
+                return Ok(());
+            }
+        };
+        if moved > rows.len() || (moved == 0) != rows.is_empty() {
+            violation!("move: {moved} rows of {} that were there", rows.len());
+        }
+        if taken[..moved].contains(&true) {
+            violation!("move: a key was taken, and no error");
+        }
+        if moved == 0 {
+            return Ok(());
+        }
+        let end = self.sessions[session].last_commit_lsn();
+        let commits = self.moved(&from, &to, &rows[..moved], begun_at, Some(end))?;
+        self.note_answer(session, commits)
+    }
+
+    fn moved(
+        &mut self,
+        from: &Table,
+        to: &Table,
+        rows: &[(Vec<u8>, Arc<[u8]>)],
+        begun_at: usize,
+        end: Option<u64>,
+    ) -> Checked<usize> {
+        let effects = rows.iter().flat_map(|(key, value)| {
+            let (from, to) = (from.name().to_owned(), to.name().to_owned());
+            let gone = Effect::Remove { table: from, key: key.clone() };
+            [gone, Effect::Put { table: to, key: key.clone(), value: Arc::clone(value) }]
+        });
+        self.note_commit(begun_at, effects.collect(), end)
     }
 }

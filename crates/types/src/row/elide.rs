@@ -10,8 +10,8 @@ impl Schema {
         (self.stored.len() + 1).div_ceil(8)
     }
 
-    /// Appends the elided form of a sound row to `elided`.
-    pub(crate) fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
+    /// Appends the elided form of a sound row of this schema's version to `elided`.
+    pub fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
         let start = elided.len();
         elided.resize(start + self.elided_bitmap_bytes(), 0);
         let nulls = &row[self.layout.nulls..self.layout.fixed];

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 4 bytes  "ORTD"
-//! u8       format, 1
+//! u8       format: 1, or 2 with the last byte below
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -20,7 +20,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
+//! u8       format 2 only: 1, the rows are not logged
 //! ```
+//!
+//! Format 2 is written only where it says more than format 1 does.
 
 use super::{ColumnDefinition, DefaultValue, TableDefinition};
 use crate::row::field;
@@ -28,13 +31,15 @@ use crate::{DataType, KeyStrategy, TypeError, Value};
 
 const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
+const FORMAT_WITH_LOGGING: u8 = 2;
+const UNLOGGED: u8 = 1;
 
 impl TableDefinition {
     /// The definition's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
-        out.push(FORMAT);
+        out.push(if self.is_logged() { FORMAT } else { FORMAT_WITH_LOGGING });
         out.extend_from_slice(&self.version().to_le_bytes());
         push_short(self.name().as_bytes(), &mut out);
         push_u16(self.columns().len(), &mut out);
@@ -48,6 +53,9 @@ impl TableDefinition {
         for &column in self.primary_key() {
             push_u16(column, &mut out);
         }
+        if !self.is_logged() {
+            out.push(UNLOGGED);
+        }
         out
     }
 
@@ -60,7 +68,8 @@ impl TableDefinition {
         let mut input = Input { bytes, at: 0 };
         let parts = read(&mut input)
             .map_err(|reason| TypeError::DefinitionDamaged { at: input.at, reason })?;
-        TableDefinition::from_parts(parts.name, parts.version, parts.columns, parts.primary_key)
+        let Parts { name, version, columns, primary_key, logged } = parts;
+        TableDefinition::from_parts(name, version, columns, primary_key, logged)
     }
 }
 
@@ -146,6 +155,7 @@ struct Parts {
     version: u16,
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<usize>,
+    logged: bool,
 }
 
 struct Input<'b> {
@@ -194,7 +204,8 @@ fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
     if input.take(4)? != MAGIC {
         return Err("it does not start with ORTD");
     }
-    if input.u8()? != FORMAT {
+    let format = input.u8()?;
+    if format != FORMAT && format != FORMAT_WITH_LOGGING {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -218,10 +229,14 @@ fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
             Some(_) => primary_key.push(column),
         }
     }
+    let logged = format == FORMAT;
+    if !logged && input.u8()? != UNLOGGED {
+        return Err("how the rows are logged is not known");
+    }
     if input.at != input.bytes.len() {
         return Err("bytes are left over at the end");
     }
-    Ok(Parts { name, version, columns, primary_key })
+    Ok(Parts { name, version, columns, primary_key, logged })
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {

@@ -23,6 +23,7 @@ pub struct TableDefinition {
     version: u16,
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<usize>,
+    logged: bool,
 }
 
 /// Collects a table's columns and key; [`TableBuilder::build`] checks them.
@@ -32,12 +33,19 @@ pub struct TableBuilder {
     version: u16,
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<String>,
+    logged: bool,
 }
 
 impl TableDefinition {
     /// Starts a definition.
     pub fn builder(name: impl Into<String>) -> TableBuilder {
-        TableBuilder { name: name.into(), version: 1, columns: Vec::new(), primary_key: Vec::new() }
+        TableBuilder {
+            name: name.into(),
+            version: 1,
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            logged: true,
+        }
     }
 
     /// The table's name.
@@ -58,6 +66,11 @@ impl TableDefinition {
     /// Positions in [`TableDefinition::columns`] of the key columns, in key order.
     pub fn primary_key(&self) -> &[usize] {
         &self.primary_key
+    }
+
+    /// Whether the log takes the rows. Else the table is empty whenever its database is opened.
+    pub fn is_logged(&self) -> bool {
+        self.logged
     }
 
     /// The position of a column.
@@ -89,8 +102,9 @@ impl TableDefinition {
         version: u16,
         columns: Vec<ColumnDefinition>,
         primary_key: Vec<usize>,
+        logged: bool,
     ) -> Result<TableDefinition, TypeError> {
-        let mut definition = TableDefinition { name, version, columns, primary_key };
+        let mut definition = TableDefinition { name, version, columns, primary_key, logged };
         definition.check_columns()?;
         definition.check_key()?;
         // Compiling lays out the row of defaults, which checks the sizes.
@@ -164,6 +178,13 @@ impl TableBuilder {
         self
     }
 
+    /// Keeps the rows out of the log: they cost no log and no sync, and are gone whenever the
+    /// database is opened again.
+    pub fn unlogged(mut self) -> TableBuilder {
+        self.logged = false;
+        self
+    }
+
     /// Checks everything and makes the definition.
     ///
     /// # Errors
@@ -174,7 +195,7 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        TableDefinition::from_parts(self.name, self.version, self.columns, primary_key)
+        TableDefinition::from_parts(self.name, self.version, self.columns, primary_key, self.logged)
     }
 }
 
