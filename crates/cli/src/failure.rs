@@ -1,6 +1,7 @@
 //! From an error to a message and an exit code.
 //!
 //! 0: done. 1: not done, or not all of it. 2: the command line makes no sense (clap's code, too).
+//! 3: `check` found damage.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -39,12 +40,27 @@ impl fmt::Display for AlreadyTold {
 
 impl std::error::Error for AlreadyTold {}
 
+/// A check that found damage, and has told it.
+#[derive(Debug)]
+pub struct DamageFound;
+
+impl fmt::Display for DamageFound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the database is damaged")
+    }
+}
+
+impl std::error::Error for DamageFound {}
+
 /// Prints the error, if there is one, and chooses the exit code.
 pub fn report(outcome: Outcome) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     if is_closed_pipe(&error) {
         // Whoever reads, `head` for example, has seen enough.
         return ExitCode::SUCCESS;
+    }
+    if error.is::<DamageFound>() {
+        return ExitCode::from(3);
     }
     if !error.is::<AlreadyTold>() {
         eprintln!("onrush: {}", message(&error));

@@ -2,7 +2,7 @@
 //!
 //! One file a subcommand, in `commands/`; `arguments/` holds the flags that several share. A
 //! command gets its parsed flags and returns nothing or an error; [`failure`] turns the error into
-//! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage.
+//! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage, 3 damage.
 
 mod arguments;
 mod column_spec;
@@ -36,6 +36,7 @@ Examples:
   onrush insert shop orders note='first order'
   onrush get shop orders 1
   onrush import shop orders orders.csv
+  onrush check shop                         is everything that is stored sound?
   onrush export shop orders --format parquet --output orders.parquet
 
 Every command has its own --help.";
@@ -55,6 +56,7 @@ enum Command {
     Truncate(commands::tables::Truncate),
     Drop(commands::tables::DropTable),
     Checkpoint(commands::tables::Checkpoint),
+    Check(commands::check::Check),
     Stats(commands::stats::Stats),
     Top(commands::top::Top),
 }
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Truncate(arguments) => commands::tables::truncate(&arguments),
         Command::Drop(arguments) => commands::tables::drop_table(&arguments),
         Command::Checkpoint(arguments) => commands::tables::checkpoint(&arguments),
+        Command::Check(arguments) => commands::check::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),
     };

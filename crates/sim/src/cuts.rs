@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use onrush::Database;
+use onrush_check::{CheckOptions, Progress, check};
 
 use crate::disk::{CrashDisk, CrashMode, Sweep};
 use crate::gate::{Gate, GatedDisk, database_folder};
@@ -22,6 +23,9 @@ use crate::world::{self, Place, SharedWorld, World, locked};
 
 /// How deep power cuts are nested at most: a cut, one in what follows, one in what follows that.
 const DEPTH_MAX: usize = 3;
+
+/// One in so many images is checked as it is found, by decoders that are not the engine's.
+const CHECK_ONE_IN: u64 = 4;
 
 /// How many power cuts a run may take.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +136,10 @@ impl Run {
         *summary.images_by_depth.entry(self.depth).or_default() += 1;
         guarded(&place, || {
             let disk = sweep.image(mode, seed);
+            if boundary >= self.created_at && seed.is_multiple_of(CHECK_ONE_IN) {
+                summary.checks += 1;
+                is_sound(&disk)?;
+            }
             let gate = Gate::new();
             let gated = Arc::new(GatedDisk::new(disk.clone(), gate.clone()));
             let options = self.plan.options.clone();
@@ -179,6 +187,17 @@ impl Run {
         world::run(&shared, 25)?;
         let run = ended(&shared, plan, disk, 0, self.depth + 1, summary);
         run.cut(budget, summary)
+    }
+}
+
+/// What a power cut leaves is no damage: the check must say so before anybody opens it.
+fn is_sound(disk: &CrashDisk) -> Checked<()> {
+    let options = CheckOptions { dop: 1, ..CheckOptions::default() };
+    let checked = check(Arc::new(disk.clone()), &database_folder(), &options, &Progress::default());
+    match checked {
+        Ok(report) if report.is_sound() => Ok(()),
+        Ok(report) => violation!("check: {report}"),
+        Err(error) => violation!("check: {error}"),
     }
 }
 

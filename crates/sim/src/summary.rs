@@ -47,6 +47,8 @@ pub struct Summary {
     pub images_by_depth: BTreeMap<usize, u64>,
     /// Databases opened.
     pub recoveries: u64,
+    /// Images that were checked as they were found, before they were opened.
+    pub checks: u64,
     /// Things done in the middle of checkpoints.
     pub visits: u64,
     /// Calls that failed on purpose.
@@ -80,6 +82,7 @@ impl Summary {
         self.boundaries += other.boundaries;
         self.boundaries_cut += other.boundaries_cut;
         self.recoveries += other.recoveries;
+        self.checks += other.checks;
         self.visits += other.visits;
         self.failed_calls += other.failed_calls;
         add(&mut self.runs_by_files, &other.runs_by_files);
@@ -110,6 +113,7 @@ impl fmt::Display for Summary {
             writeln!(f, "  depth {depth:<8}{images}")?;
         }
         writeln!(f, "recoveries      {}", self.recoveries)?;
+        writeln!(f, "checks          {}", self.checks)?;
         writeln!(f, "visits          {}", self.visits)?;
         writeln!(f, "failed calls    {}", self.failed_calls)?;
         for (name, count) in &self.counters {

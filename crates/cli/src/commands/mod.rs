@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub mod check;
 pub mod count;
 pub mod create;
 pub mod describe;

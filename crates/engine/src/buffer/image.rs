@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
+use crate::node::fence::Fence;
 use crate::node::leaf::{LeafRows, Stamp, read_entry};
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
@@ -15,6 +16,10 @@ use crate::units::{LEAF_BYTES, ObjectId};
 const MAGIC: &[u8; 4] = b"ONRI";
 /// Bytes in front of the first entry.
 pub(crate) const IMAGE_HEADER_BYTES: usize = 64;
+/// Which fences stand behind the entries: a low and a high one, or a low one of a leaf without an
+/// upper bound; 0 is none.
+const FENCES_BOTH: u8 = 1;
+const FENCES_LOW: u8 = 2;
 
 const ASSIGNED: u8 = 0;
 const WRITTEN: u8 = 1;
@@ -88,15 +93,27 @@ impl Image {
     }
 }
 
-/// Copies the committed rows of a leaf into `page`, all but the header, whose fields that depend
-/// on place and content [`seal`] fills in. Returns the number of rows.
-pub(crate) fn copy_rows(rows: &LeafRows, page: &mut [u8]) {
+/// Copies the committed rows of a leaf and its fences into `page`, all but the header's fields that
+/// depend on place and content, which [`seal`] fills in. The fences are not for reading, which
+/// takes them from the directory: they tell a check what the image was made for. They stand behind
+/// the entries, and are left out where there is no room.
+pub(crate) fn copy_leaf(rows: &LeafRows, low: &Fence, high: Option<&Fence>, page: &mut [u8]) {
     let (header, entries) = page.split_at_mut(IMAGE_HEADER_BYTES);
     let (count, bytes) = rows.copy_committed(entries);
     header.fill(0);
     header[32..36].copy_from_slice(&(count as u32).to_le_bytes());
     header[36..40].copy_from_slice(&(bytes as u32).to_le_bytes());
-    entries[bytes..].fill(0);
+    let (_, rest) = entries.split_at_mut(bytes);
+    rest.fill(0);
+    let (low, high_bytes) = (low.bytes(), high.map_or(&[][..], Fence::bytes));
+    if low.len() + high_bytes.len() > rest.len() {
+        return;
+    }
+    rest[..low.len()].copy_from_slice(low);
+    rest[low.len()..low.len() + high_bytes.len()].copy_from_slice(high_bytes);
+    header[44] = if high.is_some() { FENCES_BOTH } else { FENCES_LOW };
+    header[46..48].copy_from_slice(&(low.len() as u16).to_le_bytes());
+    header[48..50].copy_from_slice(&(high_bytes.len() as u16).to_le_bytes());
 }
 
 /// Fills in the header and returns the checksum.

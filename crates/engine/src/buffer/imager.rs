@@ -69,7 +69,8 @@ impl Imager {
             return false;
         }
         let start = self.batch.len() * LEAF_BYTES;
-        image::copy_rows(rows, &mut self.pages[start..start + LEAF_BYTES]);
+        let page = &mut self.pages[start..start + LEAF_BYTES];
+        image::copy_leaf(rows, &leaf.low, leaf.high.as_ref(), page);
         let image = Image::assigned(engine.space.allocate(&mut self.cursor));
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);

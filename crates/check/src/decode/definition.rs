@@ -1,0 +1,208 @@
+//! Table definitions as the catalogue keeps them.
+
+use onrush_types::{DataType, KeyStrategy};
+
+use super::field::Rule;
+use super::input::Input;
+
+const NAME_BYTES_MAX: usize = 128;
+const COLUMNS_MAX: u16 = 1024;
+
+/// A table as declared.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) version: u16,
+    pub(crate) columns: Vec<Column>,
+    /// Positions of the key columns, in key order.
+    pub(crate) key: Vec<usize>,
+}
+
+/// One column.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+    pub(crate) nullable: bool,
+    pub(crate) default: Default,
+}
+
+/// Where a column's value comes from when none is given.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Default {
+    None,
+    /// Also the constant NULL.
+    Constant,
+    Now,
+    Key(KeyStrategy),
+}
+
+impl Column {
+    /// Whether the log leaves the column out where it is at its default.
+    pub(crate) fn is_elided(&self) -> bool {
+        match self.default {
+            Default::Constant => true,
+            Default::None => self.nullable,
+            Default::Now | Default::Key(_) => false,
+        }
+    }
+
+    /// The key strategy of a generated column.
+    pub(crate) fn strategy(&self) -> Option<KeyStrategy> {
+        match self.default {
+            Default::Key(strategy) => Some(strategy),
+            _ => None,
+        }
+    }
+}
+
+type Read<T> = Result<T, &'static str>;
+const SHORT: &str = "the definition ends too early";
+
+/// Reads a definition and sees whether it is sound; the error says what is wrong with it.
+pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
+    let mut input = Input::new(bytes);
+    if input.take(4).ok_or(SHORT)? != b"ORTD" {
+        return Err("the definition does not start as one");
+    }
+    let format = input.u8().ok_or(SHORT)?;
+    if !(1..=2).contains(&format) {
+        return Err("the definition is of a format that is not known");
+    }
+    let version = input.u16().ok_or(SHORT)?;
+    let name = read_name(&mut input)?;
+    let count = input.u16().ok_or(SHORT)?;
+    if !(1..=COLUMNS_MAX).contains(&count) {
+        return Err("a table has 1 to 1,024 columns");
+    }
+    let mut columns: Vec<Column> = Vec::new();
+    for _ in 0..count {
+        let column = read_column(&mut input)?;
+        if columns.iter().any(|other| other.name == column.name) {
+            return Err("two columns have one name");
+        }
+        columns.push(column);
+    }
+    let mut key = Vec::new();
+    for _ in 0..input.u16().ok_or(SHORT)? {
+        let position = usize::from(input.u16().ok_or(SHORT)?);
+        match columns.get(position) {
+            None => return Err("a key column does not exist"),
+            Some(column) if column.nullable => return Err("a key column may be NULL"),
+            Some(_) if key.contains(&position) => return Err("a key column stands twice"),
+            Some(_) => key.push(position),
+        }
+    }
+    if key.is_empty() {
+        return Err("the table has no key");
+    }
+    if format == 2 && input.u8().ok_or(SHORT)? != 1 {
+        return Err("how the rows are logged is not known");
+    }
+    if !input.is_empty() {
+        return Err("bytes are left over after the definition");
+    }
+    Ok(Definition { name, version, columns, key })
+}
+
+fn read_name(input: &mut Input<'_>) -> Read<String> {
+    let length = usize::from(input.u16().ok_or(SHORT)?);
+    let bytes = input.take(length).ok_or(SHORT)?;
+    let name = std::str::from_utf8(bytes).map_err(|_| "a name is not UTF-8")?;
+    let sound = (1..=NAME_BYTES_MAX).contains(&length) && !name.chars().any(char::is_control);
+    if sound { Ok(name.to_owned()) } else { Err("a name is empty, too long or not printable") }
+}
+
+fn read_column(input: &mut Input<'_>) -> Read<Column> {
+    let name = read_name(input)?;
+    let data_type = read_type(input)?;
+    let nullable = match input.u8().ok_or(SHORT)? {
+        0 => false,
+        1 => true,
+        _ => return Err("a flag is neither 0 nor 1"),
+    };
+    let default = match input.u8().ok_or(SHORT)? {
+        0 => Default::None,
+        1 => {
+            let length = usize::from(input.u16().ok_or(SHORT)?);
+            Rule::of(data_type).check_any(input.take(length).ok_or(SHORT)?)?;
+            Default::Constant
+        }
+        2 if is_moment(data_type) => Default::Now,
+        3 => Default::Key(read_strategy(input, data_type)?),
+        4 if nullable => Default::Constant,
+        _ => return Err("a default is not known, or not one for its column"),
+    };
+    Ok(Column { name, data_type, nullable, default })
+}
+
+fn is_moment(data_type: DataType) -> bool {
+    use DataType::{Date, Time, Timestamp, TimestampTz};
+    matches!(data_type, Date | Time | Timestamp | TimestampTz)
+}
+
+fn read_type(input: &mut Input<'_>) -> Read<DataType> {
+    let length = |input: &mut Input<'_>| match input.u16() {
+        Some(length @ 1..=8000) => Ok(length),
+        _ => Err("a text has a length of 1 to 8,000 bytes"),
+    };
+    Ok(match input.u8().ok_or(SHORT)? {
+        1 => DataType::Boolean,
+        2 => DataType::Int16,
+        3 => DataType::Int32,
+        4 => DataType::Int64,
+        5 => DataType::Float32,
+        6 => DataType::Float64,
+        7 => {
+            let (precision, scale) = (input.u8().ok_or(SHORT)?, input.u8().ok_or(SHORT)?);
+            if !(1..=28).contains(&precision) || scale > precision {
+                return Err("a decimal has 1 to 28 digits, and no more of them after the point");
+            }
+            DataType::Decimal { precision, scale }
+        }
+        8 => DataType::Char(length(input)?),
+        9 => DataType::Varchar(length(input)?),
+        10 => DataType::Text,
+        11 => DataType::Bytes,
+        12 => DataType::Uuid,
+        13 => DataType::Date,
+        14 => DataType::Time,
+        15 => DataType::Timestamp,
+        16 => DataType::TimestampTz,
+        _ => return Err("a type is not known"),
+    })
+}
+
+fn read_strategy(input: &mut Input<'_>, data_type: DataType) -> Read<KeyStrategy> {
+    let strategy = match input.u8().ok_or(SHORT)? {
+        1 => {
+            let start = i64::from_le_bytes(input.array().ok_or(SHORT)?);
+            match input.u8().ok_or(SHORT)? {
+                strict @ 0..=1 => KeyStrategy::Identity { start, strict: strict == 1 },
+                _ => return Err("a flag is neither 0 nor 1"),
+            }
+        }
+        2 => KeyStrategy::UuidV4,
+        3 => KeyStrategy::UuidV7,
+        4 => KeyStrategy::SequentialGuid,
+        5 => KeyStrategy::SessionOffset,
+        6 => KeyStrategy::NodeOffset { node: input.u32().ok_or(SHORT)? },
+        7 => KeyStrategy::BitReversed,
+        8 => KeyStrategy::HashPrefix,
+        _ => return Err("a key strategy is not known"),
+    };
+    let fits = match (strategy, data_type) {
+        (KeyStrategy::Identity { .. }, DataType::Int16 | DataType::Int32 | DataType::Int64) => true,
+        (
+            KeyStrategy::UuidV4 | KeyStrategy::UuidV7 | KeyStrategy::SequentialGuid,
+            DataType::Uuid,
+        ) => true,
+        (KeyStrategy::NodeOffset { node }, DataType::Int64) => node <= 92_232,
+        (
+            KeyStrategy::SessionOffset | KeyStrategy::BitReversed | KeyStrategy::HashPrefix,
+            DataType::Int64,
+        ) => true,
+        _ => false,
+    };
+    if fits { Ok(strategy) } else { Err("a key strategy does not fit its column") }
+}

@@ -1,0 +1,100 @@
+//! Root and segments of the directory.
+
+use super::input::Input;
+use super::slot::{BlobPlace, NO_SLOT, SlotNumber};
+
+/// The root: every table, and where its segments are.
+#[derive(Debug, Default)]
+pub(crate) struct Root {
+    pub(crate) next_object: u32,
+    pub(crate) tables: Vec<RootTable>,
+}
+
+/// One table of the root.
+#[derive(Debug)]
+pub(crate) struct RootTable {
+    pub(crate) id: u32,
+    pub(crate) object: u32,
+    pub(crate) definition: Vec<u8>,
+    /// Column, and the mark below which numbers may have been handed out.
+    pub(crate) counters: Vec<(u32, u64)>,
+    pub(crate) segments: Vec<RootSegment>,
+}
+
+/// Where a segment begins, and its bytes.
+#[derive(Debug)]
+pub(crate) struct RootSegment {
+    pub(crate) low: Box<[u8]>,
+    pub(crate) place: BlobPlace,
+}
+
+/// Reads the root.
+pub(crate) fn read_root(bytes: &[u8]) -> Option<Root> {
+    let mut input = Input::new(bytes);
+    let next_object = input.u32()?;
+    let mut tables = Vec::new();
+    for _ in 0..input.varint()? {
+        let id = input.u32()?;
+        let object = input.u32()?;
+        let definition = input.counted()?.to_vec();
+        let mut counters = Vec::new();
+        for _ in 0..input.varint()? {
+            counters.push((input.u32()?, input.u64()?));
+        }
+        let mut segments = Vec::new();
+        for _ in 0..input.varint()? {
+            let low = input.counted()?.into();
+            segments.push(RootSegment { low, place: BlobPlace::read(&mut input)? });
+        }
+        tables.push(RootTable { id, object, definition, counters, segments });
+    }
+    input.is_empty().then_some(Root { next_object, tables })
+}
+
+/// One leaf of a segment; its low fence is a part of the segment's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaf {
+    /// None: the leaf is empty and has no image.
+    pub(crate) slot: Option<SlotNumber>,
+    pub(crate) checksum: u32,
+    low_at: u32,
+    low_bytes: u16,
+}
+
+/// A segment: its bytes, and the leaves they name.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    bytes: Vec<u8>,
+    pub(crate) object: u32,
+    pub(crate) leaves: Vec<Leaf>,
+}
+
+impl Segment {
+    /// Reads a segment. `None`: it does not decode.
+    pub(crate) fn read(bytes: Vec<u8>) -> Option<Segment> {
+        let mut input = Input::new(&bytes);
+        let object = input.u32()?;
+        let count = input.varint()?;
+        // A leaf takes 13 bytes at least, so a wrong count is no reason to take much memory.
+        let mut leaves = Vec::with_capacity((bytes.len() / 13).min(count as usize));
+        for _ in 0..count {
+            let low = input.counted()?;
+            let low_at = u32::try_from(input.at() - low.len()).ok()?;
+            let low_bytes = u16::try_from(low.len()).ok()?;
+            let slot = match input.u64()? {
+                NO_SLOT => None,
+                number => Some(SlotNumber(number)),
+            };
+            leaves.push(Leaf { slot, checksum: input.u32()?, low_at, low_bytes });
+        }
+        let whole = input.is_empty() && !leaves.is_empty();
+        whole.then_some(Segment { bytes, object, leaves })
+    }
+
+    /// The low fence of a leaf.
+    pub(crate) fn low(&self, leaf: usize) -> &[u8] {
+        let leaf = &self.leaves[leaf];
+        let start = leaf.low_at as usize;
+        &self.bytes[start..start + usize::from(leaf.low_bytes)]
+    }
+}

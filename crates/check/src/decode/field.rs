@@ -1,0 +1,156 @@
+//! What the bytes of one column may be, as stored in a row.
+
+use onrush_types::DataType;
+
+/// 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
+pub(crate) const DATE_DAYS: std::ops::Range<i32> = -719_162..2_932_897;
+/// Microseconds of a day.
+pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
+/// The same years in microseconds.
+pub(crate) const MOMENT_MICROS: std::ops::Range<i64> =
+    DATE_DAYS.start as i64 * DAY_MICROS..DATE_DAYS.end as i64 * DAY_MICROS;
+
+/// See the module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rule {
+    /// Any bytes of this width.
+    Any(usize),
+    Boolean,
+    /// The number times 10^scale, of so many digits, in 8 or 12 bytes.
+    Decimal(u8),
+    /// Blanks at the end up to this width.
+    Char(usize),
+    /// Text of up to so many bytes.
+    Text(usize),
+    Bytes,
+    Date,
+    Time,
+    Moment,
+}
+
+impl Rule {
+    pub(crate) fn of(data_type: DataType) -> Rule {
+        match data_type {
+            DataType::Boolean => Rule::Boolean,
+            DataType::Int16 => Rule::Any(2),
+            DataType::Int32 | DataType::Float32 => Rule::Any(4),
+            DataType::Int64 | DataType::Float64 => Rule::Any(8),
+            DataType::Decimal { precision, .. } => Rule::Decimal(precision),
+            DataType::Char(length) => Rule::Char(usize::from(length)),
+            DataType::Varchar(length) => Rule::Text(usize::from(length)),
+            DataType::Text => Rule::Text(usize::MAX),
+            DataType::Bytes => Rule::Bytes,
+            DataType::Uuid => Rule::Any(16),
+            DataType::Date => Rule::Date,
+            DataType::Time => Rule::Time,
+            DataType::Timestamp | DataType::TimestampTz => Rule::Moment,
+        }
+    }
+
+    /// Bytes in a row, where all values take the same.
+    pub(crate) fn width(self) -> Option<usize> {
+        match self {
+            Rule::Any(width) | Rule::Char(width) => Some(width),
+            Rule::Boolean => Some(1),
+            Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
+            Rule::Date => Some(4),
+            Rule::Time | Rule::Moment => Some(8),
+            Rule::Text(_) | Rule::Bytes => None,
+        }
+    }
+
+    /// Checks bytes of the right width.
+    #[inline(always)]
+    pub(crate) fn check(self, bytes: &[u8]) -> Result<(), &'static str> {
+        let sound = match self {
+            Rule::Any(_) | Rule::Bytes => true,
+            Rule::Boolean => bytes[0] <= 1,
+            Rule::Char(_) => return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) },
+            Rule::Text(limit) if bytes.len() <= limit => {
+                return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) };
+            }
+            Rule::Text(_) => return Err("a text is longer than declared"),
+            Rule::Decimal(digits @ ..=18) => {
+                let limit = 10u64.pow(u32::from(digits));
+                number(bytes).is_some_and(|number| number.unsigned_abs() < limit)
+            }
+            Rule::Decimal(digits) => signed_96(bytes).abs() < 10i128.pow(u32::from(digits)),
+            Rule::Date => bytes
+                .first_chunk::<4>()
+                .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
+            Rule::Time => number(bytes).is_some_and(|micros| (0..DAY_MICROS).contains(&micros)),
+            Rule::Moment => number(bytes).is_some_and(|micros| MOMENT_MICROS.contains(&micros)),
+        };
+        if sound { Ok(()) } else { Err(self.fault()) }
+    }
+
+    /// Checks bytes of any width.
+    pub(crate) fn check_any(self, bytes: &[u8]) -> Result<(), &'static str> {
+        match self.width() {
+            Some(width) if width != bytes.len() => Err("a value has the wrong width"),
+            _ => self.check(bytes),
+        }
+    }
+
+    fn fault(self) -> &'static str {
+        match self {
+            Rule::Boolean => "a boolean is neither 0 nor 1",
+            Rule::Decimal(_) => "a decimal has more digits than declared",
+            Rule::Date => "a date is not in the years 0001 to 9999",
+            Rule::Time => "a time of day is not below 24:00:00",
+            Rule::Moment => "a timestamp is not in the years 0001 to 9999",
+            _ => NOT_TEXT,
+        }
+    }
+}
+
+pub(crate) const NOT_TEXT: &str = "a text is not UTF-8";
+
+/// Mostly plain ASCII, which is quicker to see.
+#[inline]
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    is_plain(bytes) || std::str::from_utf8(bytes).is_ok()
+}
+
+/// As `<[u8]>::is_ascii`, without its loop over the last few bytes: instead some of those before are
+/// looked at once more.
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    const STEP: usize = 16;
+    let Some(tail) = bytes.last_chunk::<STEP>() else { return bytes.is_ascii() };
+    let (steps, _) = bytes.as_chunks::<STEP>();
+    let tail = u128::from_ne_bytes(*tail);
+    let any = steps.iter().fold(tail, |any, step| any | u128::from_ne_bytes(*step));
+    any & u128::from_ne_bytes([0x80; STEP]) == 0
+}
+
+#[inline]
+fn number(bytes: &[u8]) -> Option<i64> {
+    bytes.first_chunk::<8>().map(|bytes| i64::from_le_bytes(*bytes))
+}
+
+/// Twelve bytes with a sign.
+fn signed_96(bytes: &[u8]) -> i128 {
+    let mut wide = if bytes[11] >= 0x80 { [0xFF; 16] } else { [0; 16] };
+    wide[..12].copy_from_slice(&bytes[..12]);
+    i128::from_le_bytes(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_that_is_not_plain_is_seen_wherever_it_stands() {
+        for length in 0..70 {
+            let mut bytes = vec![b'a'; length];
+            assert!(is_plain(&bytes));
+            for at in 0..length {
+                bytes[at] = 0x80;
+                assert!(!is_plain(&bytes), "{at} of {length}");
+                bytes[at] = b'a';
+            }
+        }
+        assert!(is_text("über allem".as_bytes()));
+    }
+}

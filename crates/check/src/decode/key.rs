@@ -1,0 +1,232 @@
+//! Keys: each column in its only ordered form, one behind the other.
+
+use std::fmt::Write;
+
+use onrush_types::DataType;
+
+use super::definition::Definition;
+use super::field::{DATE_DAYS, DAY_MICROS, MOMENT_MICROS, NOT_TEXT, is_text};
+
+/// Most bytes of a key.
+pub(crate) const KEY_BYTES_MAX: usize = 1024;
+const SHORT: &str = "the key ends inside a column";
+
+/// How to check the keys of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyPlan {
+    columns: Box<[(DataType, String)]>,
+    /// Where all columns are of fixed width and any bytes will do: the width of a key.
+    any: Option<usize>,
+}
+
+impl KeyPlan {
+    pub(crate) fn new(definition: &Definition) -> KeyPlan {
+        let columns: Box<[(DataType, String)]> = definition
+            .key
+            .iter()
+            .map(|&position| {
+                let column = &definition.columns[position];
+                (column.data_type, column.name.clone())
+            })
+            .collect();
+        let any = columns.iter().try_fold(0, |sum, (data_type, _)| match data_type {
+            DataType::Int16 => Some(sum + 2),
+            DataType::Int32 => Some(sum + 4),
+            DataType::Int64 => Some(sum + 8),
+            DataType::Uuid => Some(sum + 16),
+            _ => None,
+        });
+        KeyPlan { columns, any: any.filter(|width| *width <= KEY_BYTES_MAX) }
+    }
+
+    /// Checks a whole key.
+    #[inline]
+    pub(crate) fn check(&self, key: &[u8]) -> Result<(), &'static str> {
+        match self.any {
+            Some(width) if key.len() == width => Ok(()),
+            _ => self.check_columns(key),
+        }
+    }
+
+    fn check_columns(&self, key: &[u8]) -> Result<(), &'static str> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err("the key is longer than a key may be");
+        }
+        let mut rest = key;
+        for (data_type, _) in &self.columns {
+            check_column(*data_type, &mut rest)?;
+        }
+        if rest.is_empty() { Ok(()) } else { Err("bytes are left over after the last key column") }
+    }
+
+    /// The bytes of the key column at `position`, where the columns before it are of fixed width.
+    #[inline]
+    pub(crate) fn column<'k>(&self, key: &'k [u8], position: usize) -> Option<&'k [u8]> {
+        let before = self.columns[..position]
+            .iter()
+            .try_fold(0, |sum, (data_type, _)| Some(sum + fixed_width(*data_type)?))?;
+        key.get(before..before + fixed_width(self.columns[position].0)?)
+    }
+
+    /// A key in words; a fence may be a part of one.
+    pub(crate) fn words(&self, key: &[u8]) -> String {
+        let mut text = String::new();
+        let mut rest = key;
+        for (number, (data_type, name)) in self.columns.iter().enumerate() {
+            let before = rest;
+            if rest.is_empty() || check_column(*data_type, &mut rest).is_err() {
+                rest = before;
+                break;
+            }
+            let separator = if number == 0 { "" } else { ", " };
+            let value = value_words(*data_type, &before[..before.len() - rest.len()]);
+            let _ = write!(text, "{separator}{name} = {value}");
+        }
+        if !rest.is_empty() || text.is_empty() {
+            let separator = if text.is_empty() { "" } else { ", then " };
+            let _ = write!(text, "{separator}bytes {rest:02x?}");
+        }
+        text
+    }
+
+    /// A range of keys in words.
+    pub(crate) fn range_words(&self, low: &[u8], high: Option<&[u8]>) -> String {
+        let from = if low.is_empty() { "the first key".to_owned() } else { self.words(low) };
+        match high {
+            Some(high) => format!("keys from {from} up to, not including, {}", self.words(high)),
+            None => format!("keys from {from} to the last"),
+        }
+    }
+}
+
+/// The width of a key column, where all its values take the same.
+fn fixed_width(data_type: DataType) -> Option<usize> {
+    match data_type {
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Bytes => None,
+        other => other.fixed_width_bytes(),
+    }
+}
+
+/// Takes one column off the front of `rest`.
+fn check_column(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
+    let Some(width) = fixed_width(data_type) else { return check_escaped(data_type, rest) };
+    let (bytes, behind) = rest.split_at_checked(width).ok_or(SHORT)?;
+    *rest = behind;
+    let sound = match data_type {
+        DataType::Boolean => bytes[0] <= 1,
+        // Minus zero is written as zero, and every NaN as one of them.
+        DataType::Float32 => {
+            let bits = unordered(bytes, 4) as u32;
+            bits != 1 << 31 && (!f32::from_bits(bits).is_nan() || bits == 0x7FC0_0000)
+        }
+        DataType::Float64 => {
+            let bits = unordered(bytes, 8);
+            bits != 1 << 63 && (!f64::from_bits(bits).is_nan() || bits == 0x7FF8_0000_0000_0000)
+        }
+        DataType::Decimal { precision, .. } => {
+            integer(bytes).abs() < 10i128.pow(u32::from(precision))
+        }
+        DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
+        DataType::Time => (0..i128::from(DAY_MICROS)).contains(&integer(bytes)),
+        DataType::Timestamp | DataType::TimestampTz => {
+            i64::try_from(integer(bytes)).is_ok_and(|micros| MOMENT_MICROS.contains(&micros))
+        }
+        _ => true,
+    };
+    if sound { Ok(()) } else { Err("a key column holds a value that its type does not have") }
+}
+
+/// The bits of a float from their ordered form.
+fn unordered(bytes: &[u8], width: usize) -> u64 {
+    let sign = 1u64 << (8 * width - 1);
+    let ordered = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+    if ordered & sign == 0 { !ordered & mask } else { ordered ^ sign }
+}
+
+/// A signed number from its ordered form: big-endian, sign bit flipped.
+pub(crate) fn integer(bytes: &[u8]) -> i128 {
+    let number = bytes.iter().fold(0i128, |number, byte| number << 8 | i128::from(*byte));
+    number - (1i128 << (8 * bytes.len() - 1))
+}
+
+fn check_escaped(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
+    let mut value = Vec::new();
+    let mut bytes = *rest;
+    loop {
+        let zero = bytes.iter().position(|byte| *byte == 0).ok_or(SHORT)?;
+        value.extend_from_slice(&bytes[..zero]);
+        match bytes.get(zero + 1) {
+            Some(0) => break *rest = &bytes[zero + 2..],
+            Some(0xFF) => value.push(0),
+            _ => return Err("a zero byte in a key is neither escaped nor an end"),
+        }
+        bytes = &bytes[zero + 2..];
+    }
+    match data_type {
+        DataType::Bytes => Ok(()),
+        _ if !is_text(&value) => Err(NOT_TEXT),
+        DataType::Char(_) if value.last() == Some(&b' ') => Err("a char in a key ends in a blank"),
+        DataType::Char(limit) | DataType::Varchar(limit) if value.len() > usize::from(limit) => {
+            Err("a text in a key is longer than declared")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A sound column in words.
+fn value_words(data_type: DataType, bytes: &[u8]) -> String {
+    match data_type {
+        DataType::Boolean => (bytes[0] == 1).to_string(),
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => integer(bytes).to_string(),
+        DataType::Float32 => f32::from_bits(unordered(bytes, 4) as u32).to_string(),
+        DataType::Float64 => f64::from_bits(unordered(bytes, 8)).to_string(),
+        DataType::Decimal { scale, .. } => format!("{}e-{scale}", integer(bytes)),
+        DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            format!("{} microseconds", integer(bytes))
+        }
+        DataType::Uuid => {
+            let number = bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
+            onrush_types::Uuid::from_u128(number).to_string()
+        }
+        DataType::Bytes => format!("{bytes:02x?}"),
+        _ => format!("{:?}", String::from_utf8_lossy(bytes.strip_suffix(&[0, 0]).unwrap_or(bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(columns: &[DataType]) -> KeyPlan {
+        let columns = columns.iter().enumerate().map(|(n, t)| (*t, format!("c{n}"))).collect();
+        KeyPlan { columns, any: None }
+    }
+
+    #[test]
+    fn a_float_has_one_form() {
+        let floats = plan(&[DataType::Float64]);
+        let ordered = |bits: u64| {
+            if bits >> 63 == 1 { (!bits).to_be_bytes() } else { (bits | 1 << 63).to_be_bytes() }
+        };
+        for float in [0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(floats.check(&ordered(float.to_bits())), Ok(()));
+            assert_eq!(floats.words(&ordered(float.to_bits())), format!("c0 = {float}"));
+        }
+        assert!(floats.check(&ordered((-0.0f64).to_bits())).is_err());
+        assert!(floats.check(&ordered(f64::NAN.to_bits() | 1)).is_err());
+    }
+
+    #[test]
+    fn texts_end_where_they_say_and_read_as_words() {
+        let texts = plan(&[DataType::Char(3), DataType::Int16]);
+        assert_eq!(texts.check(b"ab\0\0\x80\x07"), Ok(()));
+        assert_eq!(texts.words(b"ab\0\0\x80\x07"), "c0 = \"ab\", c1 = 7");
+        for wrong in
+            [&b"ab \0\0\x80\x07"[..], b"abcd\0\0\x80\x07", b"ab\0\x01\x80\x07", b"ab\0\0\x80"]
+        {
+            assert!(texts.check(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

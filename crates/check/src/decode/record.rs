@@ -1,0 +1,104 @@
+//! Records: what the log says about rows, tables and counters.
+
+use super::input::Input;
+
+/// A record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Record<'b> {
+    Row(Row<'b>),
+    /// The rows of one transaction; see [`group_rows`].
+    Group(&'b [u8]),
+    CreateTable {
+        object: u32,
+        definition: &'b [u8],
+    },
+    DropTable {
+        object: u32,
+    },
+    TruncateTable {
+        object: u32,
+        new_object: u32,
+    },
+    Sequence {
+        table: u32,
+        column: u32,
+        mark: u64,
+    },
+    /// A change whose rows are not logged.
+    Tick,
+}
+
+/// What one record says about one row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Row<'b> {
+    pub(crate) object: u32,
+    pub(crate) key: &'b [u8],
+    pub(crate) change: Change<'b>,
+}
+
+/// What becomes of the key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change<'b> {
+    PutElided(&'b [u8]),
+    Put(&'b [u8]),
+    Remove,
+}
+
+/// Reads the payload of a record.
+pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
+    let mut input = Input::new(payload);
+    let number = |input: &mut Input<'_>| u32::try_from(input.varint()?).ok();
+    let record = match input.u8()? {
+        1..=3 => return read_row(payload).map(Record::Row),
+        4 => return Some(Record::Group(input.rest())),
+        5 => {
+            let object = number(&mut input)?;
+            return Some(Record::CreateTable { object, definition: input.rest() });
+        }
+        6 => Record::DropTable { object: number(&mut input)? },
+        7 => Record::TruncateTable { object: number(&mut input)?, new_object: number(&mut input)? },
+        8 => Record::Sequence {
+            table: number(&mut input)?,
+            column: number(&mut input)?,
+            mark: input.varint()?,
+        },
+        9 => Record::Tick,
+        _ => return None,
+    };
+    input.is_empty().then_some(record)
+}
+
+fn read_row(payload: &[u8]) -> Option<Row<'_>> {
+    let mut input = Input::new(payload);
+    let kind = input.u8()?;
+    let object = u32::try_from(input.varint()?).ok()?;
+    let key = input.counted()?;
+    let change = match kind {
+        1 => Change::PutElided(input.rest()),
+        2 => Change::Put(input.rest()),
+        3 if input.is_empty() => Change::Remove,
+        _ => return None,
+    };
+    Some(Row { object, key, change })
+}
+
+/// Hands over the rows of a group. The error says what is wrong with it.
+pub(crate) fn group_rows<'b>(
+    body: &'b [u8],
+    mut row: impl FnMut(Row<'b>),
+) -> Result<(), &'static str> {
+    const SHORT: &str = "the group ends inside a row";
+    let mut input = Input::new(body);
+    let count = input.varint().ok_or(SHORT)?;
+    let checksum = input.u32().ok_or(SHORT)?;
+    if crc32c::crc32c(input.rest()) != checksum {
+        return Err("the group fails its checksum");
+    }
+    let mut found = 0;
+    while !input.is_empty() {
+        let payload = input.counted().ok_or(SHORT)?;
+        row(read_row(payload).ok_or("a row of the group does not decode")?);
+        found += 1;
+    }
+    if found == count { Ok(()) } else { Err("the group has more or fewer rows than it says") }
+}

@@ -1,0 +1,53 @@
+//! What to check and how.
+
+use crate::error::CheckError;
+
+/// The most threads.
+pub const DOP_MAX: usize = 256;
+
+/// What to check and how. The defaults check everything, with a thread a processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckOptions {
+    /// Threads that check, 1 to [`DOP_MAX`].
+    pub dop: usize,
+    /// Checksums and structure only; rows are not looked at.
+    pub physical_only: bool,
+    /// One more thread a data file reads it from front to back, ahead of those that check; without,
+    /// each checking thread reads for itself. For devices that like one stream (classic trace flag
+    /// 2549).
+    pub read_stream_per_file: bool,
+    /// All tables as one batch, in the order of the disk: each data file is read once, from front to
+    /// back. Takes some 60 bytes of memory for each leaf (classic trace flag 2562). Without, table
+    /// after table in batches of bounded size.
+    pub one_batch: bool,
+    /// Only this table's directory, images and rows; superblock, catalogue and log all the same.
+    pub table: Option<String>,
+    /// Give up after so many findings.
+    pub max_errors: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> CheckOptions {
+        CheckOptions {
+            dop: std::thread::available_parallelism().map_or(1, usize::from).min(DOP_MAX),
+            physical_only: false,
+            read_stream_per_file: false,
+            one_batch: false,
+            table: None,
+            max_errors: 200,
+        }
+    }
+}
+
+impl CheckOptions {
+    pub(crate) fn validate(&self) -> Result<(), CheckError> {
+        let bad = |message: String| Err(CheckError::BadOption(message));
+        if !(1..=DOP_MAX).contains(&self.dop) {
+            return bad(format!("dop is 1 to {DOP_MAX}, and {} was given", self.dop));
+        }
+        if self.max_errors == 0 {
+            return bad("max_errors is at least 1".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! One check from its first step to its report.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use onrush_files::{Disk, FolderLock};
+
+use crate::decode::superblock::{FILE_NAME, Folders};
+use crate::error::CheckError;
+use crate::findings::Findings;
+use crate::invariant::Invariant;
+use crate::options::CheckOptions;
+use crate::pieces::{self, Piece};
+use crate::progress::Progress;
+use crate::report::{CheckReport, TableReport};
+use crate::steps::catalogue::{self, Catalogue};
+use crate::steps::directory::{self, Batch, Wanted};
+use crate::steps::images::{ImageChecker, Tally};
+use crate::steps::log::{self, LogTally};
+use crate::steps::owners::Owners;
+use crate::steps::records::Records;
+use crate::steps::superblock;
+use crate::store::Store;
+
+/// Directory segments of a batch, about 64 Ki leaves: a GiB of images.
+const BATCH_SEGMENTS: usize = 256;
+
+/// Checks the database in `folder`, which nobody may have open. Its folders are locked as long.
+///
+/// # Errors
+/// No database, one that is open, one of a newer format, no such table, an option out of range.
+/// Whatever is wrong with the data is in the report.
+pub fn check(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    options: &CheckOptions,
+    progress: &Progress,
+) -> Result<CheckReport, CheckError> {
+    options.validate()?;
+    if !disk.exists(folder)? || !disk.exists(&folder.join(FILE_NAME))? {
+        return Err(CheckError::NotFound { folder: folder.into() });
+    }
+    let _own_lock = disk.lock(folder)?;
+    let started = Instant::now();
+    let findings = Findings::new(options.max_errors);
+    let mut report = CheckReport {
+        dop: options.dop,
+        physical_only: options.physical_only,
+        ..CheckReport::default()
+    };
+    if let Some((superblock, folders)) = superblock::read(&disk, folder, &findings)? {
+        let _locks = lock_others(&*disk, folder, &folders)?;
+        let files = superblock::open_data_files(&disk, &superblock, &folders, &findings)?;
+        let findings = &findings;
+        let store = Store { disk, superblock, folders, files, findings, progress };
+        check_store(&store, options, &mut report)?;
+    }
+    report.complete &= !findings.is_full();
+    report.findings = findings.into_sorted();
+    report.set_duration(started.elapsed());
+    Ok(report)
+}
+
+/// Locks the folders of data and log, each once. One that is missing has its finding later.
+fn lock_others(
+    disk: &dyn Disk,
+    folder: &Path,
+    folders: &Folders,
+) -> Result<Vec<FolderLock>, CheckError> {
+    let mut others: Vec<_> = folders.data.iter().chain([&folders.log]).collect();
+    others.sort();
+    others.dedup();
+    let mut locks = Vec::new();
+    for other in others {
+        if other != folder && disk.exists(other)? {
+            locks.push(disk.lock(other)?);
+        }
+    }
+    Ok(locks)
+}
+
+fn check_store(
+    store: &Store<'_>,
+    options: &CheckOptions,
+    report: &mut CheckReport,
+) -> Result<(), CheckError> {
+    report.checkpoint = store.superblock.checkpoint;
+    let mut owners = Owners::new(store);
+    let Some(catalogue) = catalogue::read(store, &mut owners) else { return Ok(()) };
+    let wanted = wanted_segments(store, &catalogue, options.table.as_deref())?;
+    let mut records = Records::new(&catalogue);
+    let mut tally = Tally::new(&catalogue);
+    let mut leaves = vec![0; catalogue.tables.len()];
+    let log_records = (!options.physical_only).then_some(&mut records);
+    let log = std::thread::scope(|scope| {
+        let log = || log::check(store, log_records);
+        let mut check_tables = || {
+            let batches = batches(&wanted, options.one_batch);
+            for batch in batches {
+                check_batch(
+                    store,
+                    options,
+                    &catalogue,
+                    &mut owners,
+                    batch,
+                    &mut tally,
+                    &mut leaves,
+                );
+            }
+        };
+        if options.dop == 1 {
+            let log = log();
+            check_tables();
+            return log;
+        }
+        let log = scope.spawn(log);
+        check_tables();
+        log.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    if !options.physical_only {
+        check_counters(store, &catalogue, &records, &tally);
+    }
+    fill_report(report, &catalogue, &tally, &leaves, log, records.count);
+    Ok(())
+}
+
+/// All segments of the tables that are to be checked.
+fn wanted_segments(
+    store: &Store<'_>,
+    catalogue: &Catalogue,
+    only: Option<&str>,
+) -> Result<Vec<Wanted>, CheckError> {
+    let is_wanted = |name: &str| only.is_none_or(|only| only == name);
+    if let Some(name) = only
+        && !catalogue.tables.iter().any(|table| is_wanted(&table.name()))
+    {
+        let known: Vec<String> = catalogue.tables.iter().map(|table| table.name()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(CheckError::UnknownTable { name: name.to_owned(), known });
+    }
+    let mut wanted = Vec::new();
+    for (index, table) in catalogue.tables.iter().enumerate() {
+        if !is_wanted(&table.name()) {
+            continue;
+        }
+        directory::check_lows(store, table);
+        for (number, segment) in table.root.segments.iter().enumerate() {
+            let image_bytes = directory::estimated_image_bytes(&segment.low, segment.place);
+            store.progress.add_total(segment.place.bytes.min(1 << 32) + image_bytes);
+            wanted.push((index, number));
+        }
+    }
+    Ok(wanted)
+}
+
+/// Table by table in batches of bounded size, or everything at once.
+fn batches(wanted: &[Wanted], one_batch: bool) -> Vec<&[Wanted]> {
+    if one_batch {
+        return vec![wanted];
+    }
+    wanted
+        .chunk_by(|(left, _), (right, _)| left == right)
+        .flat_map(|table| table.chunks(BATCH_SEGMENTS))
+        .collect()
+}
+
+fn check_batch(
+    store: &Store<'_>,
+    options: &CheckOptions,
+    catalogue: &Catalogue,
+    owners: &mut Owners,
+    wanted: &[Wanted],
+    tally: &mut Tally,
+    leaves: &mut [u64],
+) {
+    if store.findings.is_full() {
+        return;
+    }
+    let batch = Batch::read(store, owners, catalogue, wanted, options.dop);
+    batch.leaves().for_each(|(table, count)| leaves[table] += count);
+    let pieces = pieces::cut(&batch.images, |named| named.slot);
+    let checker = || ImageChecker {
+        store,
+        catalogue,
+        batch: &batch,
+        physical_only: options.physical_only,
+        tally: Tally::new(catalogue),
+    };
+    let threads = options.dop.min(pieces.len()).max(1);
+    let mut checkers: Vec<ImageChecker<'_>> = (0..threads).map(|_| checker()).collect();
+    if options.read_stream_per_file {
+        let streams = streams(&batch, &pieces);
+        pieces::check_streams(&mut checkers, &checker(), &pieces, &streams);
+    } else {
+        pieces::check_all(&mut checkers, &pieces);
+    }
+    checkers.iter().for_each(|checker| tally.add(&checker.tally));
+}
+
+/// The pieces of each data file, which follow each other.
+fn streams(batch: &Batch, pieces: &[Piece]) -> Vec<Range<usize>> {
+    let file = |piece: &Piece| batch.images[piece.start].slot.file();
+    let mut start = 0;
+    pieces
+        .chunk_by(|left, right| file(left) == file(right))
+        .map(|stream| {
+            let range = start..start + stream.len();
+            start = range.end;
+            range
+        })
+        .collect()
+}
+
+/// Each counter must stand beyond the numbers that were met.
+fn check_counters(store: &Store<'_>, catalogue: &Catalogue, records: &Records<'_>, tally: &Tally) {
+    let Some(root) = store.superblock.root else { return };
+    for (index, table) in catalogue.tables.iter().enumerate() {
+        let Some(plan) = &table.plan else { continue };
+        let stored: HashMap<u32, u64> = table.root.counters.iter().copied().collect();
+        for (number, generated) in plan.generated.iter().enumerate() {
+            let column = generated.column as u32;
+            let logged = records.marks.get(&(table.root.id, column)).copied().unwrap_or(0);
+            let mark = stored.get(&column).copied().unwrap_or(0).max(logged);
+            let highest = tally.tables[index].highest[number].max(records.highest[index][number]);
+            let Some(highest) = highest.filter(|highest| *highest >= mark) else { continue };
+            let found = format!(
+                "the counter of column {} stands at {mark}, a stored value comes from number {highest}",
+                generated.name
+            );
+            let finding = store.at_slot(Invariant::CounterBeyond, root.first, found);
+            store.findings.add(finding.of_table(&plan.name));
+        }
+    }
+}
+
+fn fill_report(
+    report: &mut CheckReport,
+    catalogue: &Catalogue,
+    tally: &Tally,
+    leaves: &[u64],
+    log: LogTally,
+    log_records: u64,
+) {
+    let tables = catalogue.tables.iter().zip(&tally.tables).zip(leaves);
+    report.tables = tables
+        .map(|((table, tally), leaves)| TableReport {
+            name: table.name(),
+            leaves: *leaves,
+            images: tally.images,
+            rows: tally.rows,
+        })
+        .collect();
+    report.log_bytes = log.bytes;
+    report.log_records = log_records;
+    report.read_bytes = tally.read_bytes + log.bytes;
+    report.complete = true;
+}

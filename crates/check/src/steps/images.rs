@@ -1,0 +1,195 @@
+//! The images of a batch, in the order of the disk.
+
+use crate::decode::image::{self, Image};
+use crate::decode::slot::SLOT_BYTES;
+use crate::finding::Finding;
+use crate::invariant::Invariant;
+use crate::pieces::{Piece, PieceChecker};
+use crate::steps::catalogue::Catalogue;
+use crate::steps::directory::{Batch, LeafView, Named, range_words};
+use crate::steps::rows;
+use crate::store::Store;
+
+/// What one thread has seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) read_bytes: u64,
+    /// For each table.
+    pub(crate) tables: Vec<TableTally>,
+}
+
+/// The same of one table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableTally {
+    pub(crate) images: u64,
+    pub(crate) rows: u64,
+    /// The highest number met of each generated column.
+    pub(crate) highest: Vec<Option<u64>>,
+}
+
+impl Tally {
+    pub(crate) fn new(catalogue: &Catalogue) -> Tally {
+        let columns = |table: &crate::steps::catalogue::CatalogueTable| {
+            table.plan.as_ref().map_or(0, |plan| plan.generated.len())
+        };
+        let table =
+            |table| TableTally { highest: vec![None; columns(table)], ..TableTally::default() };
+        Tally { read_bytes: 0, tables: catalogue.tables.iter().map(table).collect() }
+    }
+
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.read_bytes += other.read_bytes;
+        for (own, other) in self.tables.iter_mut().zip(&other.tables) {
+            own.images += other.images;
+            own.rows += other.rows;
+            for (own, other) in own.highest.iter_mut().zip(&other.highest) {
+                *own = (*own).max(*other);
+            }
+        }
+    }
+}
+
+/// Checks images. One for each thread.
+pub(crate) struct ImageChecker<'a> {
+    pub(crate) store: &'a Store<'a>,
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) batch: &'a Batch,
+    pub(crate) physical_only: bool,
+    pub(crate) tally: Tally,
+}
+
+impl PieceChecker for ImageChecker<'_> {
+    fn read(&self, piece: &Piece, buffer: &mut [u8]) -> bool {
+        let (first, bytes) = self.extent(piece);
+        let Ok(file) = self.store.file_of(first.slot) else { return false };
+        file.file.read_at(&mut buffer[..bytes], first.slot.offset()).is_ok()
+    }
+
+    fn check(&mut self, piece: &Piece, buffer: &[u8]) {
+        let (first, bytes) = self.extent(piece);
+        let mut last = None;
+        for &named in &self.batch.images[piece.clone()] {
+            let at = (named.slot.index() - first.slot.index()) as usize * SLOT_BYTES;
+            self.check_image(named, &buffer[at..at + SLOT_BYTES], last == Some(named.slot));
+            last = Some(named.slot);
+        }
+        self.tally.read_bytes += bytes as u64;
+        self.store.progress.add_done(bytes as u64);
+    }
+
+    fn check_singly(&mut self, piece: &Piece, buffer: &mut [u8]) {
+        for number in piece.clone() {
+            let page = &mut buffer[..SLOT_BYTES];
+            if self.store.read(self.batch.images[number].slot, page).is_ok() {
+                self.check(&(number..number + 1), page);
+            }
+        }
+    }
+
+    fn gives_up(&self) -> bool {
+        self.store.findings.is_full()
+    }
+}
+
+impl ImageChecker<'_> {
+    /// The first image of a piece, and the bytes from there to the end of the last.
+    fn extent(&self, piece: &Piece) -> (Named, usize) {
+        let first = self.batch.images[piece.start];
+        let last = self.batch.images[piece.end - 1];
+        (first, (last.slot.index() - first.slot.index() + 1) as usize * SLOT_BYTES)
+    }
+
+    /// `is_shared`: the image has been checked already, for another leaf.
+    #[inline]
+    fn check_image(&mut self, named: Named, page: &[u8], is_shared: bool) {
+        let leaf = self.batch.leaf(named);
+        let checksum = match image::checksum(page) {
+            Ok(checksum) => checksum,
+            Err(found) => return self.report(named, &leaf, Invariant::ImageWhole, found),
+        };
+        let image = match Image::read(page) {
+            Ok(image) => image,
+            Err(found) => return self.report(named, &leaf, Invariant::ImageAddsUp, found),
+        };
+        let table = &self.catalogue.tables[leaf.table];
+        let is_ours = image.database_id == self.store.superblock.database_id;
+        if !is_ours || image.slot != named.slot || image.object != table.root.object {
+            let found = format!(
+                "an image of object {} for {} of {} database, where object {} is expected",
+                image.object,
+                image.slot,
+                if is_ours { "this" } else { "another" },
+                table.root.object
+            );
+            return self.report(named, &leaf, Invariant::ImagePlace, found);
+        }
+        if checksum != leaf.checksum {
+            let named_checksum = leaf.checksum;
+            let found =
+                format!("checksum {checksum:08x}, the directory names {named_checksum:08x}");
+            self.report(named, &leaf, Invariant::ImageNamed, found);
+        }
+        let is_inside = image.fences.is_none_or(|(low, high)| {
+            let below = match (leaf.high, high) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(leaf), Some(image)) => leaf <= image,
+            };
+            leaf.low >= low && below
+        });
+        if !is_inside {
+            let (low, high) = image.fences.unwrap_or_default();
+            let found = format!("an image made for {}", range_words(table, low, high));
+            self.report(named, &leaf, Invariant::LeafInsideImage, found);
+        }
+        self.tally.tables[leaf.table].images += u64::from(!is_shared);
+        if !self.physical_only {
+            self.check_rows(named, &leaf, &image, is_shared);
+        }
+    }
+
+    #[inline]
+    fn check_rows(
+        &mut self,
+        named: Named,
+        leaf: &LeafView<'_>,
+        image: &Image<'_>,
+        is_shared: bool,
+    ) {
+        let table = &self.catalogue.tables[leaf.table];
+        let Some(plan) = &table.plan else { return };
+        let tally = &mut self.tally.tables[leaf.table];
+        let is_whole = image.fences == Some((leaf.low, leaf.high));
+        tally.rows += match is_whole {
+            true => u64::from(image.count),
+            false => rows::count_between(image, leaf.low, leaf.high),
+        };
+        if is_shared {
+            return;
+        }
+        let store = self.store;
+        rows::check(image, plan, store.superblock.end, &mut tally.highest, |fault| {
+            let offset = named.slot.offset() + fault.offset as u64;
+            let finding =
+                Finding::new(fault.invariant, store.path(named.slot), offset, fault.found);
+            let keys = match fault.key.is_empty() {
+                true => plan.key.range_words(leaf.low, leaf.high),
+                false => format!("key {}", plan.key.words(fault.key)),
+            };
+            store.findings.add(finding.of_table(&plan.name).with_keys(keys));
+        });
+    }
+
+    #[cold]
+    fn report(
+        &self,
+        named: Named,
+        leaf: &LeafView<'_>,
+        invariant: Invariant,
+        found: impl Into<String>,
+    ) {
+        let table = &self.catalogue.tables[leaf.table];
+        let finding = self.store.at_slot(invariant, named.slot, found).of_table(&table.name());
+        self.store.findings.add(finding.with_keys(range_words(table, leaf.low, leaf.high)));
+    }
+}

@@ -1,0 +1,348 @@
+//! The log from the checkpoint on: segments, the chain of blocks, and where it ends.
+//!
+//! The end is the first block that does not check or does not follow. It is a torn tail, unless
+//! something is known to have been durable above it: E of the superblock, or the durable-up-to LSN of
+//! any block that checks, also of one behind the end. Then it is damage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
+
+use crate::decode::block::{self, BLOCK_BYTES_MAX, Block, UNIT_BYTES, open_segment, segment_name};
+use crate::finding::Finding;
+use crate::invariant::Invariant;
+use crate::steps::records::{RecordFault, Records};
+use crate::store::Store;
+
+/// Bytes read at a time; two of the largest blocks.
+const WINDOW_BYTES: usize = 2 * BLOCK_BYTES_MAX;
+/// A record that is longer than this was never written.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// What was seen of the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogTally {
+    pub(crate) bytes: u64,
+}
+
+/// Checks the log; `records` is None where only its structure is to be checked.
+pub(crate) fn check(store: &Store<'_>, mut records: Option<&mut Records<'_>>) -> LogTally {
+    let start = store.superblock.start;
+    let mut chain = Chain {
+        store,
+        segment: Segment::missing(start.segment),
+        offset: start.offset,
+        records_end: start.lsn,
+        blocks_end: start.lsn,
+        durable_to: start.lsn,
+        previous_checksum: start.previous_checksum,
+        incarnation: start.incarnation,
+        has_blocks: false,
+        partial: Vec::new(),
+        bytes: 0,
+    };
+    match chain.open(start.segment) {
+        Ok(segment) => chain.segment = segment,
+        Err(found) => {
+            chain.report(Invariant::SegmentReadable, 0, found);
+            return LogTally::default();
+        }
+    }
+    let mut window = Window::new();
+    let reason = loop {
+        if store.findings.is_full() {
+            return LogTally { bytes: chain.bytes };
+        }
+        if chain.offset >= chain.segment.bytes {
+            match chain.open(chain.segment.number + 1) {
+                Ok(segment) => (chain.segment, chain.offset) = (segment, UNIT_BYTES as u64),
+                Err(found) => break found,
+            }
+        }
+        let block = match window.block(&chain.segment, chain.offset) {
+            Ok(block) => block,
+            Err(found) => break found,
+        };
+        if let Err(found) = chain.follows(&block) {
+            break found.to_owned();
+        }
+        if let Err(found) = chain.add(&block, records.as_deref_mut()) {
+            chain.report(Invariant::RecordDecodes, chain.offset, found);
+            return LogTally { bytes: chain.bytes };
+        }
+    };
+    chain.judge(&mut window, &reason);
+    LogTally { bytes: chain.bytes }
+}
+
+/// A segment that is open.
+#[derive(Clone)]
+struct Segment {
+    number: u64,
+    /// As its header says; 0 for one that is not there.
+    bytes: u64,
+    file: Option<Arc<dyn DiskFile>>,
+}
+
+impl Segment {
+    fn missing(number: u64) -> Segment {
+        Segment { number, bytes: 0, file: None }
+    }
+}
+
+/// How far the log has been read.
+struct Chain<'a> {
+    store: &'a Store<'a>,
+    segment: Segment,
+    /// Where the next block goes.
+    offset: u64,
+    /// The end of the last whole record.
+    records_end: u64,
+    /// The end of the last block's record bytes.
+    blocks_end: u64,
+    durable_to: u64,
+    previous_checksum: u32,
+    incarnation: u64,
+    has_blocks: bool,
+    /// The record that goes on in the next block, as far as it is there.
+    partial: Vec<u8>,
+    bytes: u64,
+}
+
+impl Chain<'_> {
+    fn path(&self, number: u64) -> PathBuf {
+        self.store.folders.log.join(segment_name(number))
+    }
+
+    fn report(&self, invariant: Invariant, offset: u64, found: impl Into<String>) {
+        let path = self.path(self.segment.number);
+        self.store.findings.add(Finding::new(invariant, path, offset, found));
+    }
+
+    /// Opens a segment whose header is good; the error says why there is none.
+    fn open(&self, number: u64) -> Result<Segment, String> {
+        let path = self.path(number);
+        let file = self.store.disk.open(&path, OpenMode::ReadOnly).map_err(|e| e.to_string())?;
+        let mut header = AlignedBuffer::new(UNIT_BYTES);
+        file.read_at(&mut header, 0).map_err(|error| error.to_string())?;
+        let bytes = open_segment(&header, self.store.superblock.database_id, number)
+            .map_err(|found| format!("log segment {number}: {found}"))?;
+        if file.len().map_err(|error| error.to_string())? < bytes {
+            return Err(format!("log segment {number} is shorter than its header says"));
+        }
+        Ok(Segment { number, bytes, file: Some(file) })
+    }
+
+    fn follows(&self, block: &Block<'_>) -> Result<(), &'static str> {
+        let here = (self.store.superblock.database_id, self.segment.number, self.offset);
+        if (block.database_id, block.segment, block.offset) != here {
+            return Err("the block belongs to another place or database");
+        }
+        if block.previous_checksum != self.previous_checksum {
+            return Err("the block does not follow the one before");
+        }
+        let follows = if block.is_first {
+            let is_later = block.incarnation > self.incarnation
+                || (block.incarnation == self.incarnation && !self.has_blocks);
+            is_later && block.start == self.records_end && block.resume == block.start
+        } else {
+            block.incarnation == self.incarnation && block.start == self.blocks_end
+        };
+        if follows { Ok(()) } else { Err("the block is of another incarnation or LSN") }
+    }
+
+    /// Takes a block that follows.
+    fn add(
+        &mut self,
+        block: &Block<'_>,
+        records: Option<&mut Records<'_>>,
+    ) -> Result<(), &'static str> {
+        if block.is_first {
+            // What was cut in the middle is dropped.
+            self.partial.clear();
+        }
+        self.durable_to = self.durable_to.max(block.durable_to);
+        self.take_records(block.records, records)?;
+        self.offset += block.padded_bytes as u64;
+        self.blocks_end = block.end();
+        self.previous_checksum = block.checksum;
+        self.incarnation = block.incarnation;
+        self.has_blocks = true;
+        self.bytes += block.padded_bytes as u64;
+        self.store.progress.add_done(block.padded_bytes as u64);
+        Ok(())
+    }
+
+    fn take_records(
+        &mut self,
+        bytes: &[u8],
+        mut records: Option<&mut Records<'_>>,
+    ) -> Result<(), &'static str> {
+        let carried = std::mem::take(&mut self.partial);
+        let joined;
+        let mut rest = if carried.is_empty() {
+            bytes
+        } else {
+            joined = [carried.as_slice(), bytes].concat();
+            &joined
+        };
+        loop {
+            match read_frame(rest)? {
+                None => break,
+                Some((header, payload)) => {
+                    if let Some(records) = records.as_deref_mut() {
+                        self.take_record(&rest[header..header + payload], records);
+                    }
+                    self.records_end += (header + payload) as u64;
+                    rest = &rest[header + payload..];
+                }
+            }
+        }
+        if rest.len() > RECORD_BYTES_MAX {
+            return Err("a record is longer than any that was written");
+        }
+        self.partial = rest.to_vec();
+        Ok(())
+    }
+
+    fn take_record(&self, payload: &[u8], records: &mut Records<'_>) {
+        let lsn = self.records_end;
+        records.take(payload, &mut |fault: RecordFault| {
+            let found = format!("record at LSN {lsn}: {}", fault.found);
+            let path = self.path(self.segment.number);
+            let mut finding = Finding::new(fault.invariant, path, self.offset, found);
+            finding.table = fault.table;
+            finding.keys = fault.key.map(|key| format!("key {key}"));
+            self.store.findings.add(finding);
+        });
+    }
+
+    /// Torn tail, damage, or simply the end?
+    fn judge(&self, window: &mut Window, reason: &str) {
+        let at = format!("the log ends at LSN {}: {reason}", self.records_end);
+        let (behind, is_torn) = self.look_behind(window);
+        let proven = self.durable_to.max(behind);
+        if proven > self.records_end {
+            let found = format!("{at}; all below LSN {proven} was durable");
+            self.report(Invariant::BlockChain, self.offset, found);
+        } else if self.store.superblock.end > self.records_end {
+            let found = format!("{at}; E is {}", self.store.superblock.end);
+            self.report(Invariant::LogReachesEnd, self.offset, found);
+        } else if is_torn || !self.partial.is_empty() {
+            self.report(Invariant::TornTail, self.offset, at);
+        }
+    }
+
+    /// The highest durable-up-to LSN of a block behind the end, and whether anything there was meant
+    /// to go on from it.
+    fn look_behind(&self, window: &mut Window) -> (u64, bool) {
+        let (mut highest, mut is_torn) = (0, false);
+        for number in self.numbers_from(self.segment.number) {
+            let is_end = number == self.segment.number;
+            let segment = if is_end { self.segment.clone() } else { self.open_unchecked(number) };
+            let mut offset = if is_end { self.offset } else { UNIT_BYTES as u64 };
+            // Segments are filled from the start: of later ones the first blocks tell.
+            let until = if is_end { segment.bytes } else { segment.bytes.min(WINDOW_BYTES as u64) };
+            while offset < until {
+                let mut step = UNIT_BYTES as u64;
+                match window.block(&segment, offset) {
+                    Ok(block) => {
+                        let is_ours = block.database_id == self.store.superblock.database_id
+                            && (block.segment, block.offset) == (number, offset);
+                        if is_ours {
+                            highest = highest.max(block.durable_to);
+                            is_torn |= block.incarnation >= self.incarnation;
+                            step = block.padded_bytes as u64;
+                        }
+                    }
+                    Err(_) => is_torn |= window.names_place(&segment, offset, self.incarnation),
+                }
+                offset += step;
+            }
+        }
+        (highest, is_torn)
+    }
+
+    fn numbers_from(&self, first: u64) -> Vec<u64> {
+        let names = self.store.disk.list(&self.store.folders.log).unwrap_or_default();
+        let numbers = names.iter().filter_map(|name| block::segment_number(name));
+        let mut numbers: Vec<u64> = numbers.filter(|number| *number >= first).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// A segment whatever its header says: its blocks name their place themselves.
+    fn open_unchecked(&self, number: u64) -> Segment {
+        let opened = self.store.disk.open(&self.path(number), OpenMode::ReadOnly);
+        let length = |file: Arc<dyn DiskFile>| Some((file.len().ok()?, file));
+        match opened.ok().and_then(length) {
+            Some((bytes, file)) => Segment { number, bytes, file: Some(file) },
+            None => Segment::missing(number),
+        }
+    }
+}
+
+/// Length of a record's frame and of its payload, at the front of some bytes. None: the record goes
+/// on behind them.
+fn read_frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, &'static str> {
+    let mut payload = 0;
+    for (index, byte) in bytes.iter().enumerate().take(5) {
+        payload |= usize::from(byte & 0x7F) << (7 * index);
+        if byte & 0x80 == 0 {
+            let is_shortest = index == 0 || *byte != 0;
+            if !is_shortest {
+                return Err("the length of a record is not in its shortest form");
+            }
+            let header = index + 1;
+            return Ok((header + payload <= bytes.len()).then_some((header, payload)));
+        }
+    }
+    if bytes.len() < 5 { Ok(None) } else { Err("the length of a record makes no sense") }
+}
+
+/// A part of a segment in memory.
+struct Window {
+    buffer: AlignedBuffer,
+    segment: u64,
+    start: u64,
+    bytes: usize,
+}
+
+impl Window {
+    fn new() -> Window {
+        Window { buffer: AlignedBuffer::new(WINDOW_BYTES), segment: 0, start: 0, bytes: 0 }
+    }
+
+    /// The block at `offset`; the error says why there is none.
+    fn block(&mut self, segment: &Segment, offset: u64) -> Result<Block<'_>, String> {
+        let at = self.position(segment, offset, UNIT_BYTES)?;
+        let bytes = block::claimed_bytes(&self.buffer[at..])?;
+        let at = self.position(segment, offset, bytes)?;
+        Ok(block::open(&self.buffer[at..at + bytes])?)
+    }
+
+    /// Whether bytes that are no block were meant to be one, here and lately.
+    fn names_place(&mut self, segment: &Segment, offset: u64, incarnation: u64) -> bool {
+        let Ok(at) = self.position(segment, offset, UNIT_BYTES) else { return false };
+        let header = &self.buffer[at..at + UNIT_BYTES];
+        block::claims_place(header, segment.number, offset, incarnation)
+    }
+
+    /// Where `bytes` bytes from `offset` on lie in the buffer; read if they are not there.
+    fn position(&mut self, segment: &Segment, offset: u64, bytes: usize) -> Result<usize, String> {
+        if offset + bytes as u64 > segment.bytes {
+            return Err("the block would go beyond its segment".to_owned());
+        }
+        let ends_inside = offset + bytes as u64 <= self.start + self.bytes as u64;
+        if self.segment != segment.number || offset < self.start || !ends_inside {
+            let rest = usize::try_from(segment.bytes - offset).unwrap_or(WINDOW_BYTES);
+            let count = rest.min(WINDOW_BYTES);
+            self.bytes = 0;
+            let file = segment.file.as_ref().ok_or("the segment is missing")?;
+            file.read_at(&mut self.buffer[..count], offset).map_err(|error| error.to_string())?;
+            (self.segment, self.start, self.bytes) = (segment.number, offset, count);
+        }
+        Ok((offset - self.start) as usize)
+    }
+}

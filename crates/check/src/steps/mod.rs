@@ -1,0 +1,10 @@
+//! The steps of a check, in the order in which they are taken.
+
+pub(crate) mod catalogue;
+pub(crate) mod directory;
+pub(crate) mod images;
+pub(crate) mod log;
+pub(crate) mod owners;
+pub(crate) mod records;
+pub(crate) mod rows;
+pub(crate) mod superblock;

@@ -1,0 +1,213 @@
+//! The superblock file and the headers of the data files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use onrush_files::{AlignedBuffer, Disk, DiskFile, OpenMode};
+
+use crate::decode::input::{u16_at, u32_at, u128_at};
+use crate::decode::superblock::{
+    COPY_AT, COPY_BYTES, FILE_NAME, FOLDERS_AT, FOLDERS_BYTES, Folders, Sealed, Superblock,
+    open_sealed, read_folders, read_superblock,
+};
+use crate::decode::{FORMAT_VERSION, is_zero};
+use crate::error::CheckError;
+use crate::finding::Finding;
+use crate::findings::Findings;
+use crate::invariant::Invariant;
+use crate::store::{DataFile, data_file_path};
+
+/// Reads the file. None with a finding where nothing can be checked without it.
+pub(crate) fn read(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    findings: &Findings,
+) -> Result<Option<(Superblock, Folders)>, CheckError> {
+    let path = folder.join(FILE_NAME);
+    let file = match disk.open(&path, OpenMode::ReadOnly) {
+        Ok(file) => file,
+        Err(error) => {
+            findings.add(Finding::new(Invariant::SuperblockReadable, &path, 0, error.to_string()));
+            return Ok(None);
+        }
+    };
+    let mut copies = [None; 2];
+    for (index, at) in COPY_AT.into_iter().enumerate() {
+        copies[index] = read_copy(&*file, at, findings)?;
+    }
+    let newest = match copies {
+        [None, None] => {
+            let found = "neither copy is whole";
+            findings.add(Finding::new(Invariant::SuperblockReadable, &path, 0, found));
+            return Ok(None);
+        }
+        [Some(one), None] | [None, Some(one)] => one,
+        [Some(even), Some(odd)] if even.generation >= odd.generation => even,
+        [Some(_), Some(odd)] => odd,
+    };
+    check_turns(&path, &copies, findings);
+    check_fields(&path, &newest, findings);
+    let folders = read_folders_at(&*file, folder, findings)?;
+    Ok(folders.map(|folders| (newest, folders)))
+}
+
+fn read_copy(
+    file: &dyn DiskFile,
+    at: u64,
+    findings: &Findings,
+) -> Result<Option<Superblock>, CheckError> {
+    let mut block = AlignedBuffer::new(COPY_BYTES);
+    let found = match file.read_at(&mut block, at) {
+        Err(error) => error.to_string(),
+        Ok(()) => match open_sealed(&block) {
+            Sealed::Whole(body) => return Ok(read_superblock(body)),
+            Sealed::Future(found) => return Err(future(file.path(), found)),
+            Sealed::Damaged => "the copy fails its magic or checksum".to_owned(),
+        },
+    };
+    findings.add(Finding::new(Invariant::SuperblockCopies, file.path(), at, found));
+    Ok(None)
+}
+
+fn future(path: &Path, found: u32) -> CheckError {
+    CheckError::FutureFormat { path: path.into(), found, known: FORMAT_VERSION }
+}
+
+/// Even generations stand in the first copy, odd ones in the second; the very first in both.
+fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Findings) {
+    let report = |at: u64, found: String| {
+        findings.add(Finding::new(Invariant::SuperblockTurns, path, at, found));
+    };
+    for (index, copy) in copies.iter().enumerate() {
+        if let Some(copy) = copy
+            && copy.generation & 1 != index as u64
+            && copy.generation != 1
+        {
+            report(COPY_AT[index], format!("generation {} in the other's place", copy.generation));
+        }
+    }
+    let [Some(even), Some(odd)] = copies else { return };
+    let (older, newer) = if even.generation < odd.generation { (even, odd) } else { (odd, even) };
+    let first = (older.generation, newer.generation) == (1, 1) && older == newer;
+    if !first && older.generation + 1 != newer.generation {
+        report(0, format!("generations {} and {}", even.generation, odd.generation));
+    }
+    let goes_back = newer.checkpoint < older.checkpoint
+        || newer.incarnation < older.incarnation
+        || newer.end < older.end
+        || newer.start.lsn < older.start.lsn
+        || newer.database_id != older.database_id;
+    if goes_back {
+        report(
+            COPY_AT[(newer.generation & 1) as usize],
+            format!(
+                "the newer copy (checkpoint {}, incarnation {}, E {}, C {}) is behind the older \
+                 one (checkpoint {}, incarnation {}, E {}, C {}) or of another database",
+                newer.checkpoint,
+                newer.incarnation,
+                newer.end,
+                newer.start.lsn,
+                older.checkpoint,
+                older.incarnation,
+                older.end,
+                older.start.lsn
+            ),
+        );
+    }
+}
+
+fn check_fields(path: &Path, superblock: &Superblock, findings: &Findings) {
+    let start = superblock.start;
+    let faults = [
+        (superblock.has_root > 1, "the mark of the root is neither 0 nor 1"),
+        (
+            (superblock.checkpoint == 0) != superblock.root.is_none(),
+            "there is a root exactly if there was a checkpoint, and here it is not so",
+        ),
+        (superblock.end < start.lsn, "E is below C"),
+        (start.lsn == 0 || start.segment == 0, "C has LSN or log segment 0, which do not exist"),
+        (
+            start.offset < 4096 || !start.offset.is_multiple_of(4096),
+            "C does not lie where a block can start",
+        ),
+        (
+            superblock.generation == 0 || superblock.incarnation == 0,
+            "generation or incarnation is 0",
+        ),
+        (start.incarnation > superblock.incarnation, "C is of an incarnation that is yet to come"),
+        (!superblock.zeros_follow, "bytes behind the last field are not zero"),
+    ];
+    let at = COPY_AT[(superblock.generation & 1) as usize];
+    for (_, found) in faults.into_iter().filter(|(is_fault, _)| *is_fault) {
+        findings.add(Finding::new(Invariant::SuperblockFields, path, at, found));
+    }
+}
+
+fn read_folders_at(
+    file: &dyn DiskFile,
+    folder: &Path,
+    findings: &Findings,
+) -> Result<Option<Folders>, CheckError> {
+    let mut block = AlignedBuffer::new(FOLDERS_BYTES);
+    let found = match file.read_at(&mut block, FOLDERS_AT) {
+        Err(error) => error.to_string(),
+        Ok(()) => match open_sealed(&block) {
+            Sealed::Future(found) => return Err(future(file.path(), found)),
+            Sealed::Damaged => "it fails its magic or checksum".to_owned(),
+            Sealed::Whole(body) => match read_folders(folder, body) {
+                Some(folders) => return Ok(Some(folders)),
+                None => "it does not decode".to_owned(),
+            },
+        },
+    };
+    findings.add(Finding::new(Invariant::Folders, file.path(), FOLDERS_AT, found));
+    Ok(None)
+}
+
+/// Opens the data files and checks their headers.
+pub(crate) fn open_data_files(
+    disk: &Arc<dyn Disk>,
+    superblock: &Superblock,
+    folders: &Folders,
+    findings: &Findings,
+) -> Result<Vec<Option<DataFile>>, CheckError> {
+    let count = folders.data.len();
+    let mut files = Vec::with_capacity(count);
+    for (number, folder) in folders.data.iter().enumerate() {
+        let path = data_file_path(folder, number);
+        let mut header = AlignedBuffer::new(4096);
+        let opened = DataFile::open(&**disk, &path)
+            .and_then(|file| file.file.read_at(&mut header, 0).map(|()| file));
+        match opened {
+            Err(error) => {
+                let found = error.to_string();
+                findings.add(Finding::new(Invariant::DataFileReadable, &path, 0, found));
+                files.push(None);
+            }
+            Ok(file) => {
+                let is_sealed = header.starts_with(b"ONRDATA\0")
+                    && u32_at(&header, 60) == crc32c::crc32c(&header[..60]);
+                if is_sealed && u32_at(&header, 8) > FORMAT_VERSION {
+                    return Err(future(&path, u32_at(&header, 8)));
+                }
+                let is_ours = is_sealed
+                    && u128_at(&header, 16) == superblock.database_id
+                    && usize::from(u16_at(&header, 32)) == number
+                    && usize::from(u16_at(&header, 34)) == count
+                    && u32_at(&header, 12) == 0
+                    && is_zero(&header[36..60])
+                    && is_zero(&header[64..]);
+                if !is_ours {
+                    let found = if is_sealed {
+                        "a header of another database, number or count of files"
+                    } else {
+                        "a header that fails its magic or checksum"
+                    };
+                    findings.add(Finding::new(Invariant::DataFileHeader, &path, 0, found));
+                }
+                files.push(Some(file));
+            }
+        }
+    }
+    Ok(files)
+}

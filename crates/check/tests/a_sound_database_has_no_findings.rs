@@ -1,0 +1,98 @@
+//! Whatever the engine leaves on disk is sound, however the check is told to look.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Left, check_disk, check_with, sample};
+use onrush_check::CheckOptions;
+use onrush_files::MemoryDisk;
+
+#[test]
+fn a_closed_and_a_dropped_database_are_sound() {
+    for left in [Left::Closed, Left::Dropped] {
+        for rows in [0, 16, 4000] {
+            let disk = MemoryDisk::new();
+            sample(&disk, rows, left);
+            let report = check_disk(&disk);
+            assert_eq!(report.findings, [], "{left:?}, {rows} rows");
+            assert!(report.is_sound());
+            let types = report.tables.iter().find(|table| table.name == "types").unwrap();
+            if left == Left::Closed {
+                assert_eq!(types.rows, (rows - rows / 4) as u64);
+            }
+            assert_eq!(report.log_records > 0, left == Left::Dropped && rows > 0);
+        }
+    }
+}
+
+#[test]
+fn every_way_of_checking_sees_the_same() {
+    let disk = MemoryDisk::new();
+    sample(&disk, 3000, Left::Dropped);
+    let expected = check_disk(&disk);
+    for dop in [1, 3, 32] {
+        for (read_stream_per_file, one_batch) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let options =
+                CheckOptions { dop, read_stream_per_file, one_batch, ..CheckOptions::default() };
+            let report = check_with(&disk, &options);
+            assert!(report.is_sound(), "{options:?}: {report}");
+            assert_eq!(report.tables, expected.tables, "{options:?}");
+            let physical = check_with(&disk, &CheckOptions { physical_only: true, ..options });
+            assert!(physical.is_sound());
+            let images = |report: &onrush_check::CheckReport| -> Vec<u64> {
+                report.tables.iter().map(|table| table.images).collect()
+            };
+            assert_eq!(images(&physical), images(&expected));
+        }
+    }
+}
+
+#[test]
+fn one_table_alone_can_be_checked_and_an_unknown_one_is_refused() {
+    let disk = MemoryDisk::new();
+    sample(&disk, 400, Left::Closed);
+    let only = |table: &str| CheckOptions { table: Some(table.into()), ..CheckOptions::default() };
+    let report = check_with(&disk, &only("types"));
+    let read = report.tables.iter().filter(|table| table.images > 0);
+    assert_eq!(read.map(|table| table.name.as_str()).collect::<Vec<_>>(), ["types"]);
+    let unknown = onrush_check::check(
+        std::sync::Arc::new(disk),
+        &common::folder(),
+        &only("ordres"),
+        &onrush_check::Progress::default(),
+    );
+    let message = unknown.unwrap_err().to_string();
+    assert!(message.contains("ordres") && message.contains("types"), "{message}");
+}
+
+#[test]
+fn tables_that_are_not_logged_are_sound_and_empty() {
+    use onrush::{ColumnDefinition, DataType, Database, Options, TableDefinition};
+    let disk = MemoryDisk::new();
+    let shared = std::sync::Arc::new(disk.clone());
+    let database = Database::create_on(shared, common::folder(), Options::small()).unwrap();
+    let definition = TableDefinition::builder("visits")
+        .column(ColumnDefinition::new("id", DataType::Int64))
+        .primary_key(["id"])
+        .unlogged()
+        .build()
+        .unwrap();
+    let table = database.create_table(definition).unwrap();
+    let mut session = database.session().unwrap();
+    for id in 0..500i64 {
+        session.insert(&table, &[id.into()]).unwrap();
+        if id == 250 {
+            database.checkpoint().unwrap();
+        }
+    }
+    drop(session);
+    drop(table);
+    drop(database);
+    let report = check_disk(&disk);
+    assert_eq!(report.findings, []);
+    assert!(report.log_records > 0);
+    assert_eq!((report.tables[0].leaves, report.tables[0].images), (1, 0));
+}
