@@ -219,7 +219,6 @@ fn of_tasks_that_share_a_thread() {
 }
 
 #[test]
-#[ignore = "calls of 10 us are counted a tenth to a third too short on a busy machine"]
 fn of_transactions_and_reads() {
     assert_accounted("transactions", |db, table| {
         threads(db, 2, |session| {

@@ -82,7 +82,9 @@ impl Session {
                 moved.key.clone_into(&mut last);
                 transaction.add_move(moved);
             }
-            if let Some(commit) = transaction.commit_writes()? {
+            let committed = transaction.commit_writes();
+            drop(transaction);
+            if let Some(commit) = committed? {
                 session.worker.recorder.count(Counter::RowsMoved, rows);
                 // The next key in byte order.
                 last.push(0);

@@ -154,10 +154,12 @@ impl<'s> Transaction<'s> {
         key: &[Value<'_>],
         assignments: &[(&str, Value<'_>)],
     ) -> Result<bool> {
-        let assignments = table.resolve(assignments)?;
-        let mut bytes = Vec::new();
-        table.entry.schema.encode_key(key, &mut bytes)?;
-        self.update_resolved(table, &bytes, &assignments)
+        self.call(Phase::Statement, |transaction| {
+            let assignments = table.resolve(assignments)?;
+            let mut bytes = Vec::new();
+            table.entry.schema.encode_key(key, &mut bytes)?;
+            transaction.update_resolved(table, &bytes, &assignments)
+        })
     }
 
     pub(super) fn update_resolved(
@@ -194,13 +196,15 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// A key that does not fit the table; a table truncated or dropped meanwhile.
     pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        let mut bytes = Vec::new();
-        table.entry.schema.encode_key(key, &mut bytes)?;
-        if self.value_of(table, &bytes)?.is_none() {
-            return Ok(false);
-        }
-        self.remove(table, &bytes);
-        Ok(true)
+        self.call(Phase::Statement, |transaction| {
+            let mut bytes = Vec::new();
+            table.entry.schema.encode_key(key, &mut bytes)?;
+            if transaction.value_of(table, &bytes)?.is_none() {
+                return Ok(false);
+            }
+            transaction.remove(table, &bytes);
+            Ok(true)
+        })
     }
 
     /// Reads rows in key order, this transaction's own changes included.
@@ -232,9 +236,13 @@ impl<'s> Transaction<'s> {
     /// [`Conflict`](Error::Conflict) when another transaction changed one of the rows first;
     /// [`DuplicateKey`](Error::DuplicateKey); the errors of [`Session::insert`].
     pub fn commit(mut self) -> Result<()> {
-        self.call(Phase::Commit, |transaction| match transaction.commit_writes()? {
-            Some(commit) => transaction.session.acknowledge(commit.end, commit.logged),
-            None => Ok(()),
+        self.call(Phase::Commit, |transaction| {
+            let committed = transaction.commit_writes();
+            transaction.snapshot = None;
+            match committed? {
+                Some(commit) => transaction.session.acknowledge(commit.end, commit.logged),
+                None => Ok(()),
+            }
         })
     }
 
@@ -244,7 +252,9 @@ impl<'s> Transaction<'s> {
     /// As [`commit`](Self::commit), but for those of waiting.
     pub fn commit_token(mut self) -> Result<CommitToken> {
         self.call(Phase::Commit, |transaction| {
-            let end = transaction.commit_writes()?.map(|commit| commit.end);
+            let committed = transaction.commit_writes();
+            transaction.snapshot = None;
+            let end = committed?.map(|commit| commit.end);
             let end = end.unwrap_or(Lsn(transaction.session.last_commit_lsn()));
             Ok(transaction.session.token(end))
         })
@@ -319,6 +329,19 @@ impl<'s> Transaction<'s> {
         let record = framed_row(table, RecordKind::Remove, at.0, key, &[]);
         let write = Write { table: table.clone(), value: None, must_be_absent: false, record };
         self.writes.insert(at, write);
+    }
+}
+
+/// Closing the snapshot takes its time, too, unless the commit has done so.
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.snapshot.is_some() {
+            let _: Result<()> = self.call(Phase::Commit, |transaction| {
+                transaction.snapshot = None;
+                transaction.writes.clear();
+                Ok(())
+            });
+        }
     }
 }
 
