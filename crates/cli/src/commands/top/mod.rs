@@ -83,3 +83,32 @@ fn quits(event: &Event) -> bool {
     let quits = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || interrupts;
     key.kind == KeyEventKind::Press && quits
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::crossterm::event::KeyEvent;
+
+    use super::*;
+
+    fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
+        KeyEvent::new(code, modifiers)
+    }
+
+    #[test]
+    fn q_escape_and_control_c_quit_and_nothing_else_does() {
+        let none = KeyModifiers::NONE;
+        for (code, modifiers, expected) in [
+            (KeyCode::Char('q'), none, true),
+            (KeyCode::Esc, none, true),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL, true),
+            (KeyCode::Char('c'), none, false),
+            (KeyCode::Char('x'), none, false),
+            (KeyCode::Enter, none, false),
+        ] {
+            assert_eq!(quits(&Event::Key(key(code, modifiers))), expected, "{code:?}");
+        }
+        let released = KeyEvent { kind: KeyEventKind::Release, ..key(KeyCode::Char('q'), none) };
+        assert!(!quits(&Event::Key(released)));
+        assert!(!quits(&Event::Resize(80, 24)));
+    }
+}
