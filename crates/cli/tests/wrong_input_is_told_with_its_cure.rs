@@ -90,3 +90,14 @@ fn every_command_has_examples_or_is_plain() {
         assert!(help.contains("Examples:"), "{command:?}");
     }
 }
+
+#[test]
+fn a_table_that_cannot_be_advised_on() {
+    let world = World::new();
+    world.write("keyless.sql", "CREATE TABLE t (id int, note text);");
+    world.write("short.csv", "id,note\n1\n");
+    refused(&world, &["lab", "advise", "none.sql"], 2, &["none.sql", "cannot read the table"]);
+    refused(&world, &["lab", "advise", "keyless.sql"], 2, &["keyless.sql", "PRIMARY KEY"]);
+    refused(&world, &["lab", "advise", "--sample", "short.csv"], 2, &["row 1 has 1 columns"]);
+    refused(&world, &["lab", "advise", "--target", "onrus"], 2, &["onrus", "onrush"]);
+}

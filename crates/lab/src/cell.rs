@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use onrush::Options;
 use onrush_files::OsDisk;
 
+use crate::classic_table::{CLASSIC_TABLE, classic_table};
 use crate::disk::{SyncTime, sync_time};
 use crate::error::LabError;
 use crate::machine::FileSystem;
@@ -40,7 +41,8 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
     let mut options = settings.engine.clone();
     options.durability = settings.durability;
     place.apply(&mut options);
-    let mut stand = Stand::create(place.folder(), options, settings.key, settings.verify)?;
+    let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
+    let mut stand = Stand::create(place.folder(), options, definition, settings.verify)?;
     if settings.preload_rows > 0 {
         stand.load(StandLoad::preload(settings.preload_rows, settings.sessions), observer)?;
         stand.barrier()?;

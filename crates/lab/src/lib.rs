@@ -15,8 +15,10 @@
 //!
 //! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
 //! [`verdict`] says what held each of them back, [`page`] draws all of it, and
-//! [`compare`] sets two results against each other.
+//! [`compare`] sets two results against each other. [`advise`] makes a short study of a table of the
+//! user's own ([`own_table`]) and says what to do.
 
+pub mod advise;
 pub mod cell;
 pub mod classic_table;
 pub mod compare;
@@ -25,6 +27,7 @@ pub mod error;
 pub mod fingerprint;
 mod load;
 pub mod machine;
+pub mod own_table;
 pub mod page;
 mod place;
 pub mod progress;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onrush::{
-    Database, Drain, DrainOptions, DrainProgress, Durability, KeyStrategy, Options, RecoveryReport,
-    Table,
+    Database, Drain, DrainOptions, DrainProgress, Durability, Options, RecoveryReport, Table,
+    TableDefinition,
 };
 
-use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
+use crate::classic_table::CLASSIC_TABLE;
 use crate::error::LabError;
 use crate::load::ledger::{KeySample, LedgerKind};
 use crate::load::{self, LoadPlan, Loaded};
@@ -20,10 +20,11 @@ use crate::progress::{Observer, Step};
 use crate::settings::{Driver, Leave};
 use crate::verify::{self, Acknowledged, Verification};
 
-/// A database with the classic table.
+/// A database with the table that is loaded.
 pub(crate) struct Stand {
     folder: PathBuf,
     options: Options,
+    table_name: String,
     open: Option<(Database, Table)>,
     /// Where sessions insert, if not into the table itself.
     front: Option<(Table, Drain)>,
@@ -71,35 +72,36 @@ impl Stand {
     pub(crate) fn create(
         folder: &Path,
         options: Options,
-        key: KeyStrategy,
+        definition: TableDefinition,
         remembers_rows: bool,
     ) -> Result<Stand, LabError> {
         let started_micros = unix_micros();
         let database = Database::create(folder, options.clone())?;
-        let definition = classic_table(CLASSIC_TABLE, key).map_err(onrush::Error::from)?;
         let table = database.create_table(definition)?;
+        let is_classic = table.name() == CLASSIC_TABLE;
         let acknowledged = Acknowledged {
+            is_classic,
             rows: 0,
             fingerprint: crate::Fingerprint::default(),
             keys: KeySample::default(),
             inserted_micros: (started_micros, started_micros),
         };
         let watch = onrush_watch::Server::in_folder(&database, folder).ok();
-        let folder = folder.to_owned();
+        let (folder, table_name) = (folder.to_owned(), table.name().to_owned());
         let open = Some((database, table));
         let front = None;
-        Ok(Stand { folder, options, open, front, acknowledged, remembers_rows, watch })
+        Ok(Stand { folder, options, table_name, open, front, acknowledged, remembers_rows, watch })
     }
 
     /// From now on sessions insert into a table that is not logged, and a drain moves its rows to
-    /// the classic table.
+    /// the table itself.
     pub(crate) fn add_front(
         &mut self,
-        key: KeyStrategy,
+        definition: TableDefinition,
         drain: DrainOptions,
     ) -> Result<(), LabError> {
         let (database, table) = self.opened()?;
-        let front = database.create_table(classic_front(key).map_err(onrush::Error::from)?)?;
+        let front = database.create_table(definition)?;
         let drain = database.start_drain(&front, table, drain)?;
         self.front = Some((front, drain));
         Ok(())
@@ -198,7 +200,7 @@ impl Stand {
         let database = database?;
         let reopened =
             Reopened { elapsed: started.elapsed(), recovery: database.recovery().clone() };
-        let table = database.table(CLASSIC_TABLE)?;
+        let table = database.table(&self.table_name)?;
         let verdict = verify::verify(&database, &table, &self.acknowledged, observer)?;
         drop(table);
         database.close()?;

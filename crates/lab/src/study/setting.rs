@@ -134,6 +134,8 @@ settings! {
         "Rows that each transaction inserts.";
     RowsPerStatement = "rows_per_statement", Kind::Count(0, 1_000_000), All, "0",
         "Rows that one call or INSERT statement brings; 0 is all of a transaction.";
+    Table = "table", Kind::Text, Onrush, "",
+        "A file with a CREATE TABLE statement; empty is the classic table.";
     Key = "key", Kind::Key, All, "session-offset",
         "How keys are made.";
     Durability = "durability", Kind::Word(&["durable", "delayed"]), All, "durable",

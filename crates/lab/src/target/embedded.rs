@@ -109,6 +109,7 @@ impl<S: Store> Embedded<S> {
             folder,
             numbers: Numbers::default(),
             acknowledged: Acknowledged {
+                is_classic: true,
                 rows: 0,
                 fingerprint: Fingerprint::default(),
                 keys: KeySample::default(),

@@ -3,15 +3,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use onrush::{Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics};
+use onrush::{
+    Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics,
+    TableDefinition,
+};
 use onrush_waits::totals::Collisions;
 use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
 
 use super::record::{self, CounterRecord, PhaseRecord, Snapshot, Spins, WaitRecord};
 use super::{Instance, LoadFigures, LoadOrder, Sampler, Target};
 use crate::cell::log_bytes_max;
+use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
 use crate::error::LabError;
 use crate::load::Loaded;
+use crate::own_table::OwnTable;
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::percentiles;
@@ -53,7 +58,7 @@ impl Target for Onrush {
         if !is_tasks && sessions > 4096 {
             return Some(format!("{sessions} sessions are too many for one thread each"));
         }
-        options(settings).err()
+        options(settings).err().or_else(|| own_table(settings).err())
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
@@ -74,11 +79,13 @@ impl Target for Onrush {
             + settings.number(Setting::WarmupRows);
         let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
         place.check_room(rows, settings.key(), log_bytes)?;
-        let mut stand = Stand::create(place.folder(), options, settings.key(), true)?;
+        let definition = definition(settings, false)?;
+        let mut stand = Stand::create(place.folder(), options, definition, true)?;
         if settings.is_on(Setting::Front) {
             let interval = Duration::from_millis(settings.number(Setting::DrainIntervalMs));
             let rows_max = settings.number(Setting::DrainRows);
-            stand.add_front(settings.key(), DrainOptions { interval, rows_max })?;
+            let drain = DrainOptions { interval, rows_max };
+            stand.add_front(self::definition(settings, true)?, drain)?;
         }
         Ok(Box::new(OnrushInstance { stand, settings: settings.clone(), place }))
     }
@@ -159,6 +166,24 @@ pub(super) fn figures(loaded: &Loaded) -> LoadFigures {
         cpu: loaded.cpu,
         commit_latency_us: percentiles(&loaded.ledger.commit_times),
     }
+}
+
+/// The user's own table, if the settings name one.
+fn own_table(settings: &Settings) -> Result<Option<OwnTable>, String> {
+    let path = settings.text(Setting::Table);
+    (!path.is_empty()).then(|| OwnTable::read(Path::new(&path))).transpose()
+}
+
+/// The table that is loaded, or its front.
+fn definition(settings: &Settings, is_front: bool) -> Result<TableDefinition, LabError> {
+    let own = own_table(settings).map_err(LabError::Setting)?;
+    let definition = match (own, is_front) {
+        (Some(table), false) => table.definition(settings.key(), &table.name),
+        (Some(table), true) => table.front(settings.key()),
+        (None, false) => classic_table(CLASSIC_TABLE, settings.key()).map_err(|e| e.to_string()),
+        (None, true) => classic_front(settings.key()).map_err(|e| e.to_string()),
+    };
+    definition.map_err(LabError::Setting)
 }
 
 fn rows_per_s_max(settings: &Settings) -> Option<f64> {

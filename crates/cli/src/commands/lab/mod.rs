@@ -1,5 +1,6 @@
 //! `onrush lab`: experiments on this machine.
 
+mod advise;
 mod compare;
 mod disk;
 mod report;
@@ -24,6 +25,7 @@ enum LabCommand {
     Show(study::ShowArguments),
     Report(report::ReportArguments),
     Compare(compare::CompareArguments),
+    Advise(advise::AdviseArguments),
     Insert(singleton::InsertArguments),
     Disk(disk::DiskArguments),
     #[command(hide = true)]
@@ -58,6 +60,7 @@ pub fn run(arguments: LabArguments) -> Outcome {
         LabCommand::Show(arguments) => study::show(&arguments),
         LabCommand::Report(arguments) => report::run(&arguments),
         LabCommand::Compare(arguments) => compare::run(&arguments),
+        LabCommand::Advise(arguments) => advise::run(&arguments),
         LabCommand::Insert(arguments) => singleton::run_plain(&arguments),
         LabCommand::Disk(arguments) => disk::run(&arguments),
         LabCommand::Instance => {

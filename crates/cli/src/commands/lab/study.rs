@@ -170,6 +170,24 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     }
 }
 
+/// Runs a study that is not kept: only its result counts.
+pub fn measure(
+    study: &Study,
+    dir: &Path,
+    results: &Path,
+    quiet: bool,
+) -> anyhow::Result<StudyResult> {
+    let options = RunOptions {
+        folder: dir.to_owned(),
+        results: results.to_owned(),
+        resume: false,
+        targets: Vec::new(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    let observer = Shown::new(quiet);
+    Ok(onrush_lab::study::run::run(study, &options, &target::find, &observer)?)
+}
+
 fn read(given: &str, size: Size) -> anyhow::Result<Study> {
     let is_file = given.ends_with(".toml") || Path::new(given).is_file();
     if !is_file {
