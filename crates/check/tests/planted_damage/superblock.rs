@@ -16,7 +16,7 @@ pub fn kinds() -> Vec<Kind> {
             true
         }),
         kind("a checkpoint number that went back", SuperblockTurns, |case| {
-            field(case, 24, |checkpoint, dice| 1 + dice % (checkpoint - 1))
+            field(case, 24, |checkpoint, dice| 1 + dice % (checkpoint - 2))
         }),
         kind("an incarnation that went back", SuperblockTurns, |case| {
             let older = 1 - case.model.newest();
