@@ -1,6 +1,8 @@
 #![doc = include_str!("README.md")]
 
+mod approach;
 mod build;
+mod descend;
 mod group;
 mod intent;
 mod read;
@@ -10,6 +12,7 @@ mod split_point;
 mod tree;
 mod write;
 
+pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
 pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
-use onrush_waits::{Counter, LatchClass, Recorder};
+use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 
 use super::Refusal;
 use crate::buffer::LeafState;
 use crate::engine::Engine;
-use crate::node::fence::head;
+use crate::node::fence::{Fence, head};
 use crate::node::inner::InnerNode;
 use crate::transaction::VersionStore;
 use crate::units::{InnerId, LeafId, ObjectId};
@@ -29,8 +29,14 @@ impl Hint {
     /// Remembers a latched leaf.
     pub(crate) fn remember(&mut self, id: LeafId, leaf: &LeafState) {
         self.leaf = id;
-        self.low_head = head(leaf.low.bytes());
-        self.high_head = leaf.high.as_ref().map_or(u64::MAX, |high| head(high.bytes()));
+        self.low_head = leaf.low.head();
+        self.high_head = leaf.high.as_ref().map_or(u64::MAX, Fence::head);
+    }
+
+    /// The leaf that holds a key with this head, or held it a moment ago.
+    #[inline]
+    pub(super) fn at(leaf: LeafId, key_head: u64) -> Hint {
+        Hint { leaf, low_head: key_head, high_head: key_head }
     }
 
     #[inline]
@@ -47,7 +53,7 @@ pub(crate) struct Tree {
     /// Whose rows. Changes when the table is truncated, under the structure mutex.
     object: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
-    root: AtomicU32,
+    pub(super) root: AtomicU32,
     /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
     logged: bool,
     /// Held by whoever changes inner nodes: one thread at a time, readers go on.
@@ -91,59 +97,6 @@ impl Tree {
             return Err(Refusal::Gone);
         }
         Ok(())
-    }
-
-    /// From the root to the leaf whose range holds `key`, or held it a moment ago.
-    pub(crate) fn descend(
-        &self,
-        engine: &Engine,
-        recorder: &Recorder,
-        key_head: u64,
-        key: &[u8],
-    ) -> LeafId {
-        self.walk(engine, recorder, |node| node.search(key_head, key))
-    }
-
-    /// From the root to the last leaf with keys below `key` (`None`: the last leaf of all).
-    pub(crate) fn descend_below(
-        &self,
-        engine: &Engine,
-        recorder: &Recorder,
-        key: Option<&[u8]>,
-    ) -> LeafId {
-        let key = key.map(|key| (head(key), key));
-        self.walk(engine, recorder, |node| node.search_below(key))
-    }
-
-    #[inline]
-    fn walk(
-        &self,
-        engine: &Engine,
-        recorder: &Recorder,
-        choose: impl Fn(&InnerNode) -> usize,
-    ) -> LeafId {
-        'from_root: loop {
-            let mut id = self.root.load(Ordering::Acquire);
-            let mut nodes = 0;
-            loop {
-                nodes += 1;
-                // A torn child is never followed: the version is checked before it is used.
-                let node = engine.inners.get(id);
-                let version = node.version.wait_readable(recorder);
-                let child = node.child(choose(node));
-                let level = node.level();
-                if !node.version.validate(version) {
-                    recorder.count(Counter::DescentRestarts, 1);
-                    continue 'from_root;
-                }
-                if level == 1 {
-                    recorder.count(Counter::Descents, 1);
-                    recorder.latch_requests(LatchClass::Inner, nodes);
-                    return LeafId(child);
-                }
-                id = child;
-            }
-        }
     }
 
     /// Latches the leaf that holds `key`, exclusive.

@@ -4,7 +4,9 @@
 mod advice;
 mod arena;
 mod frame;
+mod prefetch;
 
 pub(crate) use arena::Arena;
 pub use frame::LargePages;
 pub(crate) use frame::{Frame, FramePool};
+pub(crate) use prefetch::prefetch;

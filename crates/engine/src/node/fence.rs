@@ -32,6 +32,12 @@ impl Fence {
         Fence { head: head(key), bytes: key.into() }
     }
 
+    /// The [`head`] of its key; stands beside the pointer to the bytes, which may be far away.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

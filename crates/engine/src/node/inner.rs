@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use onrush_latch::VersionLatch;
 
 use super::fence::head;
+use crate::memory::prefetch;
 
 /// Children of one node.
 pub(crate) const FANOUT: usize = 128;
@@ -59,6 +60,13 @@ fn tail_words(len: usize) -> usize {
 }
 
 impl InnerNode {
+    /// Asks for the lines that a search reads.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(std::slice::from_ref(&self.version));
+        prefetch(&self.heads);
+    }
+
     /// 1 above the leaves, and one more for each level.
     pub(crate) fn level(&self) -> u32 {
         self.level.load(Relaxed)

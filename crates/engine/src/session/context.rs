@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onrush_types::{DataType, DefaultValue, KeyGenerator, KeyStrategy, Value};
+use onrush_waits::Phase;
 
+use super::ahead::Ahead;
 use super::worker::Worker;
 use crate::btree::Hint;
 use crate::catalog::TableEntry;
@@ -18,6 +20,10 @@ pub(crate) struct TableContext {
     pub(crate) table: Arc<TableEntry>,
     pub(crate) hint: Hint,
     generators: Vec<(usize, KeyGenerator)>,
+    /// Of tables whose key begins with a generated random one.
+    ahead: Option<Box<Ahead>>,
+    /// A column's next value, if it was drawn before.
+    drawn: Option<(usize, Value<'static>)>,
 }
 
 impl TableContext {
@@ -38,7 +44,33 @@ impl TableContext {
             }
             generators.push((column, generator));
         }
-        Ok(TableContext { table, hint: Hint::NONE, generators })
+        let lead = table.schema.definition().primary_key()[0];
+        let is_random = |(column, generator): &(usize, KeyGenerator)| {
+            *column == lead && generator.strategy() == KeyStrategy::UuidV4
+        };
+        let ahead = generators.iter().any(is_random).then(Box::default);
+        Ok(TableContext { table, hint: Hint::NONE, generators, ahead, drawn: None })
+    }
+
+    /// Before a row with these values is inserted by itself: takes a key that was drawn ahead, if
+    /// the engine is to make the key.
+    #[inline]
+    pub(super) fn look_ahead(&mut self, worker: &mut Worker, values: &[Value<'_>]) -> Result<()> {
+        let Some(mut ahead) = self.ahead.take() else { return Ok(()) };
+        let lead = self.table.schema.definition().primary_key()[0];
+        if matches!(values.get(lead), None | Some(Value::Default)) {
+            let fresh = self.generated(worker, lead)?;
+            let (engine, recorder) = (&worker.engine, &worker.recorder);
+            recorder.mark(Phase::Statement);
+            let (key, hint) = ahead.exchange(fresh, &self.table, engine, recorder);
+            if key != Value::Default {
+                self.drawn = Some((lead, key));
+                self.hint = hint;
+            }
+            recorder.mark(Phase::Seek);
+        }
+        self.ahead = Some(ahead);
+        Ok(())
     }
 
     /// The value of a computed default.
@@ -51,7 +83,10 @@ impl TableContext {
     ) -> Result<Value<'static>> {
         match default {
             DefaultValue::Now => now(self.table.schema.data_type(column)),
-            DefaultValue::Key(_) => self.generated(worker, column),
+            DefaultValue::Key(_) => match self.drawn.take_if(|(own, _)| *own == column) {
+                Some((_, key)) => Ok(key),
+                None => self.generated(worker, column),
+            },
             DefaultValue::Constant(value) => Ok(value.clone()),
             DefaultValue::None => {
                 Err(Error::Internal(format!("column {column} has no default to compute")))
@@ -61,7 +96,7 @@ impl TableContext {
 
     #[inline]
     fn generated(&mut self, worker: &mut Worker, column: usize) -> Result<Value<'static>> {
-        let TableContext { table, hint, generators } = self;
+        let TableContext { table, hint, generators, .. } = self;
         let (_, generator) = generators
             .iter_mut()
             .find(|(own, _)| *own == column)

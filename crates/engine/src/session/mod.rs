@@ -7,6 +7,7 @@
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 
 mod account;
+mod ahead;
 mod batch;
 mod commit;
 mod context;

@@ -409,6 +409,8 @@ impl Session {
     #[inline]
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
         let _strict = table.entry.strict_order(&self.worker.recorder);
+        let index = self.context(table)?;
+        self.contexts[index].look_ahead(&mut self.worker, values)?;
         self.encode(table, values)?;
         match self.put(table, Expect::Absent)? {
             Ok(written) => {

@@ -67,6 +67,14 @@ pub fn html(result: &StudyResult) -> String {
     page.into_string()
 }
 
+/// The study's first chart as a picture (SVG) that needs nothing else, for a page of one's own.
+/// None if no cell has run.
+pub fn chart_svg(result: &StudyResult) -> Option<String> {
+    let panels = view::panels(result);
+    let chart = pictures::chart_file(result, panels.first()?, STYLE).into_string();
+    Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{chart}\n"))
+}
+
 fn heading(result: &StudyResult, sentence: &str) -> Markup {
     let size = format!("{:?} size", result.size).to_lowercase();
     let machine = &result.machine;

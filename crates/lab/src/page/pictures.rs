@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::chart::{Words, bars, both, lines, picture, stacks, time};
+use super::chart::{Drawing, Layout, Words, bars, both, file, lines, picture, stacks, time};
 use super::view::{self, COLOURS, Panel, middle, name_of, ran};
 use super::{classic_format, headline};
 use crate::study::outcome::{Repeat, StudyResult};
@@ -53,16 +53,25 @@ fn plain_axis(axis: &str) -> String {
     }
 }
 
-fn one_panel(result: &StudyResult, panel: &Panel<'_>) -> Markup {
-    let unit = &result.chart.unit;
-    let words = Words {
+/// The chart of one panel as a picture file.
+pub(super) fn chart_file(result: &StudyResult, panel: &Panel<'_>, style: &str) -> Markup {
+    let words = words_of(result, panel);
+    file(&words, style, drawing(result, panel))
+}
+
+fn words_of(result: &StudyResult, panel: &Panel<'_>) -> Words {
+    Words {
         id: format!("panel-{}", panel.number),
         title: match panel.title.as_str() {
             "" => result.title.clone(),
             title => format!("{}: {title}", result.title),
         },
-        description: view::in_words(panel, unit),
-    };
+        description: view::in_words(panel, &result.chart.unit),
+    }
+}
+
+fn one_panel(result: &StudyResult, panel: &Panel<'_>) -> Markup {
+    let words = words_of(result, panel);
     let findings = headline::of_panel(panel);
     html! {
         figure {
@@ -72,7 +81,7 @@ fn one_panel(result: &StudyResult, panel: &Panel<'_>) -> Markup {
                     @if !panel.note.is_empty() { p { (panel.note) } }
                 }
             }
-            (draw(result, panel, &words))
+            (both(&words, drawing(result, panel)))
             @if !findings.is_empty() {
                 ul.findings { @for finding in findings { li { (finding) } } }
             }
@@ -80,15 +89,16 @@ fn one_panel(result: &StudyResult, panel: &Panel<'_>) -> Markup {
     }
 }
 
-fn draw(result: &StudyResult, panel: &Panel<'_>, words: &Words) -> Markup {
+/// How a panel is drawn, for whichever window.
+fn drawing<'a>(result: &'a StudyResult, panel: &Panel<'_>) -> Box<dyn Fn(&Layout) -> Drawing + 'a> {
     let is_lines = result.chart.kind == ChartKind::Lines && panel.groups.len() > 1;
     if is_lines {
         let (lines, axis) = lines_of(result, panel);
         let name = plain_axis(&result.chart.x);
-        return both(words, |layout| lines::draw(&lines, &axis, &name, layout));
+        return Box::new(move |layout| lines::draw(&lines, &axis, &name, layout));
     }
     let groups = bars_of(result, panel);
-    both(words, |layout| bars::draw(&groups, layout))
+    Box::new(move |layout| bars::draw(&groups, layout))
 }
 
 fn bars_of(result: &StudyResult, panel: &Panel<'_>) -> Vec<bars::Group> {

@@ -162,6 +162,20 @@ fn every_run_and_every_wait_is_in_the_tables_for_spreadsheets() {
 }
 
 #[test]
+fn the_picture_file_is_well_formed_and_draws_every_bar() {
+    let result = invented();
+    let svg = chart_svg(&result).unwrap();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let is_bar = |node: &roxmltree::Node<'_, '_>| {
+        node.attribute("class").is_some_and(|class| class.starts_with("bar "))
+    };
+    let bars = document.descendants().filter(is_bar).count();
+    let panels = view::panels(&result);
+    let of_group = |group: &view::Group<'_>| group.values.len() + group.references.len();
+    assert_eq!(bars, panels[0].groups.iter().map(of_group).sum::<usize>());
+}
+
+#[test]
 fn the_files_are_written_beside_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let paths = write(&invented(), &folder.path().join("new"), "keys").unwrap();

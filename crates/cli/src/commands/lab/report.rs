@@ -22,6 +22,9 @@ pub struct ReportArguments {
     /// Write only this JSON file, with what `onrush lab compare` needs and nothing else
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     baseline: Option<PathBuf>,
+    /// Write only this SVG file, the first chart of the report, for a page of your own
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "baseline"])]
+    chart: Option<PathBuf>,
     /// Do not say what was written
     #[arg(long, short)]
     quiet: bool,
@@ -30,7 +33,8 @@ pub struct ReportArguments {
 const EXAMPLES: &str = "\
 Examples:
   onrush lab report lab-keys-quick.sqlite
-  onrush lab report keys.sqlite --out reports";
+  onrush lab report keys.sqlite --out reports
+  onrush lab report keys.sqlite --chart keys.svg";
 
 /// Writes the report.
 pub fn run(arguments: &ReportArguments) -> Outcome {
@@ -38,6 +42,12 @@ pub fn run(arguments: &ReportArguments) -> Outcome {
     if let Some(path) = &arguments.baseline {
         let text = serde_json::to_string(&compare::baseline(result))?;
         return std::fs::write(path, text + "\n")
+            .with_context(|| format!("cannot write {}", path.display()));
+    }
+    if let Some(path) = &arguments.chart {
+        let chart =
+            page::chart_svg(&result).context("no cell has run: there is nothing to draw")?;
+        return std::fs::write(path, chart)
             .with_context(|| format!("cannot write {}", path.display()));
     }
     let folder = arguments.out.clone().unwrap_or_else(|| folder_of(&arguments.results));

@@ -26,6 +26,9 @@ pub struct StudyArguments {
     /// Its small size: a minute or two on two processors
     #[arg(long)]
     quick: bool,
+    /// Runs of each cell, instead of what the study says; several give medians and error bars
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    repeats: Option<u8>,
     /// Only this target; give it several times for several
     #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
@@ -53,6 +56,7 @@ impl StudyArguments {
         StudyArguments {
             study: Some(name.to_owned()),
             quick: true,
+            repeats: None,
             targets: Vec::new(),
             dir: dir.unwrap_or_else(|| PathBuf::from(".")),
             out: None,
@@ -67,6 +71,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   onrush lab run singleton
   onrush lab run keys --quick
+  onrush lab run keys --quick --repeats 3
   onrush lab run keys --target onrush --target sqlite --dir /mnt/nvme --out keys.sqlite
   onrush lab run keys --out keys.sqlite --resume
   onrush lab run my-study.toml --json";
@@ -129,7 +134,8 @@ fn print(result: &StudyResult, json: bool) -> Outcome {
 pub fn run(arguments: &StudyArguments) -> Outcome {
     let given = arguments.study.as_deref().unwrap_or_default();
     let size = if arguments.quick { Size::Quick } else { Size::Full };
-    let study = read(given, size)?;
+    let mut study = read(given, size)?;
+    study.repeats = arguments.repeats.map_or(study.repeats, usize::from);
     for name in &arguments.targets {
         target::find(name).map_err(usage_error)?;
     }
@@ -145,9 +151,10 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
     let hint = format!(
-        "the results so far are in {}; continue with `onrush lab run {given}{} --out {} --resume`",
+        "the results so far are in {}; continue with `onrush lab run {given}{}{} --out {} --resume`",
         results.display(),
         if arguments.quick { " --quick" } else { "" },
+        arguments.repeats.map_or_else(String::new, |repeats| format!(" --repeats {repeats}")),
         results.display()
     );
     // Set once: a process runs one study.

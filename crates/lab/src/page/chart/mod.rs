@@ -16,7 +16,7 @@ pub(super) mod lines;
 pub(super) mod stacks;
 pub(super) mod time;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 /// Size of ordinary text, in pixels.
 pub(super) const TEXT_PX: f64 = 12.0;
@@ -45,6 +45,20 @@ pub(super) struct Words {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) description: String,
+}
+
+/// The wide chart as a picture file of its own, with the style sheet of the page.
+pub(super) fn file(words: &Words, style: &str, draw: impl Fn(&Layout) -> Drawing) -> Markup {
+    let drawing = draw(&WIDE);
+    let (width, height) = (px(WIDE.width), px(drawing.height));
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {width} {height}"))
+            width=(width) height=(height) {
+            style { (PreEscaped(style)) }
+            rect width="100%" height="100%" fill="var(--paper)" {}
+            (picture(words, "f", WIDE.width, &drawing))
+        }
+    }
 }
 
 /// A chart for both windows.

@@ -1,0 +1,70 @@
+//! The way to a leaf in steps, each of which asks for the memory that the next one reads: who
+//! knows a key some inserts ahead does not wait for memory when its turn comes. Figures:
+//! `docs/decisions/0004-random-keys-are-drawn-ahead.md`.
+//!
+//! What a step finds is where the key belonged a moment ago; whoever latches the leaf looks again.
+
+use onrush_waits::Recorder;
+
+use super::{Hint, Tree};
+use crate::engine::Engine;
+use crate::node::fence::head;
+use crate::units::{InnerId, LeafId};
+
+/// How far the way to one key has been gone.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) enum Approach {
+    /// Not begun.
+    #[default]
+    Root,
+    /// The node above the leaf has been asked for.
+    Parent(InnerId),
+    /// The header of the leaf has been asked for.
+    Header(LeafId),
+    /// The lines of the leaf that an insert touches have been asked for.
+    Rows(LeafId),
+}
+
+impl Approach {
+    /// Goes one step on, on the way to `key`, for a row of about `entry_bytes`.
+    #[inline]
+    pub(crate) fn step(
+        self,
+        tree: &Tree,
+        engine: &Engine,
+        recorder: &Recorder,
+        key: &[u8],
+        entry_bytes: usize,
+    ) -> Approach {
+        match self {
+            Approach::Root => {
+                let parent = tree.descend_to_parent(engine, recorder, head(key), key);
+                engine.inners.get(parent.0).prefetch();
+                Approach::Parent(parent)
+            }
+            Approach::Parent(parent) => {
+                let leaf = tree.descend_from(engine, recorder, parent, head(key), key);
+                crate::memory::prefetch(std::slice::from_ref(engine.leaves.get(leaf.0)));
+                Approach::Header(leaf)
+            }
+            Approach::Header(leaf) => {
+                if let Some(state) = engine.leaves.get(leaf.0).latch.try_exclusive()
+                    && let Some(rows) = &state.rows
+                {
+                    rows.prefetch(entry_bytes);
+                }
+                Approach::Rows(leaf)
+            }
+            Approach::Rows(_) => self,
+        }
+    }
+
+    /// What has been found, for the insert itself.
+    #[inline]
+    pub(crate) fn hint(self, key: &[u8]) -> Hint {
+        match self {
+            Approach::Root | Approach::Parent(_) => Hint::NONE,
+            Approach::Header(leaf) | Approach::Rows(leaf) => Hint::at(leaf, head(key)),
+        }
+    }
+}
