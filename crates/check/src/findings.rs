@@ -35,6 +35,11 @@ impl Findings {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Takes out what was found so far.
+    pub(crate) fn take(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// All findings, by invariant, file and offset.
     pub(crate) fn into_sorted(self) -> Vec<Finding> {
         let mut list = self.list.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,8 @@
 //!    that threads take one after the other (`pieces.rs`);
 //! 5. the counters behind generated keys, against the highest number that was met.
 //!
+//! [`salvage()`] hands over what can still be proven good, by the same steps (`salvage/`).
+//!
 //! Memory: a MiB a thread, one batch of the directory, two bits a slot; nothing grows with the rows.
 //!
 //! Invariants
@@ -32,6 +34,7 @@ mod pieces;
 mod progress;
 mod report;
 mod run;
+mod salvage;
 mod steps;
 mod store;
 
@@ -42,3 +45,4 @@ pub use options::{CheckOptions, DOP_MAX};
 pub use progress::Progress;
 pub use report::{CheckReport, TableReport};
 pub use run::check;
+pub use salvage::{Loss, SalvageError, SalvageReport, SalvageTarget, SalvagedTable, salvage};

@@ -65,7 +65,7 @@ pub fn check(
 }
 
 /// Locks the folders of data and log, each once. One that is missing has its finding later.
-fn lock_others(
+pub(crate) fn lock_others(
     disk: &dyn Disk,
     folder: &Path,
     folders: &Folders,

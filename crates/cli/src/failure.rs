@@ -1,7 +1,7 @@
 //! From an error to a message and an exit code.
 //!
 //! 0: done. 1: not done, or not all of it. 2: the command line makes no sense (clap's code, too).
-//! 3: `check` found damage.
+//! 3: `check` found damage, or `repair` could not save everything. 4: `repair` could save nothing.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -52,6 +52,23 @@ impl fmt::Display for DamageFound {
 
 impl std::error::Error for DamageFound {}
 
+/// A repair with losses, which it has told.
+#[derive(Debug)]
+pub enum Lost {
+    /// The new database has the rest.
+    Something,
+    /// There is no new database.
+    Everything,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("not everything could be salvaged")
+    }
+}
+
+impl std::error::Error for Lost {}
+
 /// Prints the error, if there is one, and chooses the exit code.
 pub fn report(outcome: Outcome) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
@@ -61,6 +78,11 @@ pub fn report(outcome: Outcome) -> ExitCode {
     }
     if error.is::<DamageFound>() {
         return ExitCode::from(3);
+    }
+    match error.downcast_ref() {
+        Some(Lost::Something) => return ExitCode::from(3),
+        Some(Lost::Everything) => return ExitCode::from(4),
+        None => {}
     }
     if !error.is::<AlreadyTold>() {
         eprintln!("onrush: {}", message(&error));

@@ -2,7 +2,8 @@
 //!
 //! One file a subcommand, in `commands/`; `arguments/` holds the flags that several share. A
 //! command gets its parsed flags and returns nothing or an error; [`failure`] turns the error into
-//! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage, 3 damage.
+//! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage, 3 damage
+//! or loss, 4 nothing left to save.
 
 mod arguments;
 mod column_spec;
@@ -37,6 +38,7 @@ Examples:
   onrush get shop orders 1
   onrush import shop orders orders.csv
   onrush check shop                         is everything that is stored sound?
+  onrush repair shop --into shop2           save what is sound into a new database
   onrush export shop orders --format parquet --output orders.parquet
 
 Every command has its own --help.";
@@ -57,6 +59,7 @@ enum Command {
     Drop(commands::tables::DropTable),
     Checkpoint(commands::tables::Checkpoint),
     Check(commands::check::Check),
+    Repair(commands::repair::Repair),
     Stats(commands::stats::Stats),
     Top(commands::top::Top),
 }
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Drop(arguments) => commands::tables::drop_table(&arguments),
         Command::Checkpoint(arguments) => commands::tables::checkpoint(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Repair(arguments) => commands::repair::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),
     };

@@ -97,6 +97,13 @@ impl Batch {
         self.parts[named.part as usize].view(named.leaf as usize)
     }
 
+    /// The images as their leaves follow each other.
+    pub(crate) fn images_by_key(&self) -> Vec<Named> {
+        let mut images = self.images.clone();
+        images.sort_unstable_by_key(|named| (named.part, named.leaf));
+        images
+    }
+
     /// Table and number of leaves of each segment that was read.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = (usize, u64)> {
         self.parts.iter().map(|part| (part.table, part.segment.leaves.len() as u64))

@@ -101,7 +101,7 @@ impl ImageChecker<'_> {
 
     /// `is_shared`: the image has been checked already, for another leaf.
     #[inline]
-    fn check_image(&mut self, named: Named, page: &[u8], is_shared: bool) {
+    pub(crate) fn check_image(&mut self, named: Named, page: &[u8], is_shared: bool) {
         let leaf = self.batch.leaf(named);
         let checksum = match image::checksum(page) {
             Ok(checksum) => checksum,

@@ -12,7 +12,7 @@ use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
 use crate::decode::block::{self, BLOCK_BYTES_MAX, Block, UNIT_BYTES, open_segment, segment_name};
 use crate::finding::Finding;
 use crate::invariant::Invariant;
-use crate::steps::records::{RecordFault, Records};
+use crate::steps::records::{RecordFault, RecordSink};
 use crate::store::Store;
 
 /// Bytes read at a time; two of the largest blocks.
@@ -24,10 +24,14 @@ const RECORD_BYTES_MAX: usize = 1 << 30;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogTally {
     pub(crate) bytes: u64,
+    /// The end of the last whole record.
+    pub(crate) end: u64,
+    /// Below this LSN everything was durable once.
+    pub(crate) proven: u64,
 }
 
 /// Checks the log; `records` is None where only its structure is to be checked.
-pub(crate) fn check(store: &Store<'_>, mut records: Option<&mut Records<'_>>) -> LogTally {
+pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S>) -> LogTally {
     let start = store.superblock.start;
     let mut chain = Chain {
         store,
@@ -46,13 +50,13 @@ pub(crate) fn check(store: &Store<'_>, mut records: Option<&mut Records<'_>>) ->
         Ok(segment) => chain.segment = segment,
         Err(found) => {
             chain.report(Invariant::SegmentReadable, 0, found);
-            return LogTally::default();
+            return chain.tally();
         }
     }
     let mut window = Window::new();
     let reason = loop {
         if store.findings.is_full() {
-            return LogTally { bytes: chain.bytes };
+            return chain.tally();
         }
         if chain.offset >= chain.segment.bytes {
             match chain.open(chain.segment.number + 1) {
@@ -69,11 +73,11 @@ pub(crate) fn check(store: &Store<'_>, mut records: Option<&mut Records<'_>>) ->
         }
         if let Err(found) = chain.add(&block, records.as_deref_mut()) {
             chain.report(Invariant::RecordDecodes, chain.offset, found);
-            return LogTally { bytes: chain.bytes };
+            return chain.tally();
         }
     };
     chain.judge(&mut window, &reason);
-    LogTally { bytes: chain.bytes }
+    chain.tally()
 }
 
 /// A segment that is open.
@@ -115,6 +119,11 @@ impl Chain<'_> {
         self.store.folders.log.join(segment_name(number))
     }
 
+    fn tally(&self) -> LogTally {
+        let proven = self.durable_to.max(self.store.superblock.end);
+        LogTally { bytes: self.bytes, end: self.records_end, proven }
+    }
+
     fn report(&self, invariant: Invariant, offset: u64, found: impl Into<String>) {
         let path = self.path(self.segment.number);
         self.store.findings.add(Finding::new(invariant, path, offset, found));
@@ -153,10 +162,10 @@ impl Chain<'_> {
     }
 
     /// Takes a block that follows.
-    fn add(
+    fn add<S: RecordSink>(
         &mut self,
         block: &Block<'_>,
-        records: Option<&mut Records<'_>>,
+        records: Option<&mut S>,
     ) -> Result<(), &'static str> {
         if block.is_first {
             // What was cut in the middle is dropped.
@@ -174,10 +183,10 @@ impl Chain<'_> {
         Ok(())
     }
 
-    fn take_records(
+    fn take_records<S: RecordSink>(
         &mut self,
         bytes: &[u8],
-        mut records: Option<&mut Records<'_>>,
+        mut records: Option<&mut S>,
     ) -> Result<(), &'static str> {
         let carried = std::mem::take(&mut self.partial);
         let joined;
@@ -206,9 +215,9 @@ impl Chain<'_> {
         Ok(())
     }
 
-    fn take_record(&self, payload: &[u8], records: &mut Records<'_>) {
+    fn take_record<S: RecordSink>(&self, payload: &[u8], records: &mut S) {
         let lsn = self.records_end;
-        records.take(payload, &mut |fault: RecordFault| {
+        records.take(lsn, payload, &mut |fault: RecordFault| {
             let found = format!("record at LSN {lsn}: {}", fault.found);
             let path = self.path(self.segment.number);
             let mut finding = Finding::new(fault.invariant, path, self.offset, found);
@@ -219,10 +228,11 @@ impl Chain<'_> {
     }
 
     /// Torn tail, damage, or simply the end?
-    fn judge(&self, window: &mut Window, reason: &str) {
+    fn judge(&mut self, window: &mut Window, reason: &str) {
         let at = format!("the log ends at LSN {}: {reason}", self.records_end);
         let (behind, is_torn) = self.look_behind(window);
-        let proven = self.durable_to.max(behind);
+        self.durable_to = self.durable_to.max(behind);
+        let proven = self.durable_to;
         if proven > self.records_end {
             let found = format!("{at}; all below LSN {proven} was durable");
             self.report(Invariant::BlockChain, self.offset, found);

@@ -30,6 +30,12 @@ enum Origin {
     Created(usize),
 }
 
+/// Whoever takes the records of the log, one after the other.
+pub(crate) trait RecordSink {
+    /// Takes the next record; `report` hears what is wrong with it.
+    fn take(&mut self, lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault));
+}
+
 /// What is wrong with a record: the invariant, the table and key if known, and what was found.
 pub(crate) struct RecordFault {
     pub(crate) invariant: Invariant,
@@ -60,56 +66,6 @@ impl<'a> Records<'a> {
             marks: HashMap::new(),
             highest: highest.collect(),
             count: 0,
-        }
-    }
-
-    /// Takes the next record of the log.
-    pub(crate) fn take(&mut self, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
-        use Invariant::{RecordDecodes, RecordFits};
-        self.count += 1;
-        match read_record(payload) {
-            None => report(RecordFault::new(RecordDecodes, "bytes of no known record")),
-            Some(Record::Row(row)) => self.row(&row, report),
-            Some(Record::Group(body)) => {
-                if let Err(fault) = group_rows(body, |row| self.row(&row, report)) {
-                    report(RecordFault::new(RecordDecodes, fault));
-                }
-            }
-            Some(Record::CreateTable { object, definition }) => {
-                self.next_object = self.next_object.max(object.saturating_add(1));
-                let known = self.catalogue.tables.iter().any(|table| table.root.id == object);
-                let plan = match read_definition(definition) {
-                    Ok(definition) => Some(TablePlan::new(&definition)),
-                    Err(fault) => {
-                        report(RecordFault::new(RecordFits, fault));
-                        None
-                    }
-                };
-                if !known {
-                    self.objects.insert(object, Origin::Created(self.created.len()));
-                    self.created.push(plan);
-                }
-            }
-            Some(Record::Tick) => {}
-            Some(Record::DropTable { object }) => {
-                self.objects.remove(&object);
-                self.gone.insert(object);
-            }
-            Some(Record::TruncateTable { object, new_object }) => {
-                if new_object <= object {
-                    let found = format!("object {object} becomes {new_object}, which is older");
-                    report(RecordFault::new(RecordFits, found));
-                }
-                self.next_object = self.next_object.max(new_object.saturating_add(1));
-                self.gone.insert(object);
-                if let Some(origin) = self.objects.remove(&object) {
-                    self.objects.insert(new_object, origin);
-                }
-            }
-            Some(Record::Sequence { table, column, mark }) => {
-                let highest = self.marks.entry((table, column)).or_default();
-                *highest = (*highest).max(mark);
-            }
         }
     }
 
@@ -158,5 +114,56 @@ impl<'a> Records<'a> {
             key: Some(plan.key.words(row.key)),
             found,
         });
+    }
+}
+
+impl RecordSink for Records<'_> {
+    fn take(&mut self, _lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
+        use Invariant::{RecordDecodes, RecordFits};
+        self.count += 1;
+        match read_record(payload) {
+            None => report(RecordFault::new(RecordDecodes, "bytes of no known record")),
+            Some(Record::Row(row)) => self.row(&row, report),
+            Some(Record::Group(body)) => {
+                if let Err(fault) = group_rows(body, |row| self.row(&row, report)) {
+                    report(RecordFault::new(RecordDecodes, fault));
+                }
+            }
+            Some(Record::CreateTable { object, definition }) => {
+                self.next_object = self.next_object.max(object.saturating_add(1));
+                let known = self.catalogue.tables.iter().any(|table| table.root.id == object);
+                let plan = match read_definition(definition) {
+                    Ok(definition) => Some(TablePlan::new(&definition)),
+                    Err(fault) => {
+                        report(RecordFault::new(RecordFits, fault));
+                        None
+                    }
+                };
+                if !known {
+                    self.objects.insert(object, Origin::Created(self.created.len()));
+                    self.created.push(plan);
+                }
+            }
+            Some(Record::DropTable { object }) => {
+                self.objects.remove(&object);
+                self.gone.insert(object);
+            }
+            Some(Record::TruncateTable { object, new_object }) => {
+                if new_object <= object {
+                    let found = format!("object {object} becomes {new_object}, which is older");
+                    report(RecordFault::new(RecordFits, found));
+                }
+                self.next_object = self.next_object.max(new_object.saturating_add(1));
+                self.gone.insert(object);
+                if let Some(origin) = self.objects.remove(&object) {
+                    self.objects.insert(new_object, origin);
+                }
+            }
+            Some(Record::Sequence { table, column, mark }) => {
+                let highest = self.marks.entry((table, column)).or_default();
+                *highest = (*highest).max(mark);
+            }
+            Some(Record::Tick) => {}
+        }
     }
 }

@@ -17,12 +17,30 @@ use crate::findings::Findings;
 use crate::invariant::Invariant;
 use crate::store::{DataFile, data_file_path};
 
+/// What the superblock file holds.
+pub(crate) struct Contents {
+    /// The copies that are whole, the newest first; never empty.
+    pub(crate) copies: Vec<Superblock>,
+    /// None with a finding if they cannot be read.
+    pub(crate) folders: Option<Folders>,
+}
+
 /// Reads the file. None with a finding where nothing can be checked without it.
 pub(crate) fn read(
     disk: &Arc<dyn Disk>,
     folder: &Path,
     findings: &Findings,
 ) -> Result<Option<(Superblock, Folders)>, CheckError> {
+    let contents = read_contents(disk, folder, findings)?;
+    Ok(contents.and_then(|contents| Some((contents.copies[0], contents.folders?))))
+}
+
+/// Reads all parts of the file that are whole. None with a finding if there is no copy.
+pub(crate) fn read_contents(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    findings: &Findings,
+) -> Result<Option<Contents>, CheckError> {
     let path = folder.join(FILE_NAME);
     let file = match disk.open(&path, OpenMode::ReadOnly) {
         Ok(file) => file,
@@ -35,20 +53,18 @@ pub(crate) fn read(
     for (index, at) in COPY_AT.into_iter().enumerate() {
         copies[index] = read_copy(&*file, at, findings)?;
     }
-    let newest = match copies {
-        [None, None] => {
-            let found = "neither copy is whole";
-            findings.add(Finding::new(Invariant::SuperblockReadable, &path, 0, found));
-            return Ok(None);
-        }
-        [Some(one), None] | [None, Some(one)] => one,
-        [Some(even), Some(odd)] if even.generation >= odd.generation => even,
-        [Some(_), Some(odd)] => odd,
+    let mut whole: Vec<Superblock> = copies.into_iter().flatten().collect();
+    // A stable sort: of two alike the first counts.
+    whole.sort_by_key(|copy| std::cmp::Reverse(copy.generation));
+    let Some(newest) = whole.first() else {
+        let found = "neither copy is whole";
+        findings.add(Finding::new(Invariant::SuperblockReadable, &path, 0, found));
+        return Ok(None);
     };
     check_turns(&path, &copies, findings);
-    check_fields(&path, &newest, findings);
+    check_fields(&path, newest, findings);
     let folders = read_folders_at(&*file, folder, findings)?;
-    Ok(folders.map(|folders| (newest, folders)))
+    Ok(Some(Contents { copies: whole, folders }))
 }
 
 fn read_copy(

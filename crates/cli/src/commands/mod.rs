@@ -9,6 +9,7 @@ pub mod get;
 pub mod import;
 pub mod insert;
 pub mod lab;
+pub mod repair;
 pub mod scan;
 pub mod stats;
 pub mod tables;

@@ -67,26 +67,57 @@ impl Sequence {
             Error::Internal("a key counter has reached the end of its 64 bits".into())
         })?;
         if end > self.reserved() {
-            let _wait = recorder.wait(Wait::KeyLease);
             let reserved = end.saturating_add(engine.options.key_reserve);
-            let mut record = vec![RecordKind::Sequence as u8];
-            push_varint(u64::from(table), &mut record);
-            push_varint(column as u64, &mut record);
-            push_varint(reserved, &mut record);
-            let before = self.reserved.swap(reserved, Ordering::AcqRel);
-            let durable = engine
-                .append(&record, recorder)
-                .and_then(|written| Ok(engine.log.wait_durable(written.end, recorder)?));
-            if let Err(error) = durable {
-                self.reserved.store(before, Ordering::Release);
-                return Err(error);
-            }
-            recorder.count(Counter::KeyLeases, 1);
+            self.reserve(engine, (table, column), reserved, recorder)?;
         }
         let range = *next..end;
         *next = end;
         granted(&range)?;
         Ok(range)
+    }
+
+    /// Never hands out a number below `least` from now on; durable when this returns.
+    ///
+    /// # Errors
+    /// A log that cannot make the new mark durable.
+    pub(crate) fn skip_to(
+        &self,
+        engine: &Arc<Engine>,
+        place: (u32, usize),
+        least: u64,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
+        if least > self.reserved() {
+            self.reserve(engine, place, least, recorder)?;
+        }
+        *next = (*next).max(least);
+        Ok(())
+    }
+
+    /// Makes a higher mark durable; `next` is held.
+    fn reserve(
+        &self,
+        engine: &Arc<Engine>,
+        (table, column): (u32, usize),
+        reserved: u64,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        let _wait = recorder.wait(Wait::KeyLease);
+        let mut record = vec![RecordKind::Sequence as u8];
+        push_varint(u64::from(table), &mut record);
+        push_varint(column as u64, &mut record);
+        push_varint(reserved, &mut record);
+        let before = self.reserved.swap(reserved, Ordering::AcqRel);
+        let durable = engine
+            .append(&record, recorder)
+            .and_then(|written| Ok(engine.log.wait_durable(written.end, recorder)?));
+        if let Err(error) = durable {
+            self.reserved.store(before, Ordering::Release);
+            return Err(error);
+        }
+        recorder.count(Counter::KeyLeases, 1);
+        Ok(())
     }
 
     /// A slot that an ended session left, to go on with.

@@ -4,6 +4,7 @@
 //!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
 //! * `batch.rs`: several new rows of one table. `transaction.rs`: several rows of any kind.
 //! * `commit.rs`: how their intents become one record.
+//! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 
 mod account;
@@ -11,6 +12,7 @@ mod ahead;
 mod batch;
 mod commit;
 mod context;
+mod counters;
 mod moving;
 mod scan;
 #[allow(clippy::module_inception)]

@@ -1,0 +1,81 @@
+//! One repair from its first step to its report.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use onrush_check::{CheckOptions, Progress, check, salvage};
+use onrush_files::Disk;
+
+use crate::error::RepairError;
+use crate::options::RepairOptions;
+use crate::progress::RepairProgress;
+use crate::report::{Outcome, RepairReport, RepairedTable};
+use crate::writer::Writer;
+
+/// Salvages the database in `folder`, which nobody may have open, into a new one in `into`, which is
+/// made. The new database is durable, closed and checked when this returns.
+///
+/// # Errors
+/// A folder `into` that exists or lies in the damaged database; no database, one that is open, one of
+/// a newer format, no such table; a new database that cannot be written, or is not what was written.
+pub fn repair(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    into: &Path,
+    options: &RepairOptions,
+    progress: &RepairProgress,
+) -> Result<RepairReport, RepairError> {
+    if into.starts_with(folder) {
+        return Err(RepairError::TargetInside { folder: into.into() });
+    }
+    if disk.exists(into)? {
+        return Err(RepairError::TargetExists { folder: into.into() });
+    }
+    let started = Instant::now();
+    let mut writer = Writer::new(Arc::clone(&disk), into, &options.engine, progress);
+    let salvaged =
+        salvage(Arc::clone(&disk), folder, &options.tables, &progress.read, &mut writer)?;
+    let is_whole = salvaged.losses.is_empty();
+    let has_tables = !salvaged.tables.is_empty();
+    let mut report = RepairReport {
+        outcome: match (is_whole, has_tables) {
+            (true, _) => Outcome::NothingLost,
+            (false, true) => Outcome::SomethingLost,
+            (false, false) => Outcome::NothingSalvaged,
+        },
+        into: into.into(),
+        salvaged,
+        ..RepairReport::default()
+    };
+    let written =
+        if report.outcome == Outcome::NothingSalvaged { None } else { writer.finish()? };
+    if let Some(written) = written {
+        verify(disk, into, &written)?;
+        report.repaired = written;
+    }
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Checks the new database, and that it has as many rows as were written.
+fn verify(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    written: &[RepairedTable],
+) -> Result<(), RepairError> {
+    let checked = check(disk, folder, &CheckOptions::default(), &Progress::default())?;
+    if !checked.is_sound() {
+        return Err(RepairError::NotVerified(checked.to_string()));
+    }
+    for table in written {
+        let found = checked.tables.iter().find(|found| found.name == table.name);
+        let rows = found.map_or(0, |found| found.rows);
+        if rows != table.rows {
+            let RepairedTable { name, rows: expected, .. } = table;
+            let words = format!("table {name} has {rows} rows, and {expected} were written");
+            return Err(RepairError::NotVerified(words));
+        }
+    }
+    Ok(())
+}

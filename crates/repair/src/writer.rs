@@ -1,0 +1,200 @@
+//! Writes what is salvaged into a new database: rows of images in batches, changes of the log one by
+//! one, all delayed; a barrier and a checkpoint at the end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onrush::{Database, Durability, Error, Options, Row, Session, Table, TableDefinition};
+use onrush_check::{SalvageTarget, SalvagedTable};
+use onrush_files::Disk;
+
+use crate::error::RepairError;
+use crate::progress::RepairProgress;
+use crate::report::RepairedTable;
+
+/// Most rows of a batch.
+const BATCH_ROWS: usize = 1000;
+/// A batch is written once it takes more than this part of the log's memory; a record may take an
+/// eighth of it.
+const BATCH_PART: usize = 32;
+
+/// See the module.
+pub(crate) struct Writer<'a> {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    options: Options,
+    progress: &'a RepairProgress,
+    open: Option<Open>,
+}
+
+/// The new database.
+struct Open {
+    database: Database,
+    session: Session,
+    tables: Vec<Written>,
+    /// Rows of images that wait, all of one table.
+    batch: Vec<Row>,
+    batch_table: usize,
+    batch_bytes: usize,
+}
+
+struct Written {
+    table: Table,
+    rows: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        options: &Options,
+        progress: &'a RepairProgress,
+    ) -> Writer<'a> {
+        let (folder, options) = (folder.to_owned(), options.clone());
+        Writer { disk, folder, options, progress, open: None }
+    }
+
+    /// Makes all durable and closes the new database; what it has. None if there was no beginning.
+    pub(crate) fn finish(mut self) -> Result<Option<Vec<RepairedTable>>, RepairError> {
+        self.write_batch()?;
+        let Some(open) = self.open else { return Ok(None) };
+        open.database.barrier()?;
+        drop(open.session);
+        open.database.close()?;
+        let repaired = |written: &Written| RepairedTable {
+            name: written.table.name().to_owned(),
+            rows: written.rows,
+            is_logged: written.table.definition().is_logged(),
+        };
+        Ok(Some(open.tables.iter().map(repaired).collect()))
+    }
+
+    fn write_batch(&mut self) -> Result<(), RepairError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.batch.is_empty() {
+            return Ok(());
+        }
+        let written = &mut open.tables[open.batch_table];
+        let rows = open.batch.iter().map(Vec::as_slice);
+        match open.session.insert_many(&written.table, rows) {
+            Ok(()) => written.rows += open.batch.len() as u64,
+            // Two leaves of a damaged directory have the same key: the later one counts.
+            Err(Error::DuplicateKey { .. }) => {
+                for row in &open.batch {
+                    written.put(&mut open.session, row)?;
+                }
+            }
+            Err(cause) => return Err(written.refused(cause)),
+        }
+        self.progress.add_rows(open.batch.len() as u64);
+        open.batch.clear();
+        open.batch_bytes = 0;
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<&mut Open, RepairError> {
+        let missing = || RepairError::NotVerified("rows came before their tables".to_owned());
+        self.open.as_mut().ok_or_else(missing)
+    }
+}
+
+impl Written {
+    fn row(&self, key: &[u8], row: &[u8]) -> Result<Row, RepairError> {
+        let decoded = self.table.schema().decode_row(key, row);
+        decoded.map_err(|error| self.refused(error.into()))
+    }
+
+    /// Inserts a row or replaces the one with its key, and counts.
+    fn put(&mut self, session: &mut Session, row: &Row) -> Result<(), RepairError> {
+        let put = match session.insert(&self.table, row) {
+            Ok(()) => {
+                self.rows += 1;
+                Ok(())
+            }
+            Err(Error::DuplicateKey { .. }) => session.upsert(&self.table, row),
+            Err(error) => Err(error),
+        };
+        put.map_err(|cause| self.refused(cause))
+    }
+
+    fn refused(&self, cause: Error) -> RepairError {
+        match cause {
+            Error::Type(_) => RepairError::Refused { table: self.table.name().to_owned(), cause },
+            // The disk or the like: nothing that the row is to blame for.
+            other => RepairError::Write(other),
+        }
+    }
+}
+
+impl SalvageTarget for Writer<'_> {
+    type Error = RepairError;
+
+    fn begin(&mut self, tables: &[SalvagedTable]) -> Result<(), RepairError> {
+        let database =
+            Database::create_on(Arc::clone(&self.disk), &self.folder, self.options.clone())?;
+        let mut session = database.session()?;
+        session.set_durability(Durability::Delayed);
+        let mut written = Vec::with_capacity(tables.len());
+        for table in tables {
+            let definition = TableDefinition::from_bytes(&table.definition).map_err(Error::from)?;
+            written.push(Written { table: database.create_table(definition)?, rows: 0 });
+        }
+        self.open = Some(Open {
+            database,
+            session,
+            tables: written,
+            batch: Vec::with_capacity(BATCH_ROWS),
+            batch_table: 0,
+            batch_bytes: 0,
+        });
+        Ok(())
+    }
+
+    fn expand(&mut self, table: usize, elided: &[u8], row: &mut Vec<u8>) -> bool {
+        let open = self.open.as_ref();
+        let table = open.and_then(|open| open.tables.get(table));
+        table.is_some_and(|written| written.table.schema().expand_elided(elided, row).is_ok())
+    }
+
+    fn image_row(&mut self, table: usize, key: &[u8], row: &[u8]) -> Result<(), RepairError> {
+        let most_bytes = self.options.log_ring_bytes / BATCH_PART;
+        let open = self.open()?;
+        let is_full = open.batch.len() == BATCH_ROWS || open.batch_bytes >= most_bytes;
+        if is_full || open.batch_table != table {
+            self.write_batch()?;
+        }
+        let open = self.open()?;
+        open.batch_table = table;
+        open.batch_bytes += key.len() + row.len();
+        open.batch.push(open.tables[table].row(key, row)?);
+        Ok(())
+    }
+
+    fn put(&mut self, table: usize, key: &[u8], row: &[u8]) -> Result<(), RepairError> {
+        self.write_batch()?;
+        let Open { session, tables, .. } = self.open()?;
+        let row = tables[table].row(key, row)?;
+        tables[table].put(session, &row)?;
+        self.progress.add_rows(1);
+        Ok(())
+    }
+
+    fn remove(&mut self, table: usize, key: &[u8]) -> Result<(), RepairError> {
+        self.write_batch()?;
+        let Open { session, tables, .. } = self.open()?;
+        let written = &mut tables[table];
+        let key = written.table.schema().decode_key(key);
+        let key = key.map_err(|error| written.refused(error.into()))?;
+        let removed = session.delete(&written.table, &key);
+        written.rows -= u64::from(removed.map_err(|cause| written.refused(cause))?);
+        Ok(())
+    }
+
+    fn counter(&mut self, table: usize, column: &str, next: u64) -> Result<(), RepairError> {
+        self.write_batch()?;
+        let Open { session, tables, .. } = self.open()?;
+        let written = &tables[table];
+        session.skip_numbers(&written.table, column, next)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Nothing is damaged: the new database has the same tables and rows, and goes on with keys that were
+//! never used; the old one is as it was.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{COUNTING, Left, files, folder, options, target};
+use onrush::{Database, KeyStrategy, Value};
+use onrush_files::{Disk, MemoryDisk};
+use onrush_repair::{Outcome, RepairError, RepairOptions};
+
+fn all_is_there(left: Left) {
+    let disk = MemoryDisk::new();
+    let history = common::sample(&disk, 400, left);
+    let before = files(&disk, &folder());
+
+    let report = common::repair_disk(&disk).unwrap();
+
+    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
+    assert_eq!(files(&disk, &folder()), before);
+    let repaired = common::repaired_rows(&disk);
+    let mut expected = history.last;
+    // Rows that are not logged are gone whenever a database is opened.
+    expected.get_mut("notes").unwrap().clear();
+    assert_eq!(repaired.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (table, rows) in &expected {
+        assert_eq!(&repaired[table], rows, "{table}");
+        let told = report.repaired.iter().find(|told| told.name == *table).unwrap();
+        assert_eq!((told.rows, told.is_logged), (rows.len() as u64, table != "notes"));
+    }
+    let (old, new) = (common::open(&disk, &folder()), common::open(&disk, &target()));
+    assert_eq!(old.tables(), new.tables());
+}
+
+#[test]
+fn after_a_close() {
+    all_is_there(Left::Closed);
+}
+
+#[test]
+fn after_a_crash_with_much_in_the_log() {
+    all_is_there(Left::Dropped);
+}
+
+/// The part of a key that ascends with its number, where there is one.
+fn ascending(strategy: KeyStrategy, key: &Value<'_>) -> Option<i64> {
+    match (strategy, key) {
+        (KeyStrategy::Identity { .. } | KeyStrategy::NodeOffset { .. }, key) => key.as_i64(),
+        (KeyStrategy::SequentialGuid, Value::Uuid(guid)) => Some((guid.as_u128() >> 80) as i64),
+        _ => None,
+    }
+}
+
+#[test]
+fn generated_keys_go_on_beyond_the_old_ones() {
+    for left in [Left::Closed, Left::Dropped] {
+        let disk = MemoryDisk::new();
+        common::sample(&disk, 100, left);
+        common::repair_disk(&disk).unwrap();
+        let (old, new) = (common::open(&disk, &folder()), common::open(&disk, &target()));
+        let (mut old_session, mut new_session) = (old.session().unwrap(), new.session().unwrap());
+        for strategy in COUNTING {
+            let name = strategy.name();
+            let next_old = common::insert_keyed(&mut old_session, &old, name, 1).remove(0);
+            // None of them is taken: a duplicate would be an error.
+            let keys = common::insert_keyed(&mut new_session, &new, name, 300);
+            if let Some(next_old) = ascending(strategy, &next_old[0]) {
+                let lowest = keys.iter().filter_map(|key| ascending(strategy, &key[0])).min();
+                assert!(lowest >= Some(next_old), "{name}: {lowest:?}, not {next_old}");
+            }
+        }
+    }
+}
+
+#[test]
+fn generated_keys_go_on_beyond_those_written_by_hand() {
+    let disk = MemoryDisk::new();
+    let database = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+    let identity = KeyStrategy::Identity { start: 1, strict: false };
+    for name in ["imaged", "logged"] {
+        let table = database.create_table(common::keyed_table(name, identity)).unwrap();
+        let mut session = database.session().unwrap();
+        let by_hand = [5_000_000i64.into(), Value::Default, 7_000_000i64.into()];
+        session.insert(&table, &by_hand).unwrap();
+        if name == "imaged" {
+            database.checkpoint().unwrap();
+        }
+    }
+    drop(database);
+    assert_eq!(common::repair_disk(&disk).unwrap().outcome, Outcome::NothingLost);
+    let new = common::open(&disk, &target());
+    let mut session = new.session().unwrap();
+    for name in ["imaged", "logged"] {
+        common::insert_keyed(&mut session, &new, name, 1);
+        let rows = &common::rows_of(&new)[name];
+        assert_eq!(rows[1][0], 5_000_001i64.into(), "{name}");
+        assert_eq!(rows[1][2], 7_000_001i64.into(), "{name}");
+    }
+}
+
+#[test]
+fn one_table_may_be_named() {
+    let disk = MemoryDisk::new();
+    let history = common::sample(&disk, 100, Left::Dropped);
+    let only = |name: &str| RepairOptions { tables: vec![name.to_owned()], engine: options() };
+    let error = common::repair_with(&disk, &only("typos")).unwrap_err();
+    assert!(error.to_string().contains("the tables are: "), "{error}");
+    assert!(!disk.exists(&target()).unwrap());
+
+    common::repair_with(&disk, &only("types")).unwrap();
+    let repaired = common::repaired_rows(&disk);
+    assert_eq!(repaired.len(), 1);
+    assert_eq!(repaired["types"], history.last["types"]);
+}
+
+#[test]
+fn a_folder_that_exists_is_refused() {
+    let disk = MemoryDisk::new();
+    common::sample(&disk, 100, Left::Closed);
+    disk.create_folder(&target()).unwrap();
+    let error = common::repair_disk(&disk).unwrap_err();
+    assert!(matches!(error, RepairError::TargetExists { .. }), "{error}");
+    assert!(disk.list(&target()).unwrap().is_empty());
+}
+
+#[test]
+fn a_folder_inside_the_damaged_database_is_refused() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let (options, progress) = Default::default();
+    let into = folder().join("new");
+    let error = onrush_repair::repair(disk, &folder(), &into, &options, &progress).unwrap_err();
+    assert!(matches!(error, RepairError::TargetInside { .. }), "{error}");
+}
+
+#[test]
+fn an_open_database_is_refused() {
+    let disk = MemoryDisk::new();
+    common::sample(&disk, 100, Left::Closed);
+    let _database = common::open(&disk, &folder());
+    let error = common::repair_disk(&disk).unwrap_err();
+    assert!(error.to_string().contains("close the database first"), "{error}");
+    assert!(!disk.exists(&target()).unwrap());
+}
