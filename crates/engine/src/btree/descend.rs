@@ -56,9 +56,11 @@ impl Tree {
         key_head: u64,
         key: &[u8],
     ) -> LeafId {
-        recorder.count(Counter::Descents, 1);
         match walk_down(engine, recorder, parent.0, 1, |node| node.search(key_head, key)) {
-            Some(leaf) => LeafId(leaf),
+            Some(leaf) => {
+                recorder.count(Counter::Descents, 1);
+                LeafId(leaf)
+            }
             None => self.descend(engine, recorder, key_head, key),
         }
     }

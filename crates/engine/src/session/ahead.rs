@@ -4,8 +4,8 @@
 //! Only where the engine draws the keys and a draw costs nothing durable, which is uuid-v4: a key
 //! that was drawn and never used is gone, and nobody misses it.
 
-use onrush_types::Value;
 use onrush_waits::Recorder;
+use uuid::Uuid;
 
 use crate::btree::{Approach, Hint};
 use crate::catalog::TableEntry;
@@ -17,59 +17,34 @@ const KEYS: usize = 3;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The key that is used next stands at `next`, the one after it behind, around the end.
-    keys: [Drawn; KEYS],
+    /// The key that is used next stands at `next`, the one after it behind, around the end. None
+    /// where no key has been drawn yet.
+    keys: [Option<Drawn>; KEYS],
     next: usize,
 }
 
-#[derive(Default)]
 struct Drawn {
-    /// NULL until a key has been drawn.
-    key: Value<'static>,
+    /// A uuid stands in the bytes of a key as it is written.
+    key: Uuid,
     way: Approach,
-}
-
-impl Drawn {
-    /// The bytes of the key; a uuid stands in a key as it is written.
-    fn bytes(&self) -> Option<&[u8]> {
-        match &self.key {
-            Value::Uuid(key) => Some(key.as_bytes()),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn step(&mut self, table: &TableEntry, engine: &Engine, recorder: &Recorder) {
-        if let Some(key) = self.bytes() {
-            let way = self.way;
-            self.way = way.step(&table.tree, engine, recorder, key, table.entry_bytes());
-        }
-    }
 }
 
 impl Ahead {
     /// Takes the key drawn longest ago, with the way to it, in exchange for `fresh`; all others go
-    /// one step on. The first keys of a session come back as they were given.
+    /// one step on. None until as many have been drawn as are kept.
     #[inline]
     pub(super) fn exchange(
         &mut self,
-        fresh: Value<'static>,
+        fresh: Uuid,
         table: &TableEntry,
         engine: &Engine,
         recorder: &Recorder,
-    ) -> (Value<'static>, Hint) {
-        let fresh = Drawn { key: fresh, way: Approach::Root };
-        let drawn = std::mem::replace(&mut self.keys[self.next], fresh);
+    ) -> Option<(Uuid, Hint)> {
+        let taken = self.keys[self.next].replace(Drawn { key: fresh, way: Approach::Root });
         self.next = (self.next + 1) % KEYS;
-        for drawn in &mut self.keys {
-            drawn.step(table, engine, recorder);
+        for Drawn { key, way } in self.keys.iter_mut().flatten() {
+            *way = way.step(&table.tree, engine, recorder, key.as_bytes(), table.entry_bytes());
         }
-        match drawn.bytes() {
-            Some(bytes) => {
-                let hint = drawn.way.hint(bytes);
-                (drawn.key, hint)
-            }
-            None => (Value::Default, Hint::NONE),
-        }
+        taken.map(|Drawn { key, way }| (key, way.hint(key.as_bytes())))
     }
 }

@@ -59,12 +59,13 @@ impl TableContext {
         let Some(mut ahead) = self.ahead.take() else { return Ok(()) };
         let lead = self.table.schema.definition().primary_key()[0];
         if matches!(values.get(lead), None | Some(Value::Default)) {
-            let fresh = self.generated(worker, lead)?;
+            let Value::Uuid(fresh) = self.generated(worker, lead)? else {
+                return Err(Error::Internal("uuid-v4 gave a key that is no uuid".into()));
+            };
             let (engine, recorder) = (&worker.engine, &worker.recorder);
             recorder.mark(Phase::Statement);
-            let (key, hint) = ahead.exchange(fresh, &self.table, engine, recorder);
-            if key != Value::Default {
-                self.drawn = Some((lead, key));
+            if let Some((key, hint)) = ahead.exchange(fresh, &self.table, engine, recorder) {
+                self.drawn = Some((lead, Value::Uuid(key)));
                 self.hint = hint;
             }
             recorder.mark(Phase::Seek);
