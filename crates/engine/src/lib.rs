@@ -86,8 +86,8 @@ pub use error::{Damage, Error, Result};
 pub use fault::{Fault, plant};
 pub use onrush_log::LogStatistics;
 pub use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableDefinition,
-    TypeError, Uuid, Value,
+    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableBuilder,
+    TableDefinition, TypeError, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};

@@ -2,12 +2,15 @@
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used)]
 
+mod all_types;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use all_types::{types_row, types_table};
 use onrush::{
-    Background, ColumnDefinition, DataType, Database, Decimal, KeyStrategy, Options, Table,
-    TableDefinition, Uuid, Value,
+    Background, ColumnDefinition, DataType, Database, KeyStrategy, Options, Table, TableDefinition,
+    Value,
 };
 use onrush_check::{CheckOptions, CheckReport, Progress, check};
 use onrush_files::{Disk, MemoryDisk};
@@ -28,57 +31,6 @@ pub enum Left {
 
 fn options() -> Options {
     Options { background: Background::Callers, ..Options::small() }
-}
-
-/// Every type, in columns that may be NULL, and a key of three.
-fn types_table() -> TableDefinition {
-    let column = ColumnDefinition::new;
-    TableDefinition::builder("types")
-        .column(column("name", DataType::Varchar(40)).not_null())
-        .column(column("b", DataType::Boolean))
-        .column(column("i2", DataType::Int16).not_null())
-        .column(column("i4", DataType::Int32).default_value(7))
-        .column(column("i8", DataType::Int64))
-        .column(column("f4", DataType::Float32))
-        .column(column("f8", DataType::Float64).not_null())
-        .column(column("d", DataType::Decimal { precision: 12, scale: 2 }))
-        .column(column("dd", DataType::Decimal { precision: 28, scale: 9 }))
-        .column(column("c", DataType::Char(9)).not_null().default_value("x"))
-        .column(column("t", DataType::Text))
-        .column(column("by", DataType::Bytes))
-        .column(column("u", DataType::Uuid))
-        .column(column("day", DataType::Date))
-        .column(column("tm", DataType::Time))
-        .column(column("at", DataType::Timestamp).default_now())
-        .column(column("atz", DataType::TimestampTz))
-        .primary_key(["name", "i2", "f8"])
-        .build()
-        .unwrap()
-}
-
-fn types_row(number: i64) -> Vec<Value<'static>> {
-    let some = |wanted: i64, value: Value<'static>| {
-        if number % 7 == wanted { Value::Null } else { value }
-    };
-    vec![
-        format!("a name, number {:05}", number * 37 % 1000).into(),
-        some(1, (number % 2 == 0).into()),
-        Value::Int16((number - 300) as i16),
-        some(2, Value::Int32(number as i32)),
-        some(3, Value::Int64(-number)),
-        some(4, Value::Float32(number as f32 / 3.0)),
-        Value::Float64(-(number as f64)),
-        some(5, Decimal::new(-number * 31, 2).into()),
-        some(6, Decimal::new(number * 1_000_000_007, 9).into()),
-        if number % 3 == 0 { Value::Default } else { "é".into() },
-        some(0, "text\0with a zero".into()),
-        some(1, vec![number as u8; (number % 90) as usize].into()),
-        some(2, Uuid::from_u128(number as u128).into()),
-        some(3, Value::Date(number as i32)),
-        some(4, Value::Time(number * 1000)),
-        Value::Default,
-        some(5, Value::TimestampTz(number)),
-    ]
 }
 
 fn keyed_table(name: &str, strategy: KeyStrategy) -> TableDefinition {
@@ -102,7 +54,7 @@ fn insert_keyed(database: &Database, table: &Table, rows: usize) {
 /// dropped, and several checkpoints in between.
 pub fn sample(disk: &MemoryDisk, rows: i64, left: Left) {
     let database = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
-    let types = database.create_table(types_table()).unwrap();
+    let types = database.create_table(types_table().build().unwrap()).unwrap();
     let strategies = [
         KeyStrategy::Identity { start: -5, strict: false },
         KeyStrategy::SessionOffset,
