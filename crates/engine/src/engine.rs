@@ -324,11 +324,17 @@ impl Engine {
 
     /// Takes everything off a leaf whose object is gone. The caller holds its latch exclusive.
     pub(crate) fn retire_leaf(&self, leaf: &mut LeafState) {
+        self.drop_rows(leaf);
+        *leaf = LeafState::default();
+    }
+
+    /// Gives the frame and the reserved slot of a leaf back, whatever its rows are.
+    pub(crate) fn drop_rows(&self, leaf: &mut LeafState) {
         if leaf.is_dirty() {
             self.space.unreserve(1);
+            leaf.dirty_epoch = Epoch(0);
         }
-        let old = std::mem::take(leaf);
-        if let Some(rows) = old.rows {
+        if let Some(rows) = leaf.rows.take() {
             self.frames.give_back(rows.into_frame());
         }
     }

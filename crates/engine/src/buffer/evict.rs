@@ -9,12 +9,11 @@ use onrush_latch::lock_counted;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::imager::Imager;
-use super::leaf::LeafState;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::memory::Frame;
-use crate::units::{Epoch, LeafId};
+use crate::units::LeafId;
 
 /// Where the clock stands, and the batch of images it writes. One thread at a time.
 pub(crate) struct Evictor {
@@ -69,7 +68,10 @@ impl Evictor {
             return Visit::Kept;
         }
         if !state.logged && rows.len() == 0 {
-            drop_empty(engine, &mut state);
+            // A front that is drained leaves many such leaves. No directory names the image that
+            // one may have had.
+            engine.drop_rows(&mut state);
+            state.image = None;
             recorder.count(Counter::Evictions, 1);
             return Visit::Dropped;
         }
@@ -113,19 +115,6 @@ impl Evictor {
         }
         recorder.count(Counter::Evictions, freed as u64);
         Ok(freed)
-    }
-}
-
-/// Drops an empty leaf without an image: a front that is drained leaves many of them, and no
-/// directory names the one that it may have had.
-fn drop_empty(engine: &Engine, leaf: &mut LeafState) {
-    if leaf.is_dirty() {
-        engine.space.unreserve(1);
-    }
-    leaf.dirty_epoch = Epoch(0);
-    leaf.image = None;
-    if let Some(rows) = leaf.rows.take() {
-        engine.frames.give_back(rows.into_frame());
     }
 }
 
