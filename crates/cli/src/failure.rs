@@ -29,8 +29,15 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 /// A failure that has been told already; only the exit code is left.
-#[derive(Debug)]
-pub struct AlreadyTold;
+#[derive(Clone, Copy, Debug)]
+pub enum AlreadyTold {
+    /// Not done, or not all of it.
+    NotDone = 1,
+    /// There is damage, or a repair with losses.
+    Damage = 3,
+    /// A repair that could save nothing.
+    NothingSaved = 4,
+}
 
 impl fmt::Display for AlreadyTold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,35 +47,6 @@ impl fmt::Display for AlreadyTold {
 
 impl std::error::Error for AlreadyTold {}
 
-/// A check that found damage, and has told it.
-#[derive(Debug)]
-pub struct DamageFound;
-
-impl fmt::Display for DamageFound {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the database is damaged")
-    }
-}
-
-impl std::error::Error for DamageFound {}
-
-/// A repair with losses, which it has told.
-#[derive(Debug)]
-pub enum Lost {
-    /// The new database has the rest.
-    Something,
-    /// There is no new database.
-    Everything,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("not everything could be salvaged")
-    }
-}
-
-impl std::error::Error for Lost {}
-
 /// Prints the error, if there is one, and chooses the exit code.
 pub fn report(outcome: Outcome) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
@@ -76,17 +54,10 @@ pub fn report(outcome: Outcome) -> ExitCode {
         // Whoever reads, `head` for example, has seen enough.
         return ExitCode::SUCCESS;
     }
-    if error.is::<DamageFound>() {
-        return ExitCode::from(3);
+    if let Some(told) = error.downcast_ref::<AlreadyTold>() {
+        return ExitCode::from(*told as u8);
     }
-    match error.downcast_ref() {
-        Some(Lost::Something) => return ExitCode::from(3),
-        Some(Lost::Everything) => return ExitCode::from(4),
-        None => {}
-    }
-    if !error.is::<AlreadyTold>() {
-        eprintln!("onrush: {}", message(&error));
-    }
+    eprintln!("onrush: {}", message(&error));
     if is_wrong_usage(&error) { ExitCode::from(2) } else { ExitCode::from(1) }
 }
 

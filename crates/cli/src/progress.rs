@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,6 +37,31 @@ fn style(template: &str) -> ProgressStyle {
 /// A bar over a number of bytes.
 pub fn bytes_bar(quiet: bool, total_bytes: u64, message: &str) -> ProgressBar {
     bar(quiet, Some(total_bytes), message, BYTES)
+}
+
+/// Works, and shows beside it how far that is: `show` sets the bar every tenth of a second.
+pub fn beside_bytes_bar<T>(
+    quiet: bool,
+    message: &str,
+    show: impl Fn(&ProgressBar) + Sync,
+    work: impl FnOnce() -> T,
+) -> T {
+    let is_done = AtomicBool::new(false);
+    let follow = || {
+        let bar = bytes_bar(quiet, 0, message);
+        while !is_done.load(Ordering::Acquire) {
+            show(&bar);
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        bar.finish_and_clear();
+    };
+    std::thread::scope(|scope| {
+        let follower = scope.spawn(follow);
+        let result = work();
+        is_done.store(true, Ordering::Release);
+        follower.thread().unpark();
+        result
+    })
 }
 
 /// A count of rows whose end is not known.

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use onrush_check::{CheckError, CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
 
-use crate::failure::{AlreadyTold, DamageFound, Outcome, usage_error};
+use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::{output, progress};
 
 /// Check everything that is stored, with decoders of its own
@@ -62,9 +61,6 @@ Exit codes:
 
 Each finding has a number; docs/check.md lists what they mean and what to do. Nothing is written.";
 
-/// How often the bar moves.
-const BAR_EVERY: Duration = Duration::from_millis(100);
-
 /// Checks and prints.
 pub fn run(arguments: &Check) -> Outcome {
     let defaults = CheckOptions::default();
@@ -84,8 +80,8 @@ pub fn run(arguments: &Check) -> Outcome {
     }
     match (report.damage(), report.complete) {
         (0, true) => Ok(()),
-        (0, false) => Err(anyhow::Error::new(AlreadyTold)),
-        _ => Err(anyhow::Error::new(DamageFound)),
+        (0, false) => Err(AlreadyTold::NotDone.into()),
+        _ => Err(AlreadyTold::Damage.into()),
     }
 }
 
@@ -93,14 +89,13 @@ fn checked(arguments: &Check, options: &CheckOptions) -> anyhow::Result<CheckRep
     let disk = if arguments.direct { OsDisk::new() } else { OsDisk::buffered() };
     let folder = std::path::absolute(&arguments.folder)?;
     let progress = Progress::default();
-    let is_done = AtomicBool::new(false);
     let quiet = arguments.quiet || arguments.json;
-    let checked = std::thread::scope(|scope| {
-        let bar = scope.spawn(|| show(quiet, &progress, &is_done));
-        let checked = check(Arc::new(disk), &folder, options, &progress);
-        is_done.store(true, Ordering::Release);
-        bar.thread().unpark();
-        checked
+    let show = |bar: &ProgressBar| {
+        bar.set_length(progress.total_bytes());
+        bar.set_position(progress.done_bytes());
+    };
+    let checked = progress::beside_bytes_bar(quiet, "checking", show, || {
+        check(Arc::new(disk), &folder, options, &progress)
     });
     checked.map_err(|error| match error {
         CheckError::UnknownTable { .. } | CheckError::BadOption(_) => {
@@ -108,14 +103,4 @@ fn checked(arguments: &Check, options: &CheckOptions) -> anyhow::Result<CheckRep
         }
         other => other.into(),
     })
-}
-
-fn show(quiet: bool, progress: &Progress, is_done: &AtomicBool) {
-    let bar = progress::bytes_bar(quiet, progress.total_bytes(), "checking");
-    while !is_done.load(Ordering::Acquire) {
-        bar.set_length(progress.total_bytes());
-        bar.set_position(progress.done_bytes());
-        std::thread::park_timeout(BAR_EVERY);
-    }
-    bar.finish_and_clear();
 }

@@ -180,7 +180,7 @@ fn tell(
     if report.rows_rejected > rejects.examples().len() as u64 {
         eprintln!("  ...");
     }
-    if arguments.rejects_ok { Ok(()) } else { Err(AlreadyTold.into()) }
+    if arguments.rejects_ok { Ok(()) } else { Err(AlreadyTold::NotDone.into()) }
 }
 
 /// Where rows come from.

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use onrush_check::CheckError;
 use onrush_files::OsDisk;
 use onrush_lab::units::rounded;
 use onrush_repair::{Outcome as Repaired, RepairError, RepairOptions, RepairProgress, repair};
 
-use crate::failure::{Lost, Outcome, usage_error};
+use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::{output, progress};
 
 /// Save what can be proven good of a damaged database into a new one, and list what is lost
@@ -49,23 +49,23 @@ Exit codes:
 
 The numbers of losses are those of docs/check.md. The new database has been checked and counted.";
 
-/// How often the bar moves.
-const BAR_EVERY: Duration = Duration::from_millis(100);
-
 /// Repairs and prints.
 pub fn run(arguments: &Repair) -> Outcome {
     let folder = std::path::absolute(&arguments.folder)?;
     let into = std::path::absolute(&arguments.into)?;
     let options = RepairOptions { tables: arguments.tables.clone(), ..RepairOptions::default() };
     let progress = RepairProgress::default();
-    let is_done = AtomicBool::new(false);
     let quiet = arguments.quiet || arguments.json;
-    let repaired = std::thread::scope(|scope| {
-        let bar = scope.spawn(|| show(quiet, &progress, &is_done));
-        let repaired = repair(Arc::new(OsDisk::new()), &folder, &into, &options, &progress);
-        is_done.store(true, Ordering::Release);
-        bar.thread().unpark();
-        repaired
+    let started = Instant::now();
+    let show = |bar: &ProgressBar| {
+        let rows = progress.rows();
+        let rows_per_s = rows as f64 / started.elapsed().as_secs_f64().max(1e-9);
+        bar.set_message(format!("repairing: {rows} rows, {} rows/s", rounded(rows_per_s)));
+        bar.set_length(progress.read.total_bytes());
+        bar.set_position(progress.read.done_bytes());
+    };
+    let repaired = progress::beside_bytes_bar(quiet, "repairing", show, || {
+        repair(Arc::new(OsDisk::new()), &folder, &into, &options, &progress)
     });
     let report = repaired.map_err(|error| match error {
         RepairError::TargetExists { .. }
@@ -80,21 +80,7 @@ pub fn run(arguments: &Repair) -> Outcome {
     }
     match report.outcome {
         Repaired::NothingLost => Ok(()),
-        Repaired::SomethingLost => Err(anyhow::Error::new(Lost::Something)),
-        Repaired::NothingSalvaged => Err(anyhow::Error::new(Lost::Everything)),
+        Repaired::SomethingLost => Err(AlreadyTold::Damage.into()),
+        Repaired::NothingSalvaged => Err(AlreadyTold::NothingSaved.into()),
     }
-}
-
-fn show(quiet: bool, progress: &RepairProgress, is_done: &AtomicBool) {
-    let started = Instant::now();
-    let bar = progress::bytes_bar(quiet, progress.read.total_bytes(), "repairing");
-    while !is_done.load(Ordering::Acquire) {
-        let rows = progress.rows();
-        let rows_per_s = rows as f64 / started.elapsed().as_secs_f64().max(1e-9);
-        bar.set_message(format!("repairing: {rows} rows, {} rows/s", rounded(rows_per_s)));
-        bar.set_length(progress.read.total_bytes());
-        bar.set_position(progress.read.done_bytes());
-        std::thread::park_timeout(BAR_EVERY);
-    }
-    bar.finish_and_clear();
 }

@@ -43,7 +43,7 @@ pub fn run(arguments: &CompareArguments) -> Outcome {
     }
     if comparison.has_regressed() {
         eprintln!("onrush: slower by more than {} %", arguments.threshold);
-        return Err(AlreadyTold.into());
+        return Err(AlreadyTold::NotDone.into());
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ fn run(cell: &CellArguments, explained: bool) -> Outcome {
         None => Ok(()),
         Some(failure) => {
             eprintln!("{failure}");
-            Err(AlreadyTold.into())
+            Err(AlreadyTold::NotDone.into())
         }
     }
 }

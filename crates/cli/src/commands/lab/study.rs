@@ -172,7 +172,7 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
         0 => Ok(()),
         failed => {
             eprintln!("onrush: {failed} cells failed or did not hold what was acknowledged");
-            Err(AlreadyTold.into())
+            Err(AlreadyTold::NotDone.into())
         }
     }
 }
