@@ -10,13 +10,13 @@ use onrush_files::{DiskError, DiskErrorKind};
 #[non_exhaustive]
 pub enum CheckError {
     /// There is no superblock in the folder.
-    #[error("there is no database in {}: it has no superblock.onrush", folder.display())]
+    #[error("there is no database in {}: it has no superblock.onrush; check the path", folder.display())]
     NotFound {
         /// The folder.
         folder: PathBuf,
     },
     /// Somebody has the database open.
-    #[error("{cause}; close the database first, or check it from the program that has it open")]
+    #[error("{cause}; a database is checked and repaired while nobody has it open")]
     InUse {
         /// Who, as far as it is known.
         cause: DiskError,
