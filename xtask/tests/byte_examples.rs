@@ -105,7 +105,7 @@ fn log_block() -> Vec<Field> {
         Field(8, Same, "at byte {} of its file"),
         Field(8, Same, "start LSN {}: after the record of CREATE TABLE"),
         Field(8, Same, "durable-up-to LSN {}"),
-        Field(8, Same, "resume LSN {}"),
+        Field(8, Random, "when it was built"),
         Field(4, Same, "record bytes: {}"),
         Field(4, Random, "checksum of the block before"),
         Field(4, Same, "zero"),

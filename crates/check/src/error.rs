@@ -16,7 +16,9 @@ pub enum CheckError {
         folder: PathBuf,
     },
     /// Somebody has the database open.
-    #[error("{cause}; a database is checked and repaired while nobody has it open")]
+    #[error(
+        "{cause}; while a database is open, only the program that has it open can check it or back it up"
+    )]
     InUse {
         /// Who, as far as it is known.
         cause: DiskError,

@@ -29,7 +29,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(
+    /// A finding at a place of a file.
+    #[must_use]
+    pub fn new(
         invariant: Invariant,
         file: impl Into<PathBuf>,
         offset: u64,
@@ -47,12 +49,16 @@ impl Finding {
         }
     }
 
-    pub(crate) fn of_table(mut self, table: &str) -> Finding {
+    /// The same, of a table.
+    #[must_use]
+    pub fn of_table(mut self, table: &str) -> Finding {
         self.table = Some(table.to_owned());
         self
     }
 
-    pub(crate) fn with_keys(mut self, keys: String) -> Finding {
+    /// The same, with the keys that are concerned, in words.
+    #[must_use]
+    pub fn with_keys(mut self, keys: String) -> Finding {
         self.keys = Some(keys);
         self
     }

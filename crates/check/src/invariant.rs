@@ -64,7 +64,8 @@ impl Invariant {
             5 => "images",
             6 => "rows",
             7 => "catalogue",
-            _ => "log",
+            8 => "log",
+            _ => "memory",
         }
     }
 }
@@ -184,6 +185,9 @@ invariants! {
     RecordFits = 806, Damage,
         "every log record fits the catalogue and its table",
         "restore a backup, and report this as a bug: opening the database may refuse this record";
+    LiveAsStored = 901, Damage,
+        "the rows that sessions see are those of the images with the changes of the log",
+        "make a backup, do not close the database, and report this as a bug: what is in memory may not come back";
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@
 //!    that threads take one after the other (`pieces.rs`);
 //! 5. the counters behind generated keys, against the highest number that was met.
 //!
+//! A [`Companion`] goes along: it takes a copy of all that is found sound, which is what a backup is,
+//! and says when to rest, for the sake of those who use the database meanwhile.
+//!
 //! [`salvage()`] hands over what can still be proven good, by the same steps (`salvage/`).
 //!
 //! Memory: a MiB a thread, one batch of the directory, two bits a slot; nothing grows with the rows.
@@ -23,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod companion;
 mod decode;
 mod error;
 mod finding;
@@ -35,14 +39,17 @@ mod progress;
 mod report;
 mod run;
 mod salvage;
+mod source;
 mod steps;
 mod store;
 
+pub use companion::{Anchor, Companion, LogChange};
 pub use error::CheckError;
 pub use finding::Finding;
 pub use invariant::{Invariant, Severity};
 pub use options::{CheckOptions, DOP_MAX};
 pub use progress::Progress;
 pub use report::{CheckReport, TableReport};
-pub use run::check;
+pub use run::{check, check_source, lock};
 pub use salvage::{Loss, SalvageError, SalvageReport, SalvageTarget, SalvagedTable, salvage};
+pub use source::{LogLimit, Source};

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use onrush_files::AlignedBuffer;
 
@@ -57,6 +58,8 @@ pub(crate) trait PieceChecker: Send {
     fn check(&mut self, piece: &Piece, buffer: &[u8]);
     /// Reads and checks a piece slot by slot.
     fn check_singly(&mut self, piece: &Piece, buffer: &mut [u8]);
+    /// Called after each piece with the time that it took.
+    fn rest(&self, worked: Duration);
     /// Whether to take no further piece.
     fn gives_up(&self) -> bool;
 }
@@ -70,11 +73,13 @@ pub(crate) fn check_all<C: PieceChecker>(checkers: &mut [C], pieces: &[Piece]) {
             if checker.gives_up() {
                 return;
             }
+            let started = Instant::now();
             if checker.read(piece, &mut buffer) {
                 checker.check(piece, &buffer);
             } else {
                 checker.check_singly(piece, &mut buffer);
             }
+            checker.rest(started.elapsed());
         }
     };
     let (own, others) = checkers.split_first_mut().expect("there is one checker at least");
@@ -119,11 +124,13 @@ pub(crate) fn check_streams<C: PieceChecker + Sync>(
             let (take, give) = (&take, give.clone());
             scope.spawn(move || {
                 while let Some((number, mut buffer, is_read)) = next(take) {
+                    let started = Instant::now();
                     match (checker.gives_up(), is_read) {
                         (true, _) => {}
                         (false, true) => checker.check(&pieces[number], &buffer),
                         (false, false) => checker.check_singly(&pieces[number], &mut buffer),
                     }
+                    checker.rest(started.elapsed());
                     // The readers may be done already; then nobody wants the buffer.
                     let _ = give.send(buffer);
                 }

@@ -27,6 +27,13 @@ pub struct CheckReport {
     pub log_records: u64,
     /// Bytes of log blocks read.
     pub log_bytes: u64,
+    /// Where the last whole record of the log ends.
+    pub log_end_lsn: u64,
+    /// When the last block of the log was built, by the clock of its machine: microseconds since
+    /// 1970; 0 if the log has no block behind the checkpoint.
+    pub log_end_time_us: u64,
+    /// Whether the log was read to a limit, not to its end.
+    pub log_is_cut: bool,
     /// Bytes read in all.
     pub read_bytes: u64,
     /// Seconds that it took.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use onrush_files::{Disk, FolderLock};
 
+use crate::companion::Companion;
 use crate::decode::superblock::{FILE_NAME, Folders};
 use crate::error::CheckError;
 use crate::findings::Findings;
@@ -16,13 +17,14 @@ use crate::options::CheckOptions;
 use crate::pieces::{self, Piece};
 use crate::progress::Progress;
 use crate::report::{CheckReport, TableReport};
+use crate::source::Source;
 use crate::steps::catalogue::{self, Catalogue};
 use crate::steps::directory::{self, Batch, Wanted};
 use crate::steps::images::{ImageChecker, Tally};
 use crate::steps::log::{self, LogTally};
 use crate::steps::owners::Owners;
 use crate::steps::records::Records;
-use crate::steps::superblock;
+use crate::steps::superblock::{self, Contents};
 use crate::store::Store;
 
 /// Directory segments of a batch, about 64 Ki leaves: a GiB of images.
@@ -39,11 +41,39 @@ pub fn check(
     options: &CheckOptions,
     progress: &Progress,
 ) -> Result<CheckReport, CheckError> {
-    options.validate()?;
+    let _locks = lock(&disk, folder)?;
+    check_source(&Source::whole(disk, folder)?, options, progress, &())
+}
+
+/// Locks all folders of the database in `folder`, as long as the result lives.
+///
+/// # Errors
+/// No database, one that is open, one of a newer format.
+pub fn lock(disk: &Arc<dyn Disk>, folder: &Path) -> Result<Vec<FolderLock>, CheckError> {
     if !disk.exists(folder)? || !disk.exists(&folder.join(FILE_NAME))? {
         return Err(CheckError::NotFound { folder: folder.into() });
     }
-    let _own_lock = disk.lock(folder)?;
+    let mut locks = vec![disk.lock(folder)?];
+    let file = Source::whole(Arc::clone(disk), folder)?.superblock;
+    // What cannot be read is said when it is checked.
+    let unheard = Findings::new(usize::MAX);
+    if let Some(folders) = superblock::read(&*file, folder, &unheard)?.and_then(|it| it.folders) {
+        locks.extend(lock_others(&**disk, folder, &folders)?);
+    }
+    Ok(locks)
+}
+
+/// Checks what `source` says; whoever calls keeps it as it is meanwhile.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_source(
+    source: &Source,
+    options: &CheckOptions,
+    progress: &Progress,
+    companion: &dyn Companion,
+) -> Result<CheckReport, CheckError> {
+    options.validate()?;
     let started = Instant::now();
     let findings = Findings::new(options.max_errors);
     let mut report = CheckReport {
@@ -51,14 +81,27 @@ pub fn check(
         physical_only: options.physical_only,
         ..CheckReport::default()
     };
-    if let Some((superblock, folders)) = superblock::read(&disk, folder, &findings)? {
-        let _locks = lock_others(&*disk, folder, &folders)?;
-        let files = superblock::open_data_files(&disk, &superblock, &folders, &findings)?;
-        let findings = &findings;
-        let store = Store { disk, superblock, folders, files, findings, progress };
+    let Source { disk, folder, log_folders, log_limit, durable_lsn, .. } = source;
+    let contents = superblock::read(&*source.superblock, folder, &findings)?;
+    if let Some(Contents { copies, folders: Some(folders), newest_block }) = contents {
+        let superblock = copies[0];
+        companion.superblock(&superblock::anchor(&superblock, &folders, &newest_block));
+        let files = superblock::open_data_files(disk, &superblock, &folders, &findings, companion)?;
+        let store = Store {
+            disk: Arc::clone(disk),
+            superblock,
+            log_folders: log_folders.iter().chain([&folders.log]).cloned().collect(),
+            log_limit: *log_limit,
+            durable_lsn: *durable_lsn,
+            folders,
+            files,
+            findings: &findings,
+            progress,
+            companion,
+        };
         check_store(&store, options, &mut report)?;
     }
-    report.complete &= !findings.is_full();
+    report.complete &= !findings.is_full() && !companion.gives_up();
     report.findings = findings.into_sorted();
     report.set_duration(started.elapsed());
     Ok(report)
@@ -91,12 +134,16 @@ fn check_store(
     let mut owners = Owners::new(store);
     let Some(catalogue) = catalogue::read(store, &mut owners) else { return Ok(()) };
     let wanted = wanted_segments(store, &catalogue, options.table.as_deref())?;
-    let mut records = Records::new(&catalogue);
+    let mut records = Records::new(&catalogue, store.companion);
     let mut tally = Tally::new(&catalogue);
     let mut leaves = vec![0; catalogue.tables.len()];
     let log_records = (!options.physical_only).then_some(&mut records);
     let log = std::thread::scope(|scope| {
-        let log = || log::check(store, log_records);
+        let log = || {
+            let tally = log::check(store, log_records);
+            store.companion.log_is_read();
+            tally
+        };
         let mut check_tables = || {
             let batches = batches(&wanted, options.one_batch);
             for batch in batches {
@@ -111,7 +158,7 @@ fn check_store(
                 );
             }
         };
-        if options.dop == 1 {
+        if options.dop == 1 || store.companion.wants_rows() {
             let log = log();
             check_tables();
             return log;
@@ -176,7 +223,7 @@ fn check_batch(
     tally: &mut Tally,
     leaves: &mut [u64],
 ) {
-    if store.findings.is_full() {
+    if store.gives_up() {
         return;
     }
     let batch = Batch::read(store, owners, catalogue, wanted, options.dop);
@@ -255,6 +302,9 @@ fn fill_report(
         .collect();
     report.log_bytes = log.bytes;
     report.log_records = log_records;
+    report.log_end_lsn = log.end;
+    report.log_end_time_us = log.end_time_us;
+    report.log_is_cut = log.is_cut;
     report.read_bytes = tally.read_bytes + log.bytes;
     report.complete = true;
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use onrush_files::{AlignedBuffer, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode};
 
+use crate::companion::Companion;
 use crate::decode::blob;
 use crate::decode::slot::{BlobPlace, NO_SLOT, SLOT_BYTES, SlotNumber};
 use crate::decode::superblock::{Folders, Superblock};
@@ -12,16 +13,24 @@ use crate::finding::Finding;
 use crate::findings::Findings;
 use crate::invariant::Invariant;
 use crate::progress::Progress;
+use crate::source::LogLimit;
 
 /// Everything that all steps share; nothing in it changes but findings and progress.
+#[derive(Clone)]
 pub(crate) struct Store<'a> {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) superblock: Superblock,
     pub(crate) folders: Folders,
+    /// Where log segments are looked for, in this order.
+    pub(crate) log_folders: Vec<PathBuf>,
+    pub(crate) log_limit: LogLimit,
+    /// Below it the log is known to be durable, whatever its blocks say.
+    pub(crate) durable_lsn: u64,
     /// None for a file that could not be opened: there is a finding already.
     pub(crate) files: Vec<Option<DataFile>>,
     pub(crate) findings: &'a Findings,
     pub(crate) progress: &'a Progress,
+    pub(crate) companion: &'a dyn Companion,
 }
 
 /// An open data file.
@@ -50,6 +59,11 @@ impl Store<'_> {
     pub(crate) fn path(&self, slot: SlotNumber) -> PathBuf {
         let folder = self.folders.data.get(slot.file()).or(self.folders.data.first());
         data_file_path(folder.map_or(Path::new(""), PathBuf::as_path), slot.file())
+    }
+
+    /// Whether to stop as soon as possible.
+    pub(crate) fn gives_up(&self) -> bool {
+        self.findings.is_full() || self.companion.gives_up()
     }
 
     pub(crate) fn at_slot(
@@ -112,6 +126,7 @@ impl Store<'_> {
                 self.findings.add(self.at_slot(Invariant::PagePlace, slot, words));
                 return None;
             }
+            self.companion.pages(slot.file(), slot.offset(), &page);
             bytes.extend_from_slice(found.bytes);
             slots.push(slot);
             next = found.next;

@@ -1,7 +1,8 @@
 //! From an error to a message and an exit code.
 //!
 //! 0: done. 1: not done, or not all of it. 2: the command line makes no sense (clap's code, too).
-//! 3: `check` found damage, or `repair` could not save everything. 4: `repair` could save nothing.
+//! 3: damage: `check` found it, or it kept `backup` from copying, or `repair` from saving everything.
+//! 4: `repair` could save nothing.
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -38,6 +38,7 @@ Examples:
   onrush get shop orders 1
   onrush import shop orders orders.csv
   onrush check shop                         is everything that is stored sound?
+  onrush backup shop --into monday          a checked copy; `onrush restore` makes it a database
   onrush repair shop --into shop2           save what is sound into a new database
   onrush export shop orders --format parquet --output orders.parquet
 
@@ -59,6 +60,8 @@ enum Command {
     Drop(commands::tables::DropTable),
     Checkpoint(commands::tables::Checkpoint),
     Check(commands::check::Check),
+    Backup(commands::backup::Backup),
+    Restore(commands::backup::Restore),
     Repair(commands::repair::Repair),
     Stats(commands::stats::Stats),
     Top(commands::top::Top),
@@ -80,6 +83,8 @@ fn main() -> ExitCode {
         Command::Drop(arguments) => commands::tables::drop_table(&arguments),
         Command::Checkpoint(arguments) => commands::tables::checkpoint(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Backup(arguments) => commands::backup::backup(&arguments),
+        Command::Restore(arguments) => commands::backup::restored(&arguments),
         Command::Repair(arguments) => commands::repair::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),

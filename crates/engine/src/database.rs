@@ -1,6 +1,6 @@
 //! An open database: tables, sessions, checkpoints, close. The one file that sees all layers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -53,6 +53,9 @@ pub struct Database {
 
 struct Shared {
     engine: Arc<Engine>,
+    /// As the caller gave it: what goes wrong with a backup's folder does not stop the engine.
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
     background: Mutex<Vec<JoinHandle<()>>>,
     recovery: RecoveryReport,
     /// Held until the last handle is gone.
@@ -108,9 +111,9 @@ impl Database {
     ) -> Result<Database> {
         options.validate()?;
         let folder = absolute(folder.as_ref())?;
-        let disk = Arc::new(StickyDisk::new(disk));
-        let (engine, locks) = recovery::create(disk, &folder, options)?;
-        Ok(Database::start(engine, locks, RecoveryReport::default()))
+        let sticky = Arc::new(StickyDisk::new(Arc::clone(&disk)));
+        let (engine, locks) = recovery::create(sticky, &folder, options)?;
+        Ok(Database::start(engine, disk, folder, locks, RecoveryReport::default()))
     }
 
     /// As [`open`](Self::open), on a disk of the caller's.
@@ -124,23 +127,35 @@ impl Database {
     ) -> Result<Database> {
         options.validate()?;
         let folder = absolute(folder.as_ref())?;
-        let disk = Arc::new(StickyDisk::new(disk));
-        let (engine, locks, report) = recovery::open(disk, &folder, options)?;
-        Ok(Database::start(engine, locks, report))
+        let sticky = Arc::new(StickyDisk::new(Arc::clone(&disk)));
+        let (engine, locks, report) = recovery::open(sticky, &folder, options)?;
+        Ok(Database::start(engine, disk, folder, locks, report))
     }
 
     fn start(
         engine: Arc<Engine>,
+        disk: Arc<dyn Disk>,
+        folder: PathBuf,
         locks: Vec<onrush_files::FolderLock>,
         recovery: RecoveryReport,
     ) -> Database {
         let background = Mutex::new(checkpoint::start_background(&engine));
-        let shared = Shared { engine, background, recovery, _locks: locks };
+        let shared = Shared { engine, disk, folder, background, recovery, _locks: locks };
         Database { shared: Arc::new(shared) }
     }
 
-    fn engine(&self) -> &Arc<Engine> {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.shared.disk
+    }
+
+    /// The folder of the database.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.shared.folder
     }
 
     /// A new session, for one thread or task.
@@ -406,7 +421,7 @@ fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec
     record
 }
 
-fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
+pub(crate) fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
     std::path::absolute(folder)
         .map_err(|error| Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error)))
 }

@@ -74,6 +74,12 @@ pub enum Error {
         /// The table.
         name: String,
     },
+    /// An online check that cannot be done.
+    #[error(transparent)]
+    Check(#[from] onrush_check::CheckError),
+    /// A backup that cannot be made. The database goes on.
+    #[error(transparent)]
+    Backup(#[from] onrush_backup::BackupError),
     /// A setting outside its range. Your input.
     #[error("setting {setting} is {given}: {reason}")]
     BadOption {

@@ -69,6 +69,7 @@ mod fault;
 mod logging;
 mod memory;
 mod node;
+mod online;
 mod options;
 mod recovery;
 mod session;
@@ -84,6 +85,9 @@ pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, Result};
 #[cfg(feature = "planted-faults")]
 pub use fault::{Fault, plant};
+pub use online::OnlineOptions;
+pub use onrush_backup::{BackupError, BackupReport};
+pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
 pub use onrush_log::LogStatistics;
 pub use onrush_types::{
     ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableBuilder,

@@ -57,6 +57,10 @@ pub struct Options {
     /// Folder of the log. None: `log` in the database folder. Fixed when the database is created.
     /// A device of its own keeps commits away from checkpoint writes.
     pub log_folder: Option<PathBuf>,
+    /// Where log segments that no checkpoint needs are moved, for restores to a moment after a
+    /// backup: a folder on the log's file system, of this database alone. None: they are used again,
+    /// which is cheaper. With it, what is no longer wanted there is yours to remove.
+    pub kept_log_folder: Option<PathBuf>,
     /// Largest log block in bytes, 512 to 1 MiB. A larger block carries more commits a checksum.
     pub log_block_bytes_max: usize,
     /// Log space in bytes. When it is used up, inserts wait for a checkpoint.
@@ -105,6 +109,7 @@ impl Default for Options {
         Options {
             data_folders: Vec::new(),
             log_folder: None,
+            kept_log_folder: None,
             log_block_bytes_max: 1 << 20,
             log_capacity_bytes: 4 << 30,
             log_segment_bytes: 64 << 20,
@@ -166,6 +171,7 @@ impl Options {
         let Options {
             data_folders,
             log_folder: _,
+            kept_log_folder: _,
             log_block_bytes_max,
             log_capacity_bytes,
             log_segment_bytes,

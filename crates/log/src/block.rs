@@ -12,7 +12,7 @@
 //! | 48     | 8     | offset in the segment's file                                                |
 //! | 56     | 8     | start LSN: of the first record byte                                         |
 //! | 64     | 8     | durable-up-to LSN: everything below was on disk before this block was built |
-//! | 72     | 8     | resume LSN: where the log went on at this incarnation                       |
+//! | 72     | 8     | when the block was built: microseconds since 1970 by the machine's clock    |
 //! | 80     | 4     | record bytes                                                                |
 //! | 84     | 4     | checksum of the previous block, 0 if there is none                          |
 //! | 88     | 4     | zero                                                                        |
@@ -23,8 +23,9 @@
 //!    next block.
 //! 2. A block says where it belongs: the right bytes in the wrong place or of another time do not
 //!    pass.
-//! 3. The first block of an incarnation starts at its resume LSN. That may be below the end of the
-//!    block before it: what lies between was a record cut in the middle, and is dropped.
+//! 3. The first block of an incarnation may start below the end of the block before it: what lies
+//!    between was a record cut in the middle, and is dropped.
+//! 4. The time orders nothing. It is for people who name a moment to restore to.
 
 use onrush_files::BLOCK_BYTES;
 
@@ -56,7 +57,7 @@ pub(crate) struct Header {
     pub(crate) offset: u64,
     pub(crate) start: u64,
     pub(crate) durable_to: u64,
-    pub(crate) resume: u64,
+    pub(crate) built_at_us: u64,
     pub(crate) payload_bytes: usize,
     pub(crate) previous_checksum: u32,
 }
@@ -108,7 +109,7 @@ impl Header {
         block[48..56].copy_from_slice(&self.offset.to_le_bytes());
         block[56..64].copy_from_slice(&self.start.to_le_bytes());
         block[64..72].copy_from_slice(&self.durable_to.to_le_bytes());
-        block[72..80].copy_from_slice(&self.resume.to_le_bytes());
+        block[72..80].copy_from_slice(&self.built_at_us.to_le_bytes());
         block[80..84].copy_from_slice(&payload_bytes.to_le_bytes());
         block[84..88].copy_from_slice(&self.previous_checksum.to_le_bytes());
         block[88..92].fill(0);
@@ -193,7 +194,7 @@ pub(crate) fn open(block: &[u8]) -> Result<(Header, u32, &[u8]), NoBlock> {
         offset: u64_at(block, 48),
         start: u64_at(block, 56),
         durable_to: u64_at(block, 64),
-        resume: u64_at(block, 72),
+        built_at_us: u64_at(block, 72),
         payload_bytes,
         previous_checksum: u32_at(block, 84),
     };
@@ -213,7 +214,7 @@ mod tests {
             offset: 8192,
             start: 1000,
             durable_to: 900,
-            resume: 1000,
+            built_at_us: 1_700_000_000_000_000,
             payload_bytes,
             previous_checksum: 0xfeed_beef,
         }

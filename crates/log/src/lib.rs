@@ -49,7 +49,7 @@ mod wakers;
 mod writer;
 
 pub use error::{Cause, LogError};
-pub use log::{Log, LogSpace};
+pub use log::{Log, LogHold, LogSpace};
 pub use options::{DelayedWindow, LogOptions, WriterPlace};
 pub use reader::Apply;
 pub use recover::RecoveredLog;

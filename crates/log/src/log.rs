@@ -49,11 +49,11 @@ impl Log {
     pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Log, LogError> {
         options.validate()?;
         let folder = SegmentFolder::new(disk, &options);
+        folder.check_kept(1)?;
         let segment = folder.create(1)?;
         let place = WritePlace {
             database_id: options.database_id,
             incarnation: 1,
-            resume: Lsn::FIRST.0,
             is_first: true,
             next: Lsn::FIRST.0,
             offset: SEGMENT_HEADER_BYTES,
@@ -271,6 +271,16 @@ impl Log {
             .inspect_err(|error| self.core.fail(error.clone()))
     }
 
+    /// Keeps the segments from `position` on until the hold is dropped, whatever is recycled: for
+    /// whoever reads them while the log goes on. The caller sees to it that they are there still.
+    ///
+    /// The capacity stays what it is, so a hold that lasts makes those who append wait.
+    #[must_use]
+    pub fn hold(&self, position: &LogPosition) -> LogHold {
+        let core = Arc::clone(&self.core);
+        LogHold { id: core.pool.hold(position.segment), core }
+    }
+
     /// How much of the log files is in use.
     #[must_use]
     pub fn space(&self) -> LogSpace {
@@ -317,6 +327,21 @@ impl Log {
     #[must_use]
     pub fn statistics(&self) -> LogStatistics {
         self.core.numbers.read()
+    }
+}
+
+/// Keeps segments of the log; see [`Log::hold`].
+#[derive(Debug)]
+pub struct LogHold {
+    core: Arc<Core>,
+    id: u64,
+}
+
+impl Drop for LogHold {
+    fn drop(&mut self) {
+        if let Err(error) = self.core.pool.release(self.id) {
+            self.core.fail(error);
+        }
     }
 }
 

@@ -40,6 +40,9 @@ pub enum WriterPlace {
 pub struct LogOptions {
     /// The folder of the segments; it exists, and holds nothing else.
     pub folder: PathBuf,
+    /// Where segments that no checkpoint needs are moved, instead of being used again. It exists, on
+    /// the file system of `folder`. None: they are not kept.
+    pub kept_folder: Option<PathBuf>,
     /// Which database this log belongs to; part of every block.
     pub database_id: u128,
     /// Records that may be between `reserve` and `complete` at the same time: one place each. 1 to
@@ -70,6 +73,7 @@ impl LogOptions {
     pub fn new(folder: PathBuf, database_id: u128, places: usize, registry: Arc<Registry>) -> Self {
         Self {
             folder,
+            kept_folder: None,
             database_id,
             places,
             ring_bytes: 64 << 20,
@@ -92,6 +96,7 @@ impl LogOptions {
     pub(crate) fn validate(&self) -> Result<(), LogError> {
         let Self {
             folder: _,
+            kept_folder: _,
             database_id: _,
             places,
             ring_bytes,

@@ -6,9 +6,11 @@
 //! 2. All files together never take more than the capacity.
 //! 3. A segment that recovery has read is removed, not reused: only files written as a whole since
 //!    the log was opened are.
-//! 4. A full disk is remembered until a segment could be made; it is no failure of the log.
+//! 4. With a folder for kept segments none is reused: what no checkpoint needs is moved there.
+//! 5. A segment that somebody holds is neither removed nor reused, whatever checkpoints say.
+//! 6. A full disk is remembered until a segment could be made; it is no failure of the log.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -34,6 +36,9 @@ struct State {
     ready: VecDeque<Segment>,
     in_use: VecDeque<Segment>, // the last is the one that is written
     free: Vec<Segment>,
+    recycle_to: u64,           // no checkpoint needs a segment below
+    holds: BTreeMap<u64, u64>, // by number of the hold, the first segment it needs
+    next_hold: u64,
     next_number: u64,
     used_bytes: u64,
     changes: u64, // segments made, taken, recycled; log stopped
@@ -67,6 +72,9 @@ impl SegmentPool {
             ready,
             in_use,
             free,
+            recycle_to: 0,
+            holds: BTreeMap::new(),
+            next_hold: 0,
             next_number,
             used_bytes,
             changes: 0,
@@ -152,25 +160,52 @@ impl SegmentPool {
         }
     }
 
-    /// Frees the segments below `number`.
+    /// Frees the segments below `number`, as far as nobody holds them.
     pub(crate) fn recycle_below(&self, number: u64) -> Result<(), LogError> {
-        let mut removed = Vec::new();
+        let mut state = self.state();
+        state.recycle_to = state.recycle_to.max(number);
+        self.recycle(state)
+    }
+
+    /// Keeps the segments from `number` on until [`SegmentPool::release`] is called with the number
+    /// that this returns.
+    pub(crate) fn hold(&self, number: u64) -> u64 {
+        let mut state = self.state();
+        let hold = state.next_hold;
+        state.next_hold += 1;
+        state.holds.insert(hold, number);
+        hold
+    }
+
+    /// Ends a hold, and frees what only it has kept.
+    pub(crate) fn release(&self, hold: u64) -> Result<(), LogError> {
+        let mut state = self.state();
+        state.holds.remove(&hold);
+        self.recycle(state)
+    }
+
+    fn recycle(&self, mut state: MutexGuard<'_, State>) -> Result<(), LogError> {
+        let first_held = state.holds.values().min().copied().unwrap_or(u64::MAX);
+        let keep_from = state.recycle_to.min(first_held);
+        let mut gone = Vec::new();
+        while state.in_use.len() > 1
+            && state.in_use.front().is_some_and(|old| old.number < keep_from)
         {
-            let mut state = self.state();
-            while state.in_use.len() > 1
-                && state.in_use.front().is_some_and(|old| old.number < number)
-            {
-                let Some(old) = state.in_use.pop_front() else { break };
-                if old.is_reusable {
-                    state.free.push(old);
-                } else {
-                    state.used_bytes -= old.bytes;
-                    removed.push(old.number);
-                }
+            let Some(old) = state.in_use.pop_front() else { break };
+            if old.is_reusable && self.folder.kept_folder.is_none() {
+                state.free.push(old);
+            } else {
+                state.used_bytes -= old.bytes;
+                gone.push(old.number);
             }
-            self.note_change(&mut state);
         }
-        Ok(self.folder.remove(&removed)?)
+        self.note_change(&mut state);
+        drop(state); // never held across I/O
+        let moved = match &self.folder.kept_folder {
+            Some(kept) => self.folder.keep(kept, &gone),
+            None => self.folder.remove(&gone),
+        };
+        Ok(moved?)
     }
 
     /// Bytes of the segments that are in use, and the capacity.

@@ -151,7 +151,7 @@ impl Chain {
         let follows = if header.is_first {
             let is_later = header.incarnation > self.incarnation
                 || (header.incarnation == self.incarnation && !self.has_blocks);
-            is_later && header.start == self.records_end && header.resume == header.start
+            is_later && header.start == self.records_end
         } else {
             header.incarnation == self.incarnation && header.start == self.blocks_end
         };

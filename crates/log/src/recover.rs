@@ -4,13 +4,15 @@
 //! 1. [`Log::recover`] changes nothing on disk. [`RecoveredLog::resume`] first rewrites what may be
 //!    in the page cache only (after a failed sync it may differ from the disk), with the same
 //!    bytes, and syncs it.
-//! 2. Segments that do not belong to the chain are removed before the first append.
+//! 2. Segments that do not belong to the chain are removed before the first append, or moved to where
+//!    older ones are kept.
 //! 3. The torn tail is overwritten by the blocks of the new incarnation. What is left of it never
 //!    passes for one of them: it has another incarnation and another predecessor.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use onrush_files::{AlignedBuffer, Disk};
+use onrush_files::{AlignedBuffer, Disk, OpenMode};
 
 use crate::error::LogError;
 use crate::log::Log;
@@ -78,13 +80,14 @@ impl RecoveredLog {
                 reason: format!("must be above {}", self.chain.incarnation),
             });
         }
+        let first = self.chain.segments.front().map_or(0, |segment| segment.number);
+        self.folder.check_kept(first)?;
         self.rewrite_unproven()?;
-        self.remove_others()?;
+        self.remove_others(first)?;
         let Self { options, folder, chain } = self;
         let place = WritePlace {
             database_id: options.database_id,
             incarnation,
-            resume: chain.records_end,
             is_first: true,
             next: chain.records_end,
             offset: chain.offset,
@@ -109,10 +112,27 @@ impl RecoveredLog {
         Ok(())
     }
 
-    fn remove_others(&self) -> Result<(), LogError> {
+    fn remove_others(&self, first: u64) -> Result<(), LogError> {
         let is_ours = |number: &u64| self.chain.segments.iter().any(|one| one.number == *number);
         let mut others = self.folder.numbers()?;
         others.retain(|number| !is_ours(number));
+        if let Some(kept) = &self.folder.kept_folder {
+            let (older, rest) = others.into_iter().partition(|number| *number < first);
+            self.keep_whole(kept, older)?;
+            others = rest;
+        }
         Ok(self.folder.remove(&others)?)
+    }
+
+    /// A crash came between the checkpoint that made these superfluous and their move.
+    fn keep_whole(&self, kept: &Path, numbers: Vec<u64>) -> Result<(), LogError> {
+        let mut broken = Vec::new();
+        for number in numbers {
+            match self.folder.open(number, OpenMode::ReadOnly)? {
+                Some(_) => self.folder.keep(kept, &[number])?,
+                None => broken.push(number),
+            }
+        }
+        Ok(self.folder.remove(&broken)?)
     }
 }

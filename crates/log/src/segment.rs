@@ -17,13 +17,14 @@
 //! 3. Segments are filled to the last byte: the block after the end of one is the first of the next
 //!    number.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush_files::{
     AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
 };
 
+use crate::error::LogError;
 use crate::options::LogOptions;
 
 /// Bytes before the first block.
@@ -33,6 +34,7 @@ const FORMAT_VERSION: u32 = 1;
 const ZERO_BYTES: usize = 1 << 20;
 const NAME_START: &str = "log-";
 const NAME_END: &str = ".segment";
+const PROBE_NAME: &str = "can-be-moved";
 
 /// A segment with its open file.
 #[derive(Clone, Debug)]
@@ -56,6 +58,7 @@ impl Segment {
 pub(crate) struct SegmentFolder {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) folder: PathBuf,
+    pub(crate) kept_folder: Option<PathBuf>,
     pub(crate) database_id: u128,
     pub(crate) segment_bytes: u64,
 }
@@ -66,6 +69,7 @@ impl SegmentFolder {
         Self {
             disk,
             folder: options.folder.clone(),
+            kept_folder: options.kept_folder.clone(),
             database_id: options.database_id,
             segment_bytes: options.segment_bytes,
         }
@@ -73,18 +77,43 @@ impl SegmentFolder {
 
     /// The file of a segment.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{NAME_START}{number:016}{NAME_END}"))
+        self.folder.join(name(number))
     }
 
     /// The numbers of all segment files, ascending.
     pub(crate) fn numbers(&self) -> Result<Vec<u64>, DiskError> {
+        self.numbers_in(&self.folder)
+    }
+
+    fn numbers_in(&self, folder: &Path) -> Result<Vec<u64>, DiskError> {
         let number = |name: &String| {
             name.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?.parse::<u64>().ok()
         };
-        let mut numbers: Vec<u64> =
-            self.disk.list(&self.folder)?.iter().filter_map(number).collect();
+        let mut numbers: Vec<u64> = self.disk.list(folder)?.iter().filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// Whether segments from `first` on can be kept: they can be moved there, and none of another
+    /// log would be lost.
+    pub(crate) fn check_kept(&self, first: u64) -> Result<(), LogError> {
+        let Some(kept) = &self.kept_folder else { return Ok(()) };
+        let refuse = |reason: String| LogError::InvalidOption { name: "kept_log_folder", reason };
+        if let Some(last) = self.numbers_in(kept)?.last().filter(|last| **last >= first) {
+            return Err(refuse(format!(
+                "{} has segment {last} already, and this log goes on from segment {first}: it was \
+                 restored to an earlier moment, or is another log; name a folder of its own",
+                kept.display()
+            )));
+        }
+        let (probe, moved) = (self.folder.join(PROBE_NAME), kept.join(PROBE_NAME));
+        if !self.disk.exists(&probe)? {
+            self.disk.open(&probe, OpenMode::CreateNew)?;
+        }
+        self.disk.rename(&probe, &moved).map_err(|error| {
+            refuse(format!("{error}; choose a folder on the file system of the log"))
+        })?;
+        Ok(self.disk.remove(&moved)?)
     }
 
     /// Makes a new segment; it and its name are durable when this returns. A full disk leaves
@@ -172,6 +201,18 @@ impl SegmentFolder {
         (is_ours && is_whole).then_some(bytes)
     }
 
+    /// Moves whole segments to where they are kept, durably.
+    pub(crate) fn keep(&self, kept: &Path, numbers: &[u64]) -> Result<(), DiskError> {
+        for number in numbers {
+            self.disk.rename(&self.path(*number), &kept.join(name(*number)))?;
+        }
+        if !numbers.is_empty() {
+            self.disk.sync_folder(kept)?;
+            self.disk.sync_folder(&self.folder)?;
+        }
+        Ok(())
+    }
+
     /// Takes the files of these segments away, durably.
     pub(crate) fn remove(&self, numbers: &[u64]) -> Result<(), DiskError> {
         for number in numbers {
@@ -182,6 +223,10 @@ impl SegmentFolder {
         }
         Ok(())
     }
+}
+
+fn name(number: u64) -> String {
+    format!("{NAME_START}{number:016}{NAME_END}")
 }
 
 fn header_checksum(header: &[u8]) -> u32 {

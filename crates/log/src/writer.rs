@@ -11,7 +11,7 @@
 //! 4. Nothing is written after the first error.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, Phase, Recorder};
@@ -44,7 +44,6 @@ pub(crate) struct Writer {
 pub(crate) struct WritePlace {
     pub(crate) database_id: u128,
     pub(crate) incarnation: u64,
-    pub(crate) resume: u64,
     /// No block of this incarnation has been written yet.
     pub(crate) is_first: bool,
     pub(crate) next: u64,
@@ -160,7 +159,7 @@ impl Writer {
 
     /// Builds the blocks for one write call; returns its bytes and blocks.
     fn build(&mut self, core: &Core, prefix: u64) -> (usize, u64) {
-        let durable_to = core.durable();
+        let (durable_to, now_us) = (core.durable(), wall_clock_us());
         let mut used = 0;
         let mut blocks = 0;
         while self.place.next < prefix {
@@ -172,7 +171,7 @@ impl Writer {
             }
             let payload_max = (room - block::HEADER_BYTES).min(self.payload_bytes_max);
             let rest = usize::try_from(prefix - self.place.next).unwrap_or(usize::MAX);
-            used += self.seal(core, used, rest.min(payload_max), durable_to);
+            used += self.seal(core, used, rest.min(payload_max), (durable_to, now_us));
             blocks += 1;
         }
         (used, blocks)
@@ -180,11 +179,18 @@ impl Writer {
 
     fn build_marker(&mut self, core: &Core) -> Result<usize, LogError> {
         self.change_segment(core)?;
-        Ok(self.seal(core, 0, 0, core.durable()))
+        Ok(self.seal(core, 0, 0, (core.durable(), wall_clock_us())))
     }
 
-    /// Builds one block at `at` of the staging memory; returns its bytes.
-    fn seal(&mut self, core: &Core, at: usize, payload_bytes: usize, durable_to: u64) -> usize {
+    /// Builds one block at `at` of the staging memory, with its durable-up-to LSN and time; returns
+    /// its bytes.
+    fn seal(
+        &mut self,
+        core: &Core,
+        at: usize,
+        payload_bytes: usize,
+        (durable_to, built_at_us): (u64, u64),
+    ) -> usize {
         let header = Header {
             is_first: self.place.is_first,
             database_id: self.place.database_id,
@@ -193,7 +199,7 @@ impl Writer {
             offset: self.place.offset + at as u64,
             start: self.place.next,
             durable_to,
-            resume: self.place.resume,
+            built_at_us,
             payload_bytes,
             previous_checksum: self.place.previous_checksum,
         };
@@ -254,4 +260,10 @@ impl Writer {
         let rest = bytes % self.padded_bytes_max as u64;
         whole + rest.saturating_sub(block::HEADER_BYTES as u64)
     }
+}
+
+/// Microseconds since 1970; 0 for a clock that stands before.
+fn wall_clock_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

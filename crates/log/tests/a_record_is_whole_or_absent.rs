@@ -43,7 +43,7 @@ fn a_record_cut_in_the_middle_is_dropped_and_its_lsn_used_again() {
 
     let (recovered, records) = recover(&at_cut, &options).unwrap();
     assert_eq!(records, [b"first"]);
-    assert_eq!(recovered.end(), first, "the resume LSN is below the end of the last valid block");
+    assert_eq!(recovered.end(), first, "the log goes on below the end of the last valid block");
     let log = recovered.resume(2).unwrap();
     let second = append(&log, b"second", &recorder);
     log.wait_durable(second, &recorder).unwrap();

@@ -113,6 +113,8 @@ catalog! {
         LogIdle = "LOG_IDLE", Idle, "The log writer has nothing to write.";
         CheckpointIdle = "CHECKPOINT_IDLE", Idle,
             "The checkpointer waits until the next one is due.";
+        OnlineRest = "ONLINE_REST", Idle,
+            "An online check or backup rests, so that sessions have the processors.";
         BackgroundIdle = "BACKGROUND_IDLE", Idle, "Another background thread has nothing to do.";
         ClientIdle = "CLIENT_IDLE", Idle, "A session waits for its client.";
     }

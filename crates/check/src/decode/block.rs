@@ -59,11 +59,13 @@ pub(crate) struct Block<'b> {
     pub(crate) offset: u64,
     pub(crate) start: u64,
     pub(crate) durable_to: u64,
-    pub(crate) resume: u64,
+    /// Microseconds since 1970 by the clock of the machine.
+    pub(crate) built_at_us: u64,
     pub(crate) previous_checksum: u32,
     pub(crate) checksum: u32,
     /// Bytes of the whole block.
     pub(crate) padded_bytes: usize,
+    pub(crate) bytes: &'b [u8],
     pub(crate) records: &'b [u8],
 }
 
@@ -112,10 +114,11 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
         offset: u64_at(bytes, 48),
         start: u64_at(bytes, 56),
         durable_to: u64_at(bytes, 64),
-        resume: u64_at(bytes, 72),
+        built_at_us: u64_at(bytes, 72),
         previous_checksum: u32_at(bytes, 84),
         checksum,
         padded_bytes,
+        bytes,
         records,
     })
 }

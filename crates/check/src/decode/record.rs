@@ -38,9 +38,12 @@ pub(crate) struct Row<'b> {
 
 /// What becomes of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change<'b> {
+pub enum Change<'b> {
+    /// It has this row, as an elided one.
     PutElided(&'b [u8]),
+    /// It has this row.
     Put(&'b [u8]),
+    /// It has none any more.
     Remove,
 }
 

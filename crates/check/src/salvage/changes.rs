@@ -41,14 +41,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
         let objects = objects.collect();
         // What is wrong with the log was told when it was read first; only what is said here counts.
         let findings = Findings::new(usize::MAX);
-        let store = Store {
-            disk: std::sync::Arc::clone(&store.disk),
-            superblock: store.superblock,
-            folders: store.folders.clone(),
-            files: store.files.clone(),
-            findings: &findings,
-            progress: store.progress,
-        };
+        let store = Store { findings: &findings, ..store.clone() };
         let (row, outcome) = (Vec::new(), Ok(()));
         let mut changes = Changes { target, wanted, objects, newer, end, report, row, outcome };
         log::check(&store, Some(&mut changes));

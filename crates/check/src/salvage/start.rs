@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use onrush_files::{Disk, FolderLock};
+use onrush_files::{Disk, FolderLock, OpenMode};
 
-use crate::decode::superblock::{Folders, Superblock};
+use crate::decode::superblock::{FILE_NAME, Folders, Superblock};
 use crate::error::CheckError;
 use crate::findings::Findings;
 use crate::progress::Progress;
 use crate::run::lock_others;
 use crate::salvage::SalvageReport;
+use crate::source::LogLimit;
 use crate::steps::catalogue::{self, Catalogue};
 use crate::steps::owners::Owners;
 use crate::steps::superblock;
@@ -31,7 +32,8 @@ impl<'a> Start<'a> {
         progress: &'a Progress,
         report: &mut SalvageReport,
     ) -> Result<Option<Start<'a>>, CheckError> {
-        let Some(contents) = superblock::read_contents(disk, folder, findings)? else {
+        let file = disk.open(&folder.join(FILE_NAME), OpenMode::ReadOnly)?;
+        let Some(contents) = superblock::read(&*file, folder, findings)? else {
             return Ok(None);
         };
         let newest = contents.copies[0];
@@ -50,9 +52,20 @@ impl<'a> Start<'a> {
             );
             Folders { data: vec![folder.to_owned()], log: folder.join("log") }
         });
-        let files = superblock::open_data_files(disk, &newest, &folders, findings)?;
+        let files = superblock::open_data_files(disk, &newest, &folders, findings, &())?;
         let disk = Arc::clone(disk);
-        let mut store = Store { disk, superblock: newest, folders, files, findings, progress };
+        let mut store = Store {
+            disk,
+            superblock: newest,
+            log_folders: vec![folders.log.clone()],
+            folders,
+            log_limit: LogLimit::None,
+            durable_lsn: 0,
+            files,
+            findings,
+            progress,
+            companion: &(),
+        };
         for copy in contents.copies {
             store.superblock = copy;
             let mut owners = Owners::new(&store);

@@ -34,7 +34,7 @@ impl<'a> Survey<'a> {
             let (definition, counters) = (root.definition.clone(), root.counters.clone());
             (root.id, Known { object: root.object, definition, counters })
         });
-        Survey { tables: known.collect(), records: Records::new(catalogue), end: None }
+        Survey { tables: known.collect(), records: Records::new(catalogue, &()), end: None }
     }
 
     fn define(&mut self, record: &Record<'_>) {

@@ -1,6 +1,8 @@
 //! The images of a batch, in the order of the disk.
 
-use crate::decode::image::{self, Image};
+use std::time::Duration;
+
+use crate::decode::image::{self, Image, take_entry};
 use crate::decode::slot::SLOT_BYTES;
 use crate::finding::Finding;
 use crate::invariant::Invariant;
@@ -73,6 +75,7 @@ impl PieceChecker for ImageChecker<'_> {
             self.check_image(named, &buffer[at..at + SLOT_BYTES], last == Some(named.slot));
             last = Some(named.slot);
         }
+        self.copy(piece, buffer);
         self.tally.read_bytes += bytes as u64;
         self.store.progress.add_done(bytes as u64);
     }
@@ -86,8 +89,12 @@ impl PieceChecker for ImageChecker<'_> {
         }
     }
 
+    fn rest(&self, worked: Duration) {
+        self.store.companion.rest(worked);
+    }
+
     fn gives_up(&self) -> bool {
-        self.store.findings.is_full()
+        self.store.gives_up()
     }
 }
 
@@ -97,6 +104,19 @@ impl ImageChecker<'_> {
         let first = self.batch.images[piece.start];
         let last = self.batch.images[piece.end - 1];
         (first, (last.slot.index() - first.slot.index() + 1) as usize * SLOT_BYTES)
+    }
+
+    /// Hands the images of a piece to the companion, those that touch each other at once.
+    fn copy(&self, piece: &Piece, buffer: &[u8]) {
+        let images = &self.batch.images[piece.clone()];
+        let first = images[0].slot;
+        let touches = |left: &Named, right: &Named| right.slot.index() <= left.slot.index() + 1;
+        for run in images.chunk_by(touches) {
+            let (start, end) = (run[0].slot.index(), run[run.len() - 1].slot.index() + 1);
+            let at = |index: u64| (index - first.index()) as usize * SLOT_BYTES;
+            let pages = &buffer[at(start)..at(end)];
+            self.store.companion.pages(first.file(), run[0].slot.offset(), pages);
+        }
     }
 
     /// `is_shared`: the image has been checked already, for another leaf.
@@ -158,6 +178,9 @@ impl ImageChecker<'_> {
     ) {
         let table = &self.catalogue.tables[leaf.table];
         let Some(plan) = &table.plan else { return };
+        if self.store.companion.wants_rows() {
+            self.hand_over(leaf, image, table.root.object);
+        }
         let tally = &mut self.tally.tables[leaf.table];
         let is_whole = image.fences == Some((leaf.low, leaf.high));
         tally.rows += match is_whole {
@@ -178,6 +201,15 @@ impl ImageChecker<'_> {
             };
             store.findings.add(finding.of_table(&plan.name).with_keys(keys));
         });
+    }
+
+    /// Hands the rows of a leaf to the companion.
+    fn hand_over(&self, leaf: &LeafView<'_>, image: &Image<'_>, object: u32) {
+        let mut rest = image.entries;
+        let mut rows = std::iter::from_fn(|| take_entry(&mut rest))
+            .filter(|entry| entry.key >= leaf.low && leaf.high.is_none_or(|high| entry.key < high))
+            .map(|entry| (entry.key, entry.value));
+        self.store.companion.leaf(object, leaf.low, &mut rows);
     }
 
     #[cold]

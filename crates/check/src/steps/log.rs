@@ -1,5 +1,7 @@
 //! The log from the checkpoint on: segments, the chain of blocks, and where it ends.
 //!
+//! Where a limit is set, it is read no further, and there is no end to judge.
+//!
 //! The end is the first block that does not check or does not follow. It is a torn tail, unless
 //! something is known to have been durable above it: E of the superblock, or the durable-up-to LSN of
 //! any block that checks, also of one behind the end. Then it is damage.
@@ -12,6 +14,7 @@ use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
 use crate::decode::block::{self, BLOCK_BYTES_MAX, Block, UNIT_BYTES, open_segment, segment_name};
 use crate::finding::Finding;
 use crate::invariant::Invariant;
+use crate::source::LogLimit;
 use crate::steps::records::{RecordFault, RecordSink};
 use crate::store::Store;
 
@@ -28,6 +31,10 @@ pub(crate) struct LogTally {
     pub(crate) end: u64,
     /// Below this LSN everything was durable once.
     pub(crate) proven: u64,
+    /// When the last block was built, in microseconds since 1970; 0 if there was none.
+    pub(crate) end_time_us: u64,
+    /// Whether it was read to a limit, not to its end.
+    pub(crate) is_cut: bool,
 }
 
 /// Checks the log; `records` is None where only its structure is to be checked.
@@ -39,7 +46,8 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         offset: start.offset,
         records_end: start.lsn,
         blocks_end: start.lsn,
-        durable_to: start.lsn,
+        durable_to: start.lsn.max(store.durable_lsn),
+        end_time_us: 0,
         previous_checksum: start.previous_checksum,
         incarnation: start.incarnation,
         has_blocks: false,
@@ -55,8 +63,11 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
     }
     let mut window = Window::new();
     let reason = loop {
-        if store.findings.is_full() {
+        if store.gives_up() {
             return chain.tally();
+        }
+        if chain.records_end >= limit_lsn(store) {
+            return LogTally { is_cut: true, ..chain.tally() };
         }
         if chain.offset >= chain.segment.bytes {
             match chain.open(chain.segment.number + 1) {
@@ -71,6 +82,9 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         if let Err(found) = chain.follows(&block) {
             break found.to_owned();
         }
+        if matches!(store.log_limit, LogLimit::TimeUs(limit) if block.built_at_us > limit) {
+            return LogTally { is_cut: true, ..chain.tally() };
+        }
         if let Err(found) = chain.add(&block, records.as_deref_mut()) {
             chain.report(Invariant::RecordDecodes, chain.offset, found);
             return chain.tally();
@@ -78,6 +92,14 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
     };
     chain.judge(&mut window, &reason);
     chain.tally()
+}
+
+/// Records from here on are left out.
+fn limit_lsn(store: &Store<'_>) -> u64 {
+    match store.log_limit {
+        LogLimit::Lsn(lsn) => lsn,
+        LogLimit::None | LogLimit::TimeUs(_) => u64::MAX,
+    }
 }
 
 /// A segment that is open.
@@ -106,6 +128,7 @@ struct Chain<'a> {
     /// The end of the last block's record bytes.
     blocks_end: u64,
     durable_to: u64,
+    end_time_us: u64,
     previous_checksum: u32,
     incarnation: u64,
     has_blocks: bool,
@@ -116,12 +139,23 @@ struct Chain<'a> {
 
 impl Chain<'_> {
     fn path(&self, number: u64) -> PathBuf {
-        self.store.folders.log.join(segment_name(number))
+        let name = segment_name(number);
+        let folders = &self.store.log_folders;
+        let holds =
+            |folder: &&PathBuf| matches!(self.store.disk.exists(&folder.join(&name)), Ok(true));
+        let folder = folders.iter().find(holds).or(folders.last());
+        folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name))
     }
 
     fn tally(&self) -> LogTally {
         let proven = self.durable_to.max(self.store.superblock.end);
-        LogTally { bytes: self.bytes, end: self.records_end, proven }
+        LogTally {
+            bytes: self.bytes,
+            end: self.records_end,
+            proven,
+            end_time_us: self.end_time_us,
+            is_cut: false,
+        }
     }
 
     fn report(&self, invariant: Invariant, offset: u64, found: impl Into<String>) {
@@ -140,6 +174,7 @@ impl Chain<'_> {
         if file.len().map_err(|error| error.to_string())? < bytes {
             return Err(format!("log segment {number} is shorter than its header says"));
         }
+        self.store.companion.segment(number, bytes, &header);
         Ok(Segment { number, bytes, file: Some(file) })
     }
 
@@ -154,7 +189,7 @@ impl Chain<'_> {
         let follows = if block.is_first {
             let is_later = block.incarnation > self.incarnation
                 || (block.incarnation == self.incarnation && !self.has_blocks);
-            is_later && block.start == self.records_end && block.resume == block.start
+            is_later && block.start == self.records_end
         } else {
             block.incarnation == self.incarnation && block.start == self.blocks_end
         };
@@ -173,6 +208,13 @@ impl Chain<'_> {
         }
         self.durable_to = self.durable_to.max(block.durable_to);
         self.take_records(block.records, records)?;
+        let record_bytes = if self.records_end < limit_lsn(self.store) {
+            block.records.len()
+        } else {
+            (self.records_end - block.start) as usize
+        };
+        self.store.companion.block(self.offset, block.bytes, record_bytes);
+        self.end_time_us = block.built_at_us;
         self.offset += block.padded_bytes as u64;
         self.blocks_end = block.end();
         self.previous_checksum = block.checksum;
@@ -197,6 +239,9 @@ impl Chain<'_> {
             &joined
         };
         loop {
+            if self.records_end >= limit_lsn(self.store) {
+                return Ok(());
+            }
             match read_frame(rest)? {
                 None => break,
                 Some((header, payload)) => {
@@ -275,10 +320,12 @@ impl Chain<'_> {
     }
 
     fn numbers_from(&self, first: u64) -> Vec<u64> {
-        let names = self.store.disk.list(&self.store.folders.log).unwrap_or_default();
-        let numbers = names.iter().filter_map(|name| block::segment_number(name));
+        let list = |folder: &PathBuf| self.store.disk.list(folder).unwrap_or_default();
+        let names = self.store.log_folders.iter().flat_map(list);
+        let numbers = names.filter_map(|name| block::segment_number(&name));
         let mut numbers: Vec<u64> = numbers.filter(|number| *number >= first).collect();
         numbers.sort_unstable();
+        numbers.dedup();
         numbers
     }
 

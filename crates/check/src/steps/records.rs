@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::companion::Companion;
 use crate::decode::definition::read_definition;
 use crate::decode::record::{Change, Record, Row, group_rows, read_record};
 use crate::decode::row::RowFault;
@@ -11,6 +12,7 @@ use crate::steps::catalogue::{Catalogue, TablePlan};
 /// Where keys and rows of records are checked, and what they raise.
 pub(crate) struct Records<'a> {
     catalogue: &'a Catalogue,
+    companion: &'a dyn Companion,
     /// Objects at this place of the log: a table of the catalogue, or of `created`.
     objects: HashMap<u32, Origin>,
     created: Vec<Option<TablePlan>>,
@@ -51,7 +53,7 @@ impl RecordFault {
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(catalogue: &'a Catalogue) -> Records<'a> {
+    pub(crate) fn new(catalogue: &'a Catalogue, companion: &'a dyn Companion) -> Records<'a> {
         let tables = catalogue.tables.iter().enumerate();
         let objects = tables.map(|(index, table)| (table.root.object, Origin::Catalogue(index)));
         let columns =
@@ -59,6 +61,7 @@ impl<'a> Records<'a> {
         let highest = catalogue.tables.iter().map(|table| vec![None; columns(&table.plan)]);
         Records {
             catalogue,
+            companion,
             objects: objects.collect(),
             created: Vec::new(),
             gone: HashSet::new(),
@@ -70,6 +73,7 @@ impl<'a> Records<'a> {
     }
 
     fn row(&mut self, row: &Row<'_>, report: &mut dyn FnMut(RecordFault)) {
+        self.companion.log_change(row.object, row.key, row.change);
         let Some(origin) = self.objects.get(&row.object) else {
             // The rows of a table that is gone by the end of the log; a number that was never handed
             // out belongs to none.

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use onrush_files::{AlignedBuffer, Disk, DiskFile, OpenMode};
+use onrush_files::{AlignedBuffer, Disk, DiskFile};
 
+use crate::companion::{Anchor, Companion};
 use crate::decode::input::{u16_at, u32_at, u128_at};
+use crate::decode::slot::SLOT_BYTES;
 use crate::decode::superblock::{
     COPY_AT, COPY_BYTES, FILE_NAME, FOLDERS_AT, FOLDERS_BYTES, Folders, Sealed, Superblock,
     open_sealed, read_folders, read_superblock,
@@ -21,37 +23,22 @@ use crate::store::{DataFile, data_file_path};
 pub(crate) struct Contents {
     /// The copies that are whole, the newest first; never empty.
     pub(crate) copies: Vec<Superblock>,
+    /// The bytes of the newest.
+    pub(crate) newest_block: AlignedBuffer,
     /// None with a finding if they cannot be read.
     pub(crate) folders: Option<Folders>,
 }
 
-/// Reads the file. None with a finding where nothing can be checked without it.
-pub(crate) fn read(
-    disk: &Arc<dyn Disk>,
-    folder: &Path,
-    findings: &Findings,
-) -> Result<Option<(Superblock, Folders)>, CheckError> {
-    let contents = read_contents(disk, folder, findings)?;
-    Ok(contents.and_then(|contents| Some((contents.copies[0], contents.folders?))))
-}
-
 /// Reads all parts of the file that are whole. None with a finding if there is no copy.
-pub(crate) fn read_contents(
-    disk: &Arc<dyn Disk>,
+pub(crate) fn read(
+    file: &dyn DiskFile,
     folder: &Path,
     findings: &Findings,
 ) -> Result<Option<Contents>, CheckError> {
     let path = folder.join(FILE_NAME);
-    let file = match disk.open(&path, OpenMode::ReadOnly) {
-        Ok(file) => file,
-        Err(error) => {
-            findings.add(Finding::new(Invariant::SuperblockReadable, &path, 0, error.to_string()));
-            return Ok(None);
-        }
-    };
     let mut copies = [None; 2];
     for (index, at) in COPY_AT.into_iter().enumerate() {
-        copies[index] = read_copy(&*file, at, findings)?;
+        copies[index] = read_copy(file, &path, at, findings)?;
     }
     let mut whole: Vec<Superblock> = copies.into_iter().flatten().collect();
     // A stable sort: of two alike the first counts.
@@ -63,12 +50,16 @@ pub(crate) fn read_contents(
     };
     check_turns(&path, &copies, findings);
     check_fields(&path, newest, findings);
-    let folders = read_folders_at(&*file, folder, findings)?;
-    Ok(Some(Contents { copies: whole, folders }))
+    let folders = read_folders_at(file, folder, findings)?;
+    let mut newest_block = AlignedBuffer::new(COPY_BYTES);
+    let at = copies.iter().position(|copy| *copy == Some(*newest)).unwrap_or(0);
+    file.read_at(&mut newest_block, COPY_AT[at]).map_err(CheckError::Disk)?;
+    Ok(Some(Contents { copies: whole, newest_block, folders }))
 }
 
 fn read_copy(
     file: &dyn DiskFile,
+    path: &Path,
     at: u64,
     findings: &Findings,
 ) -> Result<Option<Superblock>, CheckError> {
@@ -77,16 +68,29 @@ fn read_copy(
         Err(error) => error.to_string(),
         Ok(()) => match open_sealed(&block) {
             Sealed::Whole(body) => return Ok(read_superblock(body)),
-            Sealed::Future(found) => return Err(future(file.path(), found)),
+            Sealed::Future(found) => return Err(future(path, found)),
             Sealed::Damaged => "the copy fails its magic or checksum".to_owned(),
         },
     };
-    findings.add(Finding::new(Invariant::SuperblockCopies, file.path(), at, found));
+    findings.add(Finding::new(Invariant::SuperblockCopies, path, at, found));
     Ok(None)
 }
 
 fn future(path: &Path, found: u32) -> CheckError {
     CheckError::FutureFormat { path: path.into(), found, known: FORMAT_VERSION }
+}
+
+/// What a companion must know.
+pub(crate) fn anchor<'a>(newest: &Superblock, folders: &Folders, block: &'a [u8]) -> Anchor<'a> {
+    Anchor {
+        block,
+        database_id: newest.database_id,
+        checkpoint: newest.checkpoint,
+        data_files: folders.data.len(),
+        redo_from_lsn: newest.start.lsn,
+        redo_from_segment: newest.start.segment,
+        must_reach_lsn: newest.end,
+    }
 }
 
 /// Even generations stand in the first copy, odd ones in the second; the very first in both.
@@ -164,11 +168,12 @@ fn read_folders_at(
     folder: &Path,
     findings: &Findings,
 ) -> Result<Option<Folders>, CheckError> {
+    let path = folder.join(FILE_NAME);
     let mut block = AlignedBuffer::new(FOLDERS_BYTES);
     let found = match file.read_at(&mut block, FOLDERS_AT) {
         Err(error) => error.to_string(),
         Ok(()) => match open_sealed(&block) {
-            Sealed::Future(found) => return Err(future(file.path(), found)),
+            Sealed::Future(found) => return Err(future(&path, found)),
             Sealed::Damaged => "it fails its magic or checksum".to_owned(),
             Sealed::Whole(body) => match read_folders(folder, body) {
                 Some(folders) => return Ok(Some(folders)),
@@ -176,7 +181,7 @@ fn read_folders_at(
             },
         },
     };
-    findings.add(Finding::new(Invariant::Folders, file.path(), FOLDERS_AT, found));
+    findings.add(Finding::new(Invariant::Folders, &path, FOLDERS_AT, found));
     Ok(None)
 }
 
@@ -186,6 +191,7 @@ pub(crate) fn open_data_files(
     superblock: &Superblock,
     folders: &Folders,
     findings: &Findings,
+    companion: &dyn Companion,
 ) -> Result<Vec<Option<DataFile>>, CheckError> {
     let count = folders.data.len();
     let mut files = Vec::with_capacity(count);
@@ -221,6 +227,7 @@ pub(crate) fn open_data_files(
                     };
                     findings.add(Finding::new(Invariant::DataFileHeader, &path, 0, found));
                 }
+                companion.data_file(number, file.slots * SLOT_BYTES as u64, &header);
                 files.push(Some(file));
             }
         }

@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub mod backup;
 pub mod check;
 pub mod count;
 pub mod create;

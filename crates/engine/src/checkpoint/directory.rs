@@ -313,6 +313,14 @@ fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entr
 }
 
 impl Directory {
+    /// Where each range of keys of each object begins.
+    pub(crate) fn ranges(&self) -> HashMap<u32, Vec<Box<[u8]>>> {
+        let lows = |table: &TableDirectory| {
+            table.segments.iter().map(|segment| segment.low.clone()).collect()
+        };
+        self.tables.values().map(|table| (table.object.0, lows(table))).collect()
+    }
+
     /// Objects below were handed out.
     pub(crate) fn next_object(&self) -> u32 {
         self.next_object

@@ -3,6 +3,7 @@
 mod background;
 mod directory;
 mod drain;
+mod pin;
 mod progress;
 mod report;
 mod superblock;
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 
 pub(crate) use background::start as start_background;
 pub(crate) use directory::{Directory, Root};
+pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
 pub use report::CheckpointReport;

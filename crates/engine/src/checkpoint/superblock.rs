@@ -193,6 +193,13 @@ impl SuperblockFile {
         Ok((SuperblockFile { file }, superblock, folders))
     }
 
+    /// All bytes of the file, as the copies and the folders stand in it.
+    pub(crate) fn read_all(&self) -> Result<AlignedBuffer> {
+        let mut bytes = AlignedBuffer::new(FOLDERS_AT as usize + FOLDERS_BYTES);
+        read_whole(&*self.file, &mut bytes, 0)?;
+        Ok(bytes)
+    }
+
     /// Writes the older copy; durable when this returns.
     pub(crate) fn write(&self, superblock: &Superblock) -> std::result::Result<(), DiskError> {
         let copy = COPIES[(superblock.generation & 1) as usize];

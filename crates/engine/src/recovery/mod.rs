@@ -63,9 +63,10 @@ pub struct RecoveryReport {
 pub(crate) fn create(
     disk: Arc<dyn Disk>,
     folder: &Path,
-    options: Options,
+    mut options: Options,
 ) -> Result<(Arc<Engine>, Vec<FolderLock>)> {
     disk.create_folder(folder)?;
+    kept_log_folder(&*disk, folder, &mut options)?;
     let folders = chosen_folders(folder, &options);
     disk.create_folder(&folders.log)?;
     for data in &folders.data {
@@ -102,7 +103,7 @@ pub(crate) fn create(
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
     folder: &Path,
-    options: Options,
+    mut options: Options,
 ) -> Result<(Arc<Engine>, Vec<FolderLock>, RecoveryReport)> {
     let started = Instant::now();
     let exists = disk.exists(folder)? && disk.exists(&superblock_path(folder))?;
@@ -110,6 +111,7 @@ pub(crate) fn open(
         return Err(Error::NotFound { folder: folder.into() });
     }
     let own_lock = disk.lock(folder)?;
+    kept_log_folder(&*disk, folder, &mut options)?;
     let (file, superblock, folders) = SuperblockFile::open(&*disk, folder)?;
     let mut locks = vec![own_lock];
     locks.extend(lock_others(&*disk, folder, &folders)?);
@@ -220,6 +222,15 @@ fn build_engine(
     })))
 }
 
+/// The folder for kept segments, made if it is missing.
+fn kept_log_folder(disk: &dyn Disk, folder: &Path, options: &mut Options) -> Result<()> {
+    if let Some(kept) = &mut options.kept_log_folder {
+        *kept = folder.join(&*kept);
+        disk.create_folder(kept)?;
+    }
+    Ok(())
+}
+
 fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
     let options = &engine.options;
     let places = engine.admission.places();
@@ -230,6 +241,7 @@ fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
         block_bytes_max: options.log_block_bytes_max,
         capacity_bytes: options.log_capacity_bytes,
         record_bytes_max: options.record_bytes_max() + 16,
+        kept_folder: options.kept_log_folder.clone(),
         window: DelayedWindow {
             milliseconds: options.delayed_window_ms,
             bytes: options.delayed_window_bytes,

@@ -21,6 +21,7 @@ pub const DATABASE: u128 = 42;
 pub fn options(places: usize) -> LogOptions {
     LogOptions {
         folder: FOLDER.into(),
+        kept_folder: None,
         database_id: DATABASE,
         places,
         ring_bytes: 64 << 10,

@@ -1,0 +1,83 @@
+//! Why there is no copy.
+
+use std::path::PathBuf;
+
+use onrush_check::{CheckError, CheckReport};
+use onrush_files::DiskError;
+
+use crate::limit::time_words;
+
+/// See the module. In every case nothing outside of the new folder was changed, and what was written
+/// there is removed again.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The new folder has something in it.
+    #[error("{} exists already and is not empty; name a new folder", folder.display())]
+    TargetExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The new folder would lie in the database.
+    #[error("{} lies inside the database that is copied; name a folder outside of it", folder.display())]
+    TargetInside {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// What is to be copied cannot be looked at.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// What was to be copied is not sound.
+    #[error(
+        "what was to be copied is damaged, so there is no copy ({} findings); the first: {}; \
+         `onrush check` lists all, `onrush repair` saves what is sound",
+        .0.damage(),
+        .0.findings.first().map_or_else(String::new, ToString::to_string)
+    )]
+    Damaged(Box<CheckReport>),
+    /// The moment is before what the images hold.
+    #[error(
+        "the moment is too early: the images of the backup reach to LSN {must_reach_lsn}, which may be \
+         later; take a later moment or an older backup"
+    )]
+    TooEarly {
+        /// What its images reach to.
+        must_reach_lsn: u64,
+    },
+    /// The log ends before the moment.
+    #[error(
+        "the log that is there ends at LSN {end_lsn}{}, before LSN {wanted_lsn}; name the folders \
+         with the later log segments, or leave the LSN out to restore all there is",
+        time_words(*.end_time_us).map_or_else(String::new, |time| format!(" ({time})"))
+    )]
+    TooLate {
+        /// The LSN asked for.
+        wanted_lsn: u64,
+        /// Where the log ends.
+        end_lsn: u64,
+        /// When its last block was built, in microseconds since 1970; 0 if it has none.
+        end_time_us: u64,
+    },
+    /// An option that a copy cannot have.
+    #[error("{0}")]
+    BadOption(String),
+    /// No moment.
+    #[error(
+        "'{text}' is no moment ({cause}); write it as 2026-03-01T14:05:00Z or 2026-03-01T15:05:00+01:00"
+    )]
+    BadTime {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The copy cannot be written.
+    #[error("cannot write the copy: {0}; nothing of it is kept")]
+    Write(DiskError),
+}
+
+impl From<DiskError> for BackupError {
+    fn from(error: DiskError) -> BackupError {
+        BackupError::Write(error)
+    }
+}

@@ -1,0 +1,155 @@
+//! `onrush backup` and `onrush restore`: a checked copy, and back, to any moment the log reaches.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use onrush_backup::{BackupError, BackupReport, RestoreOptions, parse_time, restore};
+use onrush_check::{CheckOptions, LogLimit, Progress};
+use onrush_files::OsDisk;
+
+use crate::failure::{AlreadyTold, Outcome, usage_error};
+use crate::{output, progress};
+
+/// Copy a database into a new folder, and check what is copied
+#[derive(Args)]
+#[command(after_help = BACKUP_EXAMPLES)]
+pub struct Backup {
+    /// The database's folder; no other program may have it open
+    folder: PathBuf,
+    /// Where to put the copy; new or empty
+    #[arg(long, value_name = "NEW_FOLDER")]
+    into: PathBuf,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Make a database of a backup: as it was then, or as it was at a later moment
+#[derive(Args)]
+#[command(after_help = RESTORE_EXAMPLES)]
+pub struct Restore {
+    /// The backup's folder; nothing in it is changed
+    folder: PathBuf,
+    /// Where to make the database; new or empty
+    #[arg(long, value_name = "NEW_FOLDER")]
+    into: PathBuf,
+    /// A folder with later log segments: the database's own log, or where its segments are kept; may
+    /// be given several times, and the first that has a segment counts
+    #[arg(long = "log", value_name = "FOLDER")]
+    log_folders: Vec<PathBuf>,
+    /// Leave out what was made durable after this moment, as 2026-03-01T14:05:00Z or with an offset
+    #[arg(long, value_name = "TIME", conflicts_with = "to_lsn")]
+    to_time: Option<String>,
+    /// Leave out commits at or above this position in the log
+    #[arg(long, value_name = "LSN")]
+    to_lsn: Option<u64>,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Args)]
+struct How {
+    /// Threads that check and copy [default: one a processor]
+    #[arg(long, value_name = "COUNT")]
+    dop: Option<usize>,
+    /// Check checksums and structure only: do not look at the rows
+    #[arg(long)]
+    physical_only: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  onrush backup shop --into /mnt/backups/shop-monday
+  onrush backup shop --into copy --json | jq '{end_lsn, end_time, mb_per_s}'
+
+The copy is a database of its own, in one folder: `onrush check` checks it, `onrush restore` makes a
+database of it. A program that has its database open makes backups itself (`Database::backup`).
+
+Exit codes:
+  0  the copy is there, durable, and sound
+  1  there is no copy
+  2  the command line makes no sense
+  3  there is no copy, because the database is damaged";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  onrush restore shop-monday --into shop
+  onrush restore shop-monday --into shop --log shop-broken/log          all that the log still has
+  onrush restore shop-monday --into shop --log kept --log shop-broken/log \\
+         --to-time 2026-03-01T14:04:59Z                                 before the accident
+
+Exit codes:
+  0  the database is there, durable, and sound
+  1  there is no database
+  2  the command line makes no sense
+  3  there is no database, because the backup or its log is damaged
+
+docs/backup.md tells how to keep log segments.";
+
+/// Copies and prints.
+pub fn backup(arguments: &Backup) -> Outcome {
+    run(&arguments.folder, &arguments.into, &arguments.how, RestoreOptions::default(), "backing up")
+}
+
+/// Restores and prints.
+pub fn restored(arguments: &Restore) -> Outcome {
+    let limit = match (&arguments.to_time, arguments.to_lsn) {
+        (Some(time), _) => LogLimit::TimeUs(parse_time(time).map_err(told)?),
+        (None, Some(lsn)) => LogLimit::Lsn(lsn),
+        (None, None) => LogLimit::None,
+    };
+    let absolute = |folder: &PathBuf| std::path::absolute(folder);
+    let log_folders = arguments.log_folders.iter().map(absolute).collect::<Result<_, _>>()?;
+    let options = RestoreOptions { log_folders, limit, ..RestoreOptions::default() };
+    run(&arguments.folder, &arguments.into, &arguments.how, options, "restoring")
+}
+
+fn run(
+    folder: &PathBuf,
+    into: &PathBuf,
+    how: &How,
+    options: RestoreOptions,
+    doing: &str,
+) -> Outcome {
+    let (folder, into) = (std::path::absolute(folder)?, std::path::absolute(into)?);
+    let check = CheckOptions { physical_only: how.physical_only, ..CheckOptions::default() };
+    let check = CheckOptions { dop: how.dop.unwrap_or(check.dop), ..check };
+    let options = RestoreOptions { check, ..options };
+    let progress = Progress::default();
+    let show = |bar: &ProgressBar| {
+        bar.set_length(progress.total_bytes());
+        bar.set_position(progress.done_bytes());
+    };
+    let report = progress::beside_bytes_bar(how.quiet || how.json, doing, show, || {
+        restore(Arc::new(OsDisk::buffered()), &folder, &into, &options, &progress)
+    });
+    print(how, &report.map_err(told)?)
+}
+
+fn print(how: &How, report: &BackupReport) -> Outcome {
+    if how.json {
+        return output::json(report);
+    }
+    output::text(&format!("{report}\n"))
+}
+
+fn told(error: BackupError) -> anyhow::Error {
+    match error {
+        BackupError::TargetExists { .. }
+        | BackupError::TargetInside { .. }
+        | BackupError::BadTime { .. }
+        | BackupError::BadOption(_) => usage_error(error.to_string()),
+        BackupError::Damaged(_) => {
+            eprintln!("onrush: {error}");
+            AlreadyTold::Damage.into()
+        }
+        other => other.into(),
+    }
+}
