@@ -101,7 +101,7 @@ pub fn check_source(
         };
         check_store(&store, options, &mut report)?;
     }
-    report.complete &= !findings.is_full() && !companion.gives_up();
+    report.complete &= !findings.is_full() && !companion.gives_up() && !progress.is_cancelled();
     report.findings = findings.into_sorted();
     report.set_duration(started.elapsed());
     Ok(report)

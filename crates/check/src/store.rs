@@ -63,7 +63,7 @@ impl Store<'_> {
 
     /// Whether to stop as soon as possible.
     pub(crate) fn gives_up(&self) -> bool {
-        self.findings.is_full() || self.companion.gives_up()
+        self.findings.is_full() || self.companion.gives_up() || self.progress.is_cancelled()
     }
 
     pub(crate) fn at_slot(

@@ -1,6 +1,7 @@
 //! A checkpoint against splits, evictions, inserts and transactions: in whatever order their
 //! steps fall and whenever the power fails, recovery finds every change below the end of the
-//! log, none twice, in leaves that meet. And each trap, planted, is found.
+//! log, none twice, in leaves that meet. So does who has pinned a checkpoint, while later ones are
+//! taken. And each trap, planted, is found.
 //!
 //! This runs a miniature of the engine under shuttle, which chooses who goes on at every lock and
 //! atomic: at random, and by rare changes of priority (PCT). Seeds are fixed, so a run can be had
@@ -12,9 +13,10 @@ mod checkpoint_model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use checkpoint_model::checkpoint::{Checkpointer, Directory};
+use checkpoint_model::checkpoint::Checkpointer;
 use checkpoint_model::imager::Evictor;
 use checkpoint_model::leaf::Entry;
+use checkpoint_model::pin::{CheckpointerCell, Pin};
 use checkpoint_model::{Engine, Fault, Key, Value};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -63,11 +65,18 @@ fn run(fault: Fault) {
         spawn(&engine, |engine| transactions(engine, 2)),
         spawn(&engine, evictor),
     ];
-    let checkpoints = spawn(&engine, |engine| checkpoints(engine, directory));
-    let mut checkpointer = checkpoints.join().expect("the checkpoints went well");
-    for thread in threads {
+    let cell = Arc::new(CheckpointerCell::new(Checkpointer::new(directory)));
+    let background = {
+        let (taken, pinned) = (Arc::clone(&cell), Arc::clone(&cell));
+        [
+            spawn(&engine, move |engine| checkpoints(engine, &taken)),
+            spawn(&engine, move |engine| Pin::take(engine, &pinned).check(engine)),
+        ]
+    };
+    for thread in threads.into_iter().chain(background) {
         thread.join().expect("the thread went well");
     }
+    let mut checkpointer = cell.lock().expect("no checkpoint panics");
     engine.log.wait_durable(engine.log.tail());
     checkpointer.take(&engine);
     let rows = live_rows(&engine);
@@ -119,12 +128,10 @@ fn evictor(engine: &Engine) {
     }
 }
 
-fn checkpoints(engine: &Engine, directory: Arc<Directory>) -> Checkpointer {
-    let mut checkpointer = Checkpointer::new(directory);
+fn checkpoints(engine: &Engine, cell: &CheckpointerCell) {
     for _ in 0..CHECKPOINTS {
-        checkpointer.take(engine);
+        cell.lock().expect("no checkpoint panics").take(engine);
     }
-    checkpointer
 }
 
 fn any_key() -> Key {
@@ -201,4 +208,6 @@ found! {
     lists_kept_by_parity_are_found: ParityLists,
     rows_dropped_before_they_are_written_are_found: DropUnwritten,
     a_drain_that_takes_the_lists_once_is_found: ListsTakenOnce,
+    a_pin_that_keeps_no_slots_is_found: PinKeepsNoSlots,
+    a_pin_that_holds_no_log_is_found: PinHoldsNoLog,
 }

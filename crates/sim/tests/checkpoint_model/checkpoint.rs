@@ -68,6 +68,10 @@ impl Checkpointer {
         Checkpointer { checkpoint: 0, directory, imagers, changed }
     }
 
+    pub fn directory(&self) -> Arc<Directory> {
+        Arc::clone(&self.directory)
+    }
+
     pub fn take(&mut self, engine: &Engine) {
         let (start, epoch) = begin(engine);
         let early_end = engine.planted(Fault::EBeforeWalk).then(|| engine.log.tail());

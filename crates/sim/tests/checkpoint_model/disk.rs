@@ -10,7 +10,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::image::{SLOTS, SlotId};
 use super::leaf::{Entry, LeafState, Stamp};
-use super::log::History;
+use super::log::{History, Record};
 use super::{Fault, Key, Lsn, Value, lock};
 
 /// An image: the rows of a leaf and the fences that it had.
@@ -63,7 +63,7 @@ struct State {
 
 pub struct Disk {
     fault: Fault,
-    history: History,
+    pub history: History,
     state: Plain<State>,
     /// Counts calls; others may run before and after each.
     calls: AtomicU64,
@@ -122,6 +122,18 @@ impl Disk {
         content.written.last().or(content.durable.as_ref()).cloned()
     }
 
+    /// The superblock that counts.
+    pub fn superblock(&self) -> Superblock {
+        lock(&self.state).superblock.clone()
+    }
+
+    /// The records from `start` on and below `end`; they are still in the log.
+    pub fn read_log(&self, start: Lsn, end: Lsn, what: &str) -> Vec<(Lsn, Record)> {
+        self.calls.fetch_add(1, SeqCst);
+        assert!(lock(&self.state).log_first <= start, "the log is recycled above C: {what}");
+        self.history.range(start, end)
+    }
+
     pub fn sync(&self) {
         self.call(|state| {
             for slot in &mut state.slots {
@@ -147,8 +159,9 @@ impl Disk {
         self.call(|state| state.log_durable = state.log_written);
     }
 
+    /// What lies below is written over.
     pub fn recycle_log(&self, below: Lsn) {
-        self.call(|state| state.log_first = below);
+        self.call(|state| state.log_first = state.log_first.max(below));
     }
 
     /// Cuts the power and recovers, in each way.
@@ -173,30 +186,19 @@ impl Disk {
             format!("checkpoint {checkpoint}, C {start}, E {end}, log to {log_end}, {cut:?}");
         assert!(state.log_first <= *start, "the log is recycled above C: {what}");
         assert!(*end <= log_end, "the log ends before E: {what}");
-        let mut leaves = self.load_directory(state, superblock, cut, &what);
-        for (lsn, record) in self.history.range(*start, log_end) {
-            for (key, value) in record.changes {
-                let index = leaves.partition_point(|(low, _)| *low <= key) - 1;
-                redo(&mut leaves[index].1, key, value, lsn);
-            }
-        }
-        let mut recovered = Vec::new();
-        for (_, mut rows) in leaves {
-            rows.sort_unstable_by_key(|entry| entry.key);
-            recovered.extend(rows);
-        }
+        let read = |slot: SlotId| after_cut(&state.slots[slot], cut).cloned();
+        let leaves = self.load_directory(&superblock.entries, read, &what);
+        let recovered = redo_all(leaves, self.history.range(*start, log_end));
         assert_eq!(recovered, expected(&self.history, log_end), "{what}");
     }
 
     /// The leaves as low fences and rows. Fences meet, and each image covers its leaf.
-    fn load_directory(
+    pub fn load_directory(
         &self,
-        state: &State,
-        superblock: &Superblock,
-        cut: Cut,
+        entries: &[EntryOnDisk],
+        read: impl Fn(SlotId) -> Option<Page>,
         what: &str,
     ) -> Vec<(Key, Vec<Entry>)> {
-        let entries = &superblock.entries;
         assert_eq!(entries[0].low, 0, "the directory does not begin at the first key: {what}");
         let mut leaves = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
@@ -204,14 +206,13 @@ impl Disk {
             assert!(high.is_none_or(|high| entry.low < high), "leaves overlap: {what}");
             let mut rows = Vec::new();
             if let Some((slot, checksum)) = entry.image {
-                let page = after_cut(&state.slots[slot], cut);
-                let page = page.filter(|page| page.checksum == checksum);
+                let page = read(slot).filter(|page| page.checksum == checksum);
                 let page = page.unwrap_or_else(|| panic!("no image in slot {slot}: {what}"));
                 let reaches = page.high.is_none_or(|end| high.is_some_and(|high| high <= end));
                 assert!(page.low <= entry.low && reaches, "an image is too narrow: {what}");
                 let holds = |key: Key| entry.low <= key && high.is_none_or(|high| key < high);
                 let trims = self.fault != Fault::NoTrim;
-                rows.extend(page.rows.iter().filter(|entry| !trims || holds(entry.key)));
+                rows.extend(page.rows.into_iter().filter(|entry| !trims || holds(entry.key)));
             }
             leaves.push((entry.low, rows));
         }
@@ -238,6 +239,22 @@ fn after_cut(slot: &SlotContent, cut: Cut) -> Option<&Page> {
     }
 }
 
+/// The rows of all leaves after the records, in key order.
+pub fn redo_all(mut leaves: Vec<(Key, Vec<Entry>)>, records: Vec<(Lsn, Record)>) -> Vec<Entry> {
+    for (lsn, record) in records {
+        for (key, value) in record.changes {
+            let index = leaves.partition_point(|(low, _)| *low <= key) - 1;
+            redo(&mut leaves[index].1, key, value, lsn);
+        }
+    }
+    let mut redone = Vec::new();
+    for (_, mut rows) in leaves {
+        rows.sort_unstable_by_key(|entry| entry.key);
+        redone.extend(rows);
+    }
+    redone
+}
+
 /// Redoes one change, unless the leaf has it already.
 fn redo(rows: &mut Vec<Entry>, key: Key, value: Option<Value>, lsn: Lsn) {
     let found = rows.iter().position(|entry| entry.key == key);
@@ -252,7 +269,8 @@ fn redo(rows: &mut Vec<Entry>, key: Key, value: Option<Value>, lsn: Lsn) {
     }
 }
 
-fn expected(history: &History, end: Lsn) -> Vec<Entry> {
+/// The rows after all records below `end`.
+pub fn expected(history: &History, end: Lsn) -> Vec<Entry> {
     let mut rows = BTreeMap::new();
     for (lsn, record) in history.range(0, end) {
         for (key, value) in record.changes {

@@ -63,6 +63,39 @@ pub struct Log {
     durable: AtomicU64,
     /// Where the next block starts.
     position: AtomicU64,
+    recycling: Plain<Recycling>,
+}
+
+/// What the pool of segments knows of who needs what.
+#[derive(Default)]
+struct Recycling {
+    /// No checkpoint needs what lies below.
+    to: Lsn,
+    holds: Vec<Lsn>,
+}
+
+/// Keeps the log from a position on, until it is dropped.
+pub struct LogHold<'a> {
+    log: &'a Log,
+    from: Lsn,
+}
+
+impl Drop for LogHold<'_> {
+    fn drop(&mut self) {
+        let at = {
+            let mut recycling = lock(&self.log.recycling);
+            let at = recycling.holds.iter().position(|from| *from == self.from);
+            recycling.holds.swap_remove(at.expect("it was held"));
+            recycling.keep_from()
+        };
+        self.log.disk.recycle_log(at);
+    }
+}
+
+impl Recycling {
+    fn keep_from(&self) -> Lsn {
+        self.holds.iter().fold(self.to, |least, from| least.min(*from))
+    }
 }
 
 impl Log {
@@ -77,6 +110,7 @@ impl Log {
             writer: Mutex::new(()),
             durable: AtomicU64::new(end),
             position: AtomicU64::new(end),
+            recycling: Plain::new(Recycling { to: end, holds: Vec::new() }),
         }
     }
 
@@ -129,7 +163,21 @@ impl Log {
         }
     }
 
+    pub fn durable(&self) -> Lsn {
+        self.durable.load(SeqCst)
+    }
+
+    pub fn hold(&self, from: Lsn) -> LogHold<'_> {
+        lock(&self.recycling).holds.push(from);
+        LogHold { log: self, from }
+    }
+
     pub fn recycle_below(&self, lsn: Lsn) {
-        self.disk.recycle_log(lsn);
+        let keep_from = {
+            let mut recycling = lock(&self.recycling);
+            recycling.to = recycling.to.max(lsn);
+            recycling.keep_from()
+        };
+        self.disk.recycle_log(keep_from);
     }
 }

@@ -14,7 +14,8 @@
 //! | `tree.rs` | `btree/tree.rs`, `btree/write.rs`, `btree/split.rs` |
 //! | `transaction.rs` | `btree/intent.rs`, `session/commit.rs`, `transaction/states.rs` |
 //! | `checkpoint.rs` | `checkpoint/mod.rs`, `checkpoint/drain.rs`, `checkpoint/walk.rs` |
-//! | `log.rs` | `crates/log/src/{prefix,ring,wait,writer}.rs` |
+//! | `pin.rs` | `checkpoint/pin.rs`, `online/mod.rs` |
+//! | `log.rs` | `crates/log/src/{pool,prefix,ring,wait,writer}.rs` |
 //! | `disk.rs` | `recovery/`, and the crash disk of this crate |
 //!
 //! What is smaller than in the engine: an LSN counts records, a leaf holds three rows, inner nodes
@@ -29,6 +30,7 @@ pub mod image;
 pub mod imager;
 pub mod leaf;
 pub mod log;
+pub mod pin;
 pub mod transaction;
 pub mod tree;
 
@@ -73,6 +75,8 @@ pub enum Fault {
     SegmentNotRewritten,
     ParityLists,
     DropUnwritten,
+    PinKeepsNoSlots,
+    PinHoldsNoLog,
     /// The drain takes the lists once, and misses the sibling of a leaf that was split before its
     /// turn came.
     ListsTakenOnce,
