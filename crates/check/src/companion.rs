@@ -58,6 +58,9 @@ pub trait Companion: Sync {
     /// A thread has worked on images for so long since it last called.
     fn rest(&self, _worked: Duration) {}
 
+    /// The same of the log, which should not take long: who appends may wait for its segments.
+    fn rest_in_log(&self, _worked: Duration) {}
+
     /// Whether to stop as soon as possible; the report will be incomplete.
     fn gives_up(&self) -> bool {
         false

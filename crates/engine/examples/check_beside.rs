@@ -1,8 +1,9 @@
 //! What an online check costs those who insert: `check_beside [BUSY_PERCENT [THREADS [ROUNDS]]]`.
 //!
 //! Rounds without a check and rounds with one take turns in one run; threads insert one row a commit,
-//! not synced, all the time. Environment: `DIR` the folder, replaced and removed; `ROWS` rows before
-//! the first round; `SECONDS` of a round; `COMPARE=0` leaves the comparison of rows out.
+//! not synced unless `DURABLE=1`, all the time. Environment: `DIR` the folder, replaced and removed;
+//! `ROWS` rows before the first round; `SECONDS` of a round; `NICE` the nice value of the check;
+//! `COMPARE=0` leaves the comparison of rows out.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,8 @@ fn main() {
     let _ = std::fs::remove_dir_all(&folder);
     let (db, table) = create(&folder);
     let (stop, inserted) = (AtomicBool::new(false), AtomicU64::new(0));
-    let options = OnlineOptions { busy_percent, compare_rows, ..OnlineOptions::default() };
+    let nice = number(std::env::var("NICE").ok(), OnlineOptions::default().nice);
+    let options = OnlineOptions { busy_percent, nice, compare_rows, ..OnlineOptions::default() };
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| insert(&db, &table, &stop, &inserted));
@@ -70,7 +72,10 @@ fn main() {
 
 fn create(folder: &str) -> (Database, Table) {
     let options = Options {
-        durability: Durability::Delayed,
+        durability: match std::env::var("DURABLE").as_deref() {
+            Ok("1") => Durability::Durable,
+            _ => Durability::Delayed,
+        },
         leaf_memory_bytes: 10 << 30,
         ..Options::default()
     };
@@ -91,10 +96,10 @@ fn create(folder: &str) -> (Database, Table) {
 fn insert(db: &Database, table: &Table, stop: &AtomicBool, inserted: &AtomicU64) {
     let mut session = db.session().unwrap();
     while !stop.load(Relaxed) {
-        for _ in 0..1000 {
+        for _ in 0..100 {
             session.insert(table, &[]).unwrap();
         }
-        inserted.fetch_add(1000, Relaxed);
+        inserted.fetch_add(100, Relaxed);
     }
 }
 

@@ -148,6 +148,8 @@ fn a_closed_database_is_not_checked_through_an_old_handle() {
 fn a_pace_out_of_range_is_refused() {
     let fixture = Fixture::in_memory();
     let db = fixture.create();
+    let options = OnlineOptions { nice: 20, ..OnlineOptions::default() };
+    refused(db.check(&options, &CheckProgress::default()), &["nice", "0 to 19"]);
     for busy_percent in [0, 101] {
         let options = OnlineOptions { busy_percent, ..OnlineOptions::default() };
         refused(db.check(&options, &CheckProgress::default()), &["busy_percent", "1 to 100"]);

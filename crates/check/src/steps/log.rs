@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
 
@@ -20,6 +21,8 @@ use crate::store::Store;
 
 /// Bytes read at a time; two of the largest blocks.
 const WINDOW_BYTES: usize = 2 * BLOCK_BYTES_MAX;
+/// Shorter rests than this allows are not worth a call.
+const WORK_BETWEEN_RESTS: Duration = Duration::from_millis(1);
 /// A record that is longer than this was never written.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
@@ -62,7 +65,12 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         }
     }
     let mut window = Window::new();
+    let mut working_since = Instant::now();
     let reason = loop {
+        if working_since.elapsed() > WORK_BETWEEN_RESTS {
+            store.companion.rest_in_log(working_since.elapsed());
+            working_since = Instant::now();
+        }
         if store.gives_up() {
             return chain.tally();
         }

@@ -15,7 +15,7 @@ use onrush_check::{CheckReport, Finding, Invariant, LogChange};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::Guest;
+use super::guest::Guest;
 use crate::catalog::TableEntry;
 use crate::database::{Database, Table};
 use crate::error::{Error, Result};
@@ -30,9 +30,16 @@ pub(super) struct Comparison {
     /// By object: the rows of one table since it was created or truncated.
     tables: HashMap<u32, Expected>,
     /// What the log says, while it is read; by the hash of table and key.
-    changes: Mutex<Changes>,
+    changes: Mutex<LogSide>,
     /// The same, once it has been read.
     changed: OnceLock<Changes>,
+}
+
+#[derive(Default)]
+struct LogSide {
+    changes: Changes,
+    /// The row at hand.
+    row: Vec<u8>,
 }
 
 type Changes = HashMap<u128, Change, BuildHasherDefault<AlreadyHashed>>;
@@ -113,23 +120,26 @@ impl Comparison {
     pub(super) fn change(&self, object: u32, key: &[u8], change: LogChange<'_>) {
         let Some(table) = self.tables.get(&object) else { return };
         let hash = key_hash(object, key);
+        let mut side = self.changes.lock();
         let row = match change {
             LogChange::Remove => None,
             LogChange::Put(value) => Some(row_hash(hash, value)),
             LogChange::PutElided(elided) => {
-                let mut value = Vec::new();
+                side.row.clear();
                 // One that does not decode is a finding of the check already.
-                let Ok(()) = table.entry.schema.expand_elided(elided, &mut value) else { return };
-                Some(row_hash(hash, &value))
+                let Ok(()) = table.entry.schema.expand_elided(elided, &mut side.row) else {
+                    return;
+                };
+                Some(row_hash(hash, &side.row))
             }
         };
         let range = table.range_of(key) as u32;
-        self.changes.lock().insert(hash, Change { object, range, row });
+        side.changes.insert(hash, Change { object, range, row });
     }
 
     /// The log has been read.
     pub(super) fn log_is_read(&self) {
-        let changes = std::mem::take(&mut *self.changes.lock());
+        let changes = std::mem::take(&mut *self.changes.lock()).changes;
         for change in changes.values() {
             if let (Some(row), Some(table)) = (change.row, self.tables.get(&change.object)) {
                 table.sums[change.range as usize].lock().add(row);

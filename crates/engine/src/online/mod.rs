@@ -2,20 +2,20 @@
 //! (`checkpoint/pin.rs`), and those who insert keep their pace.
 
 mod compare;
+mod guest;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use onrush_backup::BackupReport;
-use onrush_check::{CheckOptions, CheckReport, Companion, LogChange, LogLimit, Progress, Source};
+use onrush_check::{CheckOptions, CheckReport, LogLimit, Progress, Source, check_source};
 use onrush_log::Lsn;
-use onrush_waits::{Recorder, Wait};
 
 use crate::checkpoint::Pin;
-use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::database::{Database, absolute};
+use crate::error::Result;
 use compare::Comparison;
+use guest::Guest;
 
 /// How a check or a backup of an open database goes about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,12 @@ pub struct OnlineOptions {
     /// What to check and how; a backup has all tables.
     pub check: CheckOptions,
     /// How much of its time a checking thread works, in percent, 1 to 100; it rests in between, so
-    /// that sessions have the processors. 100: no rest.
+    /// that sessions have the processors. 100: no rest. The log, which cannot be recycled before it
+    /// has been read, is read three times as busily.
     pub busy_percent: u8,
+    /// The nice value of checking threads on Linux, 0 to 19: with a higher one they give way to
+    /// sessions sooner, and get less done while there is no idle processor.
+    pub nice: u8,
     /// Whether a check also compares the rows that sessions see with those of the images and the log.
     /// It reads every row of every logged table for that, leaf by leaf, through the memory for leaves.
     /// Not with `physical_only`, and a backup never does.
@@ -32,10 +36,10 @@ pub struct OnlineOptions {
 }
 
 impl Default for OnlineOptions {
-    /// One thread that works a tenth of its time.
+    /// One thread that works a twenty-fifth of its time and gives way to sessions.
     fn default() -> Self {
         let check = CheckOptions { dop: 1, ..CheckOptions::default() };
-        OnlineOptions { check, busy_percent: 10, compare_rows: true }
+        OnlineOptions { check, busy_percent: 4, nice: 10, compare_rows: true }
     }
 }
 
@@ -61,18 +65,19 @@ impl Database {
     pub fn check(&self, options: &OnlineOptions, progress: &Progress) -> Result<CheckReport> {
         let mut guest = Guest::new(self, options, "check")?;
         if !options.compare_rows || options.check.physical_only {
-            let source = self.pinned(&guest.pin, guest.pin.durable);
-            return Ok(onrush_check::check_source(&source, &options.check, progress, &guest)?);
+            let source = self.pinned(guest.pin(), guest.pin().durable);
+            return Ok(guest.beside(|| check_source(&source, &options.check, progress, &guest))?);
         }
         let snapshot = self.session()?.snapshot()?;
         let end = Lsn(snapshot.lsn());
-        self.engine().log.wait_durable(end, &guest.recorder)?;
-        let ranges = guest.pin.directory.ranges();
-        guest.comparison = Some(Comparison::new(self, &ranges, options.check.table.as_deref()));
-        let source = self.pinned(&guest.pin, end);
-        let mut report = onrush_check::check_source(&source, &options.check, progress, &guest)?;
+        guest.wait_durable(self, end)?;
+        let ranges = guest.pin().directory.ranges();
+        guest.compare(Comparison::new(self, &ranges, options.check.table.as_deref()));
+        let source = self.pinned(guest.pin(), end);
+        let mut report =
+            guest.beside(|| check_source(&source, &options.check, progress, &guest))?;
         if report.complete
-            && let Some(comparison) = &guest.comparison
+            && let Some(comparison) = guest.comparison()
         {
             comparison.finish(self, &snapshot, &guest, &mut report)?;
         }
@@ -103,10 +108,11 @@ impl Database {
         options: &OnlineOptions,
         progress: &Progress,
     ) -> Result<BackupReport> {
-        let into = crate::database::absolute(into.as_ref())?;
+        let into = absolute(into.as_ref())?;
         let guest = Guest::new(self, options, "backup")?;
-        let source = self.pinned(&guest.pin, guest.pin.durable);
-        Ok(onrush_backup::copy(&source, &into, &options.check, progress, &guest)?)
+        let source = self.pinned(guest.pin(), guest.pin().durable);
+        let copy = || onrush_backup::copy(&source, &into, &options.check, progress, &guest);
+        Ok(guest.beside(copy)?)
     }
 
     /// The pinned checkpoint and the log up to `end`, which is durable.
@@ -118,82 +124,6 @@ impl Database {
             log_folders: Vec::new(),
             log_limit: LogLimit::Lsn(end.0),
             durable_lsn: end.0,
-        }
-    }
-}
-
-/// A check beside sessions.
-struct Guest {
-    pin: Pin,
-    recorder: Arc<Recorder>,
-    busy_percent: u8,
-    comparison: Option<Comparison>,
-}
-
-impl Guest {
-    fn new(database: &Database, options: &OnlineOptions, name: &str) -> Result<Guest> {
-        let busy_percent = options.busy_percent;
-        if !(1..=100).contains(&busy_percent) {
-            return Err(Error::BadOption {
-                setting: "busy_percent",
-                given: busy_percent.to_string(),
-                reason: "1 to 100".into(),
-            });
-        }
-        let engine = database.engine();
-        let recorder = Recorder::new(&engine.registry, name);
-        let pin = Pin::take(engine, &recorder)?;
-        Ok(Guest { pin, recorder, busy_percent, comparison: None })
-    }
-
-    fn pace(&self) -> Pace<'_> {
-        Pace { guest: self, since: Instant::now() }
-    }
-}
-
-/// When somebody who works without a companion last rested.
-struct Pace<'a> {
-    guest: &'a Guest,
-    since: Instant,
-}
-
-impl Pace<'_> {
-    fn rest(&mut self) {
-        self.guest.rest(self.since.elapsed());
-        self.since = Instant::now();
-    }
-}
-
-impl Companion for Guest {
-    fn wants_rows(&self) -> bool {
-        self.comparison.is_some()
-    }
-
-    fn log_change(&self, object: u32, key: &[u8], change: LogChange<'_>) {
-        if let Some(comparison) = &self.comparison {
-            comparison.change(object, key, change);
-        }
-    }
-
-    fn leaf(&self, object: u32, low: &[u8], rows: &mut dyn Iterator<Item = (&[u8], &[u8])>) {
-        if let Some(comparison) = &self.comparison {
-            comparison.leaf(object, low, rows);
-        }
-    }
-
-    fn log_is_read(&self) {
-        if let Some(comparison) = &self.comparison {
-            comparison.log_is_read();
-        }
-        self.pin.release_log();
-    }
-
-    fn rest(&self, worked: Duration) {
-        let busy = u32::from(self.busy_percent);
-        let rest = worked * (100 - busy) / busy;
-        if !rest.is_zero() {
-            let _wait = self.recorder.wait(Wait::OnlineRest);
-            std::thread::sleep(rest);
         }
     }
 }
