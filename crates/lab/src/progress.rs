@@ -19,6 +19,8 @@ pub enum Step {
     Close,
     /// Opening again.
     Reopen,
+    /// Checking what is stored, which is what is measured.
+    Check,
     /// Comparing what is there with what was acknowledged.
     Verify,
 }
@@ -34,6 +36,7 @@ impl Step {
             Step::Load => "inserting",
             Step::Close => "closing",
             Step::Reopen => "reopening",
+            Step::Check => "checking",
             Step::Verify => "verifying",
         }
     }

@@ -266,6 +266,10 @@ pub fn disk(report: &DiskReport) -> String {
         format!("{} MB/s (1 MiB each, 4 at a time)", rounded(report.bandwidth.write_mb_per_s)),
     );
     lines.add(
+        "sequential read",
+        format!("{} MB/s (1 MiB each, 4 at a time)", rounded(report.bandwidth.read_mb_per_s)),
+    );
+    lines.add(
         "random read of 16 KiB",
         format!("{} per s (32 at a time)", rounded(report.bandwidth.random_reads_per_s)),
     );

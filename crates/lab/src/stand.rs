@@ -107,6 +107,11 @@ impl Stand {
         Ok(())
     }
 
+    /// Rows that all loads together got acknowledged.
+    pub(crate) fn rows_acknowledged(&self) -> u64 {
+        self.acknowledged.rows
+    }
+
     /// What the drain of the front has done.
     pub(crate) fn drained(&self) -> Option<DrainProgress> {
         self.front.as_ref().map(|(_, drain)| drain.progress())

@@ -45,6 +45,7 @@ fn result(cells: Vec<CellOutcome>) -> StudyResult {
         device: crate::machine::FileSystem::under(std::path::Path::new(".")).unwrap(),
         sync_time_us: SyncTime { p50_us: 100.0, p99_us: 100.0, mean_us: 100.0, samples: 9 },
         device_write_mb_per_s: None,
+        device_read_mb_per_s: None,
         cells,
     }
 }

@@ -91,8 +91,12 @@ mod tests {
     fn sessions_over_sync_time_is_the_bound() {
         assert!((commits_per_s_bound(24, 250.0) - 96_000.0).abs() < 1e-6);
         let sync = SyncTime { p50_us: 250.0, p99_us: 400.0, mean_us: 260.0, samples: 10 };
-        let bandwidth =
-            Bandwidth { write_mb_per_s: 500.0, random_reads_per_s: 1e5, written_bytes: 1 << 30 };
+        let bandwidth = Bandwidth {
+            write_mb_per_s: 500.0,
+            read_mb_per_s: 900.0,
+            random_reads_per_s: 1e5,
+            written_bytes: 1 << 30,
+        };
         let allows = Allowance::new(&sync, &bandwidth);
         assert_eq!(allows.durable[1].sessions, 24);
         assert!((allows.durable[1].commits_per_s_late - 48_000.0).abs() < 1e-6);

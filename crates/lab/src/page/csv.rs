@@ -8,7 +8,7 @@ pub(super) fn runs(result: &StudyResult) -> String {
     let settings = Setting::ALL.iter().map(|setting| setting.name().to_owned());
     let names = ["study", "size", "cell", "part", "target"];
     let figures = figures(None).into_iter().map(|(name, _)| name.to_owned());
-    let after = ["not_synchronous", "skipped", "failed", "verdict"];
+    let after = ["not_synchronous", "negative_scaling", "skipped", "failed", "verdict"];
     let all = names.map(String::from).into_iter().chain(settings);
     let mut text = line(all.chain(figures).chain(after.map(String::from)));
     for cell in &result.cells {
@@ -34,6 +34,7 @@ fn run(result: &StudyResult, cell: &CellOutcome, repeat: Option<&Repeat>) -> Str
     let figures = figures(repeat).into_iter().map(|(_, value)| value);
     let after = [
         cell.not_synchronous.to_string(),
+        cell.negative_scaling.is_some().to_string(),
         cell.skipped.clone().unwrap_or_default(),
         cell.failed.clone().unwrap_or_default(),
         cell.verdict.clone().unwrap_or_default(),
@@ -49,6 +50,7 @@ const FIGURES: &[Figure] = &[
     ("commits", |run| Some(run.commits as f64)),
     ("elapsed_s", |run| Some(run.elapsed_s)),
     ("rows_per_s", |run| Some(run.rows_per_s)),
+    ("gb_per_s", |run| run.gb_per_s),
     ("commits_per_s", |run| Some(run.commits_per_s)),
     ("cpu_percent", |run| Some(run.cpu_percent)),
     ("cpu_s", |run| Some(run.cpu_s)),

@@ -4,6 +4,7 @@
 
 use super::view::{Group, Panel, Value};
 use crate::study::StudyResult;
+use crate::study::table::is_all_checks;
 use crate::units::rounded;
 
 /// Onrush beside the best rival at one place of the axis.
@@ -51,26 +52,29 @@ pub(super) fn sentence(result: &StudyResult, panels: &[Panel<'_>]) -> String {
         .collect();
     ratios.sort_by(f64::total_cmp);
     match (ratios.first(), ratios.last()) {
-        (Some(least), Some(most)) => against_rivals(*least, *most),
+        (Some(least), Some(most)) => {
+            let verb = if is_all_checks(result) { "checks" } else { "inserts" };
+            against_rivals(*least, *most, verb)
+        }
         _ => among_own(panels).unwrap_or_else(|| result.title.clone()),
     }
 }
 
-fn against_rivals(least: f64, most: f64) -> String {
+fn against_rivals(least: f64, most: f64, verb: &str) -> String {
     let times = |ratio: f64| match ratio {
         _ if ratio >= 9.95 => format!("{ratio:.0}"),
         _ => format!("{ratio:.1}"),
     };
     let (low, high) = (times(least), times(most));
     match (least, most) {
-        _ if low == high => format!("Onrush inserts {low} times the rows of its best rival"),
+        _ if low == high => format!("Onrush {verb} {low} times the rows of its best rival"),
         (least, _) if least >= 1.0 => {
-            format!("Onrush inserts {low} to {high} times the rows of its best rival")
+            format!("Onrush {verb} {low} to {high} times the rows of its best rival")
         }
         (_, most) if most <= 1.0 => {
-            format!("The best rival is ahead: Onrush inserts {low} to {high} times its rows")
+            format!("The best rival is ahead: Onrush {verb} {low} to {high} times its rows")
         }
-        _ => format!("Onrush inserts between {low} and {high} times the rows of its best rival"),
+        _ => format!("Onrush {verb} between {low} and {high} times the rows of its best rival"),
     }
 }
 

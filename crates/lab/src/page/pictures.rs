@@ -41,6 +41,7 @@ pub(super) fn chart(result: &StudyResult, panels: &[Panel<'_>]) -> Markup {
 fn axis_name(y: &str, unit: &str) -> String {
     match y {
         "rows_per_s" => "Rows per second".to_owned(),
+        "gb_per_s" => "Billions of bytes per second".to_owned(),
         "elapsed_s" => "Elapsed time".to_owned(),
         _ => format!("{} ({unit})", y.replace('_', " ")),
     }
@@ -109,9 +110,10 @@ fn bars_of(result: &StudyResult, panel: &Panel<'_>) -> Vec<bars::Group> {
             class: value.class.clone(),
             value: value.value,
             confidence: value.confidence,
-            flag: match (value.cell.not_synchronous, value.cell.passed()) {
-                (_, false) => "rows wrong",
-                (true, _) => "not synchronous",
+            flag: match &value.cell {
+                cell if !cell.passed() => "rows wrong",
+                cell if cell.not_synchronous => "not synchronous",
+                cell if cell.negative_scaling.is_some() => "negative scaling",
                 _ => "",
             },
             hint: view::hint(value, unit),

@@ -8,7 +8,7 @@ use super::chart::compact;
 use super::view::{middle, name_of, plain, ran};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, StudyResult};
-use crate::study::table::varying;
+use crate::study::table::{is_all_checks, varying};
 use crate::units::{bytes, elapsed, grouped, micros, rounded};
 
 /// A table that may be wider than a phone: it scrolls within itself.
@@ -39,6 +39,9 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
         if cell.not_synchronous {
             add("not synchronous", "more commits for each sync than sessions: they did not wait");
         }
+        if let Some(scaling) = &cell.negative_scaling {
+            add("negative scaling", scaling.trim_start_matches("negative scaling: "));
+        }
         let verified = cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref());
         for verification in verified.filter(|verification| !verification.passed) {
             add("rows wrong", &verification.faults.join("; "));
@@ -54,7 +57,9 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
     if doubts.is_empty() {
         return html! {};
     }
-    let is_grave = |what: &str| matches!(what, "failed" | "rows wrong" | "not synchronous");
+    let is_grave = |what: &str| {
+        matches!(what, "failed" | "rows wrong" | "not synchronous" | "negative scaling")
+    };
     let grave = doubts.iter().filter(|(what, ..)| is_grave(what)).count();
     let table = html! {
         table {
@@ -135,14 +140,28 @@ fn with_code(text: &str) -> Markup {
 pub(super) fn cells(result: &StudyResult) -> Markup {
     let varying = varying(result);
     let has_parts = result.cells.iter().any(|cell| cell.part.is_some());
+    let is_check = is_all_checks(result);
+    let names: &[&str] = match is_check {
+        true => &["rows/s", "\u{b1} %", "GB/s", "elapsed", "CPU %"],
+        false => &[
+            "rows/s",
+            "\u{b1} %",
+            "elapsed",
+            "CPU %",
+            "commits per sync",
+            "of N/F",
+            "commit p50",
+            "commit p99",
+            "log bytes per row",
+        ],
+    };
     let table = html! {
         table {
             thead { tr {
                 @if has_parts { th { "part" } }
                 @for setting in &varying { th { (plain(*setting)) } }
                 th { "target" }
-                @for name in ["rows/s", "\u{b1} %", "elapsed", "CPU %", "commits per sync", "of N/F",
-                    "commit p50", "commit p99", "log bytes per row"] { th.number { (name) } }
+                @for name in names { th.number { (name) } }
                 th { "rows" }
             } }
             tbody { @for cell in ran(result) {
@@ -150,7 +169,8 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
                     @if has_parts { td { (cell.part.as_deref().unwrap_or("")) } }
                     @for setting in &varying { td { (shown(cell, *setting)) } }
                     td { (cell.target) }
-                    (figures(cell))
+                    @if is_check { (figures_of_check(cell)) } @else { (figures(cell)) }
+                    td { (rows_found(cell)) }
                 }
             } }
         }
@@ -158,8 +178,9 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
     html! {
         section #cells {
             h2 { "All cells" }
-            p { "Medians. " b { "of N/F" } " is the share of the bound sessions over sync time, which "
-                "no synchronous commit can pass." }
+            @if is_check { p { "Medians. GB/s are those of each one's own files." } }
+            @else { p { "Medians. " b { "of N/F" } " is the share of the bound sessions over sync time, which "
+                "no synchronous commit can pass." } }
             (scrolled("All cells", table))
         }
     }
@@ -172,20 +193,41 @@ fn shown(cell: &CellOutcome, setting: Setting) -> String {
     }
 }
 
-fn figures(cell: &CellOutcome) -> Markup {
+fn optional(value: Option<f64>) -> String {
+    value.map_or("\u{2013}".to_owned(), rounded)
+}
+
+fn figures_of_check(cell: &CellOutcome) -> Markup {
     let Some(summary) = &cell.summary else { return html! {} };
-    let optional = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), rounded);
-    let half = summary
-        .rows_per_s_confidence
-        .map(|(low, high)| 50.0 * (high - low) / summary.rows_per_s.max(f64::MIN_POSITIVE));
-    let share = summary.share_of_bound.map(|share| format!("{} %", rounded(100.0 * share)));
-    let (p50, p99) = summary.commit_latency_us;
-    let log_bytes = middle(cell).and_then(|repeat| repeat.log_bytes_per_row);
+    html! {
+        td.number.main {
+            (rounded(summary.rows_per_s)) @if cell.negative_scaling.is_some() { " !" }
+        }
+        td.number { (optional(summary.confidence_percent())) }
+        td.number { (optional(summary.gb_per_s)) }
+        td.number { (elapsed(Duration::from_secs_f64(summary.elapsed_s.max(0.0)))) }
+        td.number { (rounded(summary.cpu_percent)) }
+    }
+}
+
+fn rows_found(cell: &CellOutcome) -> Markup {
     let verified: Vec<_> =
         cell.repeats.iter().filter_map(|run| run.verification.as_ref()).collect();
     html! {
+        @if verified.is_empty() { "\u{2013}" }
+        @else if verified.iter().all(|one| one.passed) { "all there" }
+        @else { span.flag.grave { "wrong" } }
+    }
+}
+
+fn figures(cell: &CellOutcome) -> Markup {
+    let Some(summary) = &cell.summary else { return html! {} };
+    let share = summary.share_of_bound.map(|share| format!("{} %", rounded(100.0 * share)));
+    let (p50, p99) = summary.commit_latency_us;
+    let log_bytes = middle(cell).and_then(|repeat| repeat.log_bytes_per_row);
+    html! {
         td.number.main { (rounded(summary.rows_per_s)) @if cell.not_synchronous { " !" } }
-        td.number { (optional(half)) }
+        td.number { (optional(summary.confidence_percent())) }
         td.number { (elapsed(Duration::from_secs_f64(summary.elapsed_s.max(0.0)))) }
         td.number { (rounded(summary.cpu_percent)) }
         td.number { (optional(summary.commits_per_sync)) }
@@ -193,11 +235,6 @@ fn figures(cell: &CellOutcome) -> Markup {
         td.number { (micros(p50)) }
         td.number { (micros(p99)) }
         td.number { (optional(log_bytes)) }
-        td {
-            @if verified.is_empty() { "\u{2013}" }
-            @else if verified.iter().all(|one| one.passed) { "all there" }
-            @else { span.flag.grave { "wrong" } }
-        }
     }
 }
 
@@ -240,23 +277,31 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
     if result.references.is_empty() {
         return html! {};
     }
-    let ours = |x: &Option<String>| {
-        let x = x.as_ref()?;
+    // A result in bytes a second stands beside the cells of the part that has its label.
+    let ours = |reference: &crate::study::Reference| {
+        let (x, is_bytes) = (reference.x.as_ref()?, reference.gb_per_s.is_some());
         let same = ran(result)
-            .filter(|cell| cell.target.starts_with("onrush") && &cell.axis(&result.chart.x) == x);
-        let rates: Vec<f64> =
-            same.filter_map(|cell| Some(cell.summary.as_ref()?.rows_per_s)).collect();
+            .filter(|cell| cell.target.starts_with("onrush") && &cell.axis(&result.chart.x) == x)
+            .filter(|cell| !is_bytes || cell.part.as_ref() == Some(&reference.label));
+        let rate = |cell: &CellOutcome| match (&cell.summary, is_bytes) {
+            (Some(summary), true) => summary.gb_per_s,
+            (summary, _) => summary.as_ref().map(|summary| summary.rows_per_s),
+        };
+        let rates: Vec<f64> = same.filter_map(rate).collect();
+        let unit = if is_bytes { "GB/s" } else { "rows/s" };
         let least = rates.iter().copied().reduce(f64::min)?;
         let most = rates.iter().copied().reduce(f64::max)?;
         Some(match rates.len() {
-            1 => format!("{} rows/s", rounded(most)),
-            _ => format!("{} to {} rows/s", rounded(least), rounded(most)),
+            1 => format!("{} {unit}", rounded(most)),
+            _ => format!("{} to {} {unit}", rounded(least), rounded(most)),
         })
     };
     let theirs = |reference: &crate::study::Reference| {
         let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
+        let bytes = reference.gb_per_s.map(|bytes| format!("{} GB/s", rounded(bytes)));
         let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
-        let all: Vec<String> = rate.into_iter().chain(time).chain(reference.note.clone()).collect();
+        let all: Vec<String> =
+            rate.into_iter().chain(bytes).chain(time).chain(reference.note.clone()).collect();
         all.join("; ")
     };
     let table = html! {
@@ -267,7 +312,7 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
                     td.wrap { (reference.label) }
                     td.wrap { (theirs(reference)) }
                     td.wrap { (reference.conditions) }
-                    td { (ours(&reference.x).unwrap_or_else(|| "\u{2013}".to_owned())) }
+                    td { (ours(reference).unwrap_or_else(|| "\u{2013}".to_owned())) }
                 }
             } }
         }

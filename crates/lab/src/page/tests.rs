@@ -54,6 +54,7 @@ pub(crate) fn invented() -> StudyResult {
         device: FileSystem { kind: "ext4".into(), device: "/dev/x".into(), free_bytes: 1 << 40 },
         sync_time_us: SyncTime { p50_us: 250.0, p99_us: 400.0, mean_us: 260.0, samples: 9 },
         device_write_mb_per_s: None,
+        device_read_mb_per_s: None,
         cells: cells.collect(),
     };
     crate::verdict::judge(&mut result);

@@ -51,6 +51,7 @@ pub(super) fn value_of(cell: &CellOutcome, y: &str) -> Option<f64> {
     match y {
         "elapsed_s" => Some(summary.elapsed_s),
         "cpu_percent" => Some(summary.cpu_percent),
+        "gb_per_s" => summary.gb_per_s,
         "commits_per_sync" => summary.commits_per_sync,
         "share_of_bound" => summary.share_of_bound,
         "commits_per_s" => middle(cell).map(|repeat| repeat.commits_per_s),
@@ -64,6 +65,7 @@ pub(super) fn value_of(cell: &CellOutcome, y: &str) -> Option<f64> {
 pub(super) fn value_of_reference(reference: &Reference, y: &str) -> Option<f64> {
     match y {
         "rows_per_s" => reference.rows_per_s,
+        "gb_per_s" => reference.gb_per_s,
         "elapsed_s" => reference.elapsed_s,
         _ => None,
     }

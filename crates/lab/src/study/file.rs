@@ -73,6 +73,8 @@ pub struct Reference {
     pub x: Option<String>,
     /// Rows a second.
     pub rows_per_s: Option<f64>,
+    /// Billions of bytes checked a second.
+    pub gb_per_s: Option<f64>,
     /// Seconds for the whole load.
     pub elapsed_s: Option<f64>,
     /// What it says beyond that.

@@ -49,6 +49,9 @@ pub struct StudyResult {
     /// Millions of bytes that the device writes a second; None where it was not measured.
     #[serde(default)]
     pub device_write_mb_per_s: Option<f64>,
+    /// Millions of bytes that it reads a second, one after the other; None likewise.
+    #[serde(default)]
+    pub device_read_mb_per_s: Option<f64>,
     /// Every cell, in the study's order.
     pub cells: Vec<CellOutcome>,
 }
@@ -91,6 +94,9 @@ pub struct CellOutcome {
     pub not_synchronous: bool,
     /// What held it back, with the evidence, and the change to try.
     pub verdict: Option<String>,
+    /// Of a check: that it is slower than the same with fewer threads, and by how much.
+    #[serde(default)]
+    pub negative_scaling: Option<String>,
 }
 
 /// One run of a cell.
@@ -100,14 +106,16 @@ pub struct Repeat {
     pub number: usize,
     /// When it began, in seconds since 1970-01-01 00:00:00 UTC.
     pub started_unix_s: u64,
-    /// Rows acknowledged.
+    /// Rows acknowledged; of a check, rows that were there to be checked.
     pub rows: u64,
     /// Transactions acknowledged.
     pub commits: u64,
-    /// From the first session's start to the last acknowledgement.
+    /// From the first session's start to the last acknowledgement; of a check, its time.
     pub elapsed_s: f64,
-    /// Rows acknowledged a second.
+    /// Rows acknowledged, or checked, a second.
     pub rows_per_s: f64,
+    /// Billions of bytes checked a second; None for inserts.
+    pub gb_per_s: Option<f64>,
     /// Transactions acknowledged a second.
     pub commits_per_s: f64,
     /// Processor time of target and load; 100 is all processors all the time.

@@ -62,7 +62,8 @@ const PART_NAMES: &[&str] =
     &["name", "note", "targets", "settings", "target", "proof", "skip", "quick", "full"];
 const SIZE_NAMES: &[&str] = &["repeats", "targets", "settings", "target"];
 const CHART_NAMES: &[&str] = &["kind", "x", "series", "panel", "y", "unit"];
-const REFERENCE_NAMES: &[&str] = &["label", "x", "rows_per_s", "elapsed_s", "note", "conditions"];
+const REFERENCE_NAMES: &[&str] =
+    &["label", "x", "rows_per_s", "gb_per_s", "elapsed_s", "note", "conditions"];
 
 /// What a size says differently.
 #[derive(Deserialize, Default)]

@@ -198,6 +198,12 @@ settings! {
         "Degree of parallelism of a check.";
     CheckDepth = "check_depth", Kind::Word(&["full", "physical"]), All, "full",
         "What a check looks at: everything, or pages and their checksums only.";
+    CheckStreamPerFile = "check_stream_per_file", Kind::Switch, Onrush, "false",
+        "A check has one more thread for each data file, which reads it from front to back.";
+    CheckOneBatch = "check_one_batch", Kind::Switch, Onrush, "false",
+        "A check takes all tables at once, in the order of the disk.";
+    CheckReads = "check_reads", Kind::Word(&["memory", "device"]), All, "memory",
+        "Where a check reads: what an earlier check left in memory, or the device past all caches.";
 }
 
 impl Setting {

@@ -72,6 +72,11 @@ impl Settings {
         self.is(Setting::Durability, "durable")
     }
 
+    /// Whether the check of what was preloaded is measured, and nothing is inserted.
+    pub fn is_check(&self) -> bool {
+        self.is(Setting::Operation, "check")
+    }
+
     /// How keys are made.
     pub fn key(&self) -> KeyStrategy {
         self.text(Setting::Key).parse().unwrap_or(KeyStrategy::SessionOffset)

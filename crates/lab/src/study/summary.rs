@@ -27,6 +27,8 @@ pub struct Summary {
     pub elapsed_s: f64,
     /// The middle of the CPU percentages.
     pub cpu_percent: f64,
+    /// The middle of the billions of bytes checked a second.
+    pub gb_per_s: Option<f64>,
     /// The middle of the commits for each sync.
     pub commits_per_sync: Option<f64>,
     /// The middle of the shares of the bound N/F.
@@ -38,6 +40,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Half of the confidence interval, in percent of the middle; None for one run.
+    pub fn confidence_percent(&self) -> Option<f64> {
+        let (low, high) = self.rows_per_s_confidence?;
+        Some(50.0 * (high - low) / self.rows_per_s.max(f64::MIN_POSITIVE))
+    }
+
     /// Of any number of runs; None without any.
     pub fn of(repeats: &[Repeat]) -> Option<Summary> {
         let rates: Vec<f64> = repeats.iter().map(|repeat| repeat.rows_per_s).collect();
@@ -73,6 +81,7 @@ impl Summary {
             spread_percent: if median > 0.0 { 100.0 * (max - min) / median } else { 0.0 },
             elapsed_s: of(&|repeat| Some(repeat.elapsed_s)).unwrap_or(0.0),
             cpu_percent: of(&|repeat| Some(repeat.cpu_percent)).unwrap_or(0.0),
+            gb_per_s: of(&|repeat| repeat.gb_per_s),
             commits_per_sync: of(&|repeat| repeat.commits_per_sync),
             share_of_bound: of(&|repeat| repeat.share_of_bound),
             commit_latency_us: (

@@ -66,9 +66,14 @@ fn cells(result: &StudyResult) -> String {
     names.extend(varying.iter().map(|setting| setting.name().to_owned()));
     names.push("target".into());
     let left = names.len();
-    let measured =
-        ["rows/s", "+-%", "elapsed", "CPU %", "c/sync", "of N/F", "p50", "p99", "rows ok"];
-    names.extend(measured.map(String::from));
+    let is_check = is_all_checks(result);
+    let measured: &[&str] = match is_check {
+        true => &["rows/s", "+-%", "GB/s", "elapsed", "CPU %", "rows ok"],
+        false => {
+            &["rows/s", "+-%", "elapsed", "CPU %", "c/sync", "of N/F", "p50", "p99", "rows ok"]
+        }
+    };
+    names.extend(measured.iter().map(|name| (*name).to_owned()));
     rows.push(names);
     for cell in result.cells.iter().filter(|cell| cell.summary.is_some()) {
         let mut row: Vec<String> = Vec::new();
@@ -77,38 +82,60 @@ fn cells(result: &StudyResult) -> String {
         }
         row.extend(varying.iter().map(|setting| cell.settings.text(*setting)));
         row.push(cell.target.clone());
-        row.extend(figures(cell));
+        row.extend(if is_check { figures_of_check(cell) } else { figures(cell) });
         rows.push(row);
     }
     columns(&rows, left)
 }
 
-fn figures(cell: &CellOutcome) -> Vec<String> {
-    let Some(summary) = &cell.summary else { return Vec::new() };
-    let optional = |value: Option<f64>| value.map_or("-".to_owned(), rounded);
-    let half = summary
-        .rows_per_s_confidence
-        .map(|(low, high)| 50.0 * (high - low) / summary.rows_per_s.max(f64::MIN_POSITIVE));
-    let share = summary.share_of_bound.map(|share| 100.0 * share);
+/// Whether every cell checks and none inserts: nothing is committed then.
+pub(crate) fn is_all_checks(result: &StudyResult) -> bool {
+    result.cells.iter().all(|cell| cell.settings.is_check())
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), rounded)
+}
+
+/// Whether the rows were there afterwards.
+fn is_sound(cell: &CellOutcome) -> &'static str {
     let verdicts: Vec<_> =
         cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref()).collect();
-    let is_sound = match (verdicts.is_empty(), verdicts.iter().all(|verdict| verdict.passed)) {
+    match (verdicts.is_empty(), verdicts.iter().all(|verdict| verdict.passed)) {
         (true, _) => "-",
         (false, true) => "yes",
         (false, false) => "NO",
-    };
+    }
+}
+
+fn figures_of_check(cell: &CellOutcome) -> Vec<String> {
+    let Some(summary) = &cell.summary else { return Vec::new() };
+    let rate = rounded(summary.rows_per_s);
+    vec![
+        if cell.negative_scaling.is_some() { format!("!{rate}") } else { rate },
+        optional(summary.confidence_percent()),
+        optional(summary.gb_per_s),
+        elapsed(Duration::from_secs_f64(summary.elapsed_s)),
+        rounded(summary.cpu_percent),
+        is_sound(cell).to_owned(),
+    ]
+}
+
+fn figures(cell: &CellOutcome) -> Vec<String> {
+    let Some(summary) = &cell.summary else { return Vec::new() };
+    let share = summary.share_of_bound.map(|share| 100.0 * share);
     let (p50, p99) = summary.commit_latency_us;
     let rate = rounded(summary.rows_per_s);
     vec![
         if cell.not_synchronous { format!("!{rate}") } else { rate },
-        optional(half),
+        optional(summary.confidence_percent()),
         elapsed(Duration::from_secs_f64(summary.elapsed_s)),
         rounded(summary.cpu_percent),
         optional(summary.commits_per_sync),
         share.map_or("-".to_owned(), |share| format!("{}%", rounded(share))),
         micros(p50),
         micros(p99),
-        is_sound.to_owned(),
+        is_sound(cell).to_owned(),
     ]
 }
 
@@ -234,6 +261,11 @@ fn not_run(result: &StudyResult) -> String {
         let why = "more commits for each sync than sessions: commits did not wait for the disk";
         push(&mut text, format_args!("  NOT SYNCHRONOUS (!): {name}: {why}"));
     }
+    for cell in &result.cells {
+        if let Some(scaling) = &cell.negative_scaling {
+            push(&mut text, format_args!("  DOUBTFUL (!): {}: {scaling}", name_of(cell, result)));
+        }
+    }
     if text.is_empty() { text } else { format!("\nNot run, or not what it seems\n{text}") }
 }
 
@@ -241,9 +273,10 @@ fn classic(result: &StudyResult) -> String {
     let mut text = String::new();
     for reference in &result.references {
         let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
+        let bytes = reference.gb_per_s.map(|bytes| format!("{} GB/s", rounded(bytes)));
         let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
         let found: Vec<String> =
-            rate.into_iter().chain(time).chain(reference.note.clone()).collect();
+            rate.into_iter().chain(bytes).chain(time).chain(reference.note.clone()).collect();
         push(
             &mut text,
             format_args!("  {}: {} ({})", reference.label, found.join(", "), reference.conditions),

@@ -5,8 +5,9 @@
 //! is the same for all and stands here.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::checked::{self, Checked};
 use super::onrush::figures;
 use super::record::Snapshot;
 use super::rows::{self, Numbers, Row, RowMaker};
@@ -53,6 +54,15 @@ pub(super) trait Store: Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// What a check of its own looks at, a value of `check_depth`; None if it has none.
+    const CHECK_DEPTH: Option<&'static str> = None;
+
+    /// Checks everything that is stored, as deeply as [`Store::CHECK_DEPTH`] says; returns the bytes
+    /// that were looked at. Damage is a refusal.
+    fn check(&mut self) -> Result<u64, Refusal> {
+        Err("it has no check of what is stored".into())
+    }
+
     /// Its own statistics.
     fn snapshot(&self) -> Snapshot {
         Snapshot::default()
@@ -73,6 +83,8 @@ pub(super) trait StoreSession {
 /// A store prepared for one cell.
 pub(super) struct Embedded<S: Store> {
     store: Option<std::sync::Arc<S>>,
+    /// Opened again to be checked.
+    checked: Option<S>,
     settings: Settings,
     folder: PathBuf,
     numbers: Numbers,
@@ -105,6 +117,7 @@ impl<S: Store> Embedded<S> {
         let now = unix_micros();
         Ok(Embedded {
             store: Some(std::sync::Arc::new(store)),
+            checked: None,
             settings: settings.clone(),
             folder,
             numbers: Numbers::default(),
@@ -116,6 +129,12 @@ impl<S: Store> Embedded<S> {
                 inserted_micros: (now, now),
             },
         })
+    }
+
+    fn close(&mut self, observer: &dyn Observer) {
+        observer.begin(Step::Close, None);
+        (self.store, self.checked) = (None, None);
+        observer.end();
     }
 
     fn store(&self) -> Result<&std::sync::Arc<S>, LabError> {
@@ -179,6 +198,21 @@ impl<S: Store> Instance for Embedded<S> {
         self.store()?.settle().map_err(failed::<S>)
     }
 
+    fn check(&mut self, observer: &dyn Observer) -> Result<Checked, LabError> {
+        let mut store = match self.checked.take() {
+            Some(store) => store,
+            None => {
+                self.close(observer);
+                S::open(&self.folder, &self.settings).map_err(failed::<S>)?
+            }
+        };
+        observer.begin(Step::Check, None);
+        let passed = Checked::of(self.acknowledged.rows, || Duration::ZERO, || store.check());
+        observer.end();
+        self.checked = Some(store);
+        passed.map_err(failed::<S>)
+    }
+
     fn statistics(&mut self) -> Result<Snapshot, LabError> {
         Ok(self.store()?.snapshot())
     }
@@ -193,9 +227,7 @@ impl<S: Store> Instance for Embedded<S> {
         if !S::KEEPS_ROWS {
             return Ok(None);
         }
-        observer.begin(Step::Close, None);
-        self.store = None;
-        observer.end();
+        self.close(observer);
         observer.begin(Step::Reopen, None);
         let store = S::open(&self.folder, &self.settings).map_err(failed::<S>);
         observer.end();
@@ -240,10 +272,13 @@ pub(super) fn compare_rows(
 }
 
 /// Why no store of this kind can run a cell.
-pub(super) fn impossible(settings: &Settings) -> Option<String> {
+pub(super) fn impossible<S: Store>(settings: &Settings) -> Option<String> {
     let by_statements = settings.rows_per_statement() < settings.number(Setting::RowsPerCommit);
-    if settings.is(Setting::Operation, "check") {
-        return Some("it has no check that could be compared".into());
+    if settings.is_check() {
+        return match S::CHECK_DEPTH {
+            Some(depth) => checked::impossible(settings, depth, false),
+            None => Some("it has no check that could be compared".into()),
+        };
     }
     if settings.is(Setting::Driver, "tasks") {
         return Some("its commits cannot be waited for later: a thread for each session".into());

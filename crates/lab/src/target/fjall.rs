@@ -20,7 +20,7 @@ impl Target for Fjall {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
-        impossible(settings)
+        impossible::<Merged>(settings)
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {

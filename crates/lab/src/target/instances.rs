@@ -96,6 +96,9 @@ struct Process {
 pub(crate) fn impossible(settings: &Settings) -> Option<String> {
     let (instances, sessions) =
         (settings.number(Setting::Instances), settings.number(Setting::Sessions));
+    if instances > 1 && settings.is_check() {
+        return Some("a check is measured on one instance".into());
+    }
     (instances > sessions).then(|| {
         format!("{instances} instances need at least as many sessions, and there are {sessions}")
     })

@@ -25,7 +25,7 @@ impl Target for Lmdb {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
-        impossible(settings)
+        impossible::<Mapped>(settings)
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {

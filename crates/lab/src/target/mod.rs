@@ -5,6 +5,7 @@
 //! database for one run of one cell, which is loaded, asked for its statistics, verified, and
 //! removed.
 //!
+//! - [`checked`]: one pass of a check, and who can check what.
 //! - [`record`]: waits, phases and counters under neutral names.
 //! - `onrush.rs`: Onrush in this process. `null.rs`: the load generator alone.
 //! - `instances.rs`: several of a target side by side, in processes of their own.
@@ -18,6 +19,7 @@
 //! 2. A commit counts as acknowledged when the target's call has returned, and not before.
 //! 3. An instance is verified after it was closed and opened again, where the target can be.
 
+mod checked;
 mod embedded;
 mod fjall;
 pub(crate) mod instances;
@@ -44,6 +46,7 @@ use crate::result::Percentiles;
 use crate::study::nearest::nearest;
 use crate::study::{Settings, TargetShown};
 use crate::verify::Verification;
+pub use checked::Checked;
 pub use instances::serve as serve_instance;
 use record::{Mark, Snapshot};
 
@@ -129,6 +132,15 @@ pub trait Instance: Send {
     /// Whatever the target reports.
     fn settle(&mut self) -> Result<(), LabError> {
         Ok(())
+    }
+
+    /// Closes the database, if it is not closed yet, and checks once what is stored in it, as the
+    /// cell's settings say. The clock runs for the check alone.
+    ///
+    /// # Errors
+    /// It has no check, it could not check, or it found damage.
+    fn check(&mut self, _observer: &dyn Observer) -> Result<Checked, LabError> {
+        Err(LabError::Setting("it has no check of what is stored".into()))
     }
 
     /// Its own statistics, counted since it was prepared. Empty for targets that have none.

@@ -19,7 +19,7 @@ impl Target for Null {
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
         let waits = settings.is_durable().then(|| "it has no disk to wait for".to_owned());
-        impossible(settings).or(waits)
+        impossible::<Nothing>(settings).or(waits)
     }
 
     fn shown(&self, _settings: &Settings) -> Result<TargetShown, LabError> {

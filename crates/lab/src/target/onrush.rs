@@ -1,17 +1,20 @@
 //! Onrush in this process, by its public API.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onrush::{
     Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics,
     TableDefinition,
 };
+use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, check};
+use onrush_files::OsDisk;
 use onrush_waits::totals::Collisions;
 use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
 
 use super::record::{self, CounterRecord, PhaseRecord, Snapshot, Spins, WaitRecord};
-use super::{Instance, LoadFigures, LoadOrder, Sampler, Target};
+use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler, Target};
 use crate::cell::log_bytes_max;
 use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
 use crate::error::LabError;
@@ -40,8 +43,11 @@ impl Target for Onrush {
         let by_statements = settings.rows_per_statement() < settings.number(Setting::RowsPerCommit);
         let is_tasks = settings.is(Setting::Driver, "tasks");
         let sessions = settings.size(Setting::Sessions);
-        if settings.is(Setting::Operation, "check") {
-            return Some("needs the check of stored data, which this version does not have".into());
+        if settings.is_check() && settings.number(Setting::CheckThreads) > DOP_MAX as u64 {
+            return Some(format!("its check takes at most {DOP_MAX} threads"));
+        }
+        if settings.is_check() && settings.is_on(Setting::Front) {
+            return Some("rows in a front are in memory only: there is nothing to check".into());
         }
         if settings.is(Setting::LoopIn, "server") {
             return Some("it runs in this process: there is no server to put the loop in".into());
@@ -131,6 +137,33 @@ impl Instance for OnrushInstance {
         self.stand.barrier()
     }
 
+    fn check(&mut self, observer: &dyn Observer) -> Result<Checked, LabError> {
+        self.stand.leave(Leave::Close, observer)?;
+        let disk = match self.settings.is(Setting::CheckReads, "device") {
+            true => OsDisk::new(),
+            false => OsDisk::buffered(),
+        };
+        let (rows, options) = (self.stand.rows_acknowledged(), check_options(&self.settings));
+        observer.begin(Step::Check, None);
+        let mut report = None;
+        let passed = Checked::of(
+            rows,
+            || Duration::ZERO,
+            || {
+                let found =
+                    check(Arc::new(disk), self.place.folder(), &options, &Progress::default())?;
+                let bytes = found.read_bytes;
+                report = Some(found);
+                Ok::<_, CheckError>(bytes)
+            },
+        );
+        observer.end();
+        let told = |what: String| LabError::Target { target: "onrush".into(), what };
+        let passed = passed.map_err(|error| told(error.to_string()))?;
+        let faults = report.into_iter().filter_map(|found| fault_of(&found, rows));
+        faults.map(told).next().map_or(Ok(passed), Err)
+    }
+
     fn statistics(&mut self) -> Result<Snapshot, LabError> {
         let mut snapshot = snapshot(&self.stand.database()?.statistics());
         if let Some(drained) = self.stand.drained() {
@@ -166,6 +199,26 @@ pub(super) fn figures(loaded: &Loaded) -> LoadFigures {
         cpu: loaded.cpu,
         commit_latency_us: percentiles(&loaded.ledger.commit_times),
     }
+}
+
+fn check_options(settings: &Settings) -> CheckOptions {
+    CheckOptions {
+        dop: settings.size(Setting::CheckThreads),
+        physical_only: settings.is(Setting::CheckDepth, "physical"),
+        read_stream_per_file: settings.is_on(Setting::CheckStreamPerFile),
+        one_batch: settings.is_on(Setting::CheckOneBatch),
+        ..CheckOptions::default()
+    }
+}
+
+/// Why a check says nothing about how fast it is: it found damage, or did not see every row.
+fn fault_of(report: &CheckReport, rows: u64) -> Option<String> {
+    if !report.is_sound() {
+        return Some(format!("its check found: {report}"));
+    }
+    let seen: u64 = report.tables.iter().map(|table| table.rows).sum();
+    (!report.physical_only && seen != rows)
+        .then(|| format!("its check saw {seen} rows, and {rows} were acknowledged"))
 }
 
 /// The user's own table, if the settings name one.

@@ -21,7 +21,7 @@ impl Target for Redb {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
-        impossible(settings)
+        impossible::<Tree>(settings)
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
@@ -52,6 +52,7 @@ struct Tree(Database);
 
 impl Store for Tree {
     const NAME: &'static str = "redb";
+    const CHECK_DEPTH: Option<&'static str> = Some("physical");
     type Session<'s> = Writer<'s>;
 
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
@@ -76,6 +77,14 @@ impl Store for Tree {
             visit(key.value(), value.value());
         }
         Ok(())
+    }
+
+    fn check(&mut self) -> Result<u64, Refusal> {
+        let statistics = self.0.begin_write()?.stats()?;
+        match self.0.check_integrity()? {
+            true => Ok(statistics.allocated_pages() * statistics.page_size() as u64),
+            false => Err("check_integrity found damage".into()),
+        }
     }
 
     fn settle(&self) -> Result<(), Refusal> {

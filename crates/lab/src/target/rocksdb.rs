@@ -25,7 +25,7 @@ impl Target for RocksDb {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
-        impossible(settings)
+        impossible::<Merged>(settings)
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {

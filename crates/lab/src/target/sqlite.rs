@@ -31,7 +31,7 @@ impl Target for Sqlite {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
-        impossible(settings)
+        impossible::<Wal>(settings)
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
@@ -80,6 +80,7 @@ impl Wal {
 
 impl Store for Wal {
     const NAME: &'static str = "sqlite";
+    const CHECK_DEPTH: Option<&'static str> = Some("full");
     type Session<'s> = Turn<'s>;
 
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
@@ -123,6 +124,18 @@ impl Store for Wal {
             visit(row.key_bytes(), row.value_bytes());
         }
         Ok(())
+    }
+
+    fn check(&mut self) -> Result<u64, Refusal> {
+        let connection = self.lock();
+        let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+        let (pages, page_bytes): (i64, i64) = (number("page_count")?, number("page_size")?);
+        let found: String =
+            connection.pragma_query_value(None, "integrity_check", |row| row.get(0))?;
+        match found.as_str() {
+            "ok" => Ok(u64::try_from(pages * page_bytes)?),
+            _ => Err(format!("integrity_check found: {found}").into()),
+        }
     }
 
     fn settle(&self) -> Result<(), Refusal> {

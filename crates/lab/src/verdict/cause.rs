@@ -31,6 +31,10 @@ pub enum Cause {
     Processor,
     /// Places inside the engine, whose holders do not run all the time.
     Places,
+    /// What the device gives back.
+    DeviceReads,
+    /// Fewer threads of a check than processors.
+    FewThreads,
     /// Fewer sessions than processors.
     FewSessions,
     /// One session at a time changes data.
@@ -120,6 +124,8 @@ impl Cause {
             Cause::Conflict => "Bound by transactions that change the same rows",
             Cause::Processor => "Bound by the processors",
             Cause::Places => "Bound by places inside the engine, whose holders do not always run",
+            Cause::DeviceReads => "Bound by what the device reads",
+            Cause::FewThreads => "Bound by the number of threads",
             Cause::FewSessions => "Bound by the number of sessions",
             Cause::OneWriter => "Bound by one writer at a time",
             Cause::OneProcessor => "Uses no more than one processor, and tells no waits",
@@ -178,6 +184,10 @@ impl Cause {
                 "See whether other programs use the processors; else try more rows per statement \
                  and commit, so that a place is taken less often"
             }
+            Cause::DeviceReads => {
+                "Try more devices (`data_folders`); more threads do not make a device faster"
+            }
+            Cause::FewThreads => "Try as many threads as processors",
             Cause::FewSessions => "Try as many sessions as processors, or more",
             Cause::OneWriter => {
                 "Try more rows per commit; more sessions do not help a store that writes one \

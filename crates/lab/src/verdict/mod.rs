@@ -8,9 +8,12 @@
 //! 3. A wait that is the shadow of busy processors (admission, yielding) means the processors.
 //! 4. Without waits: processors in use, then one writer at a time, then too few sessions.
 //!
+//! A check is judged by [`check`]: by processors and device, and by how it scales.
+//!
 //! Invariant: no sentence names a figure that is not in the outcome.
 
 pub mod cause;
+mod check;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -41,6 +44,8 @@ pub struct Surroundings {
     pub cpus: usize,
     /// Millions of bytes that the device can write a second; None where it was not measured.
     pub device_write_mb_per_s: Option<f64>,
+    /// Millions of bytes that it reads a second; None likewise.
+    pub device_read_mb_per_s: Option<f64>,
 }
 
 /// What held a cell back.
@@ -64,6 +69,9 @@ impl Verdict {
 
 /// The verdict on a cell; None if no run of it ended.
 pub fn of(cell: &CellOutcome, surroundings: Surroundings) -> Option<Verdict> {
+    if cell.settings.is_check() {
+        return check::of(cell, surroundings);
+    }
     let facts = Facts::of(cell, surroundings)?;
     let cause = cause_of(cell, &facts);
     Some(Verdict {
@@ -78,9 +86,13 @@ pub fn judge(result: &mut StudyResult) {
     let surroundings = Surroundings {
         cpus: result.machine.cpus,
         device_write_mb_per_s: result.device_write_mb_per_s,
+        device_read_mb_per_s: result.device_read_mb_per_s,
     };
-    for cell in &mut result.cells {
+    let scaling: Vec<_> =
+        result.cells.iter().map(|cell| check::negative_scaling(cell, &result.cells)).collect();
+    for (cell, scaling) in result.cells.iter_mut().zip(scaling) {
         cell.verdict = of(cell, surroundings).map(|verdict| verdict.text());
+        cell.negative_scaling = scaling;
     }
 }
 

@@ -6,7 +6,8 @@ use crate::study::outcome::{DeviceUse, Repeat};
 use crate::study::{Setting, Settings};
 use crate::target::record::{CounterRecord, PhaseRecord, WaitRecord};
 
-const AROUND: Surroundings = Surroundings { cpus: 8, device_write_mb_per_s: Some(1000.0) };
+const AROUND: Surroundings =
+    Surroundings { cpus: 8, device_write_mb_per_s: Some(1000.0), device_read_mb_per_s: None };
 
 /// A load of 24 durable sessions for 10 seconds that waited for nothing and used half a processor.
 fn planted() -> CellOutcome {

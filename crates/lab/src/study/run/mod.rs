@@ -1,7 +1,8 @@
 //! Runs a study: every cell of it, in shuffled rounds, each run kept as soon as it has ended.
 //!
 //! - [`skip`]: which cells cannot be run, and why.
-//! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile.
+//! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile;
+//!   [`check`]: where a check is measured.
 //! - [`store`]: the result file.
 //!
 //! Invariants
@@ -11,6 +12,7 @@
 //! 3. The result file is the only state: continuing reads it, and makes the first run that is not
 //!    in it.
 
+mod check;
 mod order;
 mod sampling;
 pub mod skip;
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 use onrush_files::OsDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::disk::{bandwidth, sync_time};
+use crate::disk::{Bandwidth, bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
@@ -34,6 +36,7 @@ use crate::settings::Placement;
 use crate::study::file::{Size, Study};
 use crate::study::matrix::Cell;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
+use crate::study::setting::Setting;
 use order::Turn;
 use skip::FindTarget;
 use store::{Kept, Store};
@@ -156,6 +159,12 @@ fn begin(
     observer.end();
     let device = FileSystem::under(&options.folder)
         .map_err(|error| LabError::folder("measure", &options.folder, error))?;
+    let reads = |cell: &Cell| cell.settings.is(Setting::CheckReads, "device");
+    let needs_bandwidth = study.size == Size::Full || cells.iter().any(reads);
+    let bandwidth = match needs_bandwidth && !options.resume {
+        true => Some(device_bandwidth(options, &device, observer)?),
+        false => None,
+    };
     let result = StudyResult {
         study: study.name.clone(),
         title: study.title.clone(),
@@ -173,26 +182,24 @@ fn begin(
         machine: Machine::this(),
         device: device.clone(),
         sync_time_us: sync?,
-        device_write_mb_per_s: device_bandwidth(study, options, &device, observer)?,
+        device_write_mb_per_s: bandwidth.map(|one| one.write_mb_per_s),
+        device_read_mb_per_s: bandwidth.map(|one| one.read_mb_per_s),
         cells: outcomes,
     };
     Ok((result, cells))
 }
 
-/// Only for the full size: it takes seconds, and as many bytes as a small study.
+/// Only for the full size, and where cells read from the device: it takes seconds, and as many bytes
+/// as a small study.
 fn device_bandwidth(
-    study: &Study,
     options: &RunOptions,
     device: &FileSystem,
     observer: &dyn Observer,
-) -> Result<Option<f64>, LabError> {
-    if study.size == Size::Quick || options.resume {
-        return Ok(None);
-    }
+) -> Result<Bandwidth, LabError> {
     observer.begin(Step::MeasureBandwidth, None);
     let measured = bandwidth::measure(&OsDisk::new(), &options.folder, device.free_bytes);
     observer.end();
-    Ok(Some(measured?.write_mb_per_s))
+    Ok(measured?)
 }
 
 fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {
@@ -211,6 +218,7 @@ fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {
         summary: None,
         not_synchronous: false,
         verdict: None,
+        negative_scaling: None,
     }
 }
 

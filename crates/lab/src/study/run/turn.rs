@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onrush_files::OsDisk;
 
+use super::check;
 use super::sampling::{RowsOverTime, Sampling};
 use crate::disk::{SyncTime, commits_per_s_bound, sync_time};
 use crate::error::LabError;
@@ -20,7 +21,7 @@ use crate::target::{Instance, LoadFigures, LoadOrder, Target};
 use crate::units;
 
 /// Time for one measurement of the sync time, before and after each run.
-const SYNC_BUDGET: Duration = Duration::from_millis(60);
+pub(super) const SYNC_BUDGET: Duration = Duration::from_millis(60);
 
 /// Runs a cell once in `folder`, which is empty.
 pub(super) fn run(
@@ -60,6 +61,10 @@ fn measure(
         }
     }
     let started_unix_s = unix_seconds();
+    if settings.is_check() {
+        let repeat = check::measure(instance, settings, folder, sync_before, observer)?;
+        return Ok(Repeat { number, started_unix_s, ..repeat });
+    }
     let before = instance.statistics()?;
     let device_before = DeviceCount::under(folder);
     let sampling = instance.sampler().map(Sampling::start);
@@ -116,6 +121,7 @@ fn figures_of(
         commits: figures.commits,
         elapsed_s,
         rows_per_s: rows / elapsed_s,
+        gb_per_s: None,
         commits_per_s,
         cpu_percent: 100.0 * figures.cpu.as_secs_f64() / (elapsed_s * cpus() as f64),
         cpu_s: figures.cpu.as_secs_f64(),

@@ -36,7 +36,7 @@ use super::embedded::compare_rows;
 use super::onrush::figures;
 use super::record::Snapshot;
 use super::rows::{Key, Numbers, Row};
-use super::{Instance, LoadFigures, LoadOrder, Sampler};
+use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler};
 use crate::error::LabError;
 use crate::fingerprint::Fingerprint;
 use crate::load::crowd::{self, Crowd};
@@ -78,6 +78,12 @@ trait Rival: Send + Sync + Sized + 'static {
 
     /// Everything acknowledged becomes durable.
     fn settle(&self) -> Result<(), Refusal>;
+
+    /// Checks everything that is stored in the table; returns the bytes that the table takes. Damage
+    /// is a refusal.
+    fn check(&self, _threads: u64) -> Result<u64, Refusal> {
+        Err("the lab has no check for it".into())
+    }
 
     /// Returns when the sessions of the load have handed in what they counted.
     fn wait_for_sessions(&self) -> Result<(), Refusal> {
@@ -128,6 +134,8 @@ trait Connection: Send {
 struct Hosted<R: Rival> {
     rival: Option<R>,
     settings: Settings,
+    /// Whether it was stopped and started again, to be checked as something that was closed.
+    is_restarted: bool,
     plan: Plan,
     numbers: Numbers,
     watch: Watch,
@@ -142,10 +150,12 @@ impl<R: Rival> Hosted<R> {
         Ok(Hosted {
             rival: Some(rival),
             settings: settings.clone(),
+            is_restarted: false,
             plan,
             numbers: Numbers::default(),
             watch: Watch::default(),
             acknowledged: Acknowledged {
+                is_classic: true,
                 rows: 0,
                 fingerprint: Fingerprint::default(),
                 keys: KeySample::default(),
@@ -244,6 +254,22 @@ impl<R: Rival> Instance for Hosted<R> {
     fn settle(&mut self) -> Result<(), LabError> {
         let settled = self.rival()?.settle();
         settled.map_err(|error| self.failed(error))
+    }
+
+    fn check(&mut self, observer: &dyn Observer) -> Result<Checked, LabError> {
+        if !self.is_restarted {
+            observer.begin(Step::Reopen, None);
+            let restarted = self.rival()?.restart();
+            observer.end();
+            restarted.map_err(|error| self.failed(error))?;
+            self.is_restarted = true;
+        }
+        let (rows, threads) = (self.acknowledged.rows, self.settings.number(Setting::CheckThreads));
+        let rival = self.rival()?;
+        observer.begin(Step::Check, None);
+        let passed = Checked::of(rows, || rival.cpu_time(), || rival.check(threads));
+        observer.end();
+        passed.map_err(|error| self.failed(error))
     }
 
     fn statistics(&mut self) -> Result<Snapshot, LabError> {

@@ -108,9 +108,6 @@ impl Plan {
 
 /// Why no server can run this cell.
 pub(super) fn impossible(settings: &Settings) -> Option<String> {
-    if settings.is(Setting::Operation, "check") {
-        return Some("the lab compares no checks of servers".into());
-    }
     if settings.is(Setting::Driver, "tasks") {
         return Some("its driver waits for each commit: a thread for each session".into());
     }
@@ -180,7 +177,6 @@ mod tests {
     #[test]
     fn what_no_server_can_do_is_refused() {
         let refused = |setting, value: &str| impossible(&Settings::default().with(setting, value));
-        assert!(refused(Setting::Operation, "check").is_some());
         assert!(refused(Setting::Driver, "tasks").is_some());
         assert!(impossible(&Settings::default().with(Setting::Sessions, 5_000)).is_some());
         let large = Settings::default().with(Setting::RowsPerCommit, 100_000);

@@ -18,10 +18,11 @@ use super::process::{Process, Recipe};
 use super::{Hosted, Refusal, Rival, plan, programs};
 use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
-use crate::target::{Instance, Target};
+use crate::target::{Instance, Target, checked};
 use session::Session;
 
 const SERVER: &str = "mariadbd";
+const CHECK: &str = "check table lab.my_big_table extended";
 const INSTALL: &str = "mariadb-install-db";
 /// Longest path of a folder for a socket: the system allows 107 bytes with the name.
 const SOCKET_FOLDER_BYTES_MAX: usize = 90;
@@ -44,6 +45,11 @@ impl Target for Mariadb {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
+        if settings.is_check()
+            && let Some(reason) = checked::impossible(settings, "full", false)
+        {
+            return Some(reason);
+        }
         match settings.key() {
             KeyStrategy::Identity { start, .. } if start < 1 => {
                 return Some(format!("its AUTO_INCREMENT begins at 1 or above, not at {start}"));
@@ -71,6 +77,9 @@ impl Target for Mariadb {
         shown.push(("runs as", programs::shown(programs::servant("mysql").as_ref())));
         shown.push(("connection", "Unix socket, driver mysql, prepared statements".to_owned()));
         shown.push(("table", table(&plan)));
+        if settings.is_check() {
+            shown.push(("check", CHECK.to_owned()));
+        }
         shown.push(match plan.is_loop_in_server {
             true => ("procedure", procedure(&plan)),
             false => ("statement", session::insert_text(&plan, plan.rows_per_statement.min(2))),
@@ -265,6 +274,22 @@ impl Rival for Server {
     /// The log is synced; pages are left to the server, which cannot be asked to wait for them.
     fn settle(&self) -> Result<(), Refusal> {
         Ok(session::connect(&self.socket(), LOOK_ON, "lab")?.query_drop("flush engine logs")?)
+    }
+
+    fn check(&self, _threads: u64) -> Result<u64, Refusal> {
+        let mut connection = session::connect(&self.socket(), LOOK_ON, "lab")?;
+        let found: Vec<(String, String, String, String)> = connection.query(CHECK)?;
+        let faults: Vec<String> = found
+            .into_iter()
+            .filter(|(.., kind, text)| kind != "status" || text != "OK")
+            .map(|(.., kind, text)| format!("{kind}: {text}"))
+            .collect();
+        match faults.is_empty() {
+            true => {
+                Ok(std::fs::metadata(self.recipe.folder.join("data/lab/my_big_table.ibd"))?.len())
+            }
+            false => Err(format!("it found {}", faults.join("; ")).into()),
+        }
     }
 
     fn restart(&mut self) -> Result<(), Refusal> {

@@ -16,10 +16,11 @@ use super::process::{Process, Recipe};
 use super::{Hosted, Refusal, Rival, plan, programs};
 use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
-use crate::target::{Instance, Target};
+use crate::target::{Instance, Target, checked};
 use onrush::KeyStrategy;
 use session::Session;
 
+const CHECK: &str = "pg_amcheck";
 const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
 /// Longest path of a folder for a socket: the system allows 107 bytes with the name.
 const SOCKET_FOLDER_BYTES_MAX: usize = 80;
@@ -40,6 +41,15 @@ impl Target for Postgresql {
     }
 
     fn impossible(&self, settings: &Settings) -> Option<String> {
+        if settings.is_check() {
+            let has_check = programs_folder().is_ok_and(|folder| folder.join(CHECK).is_file());
+            if !has_check {
+                return Some(format!("it has no {CHECK}: that comes with version 14 and newer"));
+            }
+            if let Some(reason) = checked::impossible(settings, "full", true) {
+                return Some(reason);
+            }
+        }
         plan::impossible(settings)
     }
 
@@ -53,6 +63,10 @@ impl Target for Postgresql {
         shown.push(("runs as", programs::shown(programs::servant("postgres").as_ref())));
         shown.push(("connection", "Unix socket, driver postgres, prepared statements".to_owned()));
         shown.push(("table", table(&plan)));
+        if settings.is_check() {
+            let arguments = check_arguments(settings.number(Setting::CheckThreads));
+            shown.push(("check", format!("{CHECK} {}", arguments.join(" "))));
+        }
         shown.push(match plan.is_loop_in_server {
             true => ("procedure", procedure(&plan)),
             false => ("statement", session::insert_text(&plan, plan.rows_per_statement.min(2))),
@@ -159,6 +173,13 @@ fn procedure(plan: &Plan) -> String {
     )
 }
 
+/// The heap and every entry of the index, each against the other; a job takes a whole table or index.
+fn check_arguments(threads: u64) -> Vec<String> {
+    let fixed = ["--username=onrush", "--install-missing", "--heapallindexed"];
+    let fixed = fixed.into_iter().map(str::to_owned);
+    fixed.chain([format!("--jobs={threads}"), "--table=my_big_table".to_owned()]).collect()
+}
+
 /// A cluster and its server.
 struct Cluster {
     recipe: Recipe,
@@ -235,6 +256,17 @@ impl Rival for Cluster {
     fn settle(&self) -> Result<(), Refusal> {
         let mut connection = session::connect(self.socket_folder.path(), LOOK_ON)?;
         connection.batch_execute("checkpoint").map_err(session::refusal)
+    }
+
+    fn check(&self, threads: u64) -> Result<u64, Refusal> {
+        let mut connection = session::connect(self.socket_folder.path(), LOOK_ON)?;
+        let size = "select pg_total_relation_size('my_big_table')";
+        let bytes: i64 = connection.query_one(size, &[]).map_err(session::refusal)?.get(0);
+        let mut arguments = vec![format!("--host={}", self.socket_folder.path().display())];
+        arguments.extend(check_arguments(threads));
+        arguments.push("postgres".to_owned());
+        self.recipe.run(&programs_folder()?.join(CHECK), &arguments)?;
+        Ok(u64::try_from(bytes)?)
     }
 
     fn wait_for_sessions(&self) -> Result<(), Refusal> {

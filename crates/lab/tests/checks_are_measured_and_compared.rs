@@ -1,0 +1,65 @@
+//! The shipped study of the check in a small size: every option of Onrush and each rival in this
+//! build, bytes a second beside rows a second, rows compared afterwards, and the report.
+
+#![allow(clippy::unwrap_used)]
+
+use onrush_lab::study::run::{Progress, RunOptions, StudyObserver};
+use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
+use onrush_lab::{Observer, Step, page, target};
+
+struct Silent;
+
+impl Observer for Silent {
+    fn begin(&self, _step: Step, _rows: Option<u64>) {}
+    fn advance(&self, _rows_done: u64) {}
+    fn end(&self) {}
+    fn warn(&self, _message: &str) {}
+}
+
+impl StudyObserver for Silent {
+    fn run_begins(&self, _progress: &Progress<'_>) {}
+    fn run_ends(&self, _cell: &CellOutcome, _outcome: Result<&Repeat, &str>) {}
+}
+
+/// The study as it is shipped, with few rows and few threads.
+fn run() -> StudyResult {
+    let text = shipped::source("check")
+        .unwrap()
+        .replace("\"500k\"", "3000")
+        .replace("\"256MiB\"", "\"32MiB\"")
+        .replace("check_threads = [1, 2, 4, 8, 16, 32]", "check_threads = [1, 2]\nsessions = 4");
+    let study = Study::read(&text, "check", Size::Quick).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = RunOptions {
+        folder: folder.path().join("runs"),
+        results: folder.path().join("results.sqlite"),
+        resume: false,
+        targets: ["onrush", "sqlite", "redb"].map(String::from).into(),
+        command: "onrush lab run check --quick".to_owned(),
+    };
+    onrush_lab::study::run::run(&study, &options, &target::find, &Silent).unwrap()
+}
+
+#[test]
+fn every_cell_says_rows_and_bytes_a_second_and_the_page_shows_them() {
+    let result = run();
+    assert_eq!(result.cells.len(), 6 * 2 + 2);
+    for cell in &result.cells {
+        assert_eq!((&cell.skipped, &cell.failed), (&None, &None), "{cell:?}");
+        let run = &cell.repeats[0];
+        assert_eq!((run.rows, run.commits), (3000, 0), "{}", cell.target);
+        assert!(run.gb_per_s.unwrap() > 0.0 && run.rows_per_s > 0.0);
+        let verification = run.verification.as_ref().unwrap();
+        assert!(verification.passed && verification.rows_found == 3000, "{verification:?}");
+        assert!(cell.verdict.as_ref().unwrap().contains("GB for each second of a processor"));
+    }
+    assert!(result.device_read_mb_per_s.unwrap() > 0.0);
+    let text = table::text(&result);
+    assert!(text.contains("GB/s") && !text.contains("c/sync"), "{text}");
+    assert!(text.contains("full: 0.50 GB/s, at best"), "{text}");
+    let page = page::html(&result);
+    for words in ["Onrush checks", "SQLite integrity_check", "physical only, stream and batch"] {
+        assert!(page.contains(words), "{words} is not on the page");
+    }
+    assert!(!page.contains("commits per sync"));
+}
