@@ -24,6 +24,7 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/node/fingerprint.rs",
     "crates/lab/src/target/lmdb.rs",
     "crates/lab/src/target/server/process.rs",
+    "crates/lab/src/target/sqlite.rs",
     "crates/latch/src/guards.rs",
     "crates/latch/src/latch.rs",
     "crates/latch/src/sync.rs",

@@ -32,7 +32,8 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | check | check style | generate | statistics-cost";
+const USAGE: &str =
+    "usage: cargo xtask test | check | check style | generate | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),
         ["generate"] => generate(&root),
-        ["statistics-cost"] => cost_command::run(&root),
+        ["statistics-cost", ..] => cost_command::run(&root, &arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

@@ -15,6 +15,9 @@ const ROWS_ONLY: &str = "{spinner} {msg} {human_pos} rows  {rows_per_s}  {elapse
 const BYTES: &str =
     "{msg} {wide_bar:.green/black} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
 
+/// What is over sooner gets no bar: it would only flicker.
+const BEFORE_A_BAR: Duration = Duration::from_millis(300);
+
 /// Whether progress is shown at all.
 pub fn is_shown(quiet: bool) -> bool {
     !quiet && std::io::stderr().is_terminal()
@@ -39,7 +42,8 @@ pub fn bytes_bar(quiet: bool, total_bytes: u64, message: &str) -> ProgressBar {
     bar(quiet, Some(total_bytes), message, BYTES)
 }
 
-/// Works, and shows beside it how far that is: `show` sets the bar every tenth of a second.
+/// Works, and shows beside it how far that is, if it takes longer than a moment: `show` sets the bar
+/// every tenth of a second.
 pub fn beside_bytes_bar<T>(
     quiet: bool,
     message: &str,
@@ -48,6 +52,10 @@ pub fn beside_bytes_bar<T>(
 ) -> T {
     let is_done = AtomicBool::new(false);
     let follow = || {
+        std::thread::park_timeout(BEFORE_A_BAR);
+        if is_done.load(Ordering::Acquire) {
+            return;
+        }
         let bar = bytes_bar(quiet, 0, message);
         while !is_done.load(Ordering::Acquire) {
             show(&bar);
@@ -123,5 +131,11 @@ impl Observer for LabProgress {
 
     fn warn(&self, message: &str) {
         eprintln!("onrush: warning: {message}");
+    }
+
+    fn tell(&self, message: &str) {
+        if !self.quiet {
+            eprintln!("{message}");
+        }
     }
 }

@@ -103,6 +103,54 @@ fn a_folder_in_use_and_impossible_numbers_are_refused() {
     assert_eq!(world.list(), ["full"]);
 }
 
+#[test]
+fn a_load_serves_its_statistics_to_a_real_request() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpStream;
+    use std::process::{Command, Stdio};
+
+    let world = World::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        .args(["lab", "insert", "--rows", "20m", "--durability", "delayed", "--no-verify"])
+        .args(["--leaf-memory", "64MiB", "--metrics", "127.0.0.1:0"])
+        .current_dir(world.path(""))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.find(|line| line.contains("for Prometheus"));
+    let told = told.unwrap_or_else(|| panic!("no room for the load here, or no address was told"));
+    let address = told.split("http://").nth(1).unwrap().strip_suffix("/metrics").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("onrush_events_total{counter=\"ROWS_INSERTED\"}"), "{answer}");
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn statistics_are_served_to_this_machine_alone_unless_told_otherwise() {
+    let world = World::new();
+    let load = ["lab", "insert", "--rows", "100", "--metrics"];
+    let ran = world.run(&[&load[..], &["0.0.0.0:0"]].concat());
+    assert!(ran.code == 2 && ran.err.contains("--metrics-public"), "{}", ran.err);
+    world.ok(&[&load[..], &["0.0.0.0:0", "--metrics-public"]].concat());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = world.run(&[&load[..], &[&address]].concat());
+    assert!(ran.code == 1 && ran.err.contains(&address), "{}", ran.err);
+    let ran = world.run(&["lab", "run", "keys", "--quick", "--metrics", "127.0.0.1:0"]);
+    assert!(ran.code == 2 && ran.err.contains("give a port"), "{}", ran.err);
+    assert_eq!(world.list(), Vec::<String>::new());
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_load_leaves_nothing() {

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, push_varint};
 use crate::options::Options;
-use crate::recovery::{self, RecoveryReport};
+use crate::recovery::{self, OpenProgress, RecoveryReport};
 use crate::session::Session;
 use crate::statistics::{Rates, Statistics};
 use crate::units::ObjectId;
@@ -125,10 +125,52 @@ impl Database {
         folder: impl AsRef<Path>,
         options: Options,
     ) -> Result<Database> {
+        Database::open_told(disk, folder, options, None)
+    }
+
+    /// As [`open`](Self::open), telling another thread how far the redo of the log is.
+    ///
+    /// ```
+    /// # fn main() -> onrush::Result<()> {
+    /// # let folder = std::env::temp_dir().join(format!("onrush-observed-{}", std::process::id()));
+    /// # onrush::Database::create(&folder, onrush::Options::small())?.close()?;
+    /// use onrush::{Database, OpenPhase, OpenProgress, Options};
+    /// let progress = OpenProgress::default();
+    /// let db = std::thread::scope(|scope| {
+    ///     let opening = scope.spawn(|| {
+    ///         Database::open_observed(&folder, Options::small(), &progress)
+    ///     });
+    ///     let state = progress.state(); // as often as one likes
+    ///     println!("{:?}: {} of {} bytes", state.phase, state.redone_bytes, state.redo_bytes);
+    ///     opening.join().expect("opening does not panic")
+    /// })?;
+    /// assert_eq!(progress.state().phase, OpenPhase::Open);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&folder).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_observed(
+        folder: impl AsRef<Path>,
+        options: Options,
+        progress: &OpenProgress,
+    ) -> Result<Database> {
+        Database::open_told(Arc::new(OsDisk::new()), folder, options, Some(progress))
+    }
+
+    fn open_told(
+        disk: Arc<dyn Disk>,
+        folder: impl AsRef<Path>,
+        options: Options,
+        progress: Option<&OpenProgress>,
+    ) -> Result<Database> {
         options.validate()?;
         let folder = absolute(folder.as_ref())?;
         let sticky = Arc::new(StickyDisk::new(Arc::clone(&disk)));
-        let (engine, locks, report) = recovery::open(sticky, &folder, options)?;
+        let (engine, locks, report) = recovery::open(sticky, &folder, options, progress)?;
         Ok(Database::start(engine, disk, folder, locks, report))
     }
 

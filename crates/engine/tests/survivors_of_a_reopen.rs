@@ -26,6 +26,33 @@ fn rows_are_there_after_close_and_open() {
 }
 
 #[test]
+fn opening_tells_how_much_of_the_log_it_has_redone() {
+    let mut fixture = Fixture::new();
+    fixture.options.log_capacity_bytes = 64 << 20; // no checkpoint comes in between
+    let db = fixture.create();
+    let table = db.create_table(notes()).unwrap();
+    let mut session = db.session().unwrap();
+    for id in 0..500 {
+        session.insert(&table, &note(id, "text")).unwrap();
+    }
+    drop(session);
+    drop(table);
+    drop(db);
+
+    let progress = onrush::OpenProgress::default();
+    assert_eq!(progress.state().phase, onrush::OpenPhase::Waiting);
+    assert_eq!(progress.state().left, None);
+    let options = fixture.options.clone();
+    let db = onrush::Database::open_observed(fixture.path(), options, &progress).unwrap();
+    let state = progress.state();
+    assert_eq!(state.phase, onrush::OpenPhase::Open);
+    assert_eq!(state.left, Some(std::time::Duration::ZERO));
+    assert_eq!(state.redone_bytes, state.redo_bytes);
+    assert_eq!(db.recovery().rows, 500);
+    assert!(state.redone_bytes >= db.recovery().log_bytes, "{state:?}");
+}
+
+#[test]
 fn rows_are_there_without_close() {
     let mut fixture = Fixture::new();
     fixture.options.log_capacity_bytes = 64 << 20;

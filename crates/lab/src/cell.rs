@@ -43,6 +43,10 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
     place.apply(&mut options);
     let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
     let mut stand = Stand::create(place.folder(), options, definition, settings.verify)?;
+    if let Some(address) = settings.metrics {
+        let served = stand.serve_metrics(address)?;
+        observer.tell(&format!("statistics for Prometheus: http://{served}/metrics"));
+    }
     if settings.preload_rows > 0 {
         stand.load(StandLoad::preload(settings.preload_rows, settings.sessions), observer)?;
         stand.barrier()?;

@@ -44,6 +44,16 @@ pub enum LabError {
          a container with --cap-add SYS_NICE, or set pinning = \"none\""
     )]
     Pinning(String),
+    /// The statistics cannot be served where they were to be.
+    #[error(
+        "cannot serve the statistics on {address}: {source}; give --metrics another address or port"
+    )]
+    Metrics {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A session got an error, and the load was stopped.
     #[error("session {session} failed after {rows} of its rows: {cause}")]
     Session {

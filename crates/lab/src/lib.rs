@@ -23,6 +23,7 @@ pub mod cell;
 pub mod classic_table;
 pub mod compare;
 pub mod disk;
+mod doubt;
 pub mod error;
 pub mod fingerprint;
 mod load;

@@ -53,6 +53,8 @@ pub trait Observer {
     fn end(&self);
     /// Something that the user should know at once.
     fn warn(&self, message: &str);
+    /// Something worth a line, no more.
+    fn tell(&self, _message: &str) {}
 }
 
 /// Shows nothing.

@@ -9,10 +9,10 @@ use onrush_waits::{Totals, report::WaitRow};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{SyncTime, commits_per_s_bound};
+use crate::doubt;
 use crate::machine::{FileSystem, Machine};
 use crate::settings::{CellSettings, Driver, Leave, durability_name};
 use crate::stand::Reopened;
-use crate::units;
 use crate::verify::Verification;
 
 /// The numbers as they were taken.
@@ -219,30 +219,13 @@ impl CellResult {
                 self.file_system.kind
             ));
         }
-        let sessions = self.settings.sessions as f64;
-        if is_durable && self.commits_per_sync > sessions {
-            doubts.push(format!(
-                "NOT SYNCHRONOUS: {} commits for each sync of the log, but only {} sessions; \
-                 commits were acknowledged before they were durable",
-                units::rounded(self.commits_per_sync),
-                self.settings.sessions
-            ));
-        }
-        if self.share_of_bound.is_some_and(|share| share > 1.1) {
-            doubts.push(
-                "faster than the bound N/F: the sync time changed during the load, or commits did \
-                 not wait for the disk"
-                    .to_owned(),
-            );
-        }
-        let drift = ratio(self.sync_time_after_us, self.sync_time_before_us);
-        if is_durable && drift > 0.0 && !(0.67..=1.5).contains(&drift) {
-            doubts.push(format!(
-                "the sync time drifted from {} to {} during the load: the share of the bound is \
-                 rough",
-                units::micros(self.sync_time_before_us),
-                units::micros(self.sync_time_after_us)
-            ));
+        if is_durable {
+            doubts.extend(doubt::of_durable(&doubt::Durable {
+                sessions: self.settings.sessions as u64,
+                commits_per_sync: Some(self.commits_per_sync),
+                share_of_bound: self.share_of_bound,
+                sync_us: (self.sync_time_before_us, self.sync_time_after_us),
+            }));
         }
         doubts
     }

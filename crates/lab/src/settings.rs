@@ -1,5 +1,6 @@
 //! What one measured load does: every flag of `onrush lab insert`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub struct CellSettings {
     pub verify: bool,
     /// How the database is left before that.
     pub leave: Leave,
+    /// Where the page for Prometheus is served while the database is open; None: nowhere.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Default for CellSettings {
@@ -87,6 +90,7 @@ impl Default for CellSettings {
             engine: Options { prefault_leaf_memory: true, ..Options::default() },
             verify: true,
             leave: Leave::Close,
+            metrics: None,
         }
     }
 }

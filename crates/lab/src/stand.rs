@@ -4,6 +4,7 @@
 //! 1. Every row that any load got acknowledged is remembered, by fingerprint, until the comparison.
 //! 2. The comparison comes after the database was left and opened again.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +33,8 @@ pub(crate) struct Stand {
     remembers_rows: bool,
     /// For `onrush top` in another window; without it the measurement goes on all the same.
     watch: Option<onrush_watch::Server>,
+    /// For Prometheus, where that was asked for.
+    metrics: Option<onrush_watch::Server>,
 }
 
 /// One load of it.
@@ -89,8 +92,27 @@ impl Stand {
         let watch = onrush_watch::Server::in_folder(&database, folder).ok();
         let (folder, table_name) = (folder.to_owned(), table.name().to_owned());
         let open = Some((database, table));
-        let front = None;
-        Ok(Stand { folder, options, table_name, open, front, acknowledged, remembers_rows, watch })
+        Ok(Stand {
+            folder,
+            options,
+            table_name,
+            open,
+            front: None,
+            acknowledged,
+            remembers_rows,
+            watch,
+            metrics: None,
+        })
+    }
+
+    /// Serves the page for Prometheus until the database is left; returns the address, with the
+    /// port that was chosen if none was given.
+    pub(crate) fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, LabError> {
+        let server = onrush_watch::Server::http(self.database()?, address)
+            .map_err(|source| LabError::Metrics { address, source })?;
+        let served = server.address().unwrap_or(address);
+        self.metrics = Some(server);
+        Ok(served)
     }
 
     /// From now on sessions insert into a table that is not logged, and a drain moves its rows to
@@ -173,7 +195,7 @@ impl Stand {
         how: Leave,
         observer: &dyn Observer,
     ) -> Result<Duration, LabError> {
-        self.watch = None;
+        (self.watch, self.metrics) = (None, None); // they keep the database open
         if let Some((_, drain)) = self.front.take() {
             drain.stop()?;
         }

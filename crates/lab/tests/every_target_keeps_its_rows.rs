@@ -106,6 +106,28 @@ fn a_check_that_a_rival_does_not_have_is_told_with_its_reason() {
 }
 
 #[test]
+fn those_with_statistics_count_what_was_inserted() {
+    let settings = small().with(Setting::Durability, "delayed");
+    for (name, counter) in [
+        ("sqlite", "CACHE_HITS"),
+        ("lmdb", "TRANSACTIONS"),
+        ("redb", "STORED_BYTES"),
+        ("fjall", "MEMTABLE_BYTES"),
+    ] {
+        let target = target::find(name).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut instance = target.prepare(&settings, folder.path()).unwrap();
+        let before = instance.statistics().unwrap();
+        instance.load(LoadOrder { rows: 1_000, step: Step::Load }, &Quiet).unwrap();
+        let counted = instance.statistics().unwrap().since(&before);
+        let value = counted.counter(counter).unwrap();
+        assert!(value >= 1_000.0, "{name}: {counter} is {value}");
+        let sampled = instance.sampler().and_then(|mut sampler| sampler());
+        assert_eq!(sampled.is_some(), name != "redb", "{name}");
+    }
+}
+
+#[test]
 fn each_shows_its_version_and_what_it_was_configured_with() {
     for name in EMBEDDED {
         let shown = target::find(name).unwrap().shown(&small()).unwrap();

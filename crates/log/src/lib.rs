@@ -17,7 +17,7 @@
 //! - `room`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
 //! - `wait`, `group`, `wakers`, `delayed`: waiting, and who leads.
 //! - `writer`, `block`, `segment`, `pool`: a round, and where it goes. `background`: the threads.
-//! - `reader`, `recover`: reading it back, telling a torn tail from damage, going on.
+//! - `reader`, `progress`, `recover`: reading it back, telling a torn tail from damage, going on.
 //!
 //! Who may wait for what: a thread between `reserve` and `complete` waits for nothing. A leader
 //! waits for the disk alone. Nobody waits here while it holds a lock that a leader needs.
@@ -36,6 +36,7 @@ mod log;
 mod options;
 mod pool;
 mod prefix;
+mod progress;
 mod reader;
 mod recover;
 mod ring;
@@ -51,6 +52,7 @@ mod writer;
 pub use error::{Cause, LogError};
 pub use log::{Log, LogHold, LogSpace};
 pub use options::{DelayedWindow, LogOptions, WriterPlace};
+pub use progress::ReadProgress;
 pub use reader::Apply;
 pub use recover::RecoveredLog;
 pub use statistics::LogStatistics;

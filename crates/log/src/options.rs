@@ -6,6 +6,7 @@ use std::sync::Arc;
 use onrush_waits::Registry;
 
 use crate::error::LogError;
+use crate::progress::ReadProgress;
 
 /// Bytes of the blocks that the disk writes whole; log blocks are a multiple of it.
 pub(crate) const DISK_BLOCK_BYTES: usize = onrush_files::BLOCK_BYTES;
@@ -65,6 +66,8 @@ pub struct LogOptions {
     pub writer: WriterPlace,
     /// Where the background threads count what they do.
     pub registry: Arc<Registry>,
+    /// Who is told how far [`Log::recover`](crate::Log::recover) is; one more look at the segments.
+    pub progress: Option<Arc<ReadProgress>>,
 }
 
 impl LogOptions {
@@ -84,6 +87,7 @@ impl LogOptions {
             window: DelayedWindow { milliseconds: 10, bytes: 4 << 20 },
             writer: WriterPlace::Thread { cpu: None },
             registry,
+            progress: None,
         }
     }
 
@@ -107,6 +111,7 @@ impl LogOptions {
             window,
             writer: _,
             registry: _,
+            progress: _,
         } = self;
         let check = |holds: bool, name: &'static str, reason: &str| {
             if holds {

@@ -24,6 +24,7 @@ use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
 use crate::block::{self, Header, NoBlock, PADDED_BYTES_MAX};
 use crate::error::LogError;
 use crate::frame::{self, Frame};
+use crate::progress::ReadProgress;
 use crate::segment::{SEGMENT_HEADER_BYTES, Segment, SegmentFolder};
 use crate::units::{LogPosition, Lsn};
 
@@ -67,11 +68,15 @@ pub(crate) fn read_chain(
     folder: &SegmentFolder,
     from: &LogPosition,
     must_reach: Lsn,
+    progress: Option<&ReadProgress>,
     apply: Apply<'_>,
 ) -> Result<Chain, LogError> {
     let mut chain = Chain::begin(folder, from)?;
     let mut records = Records::new(from.lsn.0);
     let mut window = Window::new();
+    if let Some(progress) = progress {
+        progress.begin(bytes_max(folder, from, &mut window));
+    }
     let reason = loop {
         if !chain.enter_next_segment(folder)? {
             break "the next segment is missing or has no good header".to_owned();
@@ -91,9 +96,38 @@ pub(crate) fn read_chain(
         chain.add(&header, checksum);
         records.take(payload, apply).map_err(|error| error.at(&chain))?;
         chain.records_end = records.end;
+        if let Some(progress) = progress {
+            progress.add(header.padded_bytes() as u64);
+        }
     };
+    if let Some(progress) = progress {
+        progress.end();
+    }
     chain.judge(folder, must_reach, reason, &mut window)?;
     Ok(chain)
+}
+
+/// Bytes of blocks that may have to be read: up to the end of the last segment whose first block is
+/// its own. Segments are made ahead and used again, so that files alone tell too much. What cannot
+/// be read ends the count: reading itself will tell why.
+fn bytes_max(folder: &SegmentFolder, from: &LogPosition, window: &mut Window) -> u64 {
+    let mut bytes = 0;
+    for number in folder.numbers().unwrap_or_default() {
+        if number < from.segment {
+            continue;
+        }
+        let Ok(segment) = folder.open_unchecked(number) else { break };
+        if number == from.segment {
+            bytes += segment.bytes.saturating_sub(from.offset);
+            continue;
+        }
+        let Ok(Ok((header, ..))) = window.block(&segment, SEGMENT_HEADER_BYTES) else { break };
+        if header.database_id != folder.database_id || header.segment != number {
+            break;
+        }
+        bytes += segment.block_bytes();
+    }
+    bytes
 }
 
 impl Chain {

@@ -48,7 +48,8 @@ impl Log {
     ) -> Result<RecoveredLog, LogError> {
         options.validate()?;
         let folder = SegmentFolder::new(disk, &options);
-        let chain = reader::read_chain(&folder, &from, must_reach, apply)?;
+        let chain =
+            reader::read_chain(&folder, &from, must_reach, options.progress.as_deref(), apply)?;
         Ok(RecoveredLog { options, folder, chain })
     }
 }

@@ -8,6 +8,7 @@ use onrush_lab::units::parse_count;
 use onrush_lab::{CellSettings, Placement};
 
 use super::engine::EngineArguments;
+use super::metrics::MetricsArguments;
 use super::words::{Driver, Durability, Leave, key_strategy};
 
 /// One measured load.
@@ -68,12 +69,14 @@ pub struct CellArguments {
     pub quiet: bool,
     #[command(flatten)]
     pub engine: EngineArguments,
+    #[command(flatten)]
+    pub metrics: MetricsArguments,
 }
 
 impl CellArguments {
     /// The settings that the flags stand for.
-    pub fn settings(&self) -> CellSettings {
-        CellSettings {
+    pub fn settings(&self) -> anyhow::Result<CellSettings> {
+        Ok(CellSettings {
             rows: self.rows,
             sessions: self.sessions,
             key: self.key,
@@ -91,6 +94,7 @@ impl CellArguments {
             engine: self.engine.options(),
             verify: !self.no_verify,
             leave: self.leave.into(),
-        }
+            metrics: self.metrics.address()?,
+        })
     }
 }

@@ -1,9 +1,12 @@
 //! The database that a command works on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use onrush::{Database, Options, SequentialKeys, Table};
+use indicatif::ProgressBar;
+use onrush::{Database, OpenPhase, OpenProgress, Options, SequentialKeys, Table};
+
+use crate::progress;
 
 /// A table of a database.
 #[derive(Args, Clone, Debug)]
@@ -31,15 +34,33 @@ impl TableArguments {
     }
 
     fn open_with(&self, options: Options) -> anyhow::Result<(Database, Table)> {
-        let database = Database::open(&self.folder, options)?;
+        let database = open_with(&self.folder, options)?;
         let table = database.table(&self.table).map_err(|error| with_tables(error, &database))?;
         Ok((database, table))
     }
 }
 
 /// Opens a database that exists.
-pub fn open(folder: &PathBuf) -> anyhow::Result<Database> {
-    Ok(Database::open(folder, Options::default())?)
+pub fn open(folder: &Path) -> anyhow::Result<Database> {
+    open_with(folder, Options::default())
+}
+
+/// The same with settings. After a crash a bar shows how far the redo of the log is.
+pub fn open_with(folder: &Path, options: Options) -> anyhow::Result<Database> {
+    let progress = OpenProgress::default();
+    let show = |bar: &ProgressBar| {
+        let state = progress.state();
+        bar.set_message(match state.phase {
+            OpenPhase::Redo => "redoing the log",
+            _ => "opening",
+        });
+        bar.set_length(state.redo_bytes);
+        bar.set_position(state.redone_bytes);
+    };
+    let opened = progress::beside_bytes_bar(false, "opening", show, || {
+        Database::open_observed(folder, options, &progress)
+    });
+    Ok(opened?)
 }
 
 /// Adds the names of the tables to a message that says that one is unknown.

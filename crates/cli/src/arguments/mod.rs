@@ -3,4 +3,5 @@
 pub mod cell;
 pub mod database;
 pub mod engine;
+pub mod metrics;
 pub mod words;

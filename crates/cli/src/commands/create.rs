@@ -6,6 +6,7 @@ use clap::Args;
 use onrush::{ColumnDefinition, Database, KeyStrategy, Options, TableDefinition};
 use onrush_lab::classic_table;
 
+use crate::arguments::database::open;
 use crate::arguments::words::key_strategy;
 use crate::failure::{Outcome, usage_error};
 use crate::{column_spec, output};
@@ -57,7 +58,7 @@ pub fn run(arguments: &Create) -> Outcome {
             database
         }
         Err(onrush::Error::AlreadyExists { .. }) if definition.is_some() => {
-            Database::open(&arguments.folder, Options::default())?
+            open(&arguments.folder)?
         }
         Err(error) => return Err(error.into()),
     };

@@ -11,6 +11,7 @@
 //!
 //! Nothing is written before step 5, so a database that cannot be opened is as it was.
 
+mod progress;
 mod redo;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ use crate::memory::FramePool;
 use crate::options::{Background, Options};
 use crate::space::{DataFiles, Space, data_file_path};
 use crate::units::Epoch;
+pub use progress::{OpenPhase, OpenProgress, OpenState};
 use redo::Redo;
 
 /// How the names of log segments end.
@@ -104,8 +106,11 @@ pub(crate) fn open(
     disk: Arc<dyn Disk>,
     folder: &Path,
     mut options: Options,
+    progress: Option<&OpenProgress>,
 ) -> Result<(Arc<Engine>, Vec<FolderLock>, RecoveryReport)> {
     let started = Instant::now();
+    let enter = |phase| progress.into_iter().for_each(|progress| progress.enter(phase));
+    enter(OpenPhase::Directory);
     let exists = disk.exists(folder)? && disk.exists(&superblock_path(folder))?;
     if !exists {
         return Err(Error::NotFound { folder: folder.into() });
@@ -133,7 +138,8 @@ pub(crate) fn open(
         None => Directory::default(),
     };
     let redo_started = Instant::now();
-    let recovered = redo_log(&engine, &folders, &superblock, &mut report)?;
+    enter(OpenPhase::Redo);
+    let recovered = redo_log(&engine, &folders, &superblock, progress, &mut report)?;
     report.redo_duration = redo_started.elapsed();
     let incarnation = superblock.incarnation.max(recovered.last_incarnation()) + 1;
     let generation = superblock.generation + 1;
@@ -143,6 +149,7 @@ pub(crate) fn open(
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
+    enter(OpenPhase::Open);
     Ok((engine, locks, report))
 }
 
@@ -281,6 +288,7 @@ fn redo_log(
     engine: &Arc<Engine>,
     folders: &Folders,
     superblock: &Superblock,
+    progress: Option<&OpenProgress>,
     report: &mut RecoveryReport,
 ) -> Result<onrush_log::RecoveredLog> {
     let mut redo = Redo::start(engine);
@@ -294,7 +302,10 @@ fn redo_log(
     };
     let recovered = Log::recover(
         Arc::clone(&engine.disk),
-        log_options(engine, folders),
+        LogOptions {
+            progress: progress.map(|progress| Arc::clone(&progress.log)),
+            ..log_options(engine, folders)
+        },
         superblock.start,
         superblock.end,
         &mut apply,

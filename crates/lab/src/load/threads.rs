@@ -23,14 +23,11 @@ pub(super) fn run_session(
     let mut done = 0;
     while done < rows && !shared.is_stopped() {
         let count = plan.rows_per_commit.min(rows - done);
-        let outcome = if count == 1 {
-            insert_one(plan, &mut session, ledger)
-        } else if plan.rows_per_statement < count {
-            insert_by_statements(plan, &mut session, count, ledger)
-        } else {
-            insert_several(plan, &mut session, count, ledger)
-        };
-        outcome.map_err(|cause| LabError::Session { session: thread, rows: done, cause })?;
+        commit(plan, &mut session, count, ledger).map_err(|cause| LabError::Session {
+            session: thread,
+            rows: done,
+            cause,
+        })?;
         done += count;
         shared.report(thread, done);
         if let Some(pace) = &pace {
@@ -62,47 +59,31 @@ impl Pace {
     }
 }
 
+/// Inserts the rows of one transaction and commits it, in as few calls as the plan allows. Of several
+/// rows the engine gives none back: they are counted but not remembered.
 #[inline]
-fn insert_one(
+fn commit(
     plan: &LoadPlan<'_>,
     session: &mut Session,
+    rows: u64,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
     let timer = ledger.start_commit();
-    session.insert(plan.table, &[])?;
-    ledger.committed(timer, 1);
-    let (key, value) = session.last_row();
-    ledger.acknowledged(key, value);
-    Ok(())
-}
-
-/// A transaction of several rows, one call; the time of a commit is the time of that call. The
-/// engine does not give back the rows, so they are counted but not remembered.
-fn insert_several(
-    plan: &LoadPlan<'_>,
-    session: &mut Session,
-    count: u64,
-    ledger: &mut Ledger,
-) -> Result<(), Error> {
-    let timer = ledger.start_commit();
-    session.insert_many(plan.table, rows_of_defaults(count))?;
-    ledger.committed(timer, count);
-    Ok(())
-}
-
-/// A transaction of several calls.
-fn insert_by_statements(
-    plan: &LoadPlan<'_>,
-    session: &mut Session,
-    count: u64,
-    ledger: &mut Ledger,
-) -> Result<(), Error> {
-    let timer = ledger.start_commit();
-    let mut transaction = session.begin()?;
-    for _ in 0..count {
-        transaction.insert(plan.table, &[])?;
+    if rows == 1 {
+        session.insert(plan.table, &[])?;
+    } else if plan.rows_per_statement < rows {
+        let mut transaction = session.begin()?;
+        for _ in 0..rows {
+            transaction.insert(plan.table, &[])?;
+        }
+        transaction.commit()?;
+    } else {
+        session.insert_many(plan.table, rows_of_defaults(rows))?;
     }
-    transaction.commit()?;
-    ledger.committed(timer, count);
+    ledger.committed(timer, rows);
+    if rows == 1 {
+        let (key, value) = session.last_row();
+        ledger.acknowledged(key, value);
+    }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The report of a study: one HTML file that loads nothing, and the same figures as CSV and JSON.
 //!
 //! - [`view`]: which figure goes where. [`headline`]: what it says in a sentence.
-//! - [`chart`]: drawings. [`pictures`]: the sections that have one. [`tables`] and
-//!   [`classic_format`]: the others.
+//! - [`chart`]: drawings. [`pictures`]: the sections that have one. [`tables`],
+//!   [`classic_format`] and [`counters`]: the others.
 //! - [`csv`]: for spreadsheets.
 //!
 //! Invariants
@@ -12,6 +12,7 @@
 
 mod chart;
 mod classic_format;
+mod counters;
 mod csv;
 mod headline;
 mod pictures;
@@ -58,6 +59,7 @@ pub fn html(result: &StudyResult) -> String {
                     (pictures::waits(result))
                     (pictures::phases(result))
                     (pictures::over_time(result))
+                    (counters::of_rivals(result))
                     (tables::settings(result))
                     (tables::again(result))
                 }

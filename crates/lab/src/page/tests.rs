@@ -8,7 +8,7 @@ use crate::disk::SyncTime;
 use crate::machine::{FileSystem, Machine};
 use crate::study::outcome::{CellOutcome, DeviceUse, Repeat};
 use crate::study::{Size, shipped};
-use crate::target::record::{CounterSeries, Mark, PhaseRecord, Spins, WaitRecord};
+use crate::target::record::{CounterRecord, CounterSeries, Mark, PhaseRecord, Spins, WaitRecord};
 
 /// The study of keys as if it had run: every kind of cell, wait, phase, series and mark.
 pub(crate) fn invented() -> StudyResult {
@@ -99,6 +99,7 @@ fn run(cell: usize, number: usize) -> Repeat {
                 points: points(123_456_789.0).collect(),
             },
         ],
+        counters: vec![CounterRecord::level("TREE_DEPTH", "1", 3)],
         marks: vec![Mark { at_s: 2.0, label: "checkpoint".to_owned() }],
         warnings: vec!["the sync time drifted".to_owned()],
         ..Repeat::default()
@@ -115,6 +116,8 @@ fn the_page_holds_all_that_was_found() {
         "it died",
         "not synchronous",
         "WaitType",
+        "What the rivals counted",
+        "TREE_DEPTH",
         "Signal_S",
         "Spins per collision",
         "onrush lab run keys --quick",

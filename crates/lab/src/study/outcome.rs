@@ -65,6 +65,17 @@ pub struct TargetShown {
     pub settings: Vec<(String, String)>,
 }
 
+impl TargetShown {
+    /// A version, and its settings by names that stand in the code.
+    pub fn of<'n>(
+        version: impl Into<String>,
+        settings: impl IntoIterator<Item = (&'n str, String)>,
+    ) -> TargetShown {
+        let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+        TargetShown { version: version.into(), settings: settings.collect() }
+    }
+}
+
 /// One cell: what was asked for, and what was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {

@@ -19,18 +19,12 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Times one pass; `pass` gives the bytes, `cpu_elsewhere` the processor time so far of
-    /// processes that are not this one.
-    pub(super) fn of<E>(
-        rows: u64,
-        cpu_elsewhere: impl Fn() -> Duration,
-        pass: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<Checked, E> {
-        let cpu = || cpu_time() + cpu_elsewhere();
-        let (started, cpu_before) = (Instant::now(), cpu());
+    /// Times one pass in this process; `pass` gives the bytes.
+    pub(super) fn of<E>(rows: u64, pass: impl FnOnce() -> Result<u64, E>) -> Result<Checked, E> {
+        let (started, cpu_before) = (Instant::now(), cpu_time());
         let bytes = pass()?;
         let elapsed = started.elapsed();
-        Ok(Checked { rows, bytes, elapsed, cpu: cpu().saturating_sub(cpu_before) })
+        Ok(Checked { rows, bytes, elapsed, cpu: cpu_time().saturating_sub(cpu_before) })
     }
 }
 

@@ -5,7 +5,7 @@
 //! is the same for all and stands here.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::checked::{self, Checked};
 use super::onrush::figures;
@@ -68,7 +68,7 @@ pub(super) trait Store: Send + Sync + Sized + 'static {
         Snapshot::default()
     }
 
-    /// Whether [`Store::snapshot`] has anything to tell.
+    /// Whether [`Store::snapshot`] is cheap enough to be taken again and again during a load.
     const HAS_STATISTICS: bool = false;
     /// Whether rows can be read back.
     const KEEPS_ROWS: bool = true;
@@ -207,7 +207,7 @@ impl<S: Store> Instance for Embedded<S> {
             }
         };
         observer.begin(Step::Check, None);
-        let passed = Checked::of(self.acknowledged.rows, || Duration::ZERO, || store.check());
+        let passed = Checked::of(self.acknowledged.rows, || store.check());
         observer.end();
         self.checked = Some(store);
         passed.map_err(failed::<S>)

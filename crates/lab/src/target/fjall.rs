@@ -5,6 +5,7 @@ use std::path::Path;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::record::{CounterRecord, Snapshot};
 use super::redb::version;
 use super::rows::Row;
 use super::{Instance, Target};
@@ -30,8 +31,7 @@ impl Target for Fjall {
             ("cache_size", settings.number(Setting::CacheBytes).to_string()),
             ("compression", "none".to_owned()),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Ok(TargetShown { version: version("fjall"), settings })
+        Ok(TargetShown::of(version("fjall"), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -46,6 +46,7 @@ struct Merged {
 
 impl Store for Merged {
     const NAME: &'static str = "fjall";
+    const HAS_STATISTICS: bool = true;
     type Session<'s> = Writer<'s>;
 
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
@@ -65,6 +66,25 @@ impl Store for Merged {
             visit(&key, &value);
         }
         Ok(())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let Merged { database, table } = self;
+        let compacting_ms =
+            u64::try_from(database.time_compacting().as_millis()).unwrap_or(u64::MAX);
+        let level = |name, unit, value| CounterRecord::level(name, unit, value as u64);
+        let counters = vec![
+            CounterRecord::counted("COMPACTIONS", "1", database.compactions_completed() as u64),
+            CounterRecord::counted("COMPACTION_TIME", "ms", compacting_ms),
+            level("COMPACTIONS_RUNNING", "1", database.active_compactions()),
+            level("MEMTABLES_WAITING", "1", database.outstanding_flushes()),
+            level("JOURNALS", "1", database.journal_count()),
+            level("TABLES", "1", table.table_count()),
+            level("TABLES_LEVEL_0", "1", table.l0_table_count()),
+            CounterRecord::level("MEMTABLE_BYTES", "bytes", database.write_buffer_size()),
+            CounterRecord::level("TABLE_BYTES", "bytes", table.disk_space()),
+        ];
+        Snapshot { counters, ..Snapshot::default() }
     }
 
     fn settle(&self) -> Result<(), Refusal> {

@@ -6,6 +6,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::record::{CounterRecord, Snapshot};
 use super::rows::Row;
 use super::{Instance, Target};
 use crate::error::LabError;
@@ -36,10 +37,9 @@ impl Target for Lmdb {
             ("flags", "MDB_NOTLS".to_owned()),
             ("memory", "the system's page cache".to_owned()),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
         let (major, minor, patch) =
             (heed::lmdb_version().major, heed::lmdb_version().minor, heed::lmdb_version().patch);
-        Ok(TargetShown { version: format!("{major}.{minor}.{patch}"), settings })
+        Ok(TargetShown::of(format!("{major}.{minor}.{patch}"), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -62,6 +62,7 @@ struct Mapped {
 
 impl Store for Mapped {
     const NAME: &'static str = "lmdb";
+    const HAS_STATISTICS: bool = true;
     type Session<'s> = Writer<'s>;
 
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
@@ -92,6 +93,23 @@ impl Store for Mapped {
             visit(key, value);
         }
         Ok(())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let info = self.env.info();
+        let level = |name, unit, value| CounterRecord::level(name, unit, value as u64);
+        let mut counters = vec![
+            CounterRecord::counted("TRANSACTIONS", "1", info.last_txn_id as u64),
+            level("FILE_PAGES", "pages", info.last_page_number),
+            level("READERS", "1", info.number_of_readers as usize),
+        ];
+        let tree = self.env.read_txn().and_then(|transaction| self.table.stat(&transaction));
+        if let Ok(tree) = tree {
+            counters.push(level("TREE_DEPTH", "1", tree.depth as usize));
+            counters.push(level("BRANCH_PAGES", "pages", tree.branch_pages));
+            counters.push(level("LEAF_PAGES", "pages", tree.leaf_pages));
+        }
+        Snapshot { counters, ..Snapshot::default() }
     }
 
     fn settle(&self) -> Result<(), Refusal> {

@@ -35,6 +35,7 @@ mod rows;
 pub(crate) mod server;
 mod sqlite;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -180,7 +181,7 @@ pub trait Instance: Send {
 /// Every target of this build.
 pub fn all() -> Vec<Box<dyn Target>> {
     vec![
-        Box::new(onrush::Onrush),
+        Box::<onrush::Onrush>::default(),
         Box::new(null::Null),
         Box::new(sqlite::Sqlite),
         Box::new(lmdb::Lmdb),
@@ -204,6 +205,18 @@ pub fn all() -> Vec<Box<dyn Target>> {
 pub fn find(name: &str) -> Result<Box<dyn Target>, String> {
     known(name)?;
     all().into_iter().find(|target| target.name() == name).ok_or_else(|| not_built(name))
+}
+
+/// The same, and Onrush serves its statistics for Prometheus on an address while a database is open.
+/// Only one process can: of several instances, which are processes of their own, none does.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_serving(name: &str, metrics: Option<SocketAddr>) -> Result<Box<dyn Target>, String> {
+    match name {
+        "onrush" => Ok(Box::new(onrush::Onrush { metrics })),
+        _ => find(name),
+    }
 }
 
 /// Whether a study may name it.

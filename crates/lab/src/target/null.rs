@@ -23,8 +23,8 @@ impl Target for Null {
     }
 
     fn shown(&self, _settings: &Settings) -> Result<TargetShown, LabError> {
-        let settings = vec![("rows".to_owned(), "made, hashed and thrown away".to_owned())];
-        Ok(TargetShown { version: env!("CARGO_PKG_VERSION").into(), settings })
+        let settings = [("rows", "made, hashed and thrown away".to_owned())];
+        Ok(TargetShown::of(env!("CARGO_PKG_VERSION"), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {

@@ -1,5 +1,6 @@
 //! Onrush in this process, by its public API.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,11 @@ use crate::verify::Verification;
 const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Onrush, embedded.
-pub(super) struct Onrush;
+#[derive(Default)]
+pub(super) struct Onrush {
+    /// Where the page for Prometheus is served while a database is open.
+    pub(super) metrics: Option<SocketAddr>,
+}
 
 impl Target for Onrush {
     fn name(&self) -> &'static str {
@@ -72,8 +77,8 @@ impl Target for Onrush {
         let text = format!("{options:#?}");
         let lines =
             text.lines().filter_map(|line| line.trim().trim_end_matches(',').split_once(": "));
-        let settings = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Ok(TargetShown { version: env!("CARGO_PKG_VERSION").into(), settings: settings.collect() })
+        let settings = lines.map(|(name, value)| (name, value.to_owned()));
+        Ok(TargetShown::of(env!("CARGO_PKG_VERSION"), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -87,6 +92,9 @@ impl Target for Onrush {
         place.check_room(rows, settings.key(), log_bytes)?;
         let definition = definition(settings, false)?;
         let mut stand = Stand::create(place.folder(), options, definition, true)?;
+        if let Some(address) = self.metrics {
+            stand.serve_metrics(address)?;
+        }
         if settings.is_on(Setting::Front) {
             let interval = Duration::from_millis(settings.number(Setting::DrainIntervalMs));
             let rows_max = settings.number(Setting::DrainRows);
@@ -146,17 +154,12 @@ impl Instance for OnrushInstance {
         let (rows, options) = (self.stand.rows_acknowledged(), check_options(&self.settings));
         observer.begin(Step::Check, None);
         let mut report = None;
-        let passed = Checked::of(
-            rows,
-            || Duration::ZERO,
-            || {
-                let found =
-                    check(Arc::new(disk), self.place.folder(), &options, &Progress::default())?;
-                let bytes = found.read_bytes;
-                report = Some(found);
-                Ok::<_, CheckError>(bytes)
-            },
-        );
+        let passed = Checked::of(rows, || {
+            let found = check(Arc::new(disk), self.place.folder(), &options, &Progress::default())?;
+            let bytes = found.read_bytes;
+            report = Some(found);
+            Ok::<_, CheckError>(bytes)
+        });
         observer.end();
         let told = |what: String| LabError::Target { target: "onrush".into(), what };
         let passed = passed.map_err(|error| told(error.to_string()))?;
@@ -168,7 +171,7 @@ impl Instance for OnrushInstance {
         let mut snapshot = snapshot(&self.stand.database()?.statistics());
         if let Some(drained) = self.stand.drained() {
             let behind_ms = u64::try_from(drained.behind_max.as_millis()).unwrap_or(u64::MAX);
-            snapshot.counters.push(counter(record::DRAIN_BEHIND, "ms", behind_ms, true));
+            snapshot.counters.push(CounterRecord::level(record::DRAIN_BEHIND, "ms", behind_ms));
         }
         Ok(snapshot)
     }
@@ -364,7 +367,7 @@ fn counters(statistics: &Statistics) -> Vec<CounterRecord> {
     let totals = statistics.totals.counters.iter().filter_map(|total| {
         let unit = if total.counter.class() == CounterUnit::Bytes { "bytes" } else { "1" };
         let is_told = of_log.iter().any(|(name, ..)| *name == total.counter.name());
-        (!is_told).then(|| counter(total.counter.name(), unit, total.value, false))
+        (!is_told).then(|| CounterRecord::counted(total.counter.name(), unit, total.value))
     });
     let levels = [
         ("LOG_SPACE_BYTES", "bytes", statistics.log_space_bytes.0),
@@ -373,11 +376,7 @@ fn counters(statistics: &Statistics) -> Vec<CounterRecord> {
         ("SLOTS", "1", statistics.slots),
     ];
     totals
-        .chain(of_log.iter().map(|(name, unit, value)| counter(name, unit, *value, false)))
-        .chain(levels.iter().map(|(name, unit, value)| counter(name, unit, *value, true)))
+        .chain(of_log.iter().map(|(name, unit, value)| CounterRecord::counted(name, unit, *value)))
+        .chain(levels.iter().map(|(name, unit, value)| CounterRecord::level(name, unit, *value)))
         .collect()
-}
-
-fn counter(name: &str, unit: &str, value: u64, is_level: bool) -> CounterRecord {
-    CounterRecord { name: name.into(), unit: unit.into(), value: value as f64, is_level }
 }

@@ -81,6 +81,16 @@ pub struct CounterRecord {
     pub is_level: bool,
 }
 
+impl CounterRecord {
+    pub(crate) fn counted(name: &str, unit: &str, value: u64) -> CounterRecord {
+        CounterRecord { name: name.into(), unit: unit.into(), value: value as f64, is_level: false }
+    }
+
+    pub(crate) fn level(name: &str, unit: &str, value: u64) -> CounterRecord {
+        CounterRecord { is_level: true, ..CounterRecord::counted(name, unit, value) }
+    }
+}
+
 /// One counter over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterSeries {

@@ -5,6 +5,7 @@ use std::path::Path;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::record::{CounterRecord, Snapshot};
 use super::rows::Row;
 use super::{Instance, Target};
 use crate::error::LabError;
@@ -30,8 +31,7 @@ impl Target for Redb {
             ("durability", durability.to_owned()),
             ("cache_size", settings.number(Setting::CacheBytes).to_string()),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Ok(TargetShown { version: version("redb"), settings })
+        Ok(TargetShown::of(version("redb"), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -77,6 +77,24 @@ impl Store for Tree {
             visit(key.value(), value.value());
         }
         Ok(())
+    }
+
+    /// Walks the whole tree: before and after a load, not during it.
+    fn snapshot(&self) -> Snapshot {
+        let told = self.0.begin_write().map_err(Refusal::from);
+        let told = told.and_then(|transaction| Ok(transaction.stats()?));
+        // A tree that cannot be walked is told of by the load or by the comparison.
+        let Ok(tree) = told else { return Snapshot::default() };
+        let counters = vec![
+            CounterRecord::level("TREE_HEIGHT", "1", u64::from(tree.tree_height())),
+            CounterRecord::level("BRANCH_PAGES", "pages", tree.branch_pages()),
+            CounterRecord::level("LEAF_PAGES", "pages", tree.leaf_pages()),
+            CounterRecord::level("ALLOCATED_PAGES", "pages", tree.allocated_pages()),
+            CounterRecord::level("STORED_BYTES", "bytes", tree.stored_bytes()),
+            CounterRecord::level("METADATA_BYTES", "bytes", tree.metadata_bytes()),
+            CounterRecord::level("FRAGMENTED_BYTES", "bytes", tree.fragmented_bytes()),
+        ];
+        Snapshot { counters, ..Snapshot::default() }
     }
 
     fn check(&mut self) -> Result<u64, Refusal> {

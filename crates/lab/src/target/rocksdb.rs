@@ -38,8 +38,7 @@ impl Target for RocksDb {
             ("allow_concurrent_memtable_write", "true".to_owned()),
             ("compression", "none".to_owned()),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Ok(TargetShown { version: format!("crate {}", version("rocksdb")), settings })
+        Ok(TargetShown::of(format!("crate {}", version("rocksdb")), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {

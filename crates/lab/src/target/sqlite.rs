@@ -4,13 +4,15 @@
 //! their own would poll for the right to write and throw their caches away after each other's
 //! commits.
 
+use std::ffi::c_int;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use onrush::DataType;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ffi, params};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use super::record::{CounterRecord, Snapshot};
 use super::rows::{Columns, Key, Row};
 use super::{Instance, Target};
 use crate::error::LabError;
@@ -46,8 +48,7 @@ impl Target for Sqlite {
             ("connections", "1, sessions take turns".to_owned()),
             ("table", table(settings)),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Ok(TargetShown { version: rusqlite::version().to_owned(), settings })
+        Ok(TargetShown::of(rusqlite::version().to_owned(), settings))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -80,6 +81,7 @@ impl Wal {
 
 impl Store for Wal {
     const NAME: &'static str = "sqlite";
+    const HAS_STATISTICS: bool = true;
     const CHECK_DEPTH: Option<&'static str> = Some("full");
     type Session<'s> = Turn<'s>;
 
@@ -126,6 +128,31 @@ impl Store for Wal {
         Ok(())
     }
 
+    fn snapshot(&self) -> Snapshot {
+        let connection = self.lock();
+        let status = |code| status(&connection, code);
+        let counters = vec![
+            CounterRecord::counted("CACHE_HITS", "pages", status(ffi::SQLITE_DBSTATUS_CACHE_HIT)),
+            CounterRecord::counted(
+                "CACHE_MISSES",
+                "pages",
+                status(ffi::SQLITE_DBSTATUS_CACHE_MISS),
+            ),
+            CounterRecord::counted(
+                "CACHE_WRITES",
+                "pages",
+                status(ffi::SQLITE_DBSTATUS_CACHE_WRITE),
+            ),
+            CounterRecord::counted(
+                "CACHE_SPILLS",
+                "pages",
+                status(ffi::SQLITE_DBSTATUS_CACHE_SPILL),
+            ),
+            CounterRecord::level("CACHE_USED", "bytes", status(ffi::SQLITE_DBSTATUS_CACHE_USED)),
+        ];
+        Snapshot { counters, ..Snapshot::default() }
+    }
+
     fn check(&mut self) -> Result<u64, Refusal> {
         let connection = self.lock();
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
@@ -142,6 +169,18 @@ impl Store for Wal {
         let connection = self.lock();
         Ok(connection.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()))?)
     }
+}
+
+/// What the connection counts under a code; 0 where it does not know it.
+fn status(connection: &Connection, code: c_int) -> u64 {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: the handle is that of an open connection, which nobody else uses while it is borrowed;
+    // both numbers outlive the call; nothing is reset. Covered by
+    // `those_with_statistics_count_what_was_inserted`.
+    let code = unsafe {
+        ffi::sqlite3_db_status64(connection.handle(), code, &mut current, &mut highest, 0)
+    };
+    if code == ffi::SQLITE_OK { u64::try_from(current).unwrap_or(0) } else { 0 }
 }
 
 struct Turn<'s>(&'s Wal);

@@ -114,7 +114,9 @@ impl<'c> Facts<'c> {
             return said;
         }
         if *cause == Cause::LoadGenerator {
+            let cpu_ns = 1e9 * self.repeat.cpu_s / (self.repeat.rows as f64).max(1.0);
             said.push(format!("{} ns a row", rounded(1e9 / self.repeat.rows_per_s.max(1e-9))));
+            said.push(format!("{} ns of a processor's time", rounded(cpu_ns)));
         }
         said.extend(self.of_drain());
         said.extend(self.of_waits());

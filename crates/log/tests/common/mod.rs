@@ -32,6 +32,7 @@ pub fn options(places: usize) -> LogOptions {
         window: DelayedWindow { milliseconds: 1000, bytes: 4096 },
         writer: WriterPlace::Callers,
         registry: Arc::new(Registry::new()),
+        progress: None,
     }
 }
 

@@ -40,14 +40,16 @@ Examples:
   onrush lab insert --rows 1m --key identity --sequential-keys shared-edge
   onrush lab insert --rows 1m --key identity --json
   onrush lab insert --rows 10m --durability delayed --rows-per-commit 10 --repeats 5
+  onrush lab insert --rows 48m --durability delayed --metrics 127.0.0.1:9187
   onrush lab insert --rows 4m --data-folder /mnt/a --data-folder /mnt/b --log-folder /mnt/c";
 
 /// Runs the load and explains it.
 pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
     let cell = &arguments.cell;
     if arguments.quick {
-        let (dir, json, quiet) = (cell.dir.clone(), cell.json, cell.quiet);
-        return study::run(&StudyArguments::quick("singleton", dir, json, quiet));
+        let (dir, metrics) = (cell.dir.clone(), cell.metrics.clone());
+        let study = StudyArguments::quick("singleton", dir, cell.json, cell.quiet, metrics);
+        return study::run(&study);
     }
     if !cell.json && !cell.quiet {
         println!(
@@ -66,7 +68,7 @@ pub fn run_plain(arguments: &InsertArguments) -> Outcome {
 
 fn run(cell: &CellArguments, explained: bool) -> Outcome {
     let observer = LabProgress::new(cell.quiet);
-    let repeated = run_repeated(&cell.settings(), cell.repeats, &observer)?;
+    let repeated = run_repeated(&cell.settings()?, cell.repeats, &observer)?;
     let result = &repeated.median;
     if cell.json {
         output::json(&repeated)?;

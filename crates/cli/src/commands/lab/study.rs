@@ -13,6 +13,7 @@ use onrush_lab::units::{elapsed, rounded};
 use onrush_lab::{Observer, Step, target};
 
 use super::report;
+use crate::arguments::metrics::MetricsArguments;
 use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::output;
 use crate::progress::LabProgress;
@@ -48,11 +49,19 @@ pub struct StudyArguments {
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    metrics: MetricsArguments,
 }
 
 impl StudyArguments {
     /// A shipped study in its small size.
-    pub fn quick(name: &str, dir: Option<PathBuf>, json: bool, quiet: bool) -> StudyArguments {
+    pub fn quick(
+        name: &str,
+        dir: Option<PathBuf>,
+        json: bool,
+        quiet: bool,
+        metrics: MetricsArguments,
+    ) -> StudyArguments {
         StudyArguments {
             study: Some(name.to_owned()),
             quick: true,
@@ -63,6 +72,7 @@ impl StudyArguments {
             resume: false,
             json,
             quiet,
+            metrics,
         }
     }
 }
@@ -74,6 +84,7 @@ Examples:
   onrush lab run keys --quick --repeats 3
   onrush lab run keys --target onrush --target sqlite --dir /mnt/nvme --out keys.sqlite
   onrush lab run keys --out keys.sqlite --resume
+  onrush lab run keys --target onrush --metrics 127.0.0.1:9187
   onrush lab run my-study.toml --json";
 
 /// List the studies that come with onrush, and the targets
@@ -160,9 +171,12 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     // Set once: a process runs one study.
     let _ = CONTINUE.set(hint.clone());
     let observer = Shown::new(arguments.quiet);
-    let result = onrush_lab::study::run::run(&study, &options, &target::find, &observer).map_err(
-        |error| if results.exists() { anyhow::anyhow!("{error}; {hint}") } else { error.into() },
-    )?;
+    let metrics = arguments.metrics.address_of_many()?;
+    let find = |name: &str| target::find_serving(name, metrics);
+    let result =
+        onrush_lab::study::run::run(&study, &options, &find, &observer).map_err(|error| {
+            if results.exists() { anyhow::anyhow!("{error}; {hint}") } else { error.into() }
+        })?;
     print(&result, arguments.json)?;
     if !arguments.quiet {
         eprintln!("results: {}", results.display());

@@ -8,6 +8,7 @@ use onrush_files::OsDisk;
 use super::check;
 use super::sampling::{RowsOverTime, Sampling};
 use crate::disk::{SyncTime, commits_per_s_bound, sync_time};
+use crate::doubt;
 use crate::error::LabError;
 use crate::machine::{FileSystem, cpus};
 use crate::progress::{Observer, Step};
@@ -18,7 +19,6 @@ use crate::study::settings::Settings;
 use crate::target::instances::Instances;
 use crate::target::record::{LOG_BYTES, LOG_RECORD_BYTES, LOG_SYNCS, Snapshot};
 use crate::target::{Instance, LoadFigures, LoadOrder, Target};
-use crate::units;
 
 /// Time for one measurement of the sync time, before and after each run.
 pub(super) const SYNC_BUDGET: Duration = Duration::from_millis(60);
@@ -156,25 +156,12 @@ fn doubts(
     if !settings.is_durable() {
         return doubts;
     }
-    let sessions = settings.number(Setting::Sessions);
-    if let Some(commits) = repeat.commits_per_sync.filter(|commits| *commits > sessions as f64) {
-        doubts.push(format!(
-            "not synchronous: {} commits for each sync, but only {sessions} sessions",
-            units::rounded(commits)
-        ));
-    }
-    if repeat.share_of_bound.is_some_and(|share| share > 1.1) {
-        doubts
-            .push("faster than the bound N/F: the device changed, or commits did not wait".into());
-    }
-    let drift = after.p50_us / before.p50_us.max(f64::MIN_POSITIVE);
-    if !(0.67..=1.5).contains(&drift) {
-        doubts.push(format!(
-            "the sync time drifted from {} to {} during the run",
-            units::micros(before.p50_us),
-            units::micros(after.p50_us)
-        ));
-    }
+    doubts.extend(doubt::of_durable(&doubt::Durable {
+        sessions: settings.number(Setting::Sessions),
+        commits_per_sync: repeat.commits_per_sync,
+        share_of_bound: repeat.share_of_bound,
+        sync_us: (before.p50_us, after.p50_us),
+    }));
     doubts
 }
 

@@ -46,6 +46,7 @@ use crate::stand::unix_micros;
 use crate::study::{Setting, Settings};
 use crate::verify::{self, Acknowledged, Verification};
 use plan::Plan;
+use process::Process;
 use watch::{Seen, Watch};
 
 /// What a server, a driver or the system says when it refuses.
@@ -90,17 +91,32 @@ trait Rival: Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Stops the server in good order and starts it again, where the lab may.
-    fn restart(&mut self) -> Result<(), Refusal>;
+    /// Starts the server, where the lab may; returns when it answers.
+    fn start(&mut self) -> Result<(), Refusal>;
 
-    /// Stops the server.
-    fn stop(self) -> Result<(), Refusal>;
+    /// The server's process; None where the lab has not started it.
+    fn process(&mut self) -> &mut Option<Process>;
+
+    /// Stops the server in good order, where the lab may, and starts it again.
+    fn restart(&mut self) -> Result<(), Refusal> {
+        self.process().take().map_or(Ok(()), Process::stop)?;
+        self.start()
+    }
+
+    /// Stops the server, and takes away what the lab has made in it.
+    fn stop(mut self) -> Result<(), Refusal> {
+        self.process().take().map_or(Ok(()), Process::stop)
+    }
 
     /// How the server ended, if it did or is about to: the cause of whatever else went wrong.
-    fn ended(&mut self) -> Option<String>;
+    fn ended(&mut self) -> Option<String> {
+        self.process().as_mut().and_then(Process::ends)
+    }
 
     /// Processor time of the server so far; zero where it cannot be known.
-    fn cpu_time(&self) -> Duration;
+    fn cpu_time(&mut self) -> Duration {
+        self.process().as_ref().map_or(Duration::ZERO, Process::cpu_time)
+    }
 }
 
 /// A connection to a server.
@@ -183,7 +199,7 @@ impl<R: Rival> Hosted<R> {
         let is_durable = settings.is_durable() && !is_preload;
         let plan = if is_preload { self.plan.for_preload() } else { self.plan.clone() };
         let sessions = settings.size(Setting::Sessions);
-        let rival = self.rival.as_ref().ok_or_else(|| told::<R>("it was stopped".into()))?;
+        let rival = self.rival.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))?;
         rival.set_durable(is_durable).map_err(told::<R>)?;
         let connections = connect_all(rival, sessions, &plan).map_err(told::<R>)?;
         let crowd = Crowd {
@@ -267,7 +283,10 @@ impl<R: Rival> Instance for Hosted<R> {
         let (rows, threads) = (self.acknowledged.rows, self.settings.number(Setting::CheckThreads));
         let rival = self.rival()?;
         observer.begin(Step::Check, None);
-        let passed = Checked::of(rows, || rival.cpu_time(), || rival.check(threads));
+        let cpu_before = rival.cpu_time();
+        let passed = Checked::of(rows, || rival.check(threads));
+        let cpu = rival.cpu_time().saturating_sub(cpu_before);
+        let passed = passed.map(|one| Checked { cpu: one.cpu + cpu, ..one });
         observer.end();
         passed.map_err(|error| self.failed(error))
     }

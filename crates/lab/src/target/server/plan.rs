@@ -97,6 +97,20 @@ impl Plan {
         text
     }
 
+    /// What the server is told, for the record: the table, and how rows are inserted.
+    pub(super) fn texts(
+        &self,
+        table: impl FnOnce(&Plan) -> String,
+        procedure: impl FnOnce(&Plan) -> String,
+        insert: impl FnOnce(&Plan, usize) -> String,
+    ) -> [(&'static str, String); 2] {
+        let inserts = match self.is_loop_in_server {
+            true => ("procedure", procedure(self)),
+            false => ("statement", insert(self, self.rows_per_statement.min(2))),
+        };
+        [("table", table(self)), inserts]
+    }
+
     /// Statements of so many rows that make up one transaction.
     pub(super) fn statements(&self) -> Vec<usize> {
         let (all, each) = (self.rows_per_commit, self.rows_per_statement.max(1));

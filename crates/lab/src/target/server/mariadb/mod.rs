@@ -7,7 +7,6 @@ mod session;
 mod statistics;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use onrush::KeyStrategy;
@@ -76,16 +75,11 @@ impl Target for Mariadb {
         shown.push(("innodb_flush_log_at_trx_commit", level.to_string()));
         shown.push(("runs as", programs::shown(programs::servant("mysql").as_ref())));
         shown.push(("connection", "Unix socket, driver mysql, prepared statements".to_owned()));
-        shown.push(("table", table(&plan)));
         if settings.is_check() {
             shown.push(("check", CHECK.to_owned()));
         }
-        shown.push(match plan.is_loop_in_server {
-            true => ("procedure", procedure(&plan)),
-            false => ("statement", session::insert_text(&plan, plan.rows_per_statement.min(2))),
-        });
-        let settings = shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(TargetShown { version, settings })
+        shown.extend(plan.texts(table, procedure, session::insert_text));
+        Ok(TargetShown::of(version, shown))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -199,13 +193,6 @@ impl Server {
     fn socket(&self) -> PathBuf {
         self.socket_folder.path().join("s")
     }
-
-    fn start(&mut self) -> Result<(), Refusal> {
-        let socket = self.socket();
-        let answers = || session::connect(&socket, LOOK_ON, "mysql").is_ok();
-        self.process = Some(Process::start(&self.recipe, answers)?);
-        Ok(())
-    }
 }
 
 impl Rival for Server {
@@ -292,23 +279,15 @@ impl Rival for Server {
         }
     }
 
-    fn restart(&mut self) -> Result<(), Refusal> {
-        if let Some(process) = self.process.take() {
-            process.stop()?;
-        }
-        self.start()
+    fn start(&mut self) -> Result<(), Refusal> {
+        let socket = self.socket();
+        let answers = || session::connect(&socket, LOOK_ON, "mysql").is_ok();
+        self.process = Some(Process::start(&self.recipe, answers)?);
+        Ok(())
     }
 
-    fn stop(mut self) -> Result<(), Refusal> {
-        self.process.take().map_or(Ok(()), Process::stop)
-    }
-
-    fn ended(&mut self) -> Option<String> {
-        self.process.as_mut().and_then(Process::ends)
-    }
-
-    fn cpu_time(&self) -> Duration {
-        self.process.as_ref().map_or(Duration::ZERO, Process::cpu_time)
+    fn process(&mut self) -> &mut Option<Process> {
+        &mut self.process
     }
 }
 

@@ -7,7 +7,6 @@ mod session;
 mod statistics;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -62,17 +61,12 @@ impl Target for Postgresql {
         shown.push(("synchronous_commit", on_off(settings.is_durable())));
         shown.push(("runs as", programs::shown(programs::servant("postgres").as_ref())));
         shown.push(("connection", "Unix socket, driver postgres, prepared statements".to_owned()));
-        shown.push(("table", table(&plan)));
         if settings.is_check() {
             let arguments = check_arguments(settings.number(Setting::CheckThreads));
             shown.push(("check", format!("{CHECK} {}", arguments.join(" "))));
         }
-        shown.push(match plan.is_loop_in_server {
-            true => ("procedure", procedure(&plan)),
-            false => ("statement", session::insert_text(&plan, plan.rows_per_statement.min(2))),
-        });
-        let settings = shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(TargetShown { version, settings })
+        shown.extend(plan.texts(table, procedure, session::insert_text));
+        Ok(TargetShown::of(version, shown))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -188,14 +182,6 @@ struct Cluster {
     is_durable: std::sync::atomic::AtomicBool,
 }
 
-impl Cluster {
-    fn start(&mut self) -> Result<(), Refusal> {
-        let answers = || session::connect(self.socket_folder.path(), LOOK_ON).is_ok();
-        self.process = Some(Process::start(&self.recipe, answers)?);
-        Ok(())
-    }
-}
-
 impl Rival for Cluster {
     const NAME: &'static str = "postgresql";
     type Connection = Session;
@@ -273,23 +259,14 @@ impl Rival for Cluster {
         statistics::wait_for_sessions(&mut session::connect(self.socket_folder.path(), LOOK_ON)?)
     }
 
-    fn restart(&mut self) -> Result<(), Refusal> {
-        if let Some(process) = self.process.take() {
-            process.stop()?;
-        }
-        self.start()
+    fn start(&mut self) -> Result<(), Refusal> {
+        let answers = || session::connect(self.socket_folder.path(), LOOK_ON).is_ok();
+        self.process = Some(Process::start(&self.recipe, answers)?);
+        Ok(())
     }
 
-    fn stop(mut self) -> Result<(), Refusal> {
-        self.process.take().map_or(Ok(()), Process::stop)
-    }
-
-    fn ended(&mut self) -> Option<String> {
-        self.process.as_mut().and_then(Process::ends)
-    }
-
-    fn cpu_time(&self) -> Duration {
-        self.process.as_ref().map_or(Duration::ZERO, Process::cpu_time)
+    fn process(&mut self) -> &mut Option<Process> {
+        &mut self.process
     }
 }
 

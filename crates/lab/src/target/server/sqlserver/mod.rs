@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use onrush::KeyStrategy;
 use tiberius::Config;
 
 use super::plan::Plan;
+use super::process::Process;
 use super::{Hosted, Refusal, Rival, plan};
 use crate::error::LabError;
 use crate::study::{Settings, TargetShown};
@@ -68,14 +68,9 @@ impl Target for SqlServer {
             ("recovery", "simple".to_owned()),
             ("log file", "4 GB from the start".to_owned()),
             ("connection", "TCP, driver tiberius, sp_executesql".to_owned()),
-            ("table", table(&plan)),
-            match plan.is_loop_in_server {
-                true => ("procedure", procedure(&plan)),
-                false => ("statement", session::insert_text(&plan, plan.rows_per_statement.min(2))),
-            },
         ];
-        let settings = shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(TargetShown { version, settings })
+        let texts = plan.texts(table, procedure, session::insert_text);
+        Ok(TargetShown::of(version, shown.into_iter().chain(texts)))
     }
 
     fn prepare(&self, settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
@@ -151,6 +146,7 @@ struct Database {
     address: Config,
     name: String,
     looks_on: Mutex<Session>,
+    process: Option<Process>, // always none: the lab has not started the server
 }
 
 impl Database {
@@ -189,7 +185,7 @@ impl Rival for Database {
     fn create(_folder: &Path, settings: &Settings, plan: &Plan) -> Result<Self, Refusal> {
         let (address, name) = (address()?, fresh_name());
         let looks_on = Mutex::new(Session::connect(address.clone(), None)?);
-        let database = Database { address, name, looks_on };
+        let database = Database { address, name, looks_on, process: None };
         let name = &database.name;
         database.execute(&format!("create database {name}"))?;
         database.execute(&format!("alter database {name} set recovery simple"))?;
@@ -229,21 +225,17 @@ impl Rival for Database {
         self.execute("exec sys.sp_flush_log; checkpoint")
     }
 
-    /// It is not the lab's to stop. Pages that are on disk are read from there.
-    fn restart(&mut self) -> Result<(), Refusal> {
+    /// It is not the lab's to start, nor to stop. Pages that are on disk are read from there.
+    fn start(&mut self) -> Result<(), Refusal> {
         self.execute("checkpoint")
+    }
+
+    fn process(&mut self) -> &mut Option<Process> {
+        &mut self.process
     }
 
     fn stop(self) -> Result<(), Refusal> {
         self.remove()
-    }
-
-    fn ended(&mut self) -> Option<String> {
-        None
-    }
-
-    fn cpu_time(&self) -> Duration {
-        Duration::ZERO
     }
 }
 
