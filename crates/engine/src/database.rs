@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use onrush_files::{Disk, OsDisk, StickyDisk};
 use onrush_latch::lock_counted;
@@ -347,6 +348,24 @@ impl Database {
         let engine = self.engine();
         engine.log.write_now(&engine.recorder)?;
         Ok(())
+    }
+
+    /// With [`Background::Callers`](crate::Background::Callers): how late it is, by any clock that
+    /// does not go back. Delayed commits are as old as it says. With threads it is ignored.
+    pub fn set_time(&self, now: Duration) {
+        self.engine().log.set_time(now);
+    }
+
+    /// With [`Background::Callers`](crate::Background::Callers), what the log's thread does
+    /// otherwise: makes delayed commits durable whose window asks for it, by the time that
+    /// [`set_time`](Self::set_time) was told. Returns after how much time to call again; `None`:
+    /// no delayed commit waits. Whoever never calls it has a window in bytes only.
+    ///
+    /// # Errors
+    /// As [`barrier`](Self::barrier).
+    pub fn write_due(&self) -> Result<Option<Duration>> {
+        let engine = self.engine();
+        Ok(engine.log.write_due(&engine.recorder)?)
     }
 
     /// Position in the log, in bytes, below which everything is durable.

@@ -147,13 +147,13 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
 
 /// How long the oldest delayed commit may still wait for its round to begin; `None` if that is due
 /// or there is none.
-fn time_until_due(core: &Core) -> Option<Duration> {
+pub(crate) fn time_until_due(core: &Core) -> Option<Duration> {
     let since = core.delayed.since();
     if since == 0 {
         return None;
     }
     let due = since + core.options.window.milliseconds.saturating_mul(500);
-    let left = due.saturating_sub(core.now_micros());
+    let left = due.saturating_sub(core.clock.now_micros());
     (left > 0).then(|| Duration::from_micros(left))
 }
 

@@ -13,6 +13,7 @@ use std::time::Instant;
 use onrush_waits::{Counter, Recorder};
 
 use crate::background::Bell;
+use crate::clock::Clock;
 use crate::delayed::Delayed;
 use crate::error::LogError;
 use crate::group::CommitGroups;
@@ -41,6 +42,7 @@ pub(crate) struct Core {
     pub(crate) last_round_bytes: AtomicU64, // written, or published meanwhile; by the leader
     pub(crate) wakers: Wakers,
     pub(crate) delayed: Delayed,
+    pub(crate) clock: Clock, // for the milliseconds of the delayed window
     pub(crate) bell: Bell,
     pub(crate) pool: SegmentPool,
     pub(crate) numbers: Numbers,
@@ -65,6 +67,7 @@ impl Core {
             last_round_bytes: AtomicU64::new(0),
             wakers: Wakers::default(),
             delayed: Delayed::default(),
+            clock: Clock::new(options.writer),
             bell: Bell::default(),
             pool,
             numbers: Numbers::default(),
@@ -80,11 +83,6 @@ impl Core {
     #[inline]
     pub(crate) fn durable(&self) -> u64 {
         self.durable.0.load(Acquire)
-    }
-
-    /// Microseconds since the log was opened, and one more, so that 0 can mean never.
-    pub(crate) fn now_micros(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
     }
 
     /// Nanoseconds since the log was opened.

@@ -12,7 +12,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
-/// Times of delayed commits, in microseconds since the log was opened, plus 1.
+/// Times of delayed commits, as [`Clock::now_micros`](crate::clock::Clock::now_micros) has them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Delayed {

@@ -15,7 +15,7 @@
 //! - [`units`](Lsn), [`options`](LogOptions), [`error`](LogError): the vocabulary.
 //! - `log`: the calls. `core`: what they share, and the failure.
 //! - `room`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
-//! - `wait`, `group`, `wakers`, `delayed`: waiting, and who leads.
+//! - `wait`, `group`, `wakers`, `delayed`, `clock`: waiting, and who leads.
 //! - `writer`, `block`, `segment`, `pool`: a round, and where it goes. `background`: the threads.
 //! - `reader`, `progress`, `recover`: reading it back, telling a torn tail from damage, going on.
 //!
@@ -27,6 +27,7 @@
 
 mod background;
 mod block;
+mod clock;
 mod core;
 mod delayed;
 mod error;

@@ -8,11 +8,12 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use onrush_files::Disk;
 use onrush_waits::{Recorder, Wait};
 
-use crate::background::Background;
+use crate::background::{Background, time_until_due};
 use crate::core::Core;
 use crate::error::{Cause, LogError};
 use crate::frame;
@@ -223,6 +224,29 @@ impl Log {
         Ok(self.durable())
     }
 
+    /// With the writer place `Callers`: how late it is, by any clock that does not go back. With a
+    /// thread the system says so, and this is ignored.
+    pub fn set_time(&self, now: Duration) {
+        self.core.clock.set(now);
+    }
+
+    /// With the writer place `Callers`, the duty of the missing thread: begins the round for delayed
+    /// commits if it is due. Returns after how much time to call again; `None` if no delayed commit
+    /// waits for its round.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` when the log has failed, `Closed`.
+    pub fn write_due(&self, recorder: &Recorder) -> Result<Option<Duration>, LogError> {
+        let core = &*self.core;
+        core.check()?;
+        if core.delayed.since() != 0 && time_until_due(core).is_none() {
+            core.write_or_wait(recorder);
+            core.check()?;
+        }
+        let is_waiting = core.delayed.since() != 0;
+        Ok(is_waiting.then(|| time_until_due(core).unwrap_or_default()))
+    }
+
     /// A delayed commit whose record ends at `end` is about to be acknowledged. Returns at once,
     /// unless more than the window would not be durable, or the disk has stalled for longer than
     /// the window: then it waits.
@@ -233,7 +257,7 @@ impl Log {
     pub fn note_delayed(&self, end: Lsn, recorder: &Recorder) -> Result<(), LogError> {
         let core = &*self.core;
         let window = core.options.window;
-        if core.delayed.note(|| core.now_micros()) {
+        if core.delayed.note(|| core.clock.now_micros()) {
             core.bell.ring_for_delayed();
         }
         let behind = end.0.saturating_sub(core.durable());
@@ -243,7 +267,7 @@ impl Log {
                 return core.wait_durable(end.0 - window.bytes, Wait::DelayedWindow, recorder);
             }
         }
-        if core.delayed.is_stalled(window.milliseconds, || core.now_micros()) {
+        if core.delayed.is_stalled(window.milliseconds, || core.clock.now_micros()) {
             return core.wait_durable(end.0, Wait::DelayedWindow, recorder);
         }
         match core.failure() {

@@ -32,7 +32,8 @@ pub enum WriterPlace {
         cpu: Option<usize>,
     },
     /// No thread at all: whoever waits writes, `write_now` writes for futures, and the milliseconds
-    /// of the delayed window are the caller's duty. Single-threaded simulation uses this.
+    /// of the delayed window are the caller's duty ([`Log::write_due`](crate::Log::write_due)).
+    /// Single-threaded simulation uses this.
     Callers,
 }
 

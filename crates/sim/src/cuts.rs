@@ -6,6 +6,7 @@
 //!
 //! Invariant: everything follows from the plan's seed and the budget.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -32,15 +33,38 @@ const CHECK_ONE_IN: u64 = 4;
 pub struct Budget {
     /// Images at depth 0.
     pub images: u64,
+    /// At each boundary of depth 0 there is an image at least, whatever `images` says.
+    pub every_boundary: bool,
     /// One in so many images is gone on from.
     pub nested_one_in: u64,
     /// Images at each deeper level.
     pub nested_images: u64,
+    /// Actions after a recovery, before the next cuts. Without any, all cuts are in the recovery.
+    pub nested_actions: usize,
+}
+
+impl Budget {
+    /// Few cuts in runs, and one at each boundary of each recovery from them, and of theirs.
+    pub fn of_recovery() -> Budget {
+        Budget {
+            images: 60,
+            nested_one_in: 20,
+            nested_images: u64::MAX / 2,
+            nested_actions: 0,
+            ..Budget::default()
+        }
+    }
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { images: 600, nested_one_in: 60, nested_images: 25 }
+        Budget {
+            images: 600,
+            every_boundary: false,
+            nested_one_in: 60,
+            nested_images: 25,
+            nested_actions: 25,
+        }
     }
 }
 
@@ -52,6 +76,8 @@ struct Run {
     handed: Vec<(usize, Place)>,
     /// From this boundary on the database is there.
     created_at: usize,
+    /// From this boundary on the recovery that the run began with is over.
+    recovered_at: usize,
     depth: usize,
 }
 
@@ -70,7 +96,7 @@ pub fn simulate(seed: u64, budget: Budget, summary: &mut Summary) -> Checked<()>
         let shared = Arc::new(Mutex::new(world));
         world::prepare(&shared)?;
         world::run(&shared, plan.actions)?;
-        let run = ended(&shared, plan, disk, created_at, 0, summary);
+        let run = ended(&shared, plan, disk, (created_at, 0), 0, summary);
         run.cut(budget, summary)
     })
 }
@@ -80,7 +106,7 @@ fn ended(
     shared: &SharedWorld,
     plan: Arc<Plan>,
     disk: CrashDisk,
-    created_at: usize,
+    (created_at, recovered_at): (usize, usize),
     depth: usize,
     summary: &mut Summary,
 ) -> Run {
@@ -93,25 +119,33 @@ fn ended(
     world.finish();
     let summary_of_world = std::mem::take(&mut world.summary);
     summary.add(&summary_of_world);
-    Run { plan, disk, history, handed, created_at, depth }
+    Run { plan, disk, history, handed, created_at, recovered_at, depth }
 }
 
 impl Run {
     fn cut(&self, budget: Budget, summary: &mut Summary) -> Checked<()> {
         let mut sweep = self.disk.sweep();
         let boundaries = sweep.last_operation() as u64 + 1;
-        summary.boundaries += boundaries;
+        *summary.boundaries.entry(self.depth).or_default() += boundaries;
         let part = (self.depth as u64) << 32 | self.created_at as u64;
         let mut random = Random::for_part(self.plan.seed, 2 << 40 | part);
         let images = if self.depth == 0 { budget.images } else { budget.nested_images };
+        let mut kinds = BTreeSet::new();
         loop {
+            // The first boundary of each kind in this run is cut at in any case.
+            let is_first_of_kind = self.depth == 0 && kinds.insert(sweep.kind());
+            let must = is_first_of_kind || (self.depth == 0 && budget.every_boundary);
             // Boundaries at which nothing is unsynced have one image only.
             let wanted = if sweep.has_unsynced() { 3 } else { u64::from(random.chance(1, 8)) };
-            if wanted > 0 && random.chance(images.min(boundaries * 2), boundaries * 2) {
-                summary.boundaries_cut += 1;
+            let may = wanted > 0 && random.chance(images.min(boundaries * 2), boundaries * 2);
+            let wanted = if may { wanted } else { u64::from(must) };
+            summary.kinds.entry(sweep.kind()).or_default();
+            if wanted > 0 {
+                *summary.boundaries_cut.entry(self.depth).or_default() += 1;
                 for mode in some_modes(&mut random, wanted) {
                     let seed = random.next_number();
                     let go_on = random.chance(1, budget.nested_one_in);
+                    summary.kinds.entry(sweep.kind()).or_default().insert(mode);
                     self.cut_here(&sweep, mode, seed, go_on, budget, summary)?;
                 }
             }
@@ -134,6 +168,7 @@ impl Run {
         let place = format!("depth {}, boundary {boundary}, {mode:?}", self.depth);
         *summary.images.entry(mode).or_default() += 1;
         *summary.images_by_depth.entry(self.depth).or_default() += 1;
+        summary.images_in_recovery += u64::from(boundary < self.recovered_at);
         guarded(&place, || {
             let disk = sweep.image(mode, seed);
             if boundary >= self.created_at && seed.is_multiple_of(CHECK_ONE_IN) {
@@ -183,9 +218,10 @@ impl Run {
         for (_, place) in &self.handed[..shown] {
             world.handed.insert(place.clone(), 0);
         }
+        let recovered_at = disk.operation_count();
         let shared = Arc::new(Mutex::new(world));
-        world::run(&shared, 25)?;
-        let run = ended(&shared, plan, disk, 0, self.depth + 1, summary);
+        world::run(&shared, budget.nested_actions)?;
+        let run = ended(&shared, plan, disk, (0, recovered_at), self.depth + 1, summary);
         run.cut(budget, summary)
     }
 }

@@ -13,6 +13,7 @@
 //!    what happened.
 //! 3. Opening an existing file, reading and listing change nothing, and are no operations.
 
+mod boundary;
 mod content;
 mod faults;
 mod file;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, OpenMode};
 
+pub use boundary::{BoundaryKind, Role, Step};
 pub use faults::{Call, Fault, FaultError, Repeat, Unsynced};
 pub use image::CrashMode;
 pub use operation::{FileId, Operation};

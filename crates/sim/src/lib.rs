@@ -10,12 +10,14 @@
 //! - [`model`]: what the tables must hold; [`history`]: every commit, and when it was acknowledged.
 //! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
 //! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
-//! - [`errors`]: runs in which a call of the disk fails.
+//! - [`errors`]: runs in which a call of the disk fails. [`window`]: delayed commits against the
+//!   clock. [`campaign`]: seed after seed.
 //! - [`random`]: numbers that follow from a seed, the same for ever.
 //!
 //! Invariant: with one thread, everything follows from the seed, so that a failure can be run
 //! again.
 
+pub mod campaign;
 pub mod cuts;
 pub mod disk;
 pub mod errors;
@@ -27,6 +29,7 @@ pub mod model;
 pub mod plan;
 pub mod random;
 pub mod summary;
+pub mod window;
 pub mod world;
 
 pub use disk::{

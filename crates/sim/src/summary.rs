@@ -1,12 +1,13 @@
 //! What runs have covered, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use onrush::Database;
 use onrush_waits::Counter;
 
-use crate::disk::CrashMode;
+use crate::disk::{BoundaryKind, CrashMode};
+use crate::window::Loss;
 
 /// Counters of the engine that show what a run went through.
 const COUNTERS: [Counter; 18] = [
@@ -37,18 +38,24 @@ pub struct Summary {
     pub runs: u64,
     /// Runs by number of data files.
     pub runs_by_files: BTreeMap<usize, u64>,
-    /// Boundaries that the runs had.
-    pub boundaries: u64,
-    /// Boundaries at which the power was cut.
-    pub boundaries_cut: u64,
+    /// Boundaries that the runs had, by depth.
+    pub boundaries: BTreeMap<usize, u64>,
+    /// Boundaries at which the power was cut, by depth.
+    pub boundaries_cut: BTreeMap<usize, u64>,
+    /// Kinds of boundaries that there were, and the modes in which each was cut.
+    pub kinds: BTreeMap<BoundaryKind, BTreeSet<CrashMode>>,
     /// Power cuts by mode: images that were opened and compared.
     pub images: BTreeMap<CrashMode, u64>,
     /// Power cuts by depth: 0 in a run, 1 in the recovery from one or after it, and so on.
     pub images_by_depth: BTreeMap<usize, u64>,
+    /// Power cuts before a recovery was over.
+    pub images_in_recovery: u64,
     /// Databases opened.
     pub recoveries: u64,
     /// Images that were checked as they were found, before they were opened.
     pub checks: u64,
+    /// What power cuts took of delayed commits, by the milliseconds of the window.
+    pub windows: BTreeMap<u64, Loss>,
     /// Things done in the middle of checkpoints.
     pub visits: u64,
     /// Calls that failed on purpose.
@@ -61,6 +68,11 @@ impl Summary {
     /// Power cuts in all.
     pub fn cuts(&self) -> u64 {
         self.images.values().sum()
+    }
+
+    /// Kinds of boundaries at which the power was cut.
+    pub fn kinds_cut(&self) -> usize {
+        self.kinds.values().filter(|modes| !modes.is_empty()).count()
     }
 
     /// Adds what an engine counted; to be called once, before it is closed.
@@ -79,13 +91,20 @@ impl Summary {
     /// Adds another summary.
     pub fn add(&mut self, other: &Summary) {
         self.runs += other.runs;
-        self.boundaries += other.boundaries;
-        self.boundaries_cut += other.boundaries_cut;
+        self.images_in_recovery += other.images_in_recovery;
         self.recoveries += other.recoveries;
         self.checks += other.checks;
         self.visits += other.visits;
         self.failed_calls += other.failed_calls;
+        for (kind, modes) in &other.kinds {
+            self.kinds.entry(*kind).or_default().extend(modes);
+        }
+        for (window, loss) in &other.windows {
+            self.windows.entry(*window).or_default().add(loss);
+        }
         add(&mut self.runs_by_files, &other.runs_by_files);
+        add(&mut self.boundaries, &other.boundaries);
+        add(&mut self.boundaries_cut, &other.boundaries_cut);
         add(&mut self.images, &other.images);
         add(&mut self.images_by_depth, &other.images_by_depth);
         add(&mut self.counters, &other.counters);
@@ -104,7 +123,15 @@ impl fmt::Display for Summary {
         for (files, runs) in &self.runs_by_files {
             writeln!(f, "  data files {files}: {runs}")?;
         }
-        writeln!(f, "boundaries      {} ({} cut)", self.boundaries, self.boundaries_cut)?;
+        writeln!(f, "boundaries")?;
+        for (depth, boundaries) in &self.boundaries {
+            let cut = self.boundaries_cut.get(depth).copied().unwrap_or(0);
+            writeln!(f, "  depth {depth:<8}{boundaries}, cut: {cut}")?;
+        }
+        writeln!(f, "  kinds         {}, cut: {}", self.kinds.len(), self.kinds_cut())?;
+        let in_modes: usize = self.kinds.values().map(BTreeSet::len).sum();
+        let modes = self.kinds.len() * CrashMode::ALL.len();
+        writeln!(f, "  kinds x modes {modes}, cut: {in_modes}")?;
         writeln!(f, "power cuts      {}", self.cuts())?;
         for (mode, images) in &self.images {
             writeln!(f, "  {:<14}{images}", format!("{mode:?}"))?;
@@ -112,10 +139,14 @@ impl fmt::Display for Summary {
         for (depth, images) in &self.images_by_depth {
             writeln!(f, "  depth {depth:<8}{images}")?;
         }
+        writeln!(f, "  in recovery   {}", self.images_in_recovery)?;
         writeln!(f, "recoveries      {}", self.recoveries)?;
         writeln!(f, "checks          {}", self.checks)?;
         writeln!(f, "visits          {}", self.visits)?;
         writeln!(f, "failed calls    {}", self.failed_calls)?;
+        for (window, loss) in &self.windows {
+            writeln!(f, "window {window} ms: {loss}")?;
+        }
         for (name, count) in &self.counters {
             writeln!(f, "{:<22}{count}", name.to_lowercase())?;
         }

@@ -10,8 +10,8 @@ fn a_failed_call_loses_nothing_that_was_acknowledged() {
     for seed in 2000..2070 {
         if let Err(violation) = fail_calls(seed, 8, &mut summary) {
             panic!(
-                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
-                 --seed {seed} --seeds 1 --errors 8",
+                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- errors \
+                 --seed {seed} --seeds 1 --images 8",
                 violation.0
             );
         }

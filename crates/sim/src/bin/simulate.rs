@@ -1,17 +1,20 @@
 //! Cuts the power again and again, until so many cuts are done or something is wrong.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use onrush_sim::campaign::{Campaign, Outcome};
 use onrush_sim::cuts::{self, Budget};
-use onrush_sim::errors;
-use onrush_sim::summary::Summary;
+use onrush_sim::{errors, window};
 
 /// Runs the engine on a disk in memory from a seed, cuts the power at its I/O boundaries, opens
 /// what is left and compares it with what was acknowledged.
 #[derive(Parser)]
 struct Arguments {
+    /// What is done to each run.
+    #[arg(value_enum, default_value_t = What::Cuts)]
+    what: What,
     /// Power cuts to make.
     #[arg(long, default_value_t = 100_000)]
     cuts: u64,
@@ -21,18 +24,80 @@ struct Arguments {
     /// Seeds to run, whatever the number of cuts.
     #[arg(long)]
     seeds: Option<u64>,
-    /// Images of each run.
-    #[arg(long, default_value_t = 600)]
-    images: u64,
-    /// Instead of cutting the power, lets so many calls of each run fail.
+    /// Images of each run, or calls that fail in it, or (window) images of each boundary.
     #[arg(long)]
-    errors: Option<u64>,
+    images: Option<u64>,
+    /// Cuts the power at each boundary of each run, at least once.
+    #[arg(long)]
+    every_boundary: bool,
     /// Plants a fault in the engine (needs the feature planted-faults).
     #[arg(long)]
     fault: Option<String>,
+    /// Threads; the seeds are the same with any number of them.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
     /// Goes on after a violation.
     #[arg(long)]
     keep_going: bool,
+    /// Prints each kind of boundary and in how many modes it was cut.
+    #[arg(long)]
+    kinds: bool,
+}
+
+/// What is done to each run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum What {
+    /// The power is cut.
+    Cuts,
+    /// The power is cut in recoveries, and in recoveries from that.
+    Recovery,
+    /// Calls of the disk fail.
+    Errors,
+    /// The power is cut under delayed commits: nothing older than the window is lost.
+    Window,
+}
+
+impl Arguments {
+    fn run(&self) -> Outcome {
+        let images = |default: u64| self.images.unwrap_or(default);
+        let campaign = Campaign {
+            seed: self.seed,
+            seeds: self.seeds,
+            cuts: self.cuts,
+            threads: self.threads,
+            keep_going: self.keep_going,
+        };
+        let tell = |line: String| eprintln!("{line}");
+        let mut budget = match self.what {
+            What::Recovery => Budget::of_recovery(),
+            What::Cuts | What::Errors | What::Window => Budget::default(),
+        };
+        budget.images = images(budget.images);
+        budget.every_boundary |= self.every_boundary;
+        match self.what {
+            What::Cuts | What::Recovery => {
+                campaign.run(|seed, summary| cuts::simulate(seed, budget, summary), tell)
+            }
+            What::Errors => {
+                campaign.run(|seed, summary| errors::fail_calls(seed, images(20), summary), tell)
+            }
+            What::Window => {
+                campaign.run(|seed, summary| window::simulate(seed, images(2), summary), tell)
+            }
+        }
+    }
+
+    /// How to do the same again for one seed.
+    fn again(&self, seed: u64) -> String {
+        let what = self.what.to_possible_value().map_or_else(String::new, |v| v.get_name().into());
+        let images = self.images.map_or_else(String::new, |images| format!(" --images {images}"));
+        let every = if self.every_boundary { " --every-boundary" } else { "" };
+        let fault = self.fault.as_ref().map_or_else(String::new, |name| format!(" --fault {name}"));
+        format!(
+            "cargo run -p onrush-sim --release --bin simulate -- {what} --seed {seed} \
+             --seeds 1{images}{every}{fault}"
+        )
+    }
 }
 
 fn main() -> ExitCode {
@@ -46,49 +111,20 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
-    let budget = Budget { images: arguments.images, ..Budget::default() };
-    let mut summary = Summary::default();
     let started = Instant::now();
-    let mut told = started;
-    let mut failed = 0u32;
-    let mut seed = arguments.seed;
-    loop {
-        let done = match arguments.seeds {
-            Some(seeds) => seed - arguments.seed >= seeds,
-            None => summary.cuts() >= arguments.cuts,
-        };
-        if done {
-            break;
-        }
-        let outcome = match arguments.errors {
-            Some(cases) => errors::fail_calls(seed, cases, &mut summary),
-            None => cuts::simulate(seed, budget, &mut summary),
-        };
-        if let Err(violation) = outcome {
-            failed += 1;
-            println!("{}", violation.0);
-            println!(
-                "again: cargo run -p onrush-sim --release --bin simulate -- --seed {seed} \
-                 --seeds 1 --images {}{}\n",
-                arguments.images,
-                arguments.fault.as_ref().map_or(String::new(), |fault| format!(" --fault {fault}"))
-            );
-            if !arguments.keep_going {
-                break;
-            }
-        }
-        seed += 1;
-        if told.elapsed() > Duration::from_secs(5) {
-            told = Instant::now();
-            let cuts = summary.cuts();
-            let rate = cuts as f64 / started.elapsed().as_secs_f64();
-            eprintln!("{cuts} cuts, seed {seed}, {rate:.0} cuts/s, {failed} seeds failed");
-        }
+    let Outcome { summary, failed } = arguments.run();
+    for (seed, violation) in &failed {
+        println!("{}\nagain: {}\n", violation.0, arguments.again(*seed));
     }
     print!("{summary}");
+    if arguments.kinds {
+        for (kind, modes) in &summary.kinds {
+            println!("{:>2} modes  {kind}", modes.len());
+        }
+    }
     let rate = summary.cuts() as f64 / started.elapsed().as_secs_f64();
     println!("{rate:.0} cuts/s, {:.1} s", started.elapsed().as_secs_f64());
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(feature = "planted-faults")]

@@ -3,6 +3,7 @@
 //! Invariant: an image depends on the run, the boundary, the mode and the seed, and on nothing
 //! else.
 
+use super::boundary::{BoundaryKind, Roles};
 use super::image::CrashMode;
 use super::model::Model;
 use super::operation::Operation;
@@ -13,6 +14,7 @@ use super::{CrashDisk, image_of};
 #[derive(Clone, Debug)]
 pub struct Sweep {
     model: Model,
+    roles: Roles,
     operations: Vec<Operation>,
     first: usize, // number of operations forgotten before the list begins
     at: usize,    // operations done, the forgotten ones included
@@ -20,7 +22,8 @@ pub struct Sweep {
 
 impl Sweep {
     pub(super) fn new(model: Model, operations: Vec<Operation>, first: usize) -> Sweep {
-        Sweep { model, operations, first, at: first }
+        let roles = Roles::of(model.names().live());
+        Sweep { model, roles, operations, first, at: first }
     }
 
     /// The boundary: how many operations are done.
@@ -38,10 +41,16 @@ impl Sweep {
         self.at.checked_sub(self.first + 1).and_then(|index| self.operations.get(index))
     }
 
+    /// What kind of boundary this is.
+    pub fn kind(&self) -> BoundaryKind {
+        self.roles.kind(self.done(), self.operations.get(self.at - self.first))
+    }
+
     /// Goes to the next boundary; false at the last one.
     pub fn advance(&mut self) -> bool {
         let Some(operation) = self.operations.get(self.at - self.first) else { return false };
         self.model.apply(self.at, operation);
+        self.roles.apply(operation);
         self.at += 1;
         true
     }
