@@ -17,6 +17,7 @@ use crate::checkpoint::{self, CheckpointReport};
 use crate::drain::{Drain, DrainOptions};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, push_varint};
 use crate::options::Options;
 use crate::recovery::{self, OpenProgress, RecoveryReport};
@@ -307,7 +308,9 @@ impl Database {
             drop(definitions);
             engine.wait_for_room(onrush_log::Log::framed_bytes(record.len()), &engine.recorder)?;
         };
-        engine.log.wait_durable(written.end, &engine.recorder)?;
+        if !planted(Fault::TableNotDurable) {
+            engine.log.wait_durable(written.end, &engine.recorder)?;
+        }
         Ok(applied)
     }
 
@@ -454,7 +457,9 @@ impl Shared {
             return engine.check_open();
         }
         let tail = engine.log.tail();
-        engine.log.wait_durable(tail, &engine.recorder)?;
+        if !planted(Fault::CloseNotDurable) {
+            engine.log.wait_durable(tail, &engine.recorder)?;
+        }
         let checkpointed = if with_checkpoint {
             checkpoint::run(engine, &engine.recorder).map(|_| ())
         } else {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use onrush_fault::{Fault, planted};
 use onrush_files::Disk;
 use onrush_waits::{Recorder, Wait};
 
@@ -263,11 +264,13 @@ impl Log {
         let behind = end.0.saturating_sub(core.durable());
         if behind > window.bytes / 2 {
             core.bell.ring_for_write();
-            if behind > window.bytes {
+            if behind > window.bytes && !planted(Fault::WindowBytesIgnored) {
                 return core.wait_durable(end.0 - window.bytes, Wait::DelayedWindow, recorder);
             }
         }
-        if core.delayed.is_stalled(window.milliseconds, || core.clock.now_micros()) {
+        if core.delayed.is_stalled(window.milliseconds, || core.clock.now_micros())
+            && !planted(Fault::StallIgnored)
+        {
             return core.wait_durable(end.0, Wait::DelayedWindow, recorder);
         }
         match core.failure() {
@@ -330,7 +333,9 @@ impl Log {
     /// # Errors
     /// `OutcomeUnknown` when the log has failed, now or earlier; `Closed` the second time.
     pub fn close(&self, recorder: &Recorder) -> Result<LogPosition, LogError> {
-        self.core.wait_durable(self.core.in_flight.tail(), Wait::WriteLog, recorder)?;
+        if !planted(Fault::CloseNotDurable) {
+            self.core.wait_durable(self.core.in_flight.tail(), Wait::WriteLog, recorder)?;
+        }
         self.core.check()?;
         if let Err(error) = self.core.writer().write_marker(&self.core, recorder) {
             self.core.fail(error);

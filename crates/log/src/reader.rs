@@ -19,6 +19,7 @@
 
 use std::collections::VecDeque;
 
+use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
 
 use crate::block::{self, Header, NoBlock, PADDED_BYTES_MAX};
@@ -179,7 +180,8 @@ impl Chain {
         if !is_here {
             return Err("its block belongs to another place or database".into());
         }
-        if header.previous_checksum != self.previous_checksum {
+        let unchecked = planted(Fault::ChainUnchecked);
+        if header.previous_checksum != self.previous_checksum && !unchecked {
             return Err("its block does not follow the one before".into());
         }
         let follows = if header.is_first {
@@ -187,7 +189,7 @@ impl Chain {
                 || (header.incarnation == self.incarnation && !self.has_blocks);
             is_later && header.start == self.records_end
         } else {
-            header.incarnation == self.incarnation && header.start == self.blocks_end
+            (header.incarnation == self.incarnation || unchecked) && header.start == self.blocks_end
         };
         if follows { Ok(()) } else { Err("its block is of another incarnation or LSN".into()) }
     }
@@ -220,7 +222,7 @@ impl Chain {
         window: &mut Window,
     ) -> Result<(), LogError> {
         let proven = self.durable_to.max(self.durable_behind(folder, window)?);
-        if proven > self.records_end {
+        if proven > self.records_end && !planted(Fault::RotTakenForTear) {
             return Err(LogError::Damaged {
                 segment: self.segment(),
                 offset: self.offset,

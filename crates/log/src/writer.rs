@@ -13,6 +13,7 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Instant, SystemTime};
 
+use onrush_fault::{Fault, planted};
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, Phase, Recorder};
 
@@ -229,7 +230,14 @@ impl Writer {
         self.publish_room(core); // the ring bytes are copied
         core.written.store(self.place.next, Release);
         let began = Instant::now();
-        self.segment.file.write_at_durable(&self.staging[..used], offset)?;
+        let blocks_written = if planted(Fault::LogNotSynced) {
+            self.segment.file.write_at(&self.staging[..used], offset)
+        } else {
+            self.segment.file.write_at_durable(&self.staging[..used], offset)
+        };
+        if !planted(Fault::LogErrorIgnored) {
+            blocks_written?;
+        }
         core.numbers.write(began.elapsed());
         recorder.count(Counter::LogBlocks, blocks);
         recorder.count(Counter::LogBytes, used as u64);

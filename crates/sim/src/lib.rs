@@ -11,7 +11,7 @@
 //! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
 //! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
 //! - [`errors`]: runs in which a call of the disk fails. [`window`]: delayed commits against the
-//!   clock. [`campaign`]: seed after seed.
+//!   clock. [`rot`]: flipped bits of the log. [`campaign`]: seed after seed.
 //! - [`random`]: numbers that follow from a seed, the same for ever.
 //!
 //! Invariant: with one thread, everything follows from the seed, so that a failure can be run
@@ -28,6 +28,7 @@ pub mod history;
 pub mod model;
 pub mod plan;
 pub mod random;
+pub mod rot;
 pub mod summary;
 pub mod window;
 pub mod world;

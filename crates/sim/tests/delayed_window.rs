@@ -7,7 +7,7 @@ use onrush_sim::summary::Summary;
 use onrush_sim::window::simulate;
 
 /// Power cuts of this test.
-const CUTS: u64 = 800;
+const CUTS: u64 = 400;
 
 #[test]
 fn a_power_cut_takes_nothing_that_is_older_than_the_window() {

@@ -1,41 +1,42 @@
 //! Each trap of the protocol is put back into the engine, and the simulator must notice.
 //!
 //! `cargo test -p onrush-sim --release --features planted-faults --test planted_faults`. One test,
-//! because a fault is planted in the whole process.
-//!
-//! Three traps need two threads at the same moment, which a run on one thread never has; they are
-//! in the directed tests and the model: `WalkNoWait`, `GroupReservedFirst`, `ParityLists`.
+//! because a fault is planted in the whole process. Each day another part of the faults is tried;
+//! all of them with `ONRUSH_FAULTS=all`, and with the numbers of seeds by
+//! `cargo run -p onrush-sim --release --features planted-faults --bin simulate -- faults`.
 
 #![cfg(feature = "planted-faults")]
 
-use onrush::{Fault, plant};
-use onrush_sim::cuts::{Budget, simulate};
-use onrush_sim::faults::ALL;
-use onrush_sim::summary::Summary;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Faults that one thread cannot meet.
-const NEED_THREADS: [Fault; 3] = [Fault::WalkNoWait, Fault::GroupReservedFirst, Fault::ParityLists];
+use onrush::Fault;
+use onrush_sim::faults::{Finder, finder, known_seed, seeds_until_found};
+
 /// Runs until a fault must have been noticed.
 const SEEDS_MAX: u64 = 300;
-/// Seeds that noticed one of the faults that few do: tried first, to save minutes.
-const SEEDS_FIRST: [u64; 3] = [128, 97, 57];
+/// One in so many faults is tried a day.
+const PARTS: u64 = 5;
+
+/// The faults of today, or all.
+fn faults() -> Vec<Fault> {
+    let all = std::env::var("ONRUSH_FAULTS").is_ok_and(|faults| faults == "all");
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let part = seconds / (24 * 60 * 60) % PARTS;
+    let faults = Fault::ALL.iter().zip((0..PARTS).cycle());
+    faults.filter(|(_, of)| all || *of == part).map(|(fault, _)| *fault).collect()
+}
 
 #[test]
 fn every_trap_that_is_put_back_is_noticed() {
-    let budget = Budget { images: 200, ..Budget::default() };
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = Vec::new();
-    for fault in ALL.into_iter().filter(|fault| !NEED_THREADS.contains(fault)) {
-        plant(fault);
-        let mut summary = Summary::default();
-        let mut seeds = (1..=4).chain(SEEDS_FIRST).chain(5..=SEEDS_MAX);
-        let found = seeds.find(|seed| simulate(*seed, budget, &mut summary).is_err());
-        match found {
-            Some(seed) => println!("{fault:?}: seed {seed}, {} power cuts", summary.cuts()),
+    for fault in faults().into_iter().filter(|fault| finder(*fault) != Finder::Model) {
+        let seeds = known_seed(fault).into_iter().chain(1..=SEEDS_MAX);
+        match seeds_until_found(fault, seeds) {
+            Some((seed, count)) => println!("{fault:?}: seed {seed}, after {count}"),
             None => missed.push(fault),
         }
     }
-    plant(Fault::None);
     let _ = std::panic::take_hook();
     assert!(missed.is_empty(), "not noticed within {SEEDS_MAX} seeds: {missed:?}");
 }

@@ -15,6 +15,7 @@ use onrush_log::Lsn;
 use super::write::Placing;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, LeafRows, Stamp};
 use crate::space::Purpose;
@@ -95,7 +96,9 @@ impl Placing<'_> {
             return Err(Refusal::Exists(lsn));
         }
         let changed_at = lsn.unwrap_or_else(|| tree.versions.removed_at(intent.key));
-        if intent.unchanged_since.is_some_and(|since| changed_at >= since.0) {
+        if intent.unchanged_since.is_some_and(|since| changed_at >= since.0)
+            && !planted(Fault::ConflictIgnored)
+        {
             return Err(Refusal::Changed(changed_at));
         }
         self.make_dirty(seat)?;

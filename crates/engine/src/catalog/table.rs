@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use super::Sequence;
 use crate::btree::Tree;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::units::ObjectId;
 
 /// A table as long as anyone knows it.
@@ -66,6 +67,9 @@ impl TableEntry {
 
     /// Columns with a counter, and the marks below which numbers may have been handed out.
     pub(crate) fn counters(&self) -> Vec<(u32, u64)> {
+        if planted(Fault::CounterNotStored) {
+            return Vec::new();
+        }
         self.sequences
             .iter()
             .map(|(column, sequence)| (*column as u32, sequence.reserved()))

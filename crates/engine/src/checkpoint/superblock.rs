@@ -11,6 +11,7 @@ use onrush_log::{LogPosition, Lsn};
 
 use super::directory::{push_place, take_place};
 use crate::error::{Damage, Error, Result};
+use crate::fault::{Fault, planted};
 use crate::space::{BlobPlace, FORMAT_VERSION};
 
 const MAGIC: &[u8; 8] = b"ONRUSH\0\0";
@@ -144,9 +145,13 @@ impl SuperblockFile {
         for copy in COPIES {
             file.write_at(&first.encode(), copy)?;
         }
-        file.sync()?;
+        if !planted(Fault::CreationNotSynced) {
+            file.sync()?;
+        }
         disk.rename(&temporary, &path)?;
-        disk.sync_folder(folder)?;
+        if !planted(Fault::CreationNameNotSynced) {
+            disk.sync_folder(folder)?;
+        }
         let file = disk.open(&path, OpenMode::ReadWrite)?;
         Ok(SuperblockFile { file })
     }
@@ -202,7 +207,11 @@ impl SuperblockFile {
 
     /// Writes the older copy; durable when this returns.
     pub(crate) fn write(&self, superblock: &Superblock) -> std::result::Result<(), DiskError> {
-        let copy = COPIES[(superblock.generation & 1) as usize];
+        let one_copy = planted(Fault::SuperblockOneCopy);
+        let copy = COPIES[if one_copy { 0 } else { (superblock.generation & 1) as usize }];
+        if planted(Fault::SuperblockNotSynced) {
+            return self.file.write_at(&superblock.encode(), copy);
+        }
         self.file.write_at_durable(&superblock.encode(), copy)
     }
 }

@@ -20,6 +20,7 @@ use crate::btree::{SPARE_FRAMES, Seat, Tree};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::logging::{Record, RowChange, RowRecord, group_rows, read_record};
 use crate::memory::Frame;
 use crate::options::Background;
@@ -152,6 +153,7 @@ impl Redo {
                     entry.tree.clear(engine, &engine.recorder, ObjectId(0));
                 }
             }
+            Record::TruncateTable { .. } if planted(Fault::TruncateNotRedone) => {}
             Record::TruncateTable { object, new_object } => {
                 engine.catalog.raise_next_object(new_object.0 + 1);
                 if let Some(entry) = engine.catalog.by_object(object) {
@@ -306,6 +308,9 @@ impl Redoer {
         if self.table.as_ref().is_none_or(|(object, _)| *object != row.object) {
             let found = self.engine.catalog.by_object(row.object);
             self.table = found.map(|entry| (row.object, entry));
+        }
+        if matches!(row.kind, BatchKind::Remove) && planted(Fault::RemoveNotRedone) {
+            return Ok(());
         }
         // Rows of an object that is gone by the end of the log.
         let Some((_, table)) = &self.table else { return Ok(()) };

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use onrush_sim::campaign::{Campaign, Outcome};
 use onrush_sim::cuts::{self, Budget};
-use onrush_sim::{errors, window};
+use onrush_sim::{errors, rot, window};
 
 /// Runs the engine on a disk in memory from a seed, cuts the power at its I/O boundaries, opens
 /// what is left and compares it with what was acknowledged.
@@ -39,6 +39,9 @@ struct Arguments {
     /// Goes on after a violation.
     #[arg(long)]
     keep_going: bool,
+    /// Series of seeds for each fault.
+    #[arg(long, default_value_t = 3)]
+    series: u64,
     /// Prints each kind of boundary and in how many modes it was cut.
     #[arg(long)]
     kinds: bool,
@@ -53,6 +56,11 @@ enum What {
     Recovery,
     /// Calls of the disk fail.
     Errors,
+    /// Bits of the log flip.
+    Rot,
+    /// Faults are planted, one after the other; prints what found each, and after how many seeds
+    /// (needs the feature planted-faults).
+    Faults,
     /// The power is cut under delayed commits: nothing older than the window is lost.
     Window,
 }
@@ -70,7 +78,7 @@ impl Arguments {
         let tell = |line: String| eprintln!("{line}");
         let mut budget = match self.what {
             What::Recovery => Budget::of_recovery(),
-            What::Cuts | What::Errors | What::Window => Budget::default(),
+            _ => Budget::default(),
         };
         budget.images = images(budget.images);
         budget.every_boundary |= self.every_boundary;
@@ -81,6 +89,10 @@ impl Arguments {
             What::Errors => {
                 campaign.run(|seed, summary| errors::fail_calls(seed, images(20), summary), tell)
             }
+            What::Rot => {
+                campaign.run(|seed, summary| rot::flip_log_bits(seed, images(50), summary), tell)
+            }
+            What::Faults => Outcome::default(), // has no seeds in common
             What::Window => {
                 campaign.run(|seed, summary| window::simulate(seed, images(2), summary), tell)
             }
@@ -103,6 +115,7 @@ impl Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(fault) = &arguments.fault
+        && arguments.what != What::Faults
         && !plant(fault)
     {
         eprintln!("there is no fault {fault}, or this build cannot plant any");
@@ -111,6 +124,9 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
+    if arguments.what == What::Faults {
+        return score_faults(&arguments);
+    }
     let started = Instant::now();
     let Outcome { summary, failed } = arguments.run();
     for (seed, violation) in &failed {
@@ -129,8 +145,53 @@ fn main() -> ExitCode {
 
 #[cfg(feature = "planted-faults")]
 fn plant(name: &str) -> bool {
-    let found = onrush_sim::faults::ALL.into_iter().find(|fault| format!("{fault:?}") == name);
-    found.map(onrush::plant).is_some()
+    let found = onrush::Fault::ALL.iter().find(|fault| format!("{fault:?}") == name);
+    found.map(|fault| onrush::plant(*fault)).is_some()
+}
+
+/// Prints the table of all faults, or of the one that was named.
+#[cfg(feature = "planted-faults")]
+fn score_faults(arguments: &Arguments) -> ExitCode {
+    use onrush_sim::faults::{Finder, finder, score};
+    std::panic::set_hook(Box::new(|_| {}));
+    let began = Instant::now();
+    let mut missed = 0;
+    println!("| fault | found by | seeds, median | in each series | such a seed | s |");
+    println!("|---|---|---|---|---|---|");
+    for fault in onrush::Fault::ALL {
+        let is_wanted = arguments.fault.as_ref().is_none_or(|name| format!("{fault:?}") == *name);
+        if !is_wanted {
+            continue;
+        }
+        if finder(*fault) == Finder::Model {
+            println!("| {fault:?} | the model of checkpoints | - | - | - | - |");
+            continue;
+        }
+        let began = Instant::now();
+        let score = score(*fault, arguments.series);
+        let median = score.median().map_or_else(|| "MISSED".to_owned(), |n| n.to_string());
+        missed += u32::from(score.median().is_none());
+        let each: Vec<String> = score
+            .seeds
+            .iter()
+            .map(|seeds| seeds.map_or_else(|| "-".to_owned(), |seeds| seeds.to_string()))
+            .collect();
+        let seed = score.seed.map_or_else(|| "-".to_owned(), |seed| seed.to_string());
+        println!(
+            "| {fault:?} | {:?} | {median} | {} | {seed} | {:.1} |",
+            finder(*fault),
+            each.join(", "),
+            began.elapsed().as_secs_f64()
+        );
+    }
+    println!("\n{missed} missed, {:.0} s", began.elapsed().as_secs_f64());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(not(feature = "planted-faults"))]
+fn score_faults(_: &Arguments) -> ExitCode {
+    eprintln!("this build cannot plant faults: add --features planted-faults");
+    ExitCode::FAILURE
 }
 
 #[cfg(not(feature = "planted-faults"))]

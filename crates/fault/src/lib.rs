@@ -1,0 +1,134 @@
+//! Faults planted on purpose, so that tests can show that they would notice.
+//!
+//! Each puts a trap back that the engine or the log avoids: an order of events (see
+//! `crates/engine/src/checkpoint/README.md`), a sync, a check. Without the feature
+//! `planted-faults` the question is the constant `false` and nothing of this is left.
+
+macro_rules! faults {
+    ($($(#[$text:meta])+ $name:ident,)+) => {
+        /// A trap that a test can put back.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u32)]
+        pub enum Fault {
+            /// No fault.
+            None = 0,
+            $($(#[$text])+ $name,)+
+        }
+
+        impl Fault {
+            /// Every fault, in order.
+            pub const ALL: &[Fault] = &[$(Fault::$name,)+];
+        }
+    };
+}
+
+faults! {
+    /// C is taken after the epoch switch.
+    CAfterEpoch,
+    /// E is taken before the walk.
+    EBeforeWalk,
+    /// The log is not made durable to E before the superblock.
+    LogNotToE,
+    /// Old slots are freed before the superblock is durable.
+    FreeBeforeSuperblock,
+    /// Data files are not synced before the superblock.
+    NoDataSync,
+    /// The directory takes images that are not written yet.
+    WalkNoWait,
+    /// A split does not give its dirty epoch to the sibling.
+    SplitNoEpoch,
+    /// A sibling does not share the image.
+    SplitNoShare,
+    /// A snapshot sees its own LSN (`<=` for visible).
+    LessOrEqualVisible,
+    /// A leaf with an unresolved intent becomes clean when imaged.
+    CleanWithIntent,
+    /// Rows of unresolved intents get into images.
+    IntentImaged,
+    /// Loaded images are not trimmed to the leaf's fences.
+    NoTrim,
+    /// A durable answer does not wait for the rows that it rests on.
+    DuplicateNoWait,
+    /// The log is recycled up to E instead of C.
+    RecycleToE,
+    /// A clean leaf that becomes dirty is not put on a list.
+    DirtyNoList,
+    /// A durable commit is acknowledged before its sync.
+    AcknowledgeEarly,
+    /// Directory segments whose entries changed without a new image are not rewritten.
+    SegmentNotRewritten,
+    /// The epochs' lists are kept by parity.
+    ParityLists,
+    /// An image is dropped from memory before it is written.
+    DropUnwritten,
+    /// A checkpoint takes the lists once, not until they are empty.
+    ListsTakenOnce,
+    /// The log is written without a sync.
+    LogNotSynced,
+    /// A failed write of the log is taken for a good one.
+    LogErrorIgnored,
+    /// A new log segment's name is not synced.
+    SegmentNameNotSynced,
+    /// The reader of the log takes blocks of another incarnation or predecessor.
+    ChainUnchecked,
+    /// Damage in the log below what was durable is taken for a torn tail.
+    RotTakenForTear,
+    /// What recovery has read of the log's end stays where it may be in the cache only.
+    UnprovenNotRewritten,
+    /// The round for delayed commits begins at four times its deadline.
+    WindowTooLong,
+    /// Delayed commits do not wait when the bytes of the window are used up.
+    WindowBytesIgnored,
+    /// Delayed commits do not wait when the disk has stalled.
+    StallIgnored,
+    /// The superblock is written without a sync.
+    SuperblockNotSynced,
+    /// Every superblock goes to the same copy.
+    SuperblockOneCopy,
+    /// A new database's superblock file gets its name before it is synced.
+    CreationNotSynced,
+    /// The name of a new database's superblock file is not synced.
+    CreationNameNotSynced,
+    /// Generated numbers are handed out before their mark is durable.
+    CounterNotDurable,
+    /// Checkpoints forget the marks of generated numbers.
+    CounterNotStored,
+    /// Recovery does not remove removed rows.
+    RemoveNotRedone,
+    /// Recovery does not truncate truncated tables.
+    TruncateNotRedone,
+    /// A clean close does not make delayed commits durable.
+    CloseNotDurable,
+    /// A new table is reported before it is durable.
+    TableNotDurable,
+    /// A transaction may change a row that was changed since its snapshot.
+    ConflictIgnored,
+}
+
+#[cfg(feature = "planted-faults")]
+mod switch {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static PLANTED: AtomicU32 = AtomicU32::new(0);
+
+    /// Plants `fault` in every engine of this process, until the next call.
+    pub fn plant(fault: super::Fault) {
+        PLANTED.store(fault as u32, Ordering::SeqCst);
+    }
+
+    /// Whether `fault` is planted.
+    pub fn planted(fault: super::Fault) -> bool {
+        PLANTED.load(Ordering::Relaxed) == fault as u32
+    }
+}
+
+#[cfg(feature = "planted-faults")]
+pub use switch::{plant, planted};
+
+/// Whether `fault` is planted: never, in this build.
+#[cfg(not(feature = "planted-faults"))]
+#[inline(always)]
+#[must_use]
+pub const fn planted(_fault: Fault) -> bool {
+    false
+}
