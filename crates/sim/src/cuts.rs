@@ -35,6 +35,8 @@ pub struct Budget {
     pub images: u64,
     /// At each boundary of depth 0 there is an image at least, whatever `images` says.
     pub every_boundary: bool,
+    /// At each boundary at which something is unsynced there is an image in each mode.
+    pub every_mode: bool,
     /// One in so many images is gone on from.
     pub nested_one_in: u64,
     /// Images at each deeper level.
@@ -61,6 +63,7 @@ impl Default for Budget {
         Budget {
             images: 600,
             every_boundary: false,
+            every_mode: false,
             nested_one_in: 60,
             nested_images: 25,
             nested_actions: 25,
@@ -97,8 +100,22 @@ pub fn simulate(seed: u64, budget: Budget, summary: &mut Summary) -> Checked<()>
         world::prepare(&shared)?;
         world::run(&shared, plan.actions)?;
         let run = ended(&shared, plan, disk, (created_at, 0), 0, summary);
-        run.cut(budget, summary)
+        run.cut(0, budget, summary)
     })
+}
+
+/// Cuts a run that is over, from a boundary on. The run: its world, plan and disk, and from where
+/// on its database was there.
+///
+/// # Errors
+/// The first violation.
+pub(crate) fn cut_from(
+    from: usize,
+    (shared, plan, disk, created_at): (SharedWorld, Arc<Plan>, CrashDisk, usize),
+    budget: Budget,
+    summary: &mut Summary,
+) -> Checked<()> {
+    ended(&shared, plan, disk, (created_at, 0), 0, summary).cut(from, budget, summary)
 }
 
 /// Takes a run apart.
@@ -123,9 +140,10 @@ fn ended(
 }
 
 impl Run {
-    fn cut(&self, budget: Budget, summary: &mut Summary) -> Checked<()> {
+    fn cut(&self, from: usize, budget: Budget, summary: &mut Summary) -> Checked<()> {
         let mut sweep = self.disk.sweep();
-        let boundaries = sweep.last_operation() as u64 + 1;
+        sweep.advance_to(from);
+        let boundaries = (sweep.last_operation() - from) as u64 + 1;
         *summary.boundaries.entry(self.depth).or_default() += boundaries;
         let part = (self.depth as u64) << 32 | self.created_at as u64;
         let mut random = Random::for_part(self.plan.seed, 2 << 40 | part);
@@ -138,7 +156,11 @@ impl Run {
             // Boundaries at which nothing is unsynced have one image only.
             let wanted = if sweep.has_unsynced() { 3 } else { u64::from(random.chance(1, 8)) };
             let may = wanted > 0 && random.chance(images.min(boundaries * 2), boundaries * 2);
-            let wanted = if may { wanted } else { u64::from(must) };
+            let wanted = match (budget.every_mode && self.depth == 0, may) {
+                (true, _) if sweep.has_unsynced() => CrashMode::ALL.len() as u64,
+                (false, true) => wanted,
+                _ => u64::from(must),
+            };
             summary.kinds.entry(sweep.kind()).or_default();
             if wanted > 0 {
                 *summary.boundaries_cut.entry(self.depth).or_default() += 1;
@@ -222,7 +244,7 @@ impl Run {
         let shared = Arc::new(Mutex::new(world));
         world::run(&shared, budget.nested_actions)?;
         let run = ended(&shared, plan, disk, (0, recovered_at), self.depth + 1, summary);
-        run.cut(budget, summary)
+        run.cut(0, budget, summary)
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`model`]: what the tables must hold; [`history`]: every commit, and when it was acknowledged.
 //! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
 //! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
+//! - [`lists`]: every short list of actions, cut everywhere.
 //! - [`errors`]: runs in which a call of the disk fails. [`window`]: delayed commits against the
 //!   clock. [`rot`]: flipped bits of the log. [`campaign`]: seed after seed.
 //! - [`random`]: numbers that follow from a seed, the same for ever.
@@ -25,6 +26,7 @@ pub mod errors;
 pub mod faults;
 pub mod gate;
 pub mod history;
+pub mod lists;
 pub mod model;
 pub mod plan;
 pub mod random;

@@ -68,9 +68,11 @@ pub enum Action {
     ChangeDurability,
     NewSession,
     Reopen,
+    Fill,
 }
 
-/// Every action, with its usual weight; moving rows needs a front and comes with it.
+/// Every action, with its usual weight; moving rows needs a front and comes with it, and filling
+/// leaves and log segments is for lists of actions.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -169,6 +171,41 @@ impl Plan {
             delayed_of_8,
             visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
             crowded: shape == Shape::Crowded,
+        }
+    }
+
+    /// The plan of a list of actions: two small tables, settings as small as they can be.
+    pub fn of_list(number: u64) -> Plan {
+        let table = |name: &str, keys| TablePlan {
+            name: name.into(),
+            keys,
+            payload_bytes: (400, 900),
+            first_rows: 30,
+            front_of: None,
+        };
+        let mut random = Random::for_part(number, 6);
+        let options = options(&mut random, Shape::Calm);
+        Plan {
+            seed: number,
+            options: Options {
+                log_segment_bytes: 64 << 10,
+                log_ring_bytes: 64 << 10,
+                log_block_bytes_max: 4096,
+                ..options
+            },
+            tables: vec![
+                table("ascending", Keys::Ascending),
+                table(
+                    "generated",
+                    Keys::Generated(KeyStrategy::Identity { start: 1, strict: false }),
+                ),
+            ],
+            weights: Vec::new(),
+            actions: 0,
+            sessions: 2,
+            delayed_of_8: 4,
+            visits: random.chance(1, 2),
+            crowded: false,
         }
     }
 

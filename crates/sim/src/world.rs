@@ -30,6 +30,9 @@ use crate::random::Random;
 use crate::summary::Summary;
 use crate::violation;
 
+/// Rows that fill several leaves, and a log segment nearly.
+const FILL_ROWS: usize = 60;
+
 /// A table and a key in it.
 pub type Place = (String, Vec<u8>);
 
@@ -285,6 +288,12 @@ impl World {
                 self.add_session();
                 Ok(())
             }
+            Action::Fill => {
+                let table = self.some_table();
+                table.map_or(Ok(()), |table| {
+                    (0..FILL_ROWS).try_for_each(|_| self.insert_into(table, true))
+                })
+            }
             Action::Checkpoint | Action::Reopen => Ok(()),
         }
     }
@@ -298,16 +307,27 @@ pub fn run(world: &SharedWorld, actions: usize) -> Checked<()> {
     for _ in 0..actions {
         let action = {
             let mut world = locked(world);
-            if world.stopped.is_some() {
-                return Ok(());
-            }
             let plan = Arc::clone(&world.plan);
             plan.draw(&mut world.random)
         };
+        act_all(world, &[action])?;
+    }
+    Ok(())
+}
+
+/// Does these actions, or fewer if the engine stops.
+///
+/// # Errors
+/// The engine and the model do not agree.
+pub fn act_all(world: &SharedWorld, actions: &[Action]) -> Checked<()> {
+    for action in actions {
+        if locked(world).stopped.is_some() {
+            return Ok(());
+        }
         match action {
             Action::Checkpoint => checkpoints::checkpoint(world)?,
             Action::Reopen => restart(&mut locked(world))?,
-            other => locked(world).act(other)?,
+            other => locked(world).act(*other)?,
         }
         let mut world = locked(world);
         if world.stopped.is_none() {

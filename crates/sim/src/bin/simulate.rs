@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use onrush_sim::campaign::{Campaign, Outcome};
 use onrush_sim::cuts::{self, Budget};
-use onrush_sim::{errors, rot, window};
+use onrush_sim::{errors, lists, rot, window};
 
 /// Runs the engine on a disk in memory from a seed, cuts the power at its I/O boundaries, opens
 /// what is left and compares it with what was acknowledged.
@@ -54,6 +54,8 @@ enum What {
     Cuts,
     /// The power is cut in recoveries, and in recoveries from that.
     Recovery,
+    /// Every list of three actions of twelve, cut at every boundary in every mode.
+    Lists,
     /// Calls of the disk fail.
     Errors,
     /// Bits of the log flip.
@@ -70,7 +72,7 @@ impl Arguments {
         let images = |default: u64| self.images.unwrap_or(default);
         let campaign = Campaign {
             seed: self.seed,
-            seeds: self.seeds,
+            seeds: self.seeds.or((self.what == What::Lists).then_some(lists::LISTS)),
             cuts: self.cuts,
             threads: self.threads,
             keep_going: self.keep_going,
@@ -88,6 +90,9 @@ impl Arguments {
             }
             What::Errors => {
                 campaign.run(|seed, summary| errors::fail_calls(seed, images(20), summary), tell)
+            }
+            What::Lists => {
+                campaign.run(|seed, summary| lists::cut_list(seed % lists::LISTS, summary), tell)
             }
             What::Rot => {
                 campaign.run(|seed, summary| rot::flip_log_bits(seed, images(50), summary), tell)

@@ -1,0 +1,205 @@
+//! What was promised, in a file that the engine does not know: a line before each commit and one
+//! after each acknowledgement, appended in one system call, so that their order is the true one.
+//!
+//! Each session changes a few rows of its own, one a commit. What must be there follows:
+//! - the state after some number of its commits: no fewer than `required`, no more than `intended`;
+//! - `required` holds what was acknowledged as durable, and, of any session, all that was
+//!   acknowledged before a commit began that was acknowledged as durable.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use onrush::{
+    ColumnDefinition, DataType, Database, ScanOptions, Session, Table, TableDefinition, Value,
+};
+
+/// Rows of one session in one round.
+const SLOTS: i64 = 8;
+
+/// The rows of a session: by slot, the number of the commit that wrote it last.
+pub(crate) type Rows = BTreeMap<i64, i64>;
+
+/// `done (round, session, slot, number, filling, primary key of the first three)`.
+pub(crate) fn definition() -> Result<TableDefinition> {
+    let column = |name: &str| ColumnDefinition::new(name, DataType::Int64).not_null();
+    let builder = TableDefinition::builder("done")
+        .column(column("round"))
+        .column(column("session"))
+        .column(column("slot"))
+        .column(column("number"))
+        .column(ColumnDefinition::new("filling", DataType::Bytes).not_null())
+        .primary_key(["round", "session", "slot"]);
+    Ok(builder.build()?)
+}
+
+/// The change that commit `number`, from 1 on, makes: the slot, and whether its row goes away.
+fn change(number: i64) -> (i64, bool) {
+    (number % SLOTS, number % 11 == 0)
+}
+
+/// Makes commit `number` of a session.
+pub(crate) fn commit(
+    session: &mut Session,
+    table: &Table,
+    (round, own): (i64, i64),
+    number: i64,
+    filling_bytes: usize,
+) -> onrush::Result<()> {
+    let (slot, removes) = change(number);
+    let key = [round.into(), own.into(), slot.into()];
+    if removes {
+        return session.delete(table, &key).map(|_| ());
+    }
+    let filling = vec![7u8; filling_bytes];
+    let row: [Value<'_>; 5] =
+        [round.into(), own.into(), slot.into(), number.into(), filling.into()];
+    session.upsert(table, &row)
+}
+
+/// The file, for those who write it.
+#[derive(Debug)]
+pub(crate) struct Oracle(File);
+
+impl Oracle {
+    pub(crate) fn open(path: &Path) -> Result<Oracle> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        Ok(Oracle(file.with_context(|| format!("open {}", path.display()))?))
+    }
+
+    pub(crate) fn intends(&self, own: i64, number: i64, durable: bool) -> Result<()> {
+        self.line(if durable { "I" } else { "i" }, own, number)
+    }
+
+    pub(crate) fn acknowledges(&self, own: i64, number: i64, durable: bool) -> Result<()> {
+        self.line(if durable { "A" } else { "a" }, own, number)
+    }
+
+    fn line(&self, what: &str, own: i64, number: i64) -> Result<()> {
+        (&self.0).write_all(format!("{what} {own} {number}\n").as_bytes())?;
+        Ok(())
+    }
+}
+
+/// What one round's file says of one session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    intended: i64,
+    acknowledged: i64,
+    required: i64,
+}
+
+/// All that was promised on one database.
+#[derive(Debug, Default)]
+pub(crate) struct Promises {
+    /// What the last look has shown, which is pinned: by round and session.
+    pinned: BTreeMap<(i64, i64), Rows>,
+    /// Commits that were intended, acknowledged, and lost although acknowledged as delayed.
+    pub(crate) intended: i64,
+    pub(crate) acknowledged: i64,
+    pub(crate) lost_delayed: i64,
+}
+
+impl Promises {
+    /// Reads the file of a round and compares it with what is in the database; then all rows are
+    /// pinned.
+    pub(crate) fn look(&mut self, database: &Database, round: i64, oracle: &Path) -> Result<()> {
+        let known = read(oracle)?;
+        let mut found = rows_of(database)?;
+        for (own, known) in known {
+            let rows = found.remove(&(round, own)).unwrap_or_default();
+            let kept = commits_kept(known, &rows).with_context(|| {
+                format!("round {round}, session {own}: {known:?} does not allow {rows:?}")
+            })?;
+            self.intended += known.intended;
+            self.acknowledged += known.acknowledged;
+            self.lost_delayed += (known.acknowledged - kept).max(0);
+            if !rows.is_empty() {
+                self.pinned.insert((round, own), rows.clone());
+                found.insert((round, own), rows);
+            }
+        }
+        if found != self.pinned {
+            let wrong = found.iter().find(|(place, rows)| self.pinned.get(place) != Some(rows));
+            bail!("rows of an earlier round have changed: {wrong:?}, or some are gone");
+        }
+        Ok(())
+    }
+}
+
+/// How many commits the rows show, the most that is allowed.
+fn commits_kept(known: Known, found: &Rows) -> Result<i64> {
+    let mut rows = Rows::new();
+    let mut kept = None;
+    for number in 0..=known.intended {
+        if number > 0 {
+            let (slot, removes) = change(number);
+            if removes {
+                rows.remove(&slot)
+            } else {
+                rows.insert(slot, number)
+            };
+        }
+        if number >= known.required && rows == *found {
+            kept = Some(number);
+        }
+    }
+    kept.context("the rows are those after no allowed number of commits")
+}
+
+fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
+    let text = match std::fs::read_to_string(oracle) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        text => text?,
+    };
+    let mut known: BTreeMap<i64, Known> = BTreeMap::new();
+    // What was acknowledged when a durable commit began.
+    let mut before: BTreeMap<(i64, i64), Vec<(i64, i64)>> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [what, own, number] = words[..] else { continue }; // cut off by the kill
+        let (own, number): (i64, i64) = (own.parse()?, number.parse()?);
+        if what == "I" {
+            let all = known.iter().map(|(own, known)| (*own, known.acknowledged)).collect();
+            before.insert((own, number), all);
+        }
+        let entry = known.entry(own).or_default();
+        match what {
+            "i" | "I" => entry.intended = number,
+            "a" => entry.acknowledged = number,
+            _ => {
+                entry.acknowledged = number;
+                entry.required = number;
+                for (other, acknowledged) in before.remove(&(own, number)).unwrap_or_default() {
+                    let other = known.entry(other).or_default();
+                    other.required = other.required.max(acknowledged);
+                }
+            }
+        }
+    }
+    Ok(known)
+}
+
+fn rows_of(database: &Database) -> Result<BTreeMap<(i64, i64), Rows>> {
+    let table = match database.table("done") {
+        Err(onrush::Error::UnknownTable { .. }) => return Ok(BTreeMap::new()),
+        table => table?,
+    };
+    let mut found: BTreeMap<(i64, i64), Rows> = BTreeMap::new();
+    for row in database.session()?.scan(&table, &ScanOptions::default())? {
+        let row = row?;
+        let number = |column: usize| match row[column] {
+            Value::Int64(number) => Ok(number),
+            ref other => bail!("a number was stored, and {other:?} came back"),
+        };
+        found.entry((number(0)?, number(1)?)).or_default().insert(number(2)?, number(3)?);
+    }
+    Ok(found)
+}
+
+/// The oracle file of a round.
+pub(crate) fn path(folder: &Path, round: i64) -> PathBuf {
+    folder.join(format!("oracle-{round}"))
+}

@@ -1,0 +1,76 @@
+//! Short workloads, all of them: every list of three actions of twelve, cut at every boundary in
+//! every mode. Short and exhaustive finds what long and random leaves to luck.
+
+use std::sync::{Arc, Mutex};
+
+use crate::cuts::{self, Budget, guarded};
+use crate::disk::CrashDisk;
+use crate::history::Checked;
+use crate::plan::{Action, Plan};
+use crate::summary::Summary;
+use crate::world::{self, World};
+
+/// What a list is made of.
+pub const ACTIONS: [Action; 12] = [
+    Action::Insert,
+    Action::InsertToken,
+    Action::Fill,
+    Action::Update,
+    Action::Delete,
+    Action::Transaction,
+    Action::InsertMany,
+    Action::Truncate,
+    Action::DropAndCreate,
+    Action::Barrier,
+    Action::Checkpoint,
+    Action::Reopen,
+];
+
+/// Actions of a list.
+const LENGTH: u32 = 3;
+
+/// How many lists there are.
+pub const LISTS: u64 = (ACTIONS.len() as u64).pow(LENGTH);
+
+/// The actions of a list, 0 to [`LISTS`].
+pub fn list(number: u64) -> Vec<Action> {
+    let base = ACTIONS.len() as u64;
+    (0..LENGTH).map(|place| ACTIONS[(number / base.pow(place) % base) as usize]).collect()
+}
+
+/// Does what one list says, on a small database that a checkpoint knows, and cuts the power at each
+/// boundary from there on, in each mode.
+///
+/// # Errors
+/// The first violation.
+pub fn cut_list(number: u64, summary: &mut Summary) -> Checked<()> {
+    let actions = list(number);
+    guarded(&format!("list {number}, {actions:?}"), || {
+        let plan = Arc::new(Plan::of_list(number));
+        summary.runs += 1;
+        let disk = CrashDisk::new();
+        let world = World::create(Arc::clone(&plan), disk.clone())?;
+        let created_at = disk.operation_count();
+        let shared = Arc::new(Mutex::new(world));
+        world::prepare(&shared)?;
+        world::act_all(&shared, &[Action::Checkpoint])?;
+        let from = disk.operation_count();
+        world::act_all(&shared, &actions)?;
+        let budget = Budget { every_boundary: true, every_mode: true, ..Budget::default() };
+        cuts::cut_from(from, (shared, plan, disk, created_at), budget, summary)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_list_comes_twice() {
+        let mut lists: Vec<String> =
+            (0..LISTS).map(|number| format!("{:?}", list(number))).collect();
+        lists.sort();
+        lists.dedup();
+        assert_eq!(lists.len(), 1728);
+    }
+}
