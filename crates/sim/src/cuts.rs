@@ -49,8 +49,8 @@ impl Budget {
     /// Few cuts in runs, and one at each boundary of each recovery from them, and of theirs.
     pub fn of_recovery() -> Budget {
         Budget {
-            images: 60,
-            nested_one_in: 20,
+            images: 20,
+            nested_one_in: 12,
             nested_images: u64::MAX / 2,
             nested_actions: 0,
             ..Budget::default()

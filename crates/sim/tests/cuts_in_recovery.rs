@@ -5,7 +5,7 @@ use onrush_sim::cuts::{Budget, simulate};
 use onrush_sim::summary::Summary;
 
 /// Power cuts in recoveries of this test.
-const CUTS: u64 = 1000;
+const CUTS: u64 = 400;
 
 #[test]
 fn a_recovery_that_is_cut_off_can_be_repeated() {
