@@ -1,4 +1,4 @@
-//! How work goes to threads: in pieces of about a MiB of one file, taken one after the other.
+//! How work goes to threads: in pieces of at most a MiB of one file, taken one after the other.
 //!
 //! Two ways of reading. Without read streams each thread reads the piece that it took, then checks
 //! it: many reads are on their way at once, and nothing is handed over. With read streams a thread of
@@ -15,8 +15,11 @@ use onrush_files::AlignedBuffer;
 
 use crate::decode::slot::{SLOT_BYTES, SlotNumber};
 
-/// Slots of a piece, from the first to the last.
-const PIECE_SLOTS: u64 = 64;
+/// Slots of a piece, from the first to the last: at most, and at least.
+const PIECE_SLOTS: (u64, u64) = (64, 8);
+/// Slots of all buffers of read streams together, as far as that is possible: 4 MiB, which stay in the
+/// caches between reader and checker.
+const BUFFER_SLOTS: u64 = 256;
 /// Slots that nobody asked for are read along where no more than so many lie in between.
 const GAP_SLOTS: u64 = 4;
 /// Buffers of a read stream that are full or on their way.
@@ -25,8 +28,39 @@ const BUFFERS_PER_THREAD: usize = 2;
 /// Some images that lie near each other: a range of a list that is sorted by slot.
 pub(crate) type Piece = Range<usize>;
 
+/// How a batch is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    /// Threads that check.
+    pub(crate) checkers: usize,
+    /// Slots of a piece at most.
+    piece_slots: u64,
+    buffers: usize,
+}
+
+impl Plan {
+    /// `threads` threads that read and check, or `streams` that read and others that check: of these
+    /// no more than there are processors, since they wait for nothing.
+    pub(crate) fn new(threads: usize, streams: Option<usize>) -> Plan {
+        let (most, least) = PIECE_SLOTS;
+        let Some(streams) = streams else {
+            return Plan { checkers: threads, piece_slots: most, buffers: threads };
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let checkers = threads.min(processors);
+        let buffers = BUFFERS_PER_THREAD * (checkers + streams).max(1);
+        let piece_slots = (BUFFER_SLOTS / buffers as u64).clamp(least, most);
+        Plan { checkers, piece_slots, buffers }
+    }
+
+    /// One buffer, for one piece.
+    fn buffer(self) -> AlignedBuffer {
+        AlignedBuffer::new(self.piece_slots as usize * SLOT_BYTES)
+    }
+}
+
 /// Cuts a list of slots, sorted, into pieces.
-pub(crate) fn cut<T>(list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> {
+pub(crate) fn cut<T>(plan: Plan, list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for next in 1..=list.len() {
@@ -34,7 +68,7 @@ pub(crate) fn cut<T>(list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> 
             let (first, last, slot) =
                 (slot(&list[start]), slot(&list[next - 1]), slot(&list[next]));
             slot.file() == first.file()
-                && slot.index() - first.index() < PIECE_SLOTS
+                && slot.index() - first.index() < plan.piece_slots
                 && slot.index() - last.index() <= GAP_SLOTS + 1
         };
         if !goes_on {
@@ -43,11 +77,6 @@ pub(crate) fn cut<T>(list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> 
         }
     }
     pieces
-}
-
-/// One buffer, for one piece.
-pub(crate) fn buffer() -> AlignedBuffer {
-    AlignedBuffer::new(PIECE_SLOTS as usize * SLOT_BYTES)
 }
 
 /// Who reads and checks pieces. Each thread has its own.
@@ -65,10 +94,10 @@ pub(crate) trait PieceChecker: Send {
 }
 
 /// Lets each checker, on a thread of its own, take pieces until none is left.
-pub(crate) fn check_all<C: PieceChecker>(checkers: &mut [C], pieces: &[Piece]) {
+pub(crate) fn check_all<C: PieceChecker>(plan: Plan, checkers: &mut [C], pieces: &[Piece]) {
     let next = AtomicUsize::new(0);
     let work = |checker: &mut C| {
-        let mut buffer = buffer();
+        let mut buffer = plan.buffer();
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             if checker.gives_up() {
                 return;
@@ -94,16 +123,16 @@ pub(crate) fn check_all<C: PieceChecker>(checkers: &mut [C], pieces: &[Piece]) {
 /// As [`check_all`], with a thread that reads for each of `streams`: consecutive ranges of `pieces`.
 /// `reader` only reads.
 pub(crate) fn check_streams<C: PieceChecker + Sync>(
+    plan: Plan,
     checkers: &mut [C],
     reader: &C,
     pieces: &[Piece],
     streams: &[Range<usize>],
 ) {
-    let buffers = BUFFERS_PER_THREAD * (checkers.len() + streams.len());
-    let (give, free) = sync_channel(buffers);
-    let (full, take) = sync_channel::<(usize, AlignedBuffer, bool)>(buffers);
-    for _ in 0..buffers {
-        give.send(buffer()).expect("the channel holds as many buffers as there are");
+    let (give, free) = sync_channel(plan.buffers);
+    let (full, take) = sync_channel::<(usize, AlignedBuffer, bool)>(plan.buffers);
+    for _ in 0..plan.buffers {
+        give.send(plan.buffer()).expect("the channel holds as many buffers as there are");
     }
     let (free, take) = (Mutex::new(free), Mutex::new(take));
     std::thread::scope(|scope| {
@@ -181,9 +210,20 @@ mod tests {
     fn pieces_hold_neighbours_of_one_file_and_little_in_between() {
         let slots = [1, 2, 3, 8, 14, 70, 71, 133, 134, 1 << 48, (1 << 48) + 1];
         let slots: Vec<SlotNumber> = slots.into_iter().map(SlotNumber).collect();
-        let pieces = cut(&slots, |slot| *slot);
+        let plan = Plan::new(1, None);
+        let pieces = cut(plan, &slots, |slot| *slot);
         assert_eq!(pieces, [0..4, 4..5, 5..7, 7..9, 9..11]);
-        assert_eq!(cut(&[] as &[SlotNumber], |slot| *slot), []);
+        assert_eq!(cut(plan, &[] as &[SlotNumber], |slot| *slot), []);
+    }
+
+    #[test]
+    fn what_streams_have_on_the_way_stays_small_however_many_threads_there_are() {
+        for (threads, streams) in [(1, 1), (32, 1), (1, 16), (256, 16)] {
+            let plan = Plan::new(threads, Some(streams));
+            let slots = plan.buffers as u64 * plan.piece_slots;
+            assert!(slots <= BUFFER_SLOTS.max(plan.buffers as u64 * PIECE_SLOTS.1));
+            assert!((PIECE_SLOTS.1..=PIECE_SLOTS.0).contains(&plan.piece_slots));
+        }
     }
 
     #[test]

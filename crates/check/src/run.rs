@@ -14,7 +14,7 @@ use crate::error::CheckError;
 use crate::findings::Findings;
 use crate::invariant::Invariant;
 use crate::options::CheckOptions;
-use crate::pieces::{self, Piece};
+use crate::pieces::{self, Piece, Plan};
 use crate::progress::Progress;
 use crate::report::{CheckReport, TableReport};
 use crate::source::Source;
@@ -228,7 +228,9 @@ fn check_batch(
     }
     let batch = Batch::read(store, owners, catalogue, wanted, options.dop);
     batch.leaves().for_each(|(table, count)| leaves[table] += count);
-    let pieces = pieces::cut(&batch.images, |named| named.slot);
+    let streams = options.read_stream_per_file.then(|| store.files.len());
+    let plan = Plan::new(options.dop, streams);
+    let pieces = pieces::cut(plan, &batch.images, |named| named.slot);
     let checker = || ImageChecker {
         store,
         catalogue,
@@ -236,13 +238,13 @@ fn check_batch(
         physical_only: options.physical_only,
         tally: Tally::new(catalogue),
     };
-    let threads = options.dop.min(pieces.len()).max(1);
+    let threads = plan.checkers.min(pieces.len()).max(1);
     let mut checkers: Vec<ImageChecker<'_>> = (0..threads).map(|_| checker()).collect();
     if options.read_stream_per_file {
-        let streams = streams(&batch, &pieces);
-        pieces::check_streams(&mut checkers, &checker(), &pieces, &streams);
+        let streams = self::streams(&batch, &pieces);
+        pieces::check_streams(plan, &mut checkers, &checker(), &pieces, &streams);
     } else {
-        pieces::check_all(&mut checkers, &pieces);
+        pieces::check_all(plan, &mut checkers, &pieces);
     }
     checkers.iter().for_each(|checker| tally.add(&checker.tally));
 }
