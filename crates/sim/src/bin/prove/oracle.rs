@@ -78,7 +78,9 @@ impl Oracle {
     }
 
     fn line(&self, what: &str, own: i64, number: i64) -> Result<()> {
-        (&self.0).write_all(format!("{what} {own} {number}\n").as_bytes())?;
+        // A kill may cut a line off, and another session write behind it: a line begins with its own
+        // end of line, and counts only with its last character.
+        (&self.0).write_all(format!("\n{what} {own} {number};").as_bytes())?;
         Ok(())
     }
 }
@@ -158,8 +160,9 @@ fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
     // What was acknowledged when a durable commit began.
     let mut before: BTreeMap<(i64, i64), Vec<(i64, i64)>> = BTreeMap::new();
     for line in text.lines() {
+        let Some(line) = line.strip_suffix(';') else { continue }; // cut off by the kill
         let words: Vec<&str> = line.split(' ').collect();
-        let [what, own, number] = words[..] else { continue }; // cut off by the kill
+        let [what, own, number] = words[..] else { bail!("no line of an oracle: {line}") };
         let (own, number): (i64, i64) = (own.parse()?, number.parse()?);
         if what == "I" {
             let all = known.iter().map(|(own, known)| (*own, known.acknowledged)).collect();
@@ -169,7 +172,7 @@ fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
         match what {
             "i" | "I" => entry.intended = number,
             "a" => entry.acknowledged = number,
-            _ => {
+            "A" => {
                 entry.acknowledged = number;
                 entry.required = number;
                 for (other, acknowledged) in before.remove(&(own, number)).unwrap_or_default() {
@@ -177,6 +180,7 @@ fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
                     other.required = other.required.max(acknowledged);
                 }
             }
+            _ => bail!("no line of an oracle: {line}"),
         }
     }
     Ok(known)
