@@ -110,6 +110,8 @@ impl<'a> Copier<'a> {
             at.iter().try_for_each(|at| file.write_at(&copy, *at))?;
         }
         file.sync()?;
+        // The names of all that the superblock needs, before its own.
+        self.disk.sync_folder(self.folder)?;
         self.disk.rename(&temporary, &self.folder.join(SUPERBLOCK_FILE))?;
         self.disk.sync_folder(self.folder)
     }

@@ -8,10 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use onrush::Database;
 use onrush_check::{CheckOptions, Progress, check};
+use onrush_files::Disk;
 
 use crate::disk::{CrashDisk, CrashMode, Sweep};
 use crate::gate::{Gate, GatedDisk, database_folder};
@@ -248,15 +250,25 @@ impl Run {
     }
 }
 
-/// What a power cut leaves is no damage: the check must say so before anybody opens it.
+/// What a power cut leaves is no damage: the check must say so before anybody opens it. A copy that has
+/// its superblock is whole.
 fn is_sound(disk: &CrashDisk) -> Checked<()> {
+    let root = Path::new("/");
+    let names = disk.list(root).unwrap_or_default();
+    let copies =
+        names.iter().filter(|name| name.starts_with(world::COPY)).map(|name| root.join(name));
+    let is_copy =
+        |folder: &PathBuf| matches!(disk.exists(&folder.join("superblock.onrush")), Ok(true));
     let options = CheckOptions { dop: 1, ..CheckOptions::default() };
-    let checked = check(Arc::new(disk.clone()), &database_folder(), &options, &Progress::default());
-    match checked {
-        Ok(report) if report.is_sound() => Ok(()),
-        Ok(report) => violation!("check: {report}"),
-        Err(error) => violation!("check: {error}"),
+    for folder in copies.filter(is_copy).chain([database_folder()]) {
+        let checked = check(Arc::new(disk.clone()), &folder, &options, &Progress::default());
+        match checked {
+            Ok(report) if report.is_sound() => {}
+            Ok(report) => violation!("check of {}: {report}", folder.display()),
+            Err(error) => violation!("check of {}: {error}", folder.display()),
+        }
     }
+    Ok(())
 }
 
 /// A database whose creation was cut off is either not there or whole, and can be made again.

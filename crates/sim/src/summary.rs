@@ -58,6 +58,8 @@ pub struct Summary {
     pub windows: BTreeMap<u64, Loss>,
     /// Things done in the middle of checkpoints.
     pub visits: u64,
+    /// Checks and backups of an open database.
+    pub copies: u64,
     /// Calls that failed on purpose.
     pub failed_calls: u64,
     /// What the engine counted.
@@ -95,6 +97,7 @@ impl Summary {
         self.recoveries += other.recoveries;
         self.checks += other.checks;
         self.visits += other.visits;
+        self.copies += other.copies;
         self.failed_calls += other.failed_calls;
         for (kind, modes) in &other.kinds {
             self.kinds.entry(*kind).or_default().extend(modes);
@@ -143,6 +146,7 @@ impl fmt::Display for Summary {
         writeln!(f, "recoveries      {}", self.recoveries)?;
         writeln!(f, "checks          {}", self.checks)?;
         writeln!(f, "visits          {}", self.visits)?;
+        writeln!(f, "copies          {}", self.copies)?;
         writeln!(f, "failed calls    {}", self.failed_calls)?;
         for (window, loss) in &self.windows {
             writeln!(f, "window {window} ms: {loss}")?;

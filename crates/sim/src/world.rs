@@ -9,6 +9,7 @@
 //! 2. The run follows from the seed: no clock, no second thread, no address decides anything.
 
 mod checkpoints;
+mod copies;
 mod rows;
 mod tables;
 mod transactions;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use onrush::{Database, Durability, Error, Session, Snapshot};
 
 pub use checkpoints::restart;
+pub use copies::COPY;
 pub use tables::LiveTable;
 
 use crate::disk::CrashDisk;
@@ -32,6 +34,11 @@ use crate::violation;
 
 /// Rows that fill several leaves, and a log segment nearly.
 const FILL_ROWS: usize = 60;
+
+/// Where the numbers that decide about copies come from.
+const COPY_PART: u64 = 3 << 40;
+/// After one in so many actions there is a copy, in runs that have copies.
+const COPY_ONE_IN: u64 = 80;
 
 /// A table and a key in it.
 pub type Place = (String, Vec<u8>);
@@ -54,6 +61,8 @@ pub struct World {
     /// End of each commit in the log, and how many commits there were then.
     ends: Vec<(u64, usize)>,
     random: Random,
+    /// Whether and when there are copies: a stream of its own, so that all else stays what it was.
+    copy_random: Option<Random>,
     /// What was covered.
     pub summary: Summary,
     /// Calls may fail because the disk does.
@@ -104,6 +113,9 @@ impl World {
         part: u64,
     ) -> World {
         let random = Random::for_part(plan.seed, 1000 + part);
+        let copy_random = Random::for_part(plan.seed, COPY_PART)
+            .chance(1, 3)
+            .then(|| Random::for_part(plan.seed, COPY_PART + 1 + part));
         let mut world = World {
             plan,
             disk,
@@ -117,6 +129,7 @@ impl World {
             changed: HashMap::new(),
             ends: Vec::new(),
             random,
+            copy_random,
             summary: Summary::default(),
             failures_expected: false,
             stopped: None,
@@ -253,6 +266,11 @@ impl World {
         Ok(())
     }
 
+    fn wants_copy(&mut self) -> bool {
+        let may = self.stopped.is_none() && !self.failures_expected;
+        may && self.copy_random.as_mut().is_some_and(|random| random.chance(1, COPY_ONE_IN))
+    }
+
     /// Does one action; checkpoints and restarts are done by [`run`].
     fn act(&mut self, action: Action) -> Checked<()> {
         if self.sessions.is_empty() {
@@ -311,6 +329,9 @@ pub fn run(world: &SharedWorld, actions: usize) -> Checked<()> {
             plan.draw(&mut world.random)
         };
         act_all(world, &[action])?;
+        if locked(world).wants_copy() {
+            copies::copy(world)?;
+        }
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ use onrush_sim::faults::{Finder, NOT_EVERY_DAY, finder, seeds_until_found};
 
 /// Runs until a fault must have been noticed.
 const SEEDS_MAX: u64 = 300;
+/// Seeds that noticed one of the faults that few do: tried first, to save minutes.
+const SEEDS_FIRST: [u64; 3] = [128, 97, 57];
 /// One in so many faults is tried a day.
 const PARTS: u64 = 5;
 
@@ -34,7 +36,7 @@ fn every_trap_that_is_put_back_is_noticed() {
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = Vec::new();
     for fault in faults().into_iter().filter(|fault| finder(*fault) != Finder::Model) {
-        match seeds_until_found(fault, 1..=SEEDS_MAX) {
+        match seeds_until_found(fault, (1..=4).chain(SEEDS_FIRST).chain(5..=SEEDS_MAX)) {
             Some((seed, count)) => println!("{fault:?}: seed {seed}, after {count}"),
             None => missed.push(fault),
         }

@@ -35,7 +35,7 @@ pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
     };
     if let Some(gate) = &gate {
         let visited = Arc::clone(shared);
-        gate.open(Box::new(move || visit(&visited)));
+        gate.open(Box::new(move || visit(&visited, false)));
     }
     let outcome = database.checkpoint();
     if let Some(gate) = &gate {
@@ -51,10 +51,18 @@ pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
     }
 }
 
-/// In the middle of a checkpoint. The log must have room: nobody else could make some.
-fn visit(shared: &SharedWorld) {
+/// In the middle of a checkpoint, or of a copy: then there may be a checkpoint, too. The log must have
+/// room: nobody else could make some.
+pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
     let mut world = locked(shared);
     if world.visit_failed.is_some() || world.stopped.is_some() || !world.random.chance(1, 3) {
+        return;
+    }
+    if may_checkpoint
+        && world.random.chance(1, 4)
+        && let Err(violation) = world.checkpoint_unvisited()
+    {
+        world.visit_failed = Some(violation);
         return;
     }
     let most = if world.plan.crowded { 40 } else { 4 };
@@ -146,6 +154,13 @@ pub fn restart(world: &mut World) -> Checked<()> {
 }
 
 impl World {
+    fn checkpoint_unvisited(&mut self) -> Checked<()> {
+        match self.database()?.checkpoint() {
+            Ok(_) => Ok(()),
+            Err(error) => self.failed("checkpoint", &error).map(|_| ()),
+        }
+    }
+
     /// Ends the run without a clean close: what happens to the disk from here on is not looked
     /// at.
     pub fn finish(&mut self) {
