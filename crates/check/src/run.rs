@@ -228,7 +228,7 @@ fn check_batch(
     }
     let batch = Batch::read(store, owners, catalogue, wanted, options.dop);
     batch.leaves().for_each(|(table, count)| leaves[table] += count);
-    let streams = options.read_stream_per_file.then(|| store.files.len());
+    let streams = options.read_stream_per_file.then_some(store.files.len());
     let plan = Plan::new(options.dop, streams);
     let pieces = pieces::cut(plan, &batch.images, |named| named.slot);
     let checker = || ImageChecker {
