@@ -34,6 +34,7 @@ Examples:
   onrush top shop                           what do sessions wait for right now?
   onrush create shop --table orders --column 'id bigint default identity' \\
          --column 'at timestamp default now' --column 'note varchar(40)' --key id
+  onrush serve shop                         for psql and every other PostgreSQL client
   onrush insert shop orders note='first order'
   onrush get shop orders 1
   onrush import shop orders orders.csv
@@ -47,6 +48,7 @@ Every command has its own --help.";
 #[derive(Subcommand)]
 enum Command {
     Lab(Box<commands::lab::LabArguments>),
+    Serve(commands::serve::Serve),
     Create(commands::create::Create),
     Insert(commands::insert::Insert),
     Get(commands::get::Get),
@@ -70,6 +72,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Onrush::parse().command {
         Command::Lab(arguments) => commands::lab::run(*arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
         Command::Insert(arguments) => commands::insert::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),

@@ -136,7 +136,8 @@ impl fmt::Display for DataType {
 impl FromStr for DataType {
     type Err = TypeError;
 
-    /// Reads the names of [`TYPE_NAMES`], in any case, and the usual other names of SQL and Rust.
+    /// Reads the names of [`TYPE_NAMES`], in any case, and the usual other names of SQL, PostgreSQL
+    /// and Rust. A `varchar` without a length is `text`.
     fn from_str(text: &str) -> Result<DataType, TypeError> {
         let unknown = || TypeError::UnknownDataType { text: text.into() };
         let lower = text.trim().to_ascii_lowercase();
@@ -157,18 +158,18 @@ impl FromStr for DataType {
 fn plain_type(name: &str) -> Option<DataType> {
     Some(match name {
         "boolean" | "bool" => DataType::Boolean,
-        "smallint" | "int16" => DataType::Int16,
-        "integer" | "int" | "int32" => DataType::Int32,
-        "bigint" | "int64" => DataType::Int64,
-        "real" | "float32" => DataType::Float32,
-        "double" | "double precision" | "float64" => DataType::Float64,
-        "char" => DataType::Char(1),
-        "text" => DataType::Text,
+        "smallint" | "int16" | "int2" => DataType::Int16,
+        "integer" | "int" | "int32" | "int4" => DataType::Int32,
+        "bigint" | "int64" | "int8" => DataType::Int64,
+        "real" | "float32" | "float4" => DataType::Float32,
+        "double" | "double precision" | "float64" | "float8" | "float" => DataType::Float64,
+        "char" | "character" => DataType::Char(1),
+        "text" | "varchar" | "character varying" => DataType::Text,
         "bytes" | "bytea" => DataType::Bytes,
         "uuid" => DataType::Uuid,
         "date" => DataType::Date,
-        "time" => DataType::Time,
-        "timestamp" => DataType::Timestamp,
+        "time" | "time without time zone" => DataType::Time,
+        "timestamp" | "timestamp without time zone" => DataType::Timestamp,
         "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
         _ => return None,
     })
@@ -176,8 +177,8 @@ fn plain_type(name: &str) -> Option<DataType> {
 
 fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
     Some(match name {
-        "char" | "character" => DataType::Char(arguments.trim().parse().ok()?),
-        "varchar" => DataType::Varchar(arguments.trim().parse().ok()?),
+        "char" | "character" | "bpchar" => DataType::Char(arguments.trim().parse().ok()?),
+        "varchar" | "character varying" => DataType::Varchar(arguments.trim().parse().ok()?),
         "decimal" | "numeric" => {
             let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
             DataType::Decimal {

@@ -131,10 +131,14 @@ impl Drop for Server {
     }
 }
 
-/// Makes the socket in a folder that only the owner can enter, and moves it once its own mode is
-/// right: so nobody else can reach it at any moment.
+/// Listens on a socket at `path`, in `folder`, that its owner alone can reach, at any moment: it is
+/// made in a folder that nobody else can enter, and moved once its own mode is right. What is at
+/// `path` is replaced.
+///
+/// # Errors
+/// A path too long for a socket (about 100 bytes), or a folder that cannot be written.
 #[cfg(unix)]
-fn bind_private(
+pub fn bind_private(
     folder: &std::path::Path,
     path: &std::path::Path,
 ) -> io::Result<std::os::unix::net::UnixListener> {

@@ -57,14 +57,14 @@ pub struct Session {
     pub(super) contexts: Vec<TableContext>,
     pub(super) encoded: EncodedRow,
     header: Vec<u8>,
-    source: Arc<TokenSource>,
+    pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
     batch: Batch,
     durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
-    last_commit: Lsn,
+    pub(super) last_commit: Lsn,
     /// Newest row that an answer rested on.
-    last_seen: Lsn,
+    pub(super) last_seen: Lsn,
 }
 
 impl Session {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use onrush_log::Lsn;
 
+use super::session::Session;
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -77,6 +78,16 @@ impl CommitToken {
             return Ok(());
         }
         Ok(engine.log.wait_durable(self.end, &engine.recorder)?)
+    }
+}
+
+impl Session {
+    /// A token for the newest commit that this session made or that one of its answers rested on,
+    /// such as *that key is taken*. For programs that let a session commit without waiting and wait
+    /// before they pass its answers on.
+    #[must_use]
+    pub fn newest_token(&self) -> CommitToken {
+        CommitToken::new(&self.source, self.last_commit.max(self.last_seen))
     }
 }
 

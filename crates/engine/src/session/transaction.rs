@@ -116,6 +116,13 @@ impl<'s> Transaction<'s> {
         Ok(())
     }
 
+    /// Key bytes and value bytes of the row that this transaction encoded last: after an insert, the
+    /// inserted row with its generated key; see [`Session::last_row`].
+    #[must_use]
+    pub fn last_row(&self) -> (&[u8], &[u8]) {
+        self.session.last_row()
+    }
+
     /// Inserts a row, or replaces the one with the same key.
     ///
     /// # Errors

@@ -1,0 +1,114 @@
+//! `onrush serve`: a database for PostgreSQL clients.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use onrush::{Database, Options};
+use onrush_lab::units::parse_bytes;
+use onrush_server::{Server, ServerOptions};
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Outcome;
+use crate::output;
+
+/// Serve a database to PostgreSQL clients
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// The database's folder; a database is made in it if there is none
+    folder: PathBuf,
+    /// The address to listen on, a loopback address; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433")]
+    listen: SocketAddr,
+    /// A Unix socket to listen on too; psql finds DIR/.s.PGSQL.PORT by -h DIR -p PORT
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<PathBuf>,
+    /// Most clients at a time
+    #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_max)]
+    max_connections: usize,
+    /// Threads that serve clients; 0 is one for each processor
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    threads: usize,
+    /// Seconds that a connection may take to begin
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    handshake_seconds: u64,
+    /// Memory for leaves; tables may be larger [default: 1GiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    leaf_memory: Option<u64>,
+    /// Room for the log; when it is used up, inserts wait for a checkpoint [default: 4GiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    log_capacity: Option<u64>,
+    /// Write the server's messages as JSON
+    #[arg(long)]
+    log_json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush serve shop
+  psql -h 127.0.0.1 -p 5433 -c 'CREATE TABLE orders (id bigserial PRIMARY KEY, note text)'
+  onrush top shop                           what do its clients wait for right now?
+
+Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
+in docs/server.md.";
+
+/// Serves until the process is asked to end.
+pub fn run(arguments: &Serve) -> Outcome {
+    start_messages(arguments.log_json);
+    let (told, ended) = mpsc::channel();
+    let handler = move || {
+        // Nobody listens any more when the process ends for another reason.
+        let _ = told.send(());
+    };
+    ctrlc::set_handler(handler).context("cannot wait for signals")?;
+    let database = Database::open_or_create(&arguments.folder, options(arguments)?)?;
+    let recovery = database.recovery();
+    tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
+    let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
+        .context("cannot listen in the database's folder")?;
+    let server = Server::start(
+        database,
+        ServerOptions {
+            listen: Some(arguments.listen),
+            unix_socket: arguments.unix_socket.clone(),
+            connections_max: arguments.max_connections,
+            threads: arguments.threads,
+            handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
+            ..ServerOptions::default()
+        },
+    )?;
+    if let Some(address) = server.address() {
+        output::text(&format!("listening on {address}\n"))?;
+    }
+    // The sender lives as long as the process.
+    let _ = ended.recv();
+    tracing::info!("stopping");
+    drop(watch);
+    server.stop()?;
+    tracing::info!("everything is durable; closed");
+    Ok(())
+}
+
+fn options(arguments: &Serve) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    if let Some(bytes) = arguments.leaf_memory {
+        options.leaf_memory_bytes = usize::try_from(bytes).context("--leaf-memory is too large")?;
+    }
+    if let Some(bytes) = arguments.log_capacity {
+        options.log_capacity_bytes = bytes;
+    }
+    Ok(options)
+}
+
+fn start_messages(as_json: bool) {
+    let filter = EnvFilter::try_from_env("ONRUSH_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let messages = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match as_json {
+        true => messages.json().init(),
+        false => messages.with_ansi(false).init(),
+    }
+}

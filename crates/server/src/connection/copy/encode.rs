@@ -1,0 +1,79 @@
+//! Rows to the lines of a copy.
+
+use bytes::{BufMut, BytesMut};
+use onrush::{Row, Value};
+
+use crate::sql::{CopyFormat, CopyPlan};
+use crate::values;
+
+/// The line that names the columns.
+pub(super) fn header(plan: &CopyPlan, output: &mut BytesMut) {
+    let columns = plan.table.definition().columns();
+    let names = plan.columns.iter().map(|column| Some(columns[*column].name.as_bytes().to_vec()));
+    line(&plan.format, names, output);
+}
+
+/// One row, as a message of its own.
+pub(super) fn row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) {
+    let field = |column: &usize| match &row[*column] {
+        Value::Null | Value::Default => None,
+        value => {
+            let mut text = BytesMut::new();
+            values::write_text(value, &mut text);
+            Some(text.to_vec())
+        }
+    };
+    line(&plan.format, plan.columns.iter().map(field), output);
+}
+
+fn line(format: &CopyFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, output: &mut BytesMut) {
+    let start = output.len();
+    output.put_u8(b'd');
+    output.put_i32(0);
+    for (index, field) in fields.enumerate() {
+        if index > 0 {
+            output.put_u8(format.delimiter);
+        }
+        match field {
+            None => output.put_slice(format.null.as_bytes()),
+            Some(text) if format.is_csv => csv(&text, format, output),
+            Some(text) => escaped(&text, format, output),
+        }
+    }
+    output.put_u8(b'\n');
+    // A row is far shorter than a message may be.
+    let length = i32::try_from(output.len() - start - 1).unwrap_or(i32::MAX);
+    output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+}
+
+fn escaped(text: &[u8], format: &CopyFormat, output: &mut BytesMut) {
+    for byte in text {
+        match byte {
+            b'\\' => output.put_slice(b"\\\\"),
+            b'\n' => output.put_slice(b"\\n"),
+            b'\r' => output.put_slice(b"\\r"),
+            b'\t' => output.put_slice(b"\\t"),
+            byte if *byte == format.delimiter => output.put_slice(&[b'\\', *byte]),
+            byte => output.put_u8(*byte),
+        }
+    }
+}
+
+fn csv(text: &[u8], format: &CopyFormat, output: &mut BytesMut) {
+    let special = [format.delimiter, format.quote, b'\n', b'\r'];
+    let needs_quotes = text == format.null.as_bytes()
+        || text == b"\\."
+        || text.iter().any(|byte| special.contains(byte));
+    if !needs_quotes {
+        output.put_slice(text);
+        return;
+    }
+    output.put_u8(format.quote);
+    for byte in text {
+        if *byte == format.quote || *byte == format.escape {
+            output.put_u8(format.escape);
+        }
+        output.put_u8(*byte);
+    }
+    output.put_u8(format.quote);
+}

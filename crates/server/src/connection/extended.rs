@@ -1,0 +1,216 @@
+//! The extended protocol: statements that are planned once, parameters, portals.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{
+    BindComplete, CloseComplete, ParseComplete, PortalSuspended,
+};
+use pgwire::messages::response::EmptyQueryResponse;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::message::{self, Bind, Execute, Named, Parse};
+use super::{Connection, Stop};
+use crate::error::{Result, SqlError, state};
+use crate::execute::{Answer, RowStream};
+use crate::sql::{self, Bound, Parameters, Parsed, Plan};
+
+/// Most prepared statements of one client.
+const STATEMENTS_MAX: usize = 10_000;
+/// Most portals of one client.
+const PORTALS_MAX: usize = 1000;
+
+/// A statement that was planned, to be run with other parameters again and again.
+pub(super) struct Prepared {
+    /// What it was made of; none for a text without a statement.
+    parsed: Option<Parsed>,
+    plan: Plan,
+    /// The type of each parameter.
+    oids: Vec<u32>,
+}
+
+/// A prepared statement with its parameters.
+pub(super) struct Portal {
+    statement: Arc<Prepared>,
+    bound: Bound,
+    is_binary: Vec<bool>,
+    state: State,
+}
+
+enum State {
+    New,
+    /// Rows were sent, and there may be more.
+    Open(RowStream),
+    /// Everything was sent.
+    Done,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(super) fn parse(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        let Parse { name, text, oids } = Parse::read(body)?;
+        if !name.is_empty() && self.statements.contains_key(name) {
+            let message = format!("there is a prepared statement {name} already");
+            return Err(SqlError::new(state::DUPLICATE_STATEMENT, message).into());
+        }
+        if self.statements.len() >= STATEMENTS_MAX {
+            let message = format!("there are {STATEMENTS_MAX} prepared statements already");
+            let hint = "Close those that are not needed any more, or DISCARD ALL.";
+            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint).into());
+        }
+        let mut statements = sql::read(text)?.into_iter();
+        let parsed = statements.next();
+        if statements.next().is_some() {
+            let message = "a prepared statement has several statements in it";
+            return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
+        }
+        let prepared = self.prepare(parsed, oids)?;
+        self.statements.insert(name.to_owned(), Arc::new(prepared));
+        self.wire.put(&ParseComplete::new());
+        Ok(())
+    }
+
+    fn prepare(&self, parsed: Option<Parsed>, oids: Vec<u32>) -> Result<Prepared> {
+        let mut parameters = Parameters::declared(oids);
+        let plan = match &parsed {
+            Some(parsed) => parsed.plan(self.backend.database(), &mut parameters)?,
+            None => Plan::Nothing(""),
+        };
+        Ok(Prepared { parsed, plan, oids: parameters.into_oids()? })
+    }
+
+    pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {
+        let bind = Bind::read(&body)?;
+        let statement = Arc::clone(self.statement(&bind.statement)?);
+        if bind.values.len() != statement.oids.len() {
+            let (given, needed) = (bind.values.len(), statement.oids.len());
+            let message = format!("{given} parameters are given, the statement has {needed}");
+            return Err(SqlError::new(state::PROTOCOL_VIOLATION, message).into());
+        }
+        if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(&bind.portal) {
+            let message = format!("there are {PORTALS_MAX} portals already");
+            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).into());
+        }
+        let columns = statement.plan.columns().map_or(0, |columns| columns.len());
+        let is_binary = message::for_each(&bind.result_is_binary, columns)?;
+        let bound = Bound {
+            message: body,
+            values: bind.values,
+            is_binary: bind.is_binary,
+            oids: statement.oids.clone(),
+        };
+        let portal = Portal { statement, bound, is_binary, state: State::New };
+        self.portals.insert(bind.portal, portal);
+        self.wire.put(&BindComplete::new());
+        Ok(())
+    }
+
+    fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
+        self.statements.get(name).ok_or_else(|| {
+            let message = format!("there is no prepared statement {name:?}");
+            SqlError::new(state::UNKNOWN_STATEMENT, message)
+        })
+    }
+
+    pub(super) fn describe(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        let (columns, is_binary) = match Named::read(body)? {
+            Named::Statement(name) => {
+                let statement = Arc::clone(self.statement(name)?);
+                self.wire.put(&ParameterDescription::new(statement.oids.clone()));
+                let columns = statement.plan.columns();
+                let formats = vec![false; columns.as_ref().map_or(0, |columns| columns.len())];
+                (columns, formats)
+            }
+            Named::Portal(name) => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (portal.statement.plan.columns(), portal.is_binary.clone())
+            }
+        };
+        match columns {
+            Some(columns) => self.row_description(&columns, &is_binary),
+            None => self.wire.put(&NoData::new()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        match Named::read(body)? {
+            Named::Statement(name) => drop(self.statements.remove(name)),
+            Named::Portal(name) => drop(self.portals.remove(name)),
+        }
+        self.wire.put(&CloseComplete::new());
+        Ok(())
+    }
+
+    pub(super) async fn run_portal(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        let Execute { portal: name, rows_max } = Execute::read(body)?;
+        // Taken out while it runs: a portal whose statement fails is gone.
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        self.backend.begin_statement();
+        let state = match std::mem::replace(&mut portal.state, State::Done) {
+            State::New => self.run_new(&mut portal, rows_max).await?,
+            State::Open(rows) => self.go_on(rows, &portal.is_binary, rows_max).await?,
+            State::Done => {
+                let message = format!("portal {name:?} has been run already");
+                return Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message).into());
+            }
+        };
+        portal.state = state;
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    async fn run_new(
+        &mut self,
+        portal: &mut Portal,
+        rows_max: Option<u64>,
+    ) -> std::result::Result<State, Stop> {
+        if portal.statement.parsed.is_none() {
+            self.wire.put(&EmptyQueryResponse::new());
+            return Ok(State::New);
+        }
+        let answer = match self.backend.execute(&portal.statement.plan, &portal.bound).await {
+            Err(error) if error.is_table_changed() && !self.backend.is_in_transaction() => {
+                // The table was dropped and perhaps created again since the statement was planned.
+                let old = &portal.statement;
+                let fresh = self.prepare(old.parsed.clone(), old.oids.clone())?;
+                if fresh.oids != old.oids || fresh.plan.columns() != old.plan.columns() {
+                    let message = "the table has changed, and with it the types of the statement";
+                    return Err(SqlError::not_supported(message, "Prepare it again.").into());
+                }
+                portal.statement = Arc::new(fresh);
+                self.backend.execute(&portal.statement.plan, &portal.bound).await?
+            }
+            other => other?,
+        };
+        match answer {
+            Answer::Done(tag) => self.complete(tag),
+            Answer::Discarded(tag) => {
+                self.statements.clear();
+                self.complete(tag);
+            }
+            Answer::Rows(rows) => return self.go_on(rows, &portal.is_binary, rows_max).await,
+            Answer::CopyIn(copy) => self.copy_in(&copy).await?,
+            Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
+        }
+        Ok(State::Done)
+    }
+
+    async fn go_on(
+        &mut self,
+        mut rows: RowStream,
+        is_binary: &[bool],
+        rows_max: Option<u64>,
+    ) -> std::result::Result<State, Stop> {
+        if self.rows(&mut rows, is_binary, rows_max).await? {
+            self.wire.put(&PortalSuspended::new());
+            return Ok(State::Open(rows));
+        }
+        self.complete(rows.tag());
+        Ok(State::Done)
+    }
+}
+
+fn no_portal(name: &str) -> SqlError {
+    SqlError::new(state::UNKNOWN_PORTAL, format!("there is no portal {name:?}"))
+}

@@ -1,0 +1,402 @@
+//! One client, from its first byte to its last.
+//!
+//! The connection is a task. It reads messages, has their plans run, and gathers the answers; before
+//! it would wait for more input, it waits for the newest commit that its answers rest on, and sends
+//! them all. So a client that sends a hundred inserts at once has a hundred commits and one wait, and
+//! clients that wait at the same time share syncs.
+//!
+//! Invariants
+//! 1. No answer leaves before the commits that it rests on are durable, unless the session's
+//!    `synchronous_commit` is off: [`Connection::settle`] is the only place that sends.
+//! 2. The beginning of a connection has one deadline, which no byte puts off.
+//! 3. A client's malformed message, unread output or broken socket ends its own connection only.
+
+mod copy;
+mod extended;
+mod message;
+mod startup;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use onrush::{Row, Value};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
+};
+use sqlparser::ast::Statement;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::error::{Result, Severity, SqlError, state};
+use crate::execute::{Answer, Backend, RowStream, Step};
+use crate::listener::Shared;
+use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
+use crate::values;
+use extended::{Portal, Prepared};
+use startup::Beginning;
+use wire::{Frame, OUTPUT_BYTES, Wire};
+
+/// Why a connection, or a statement, does not go on.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// To be told to the client; one that is fatal ends the connection.
+    Error(SqlError),
+    /// The client is gone.
+    Closed,
+}
+
+impl From<SqlError> for Stop {
+    fn from(error: SqlError) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+/// One client that has been let in.
+struct Connection<S> {
+    wire: Wire<S>,
+    backend: Backend,
+    statements: HashMap<String, Arc<Prepared>>,
+    portals: HashMap<String, Portal>,
+    /// After an error in the extended protocol everything up to the next Sync is left out.
+    skips_to_sync: bool,
+    shared: Arc<Shared>,
+}
+
+/// Serves one client until it goes, or is sent away.
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: Arc<Shared>) {
+    let limits = &shared.options;
+    let mut wire = Wire::new(stream, limits.message_bytes_max, limits.write_timeout);
+    let begun = tokio::time::timeout(limits.handshake_timeout, startup::begin(&mut wire)).await;
+    let stop = match begun {
+        Ok(Ok(Beginning::Client(parameters))) => match let_in(wire, &parameters, &shared).await {
+            Ok(()) => return,
+            Err((back, stop)) => {
+                wire = back;
+                stop
+            }
+        },
+        Ok(Ok(Beginning::Cancel { number, secret })) => {
+            shared.cancel(number, secret);
+            return;
+        }
+        Ok(Err(stop)) => stop,
+        Err(_) => SqlError::protocol("the connection took too long to begin").into(),
+    };
+    if let Stop::Error(error) = stop {
+        tracing::info!(state = error.state, "a client was sent away: {}", error.message);
+        wire.output.clear();
+        wire.put(&error.fatal().to_response());
+        wire.close().await;
+    }
+}
+
+/// Runs the conversation with a client. The error comes with the wire, to be told on it.
+async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
+    wire: Wire<S>,
+    parameters: &std::collections::BTreeMap<String, String>,
+    shared: &Arc<Shared>,
+) -> std::result::Result<(), (Wire<S>, Stop)> {
+    let Some(seat) = shared.seat() else {
+        let most = shared.options.connections_max;
+        let error = SqlError::new(
+            state::TOO_MANY_CONNECTIONS,
+            format!("there are {most} connections already, which is the most there may be"),
+        )
+        .with_hint("Use fewer, or start the server with a larger --max-connections.");
+        return Err((wire, error.into()));
+    };
+    let mut backend = match Backend::new(&shared.database, seat.number) {
+        Ok(backend) => backend,
+        Err(error) => return Err((wire, error.into())),
+    };
+    if let Err(error) = startup::apply(parameters, &mut backend.settings) {
+        return Err((wire, error.into()));
+    }
+    seat.register(&backend.is_cancelled);
+    let mut connection = Connection {
+        wire,
+        backend,
+        statements: HashMap::new(),
+        portals: HashMap::new(),
+        skips_to_sync: false,
+        shared: Arc::clone(shared),
+    };
+    let user = parameters.get("user").map_or("", String::as_str);
+    tracing::debug!(number = seat.number, user, "a client has come");
+    startup::welcome(&mut connection.wire, &connection.backend.settings, seat.number, seat.secret);
+    connection.ready();
+    let Err(stop) = connection.converse().await else { return Ok(()) };
+    tracing::debug!(number = seat.number, "a client has gone");
+    match stop {
+        Stop::Closed => Ok(()),
+        stop => Err((connection.wire, stop)),
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Never returns but with the reason why the connection ends.
+    async fn converse(&mut self) -> std::result::Result<(), Stop> {
+        loop {
+            match self.wire.next_frame()? {
+                Some(frame) => self.handle(frame).await?,
+                None => {
+                    self.settle().await?;
+                    self.wait_for_input().await?;
+                }
+            }
+            if self.wire.output.len() > OUTPUT_BYTES {
+                self.settle().await?;
+            }
+        }
+    }
+
+    /// Waits until everything that was answered is durable, then sends the answers. If it cannot
+    /// become durable they are taken back, and the client is told that.
+    async fn settle(&mut self) -> std::result::Result<(), Stop> {
+        if let Some(token) = self.backend.newest.take()
+            && !token.is_durable()
+            && let Err(error) = token.await
+        {
+            return Err(SqlError::from(error).fatal().into());
+        }
+        self.wire.send().await
+    }
+
+    async fn wait_for_input(&mut self) -> std::result::Result<(), Stop> {
+        let timeout = self.backend.settings.idle_in_transaction_timeout;
+        let limit = self.backend.is_in_transaction() && !timeout.is_zero();
+        let mut shutdown = self.shared.shutdown.subscribe();
+        tokio::select! {
+            filled = self.wire.fill() => filled,
+            _ = shutdown.wait_for(|is_down| *is_down) => Err(going_down().into()),
+            () = tokio::time::sleep(timeout), if limit => Err(SqlError::new(
+                state::IDLE_IN_TRANSACTION,
+                "the transaction was idle for longer than idle_in_transaction_session_timeout",
+            ).fatal().into()),
+        }
+    }
+
+    async fn handle(&mut self, frame: Frame) -> std::result::Result<(), Stop> {
+        let Frame { kind, body } = frame;
+        if self.skips_to_sync && !matches!(kind, b'S' | b'X') {
+            return Ok(());
+        }
+        let outcome = match kind {
+            b'Q' => {
+                let outcome = self.simple_query(&body).await;
+                return self.end_of_query(outcome);
+            }
+            b'P' => self.parse(&body),
+            b'B' => self.bind(body),
+            b'D' => self.describe(&body),
+            b'E' => self.run_portal(&body).await,
+            b'C' => self.close(&body),
+            b'H' => self.settle().await,
+            b'S' => {
+                self.skips_to_sync = false;
+                self.ready();
+                Ok(())
+            }
+            b'X' => Err(Stop::Closed),
+            // What is left of a COPY that has failed.
+            b'd' | b'c' | b'f' => Ok(()),
+            b'F' => {
+                let error = SqlError::not_supported("a function call message", "Use SELECT.");
+                return self.end_of_query(Err(error.into()));
+            }
+            other => {
+                Err(SqlError::protocol(format!("there is no message of kind {other:#04x}")).into())
+            }
+        };
+        self.report(outcome, true)
+    }
+
+    /// Tells an error to the client, unless it ends the connection.
+    fn report(
+        &mut self,
+        outcome: std::result::Result<(), Stop>,
+        is_extended: bool,
+    ) -> std::result::Result<(), Stop> {
+        match outcome {
+            Err(Stop::Error(error)) if error.severity != Severity::Fatal => {
+                self.backend.fail();
+                self.notices();
+                self.wire.put(&error.to_response());
+                self.skips_to_sync = is_extended;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn end_of_query(
+        &mut self,
+        outcome: std::result::Result<(), Stop>,
+    ) -> std::result::Result<(), Stop> {
+        self.report(outcome, false)?;
+        self.ready();
+        Ok(())
+    }
+
+    /// The client may go on. Portals live as long as their transaction.
+    fn ready(&mut self) {
+        if !self.backend.is_in_transaction() {
+            self.portals.clear();
+        }
+        self.wire.put(&ReadyForQuery::new(self.backend.status()));
+    }
+
+    fn notices(&mut self) {
+        for notice in std::mem::take(&mut self.backend.notices) {
+            self.wire.put(&NoticeResponse::new(notice.to_response().fields));
+        }
+    }
+
+    fn complete(&mut self, tag: std::borrow::Cow<'static, str>) {
+        self.notices();
+        self.wire.put(&CommandComplete::new(tag.into_owned()));
+    }
+
+    /// The statements of a text, one after the other. Several that only read and write rows are one
+    /// transaction.
+    async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        let statements = sql::read(message::text(body)?)?;
+        if statements.is_empty() {
+            self.wire.put(&EmptyQueryResponse::new());
+            return Ok(());
+        }
+        let is_one = statements.len() > 1
+            && !self.backend.is_in_transaction()
+            && statements.iter().all(is_of_rows);
+        if is_one {
+            self.backend.begin()?;
+        }
+        for statement in &statements {
+            let outcome = self.run_text(statement).await;
+            if outcome.is_err() && is_one {
+                self.backend.fail();
+                self.backend.roll_back();
+            }
+            outcome?;
+        }
+        if is_one {
+            self.backend.commit()?;
+        }
+        Ok(())
+    }
+
+    async fn run_text(&mut self, statement: &Parsed) -> std::result::Result<(), Stop> {
+        self.backend.begin_statement();
+        let plan = statement.plan(self.backend.database(), &mut Parameters::none())?;
+        match self.backend.execute(&plan, &Bound::default()).await? {
+            Answer::Done(tag) => self.complete(tag),
+            Answer::Discarded(tag) => {
+                self.statements.clear();
+                self.complete(tag);
+            }
+            Answer::Rows(mut rows) => {
+                let columns = Arc::clone(rows.columns());
+                let formats = vec![false; columns.len()];
+                self.row_description(&columns, &formats);
+                self.rows(&mut rows, &formats, None).await?;
+                self.complete(rows.tag());
+            }
+            Answer::CopyIn(copy) => self.copy_in(&copy).await?,
+            Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
+        }
+        Ok(())
+    }
+
+    fn row_description(&mut self, columns: &[OutputColumn], is_binary: &[bool]) {
+        let field = |(column, is_binary): (&OutputColumn, &bool)| {
+            FieldDescription::new(
+                column.name.clone(),
+                0,
+                0,
+                values::oid_of(column.data_type),
+                values::type_size(column.data_type),
+                values::type_modifier(column.data_type),
+                i16::from(*is_binary),
+            )
+        };
+        let fields = columns.iter().zip(is_binary).map(field).collect();
+        self.wire.put(&RowDescription::new(fields));
+    }
+
+    /// Sends rows, at most so many. False if there are none left.
+    async fn rows(
+        &mut self,
+        rows: &mut RowStream,
+        is_binary: &[bool],
+        rows_max: Option<u64>,
+    ) -> std::result::Result<bool, Stop> {
+        let columns = Arc::clone(rows.columns());
+        let mut left = rows_max.unwrap_or(u64::MAX);
+        while left > 0 {
+            match rows.next()? {
+                Step::Row(row) => {
+                    data_row(&row, &columns, is_binary, &mut self.wire.output)?;
+                    left -= 1;
+                }
+                Step::Pause => {
+                    self.backend.check_deadline()?;
+                    tokio::task::yield_now().await;
+                }
+                Step::End => return Ok(false),
+            }
+            if self.wire.output.len() > OUTPUT_BYTES {
+                self.settle().await?;
+                self.backend.check_deadline()?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Writes one row as a message, straight into the output.
+fn data_row(
+    row: &Row,
+    columns: &[OutputColumn],
+    is_binary: &[bool],
+    output: &mut BytesMut,
+) -> Result<()> {
+    let too_long = || SqlError::new(state::LIMIT_EXCEEDED, "a row is too long to be sent");
+    let start = output.len();
+    output.put_u8(b'D');
+    output.put_i32(0);
+    output.put_u16(u16::try_from(columns.len()).map_err(|_| too_long())?);
+    for (column, is_binary) in columns.iter().zip(is_binary) {
+        let value = &row[column.source];
+        if matches!(value, Value::Null | Value::Default) {
+            output.put_i32(-1);
+            continue;
+        }
+        let at = output.len();
+        output.put_i32(0);
+        if *is_binary {
+            values::binary(value, output)?;
+        } else {
+            values::write_text(value, output);
+        }
+        let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
+        output[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    let length = i32::try_from(output.len() - start - 1).map_err(|_| too_long())?;
+    output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Whether the statement only reads and writes rows.
+fn is_of_rows(statement: &Parsed) -> bool {
+    let Parsed::Sql(statement) = statement else { return false };
+    matches!(
+        **statement,
+        Statement::Insert(_) | Statement::Query(_) | Statement::Update(_) | Statement::Delete(_)
+    )
+}
+
+fn going_down() -> SqlError {
+    SqlError::new(state::ADMIN_SHUTDOWN, "the server is shutting down").fatal()
+}

@@ -1,0 +1,128 @@
+//! Bytes from and to one client, cut into messages.
+//!
+//! Invariants
+//! 1. The length of a message is checked before room is made for it, and room grows as bytes arrive.
+//! 2. A message is cut out of the input before it is read, so that no message is read into the next.
+//! 3. A client that does not read is left after a while; until then it costs one buffer.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use pgwire::messages::Message;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::Stop;
+use crate::error::{Result, SqlError, state};
+
+/// Bytes of a message's kind and length.
+const HEADER_BYTES: usize = 5;
+/// The smallest and the largest message before the client is known.
+const STARTUP_BYTES: std::ops::RangeInclusive<usize> = 8..=10_000;
+/// Room made for input at a time.
+const INPUT_BYTES: usize = 8 << 10;
+/// More output than this is sent before more is made.
+pub(super) const OUTPUT_BYTES: usize = 64 << 10;
+
+/// One message of a client.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) body: Bytes,
+}
+
+/// One client's connection.
+pub(super) struct Wire<S> {
+    stream: S,
+    input: BytesMut,
+    pub(super) output: BytesMut,
+    message_bytes_max: usize,
+    write_timeout: Duration,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    pub(super) fn new(stream: S, message_bytes_max: usize, write_timeout: Duration) -> Wire<S> {
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Wire { stream, input, output, message_bytes_max, write_timeout }
+    }
+
+    /// The next message, if all of it has arrived.
+    pub(super) fn next_frame(&mut self) -> Result<Option<Frame>> {
+        let Some(header) = self.input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let length = i32::from_be_bytes([header[1], header[2], header[3], header[4]]);
+        let length = usize::try_from(length).ok().and_then(|length| length.checked_sub(4));
+        let Some(length) = length else {
+            return Err(SqlError::protocol("a message has an impossible length"));
+        };
+        if length > self.message_bytes_max {
+            let message = format!("a message of {length} bytes is too large");
+            let hint = format!("At most {} bytes are taken.", self.message_bytes_max);
+            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint).fatal());
+        }
+        if self.input.len() < HEADER_BYTES + length {
+            return Ok(None);
+        }
+        let mut message = self.input.split_to(HEADER_BYTES + length);
+        let kind = message.get_u8();
+        message.advance(4);
+        Ok(Some(Frame { kind, body: message.freeze() }))
+    }
+
+    /// The first message, which has no kind, with its length. `is_alone`: nothing came behind it.
+    pub(super) async fn startup_packet(&mut self) -> std::result::Result<(BytesMut, bool), Stop> {
+        loop {
+            if let Some(header) = self.input.first_chunk::<4>() {
+                let length = usize::try_from(i32::from_be_bytes(*header)).unwrap_or(0);
+                if !STARTUP_BYTES.contains(&length) {
+                    return Err(SqlError::protocol("this is no beginning of the protocol").into());
+                }
+                if self.input.len() >= length {
+                    let packet = self.input.split_to(length);
+                    return Ok((packet, self.input.is_empty()));
+                }
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Waits for more input.
+    pub(super) async fn fill(&mut self) -> std::result::Result<(), Stop> {
+        if self.input.capacity() - self.input.len() < INPUT_BYTES / 2 {
+            self.input.reserve(INPUT_BYTES);
+        }
+        match self.stream.read_buf(&mut self.input).await {
+            Ok(0) | Err(_) => Err(Stop::Closed),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Sends everything that is to be sent.
+    pub(super) async fn send(&mut self) -> std::result::Result<(), Stop> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let write = self.stream.write_all_buf(&mut self.output);
+        match tokio::time::timeout(self.write_timeout, write).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Stop::Closed),
+            Err(_) => {
+                tracing::warn!("a client does not read; it is left");
+                Err(Stop::Closed)
+            }
+        }
+    }
+
+    /// Appends a message to the output.
+    pub(super) fn put(&mut self, message: &impl Message) {
+        if let Err(error) = message.encode(&mut self.output) {
+            // Only what is longer than a message may be gets here.
+            tracing::error!(%error, "a message could not be written");
+        }
+    }
+
+    /// Says goodbye; what cannot be sent now is lost.
+    pub(super) async fn close(&mut self) {
+        if self.send().await.is_ok() {
+            let _ = self.stream.shutdown().await;
+        }
+    }
+}

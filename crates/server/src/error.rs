@@ -1,0 +1,233 @@
+//! Errors as clients see them: a SQLSTATE, the cause, and where there is one the cure as a hint.
+//!
+//! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
+
+use onrush::{Error, TypeError};
+use pgwire::messages::response::ErrorResponse;
+use sqlparser::parser::ParserError;
+
+pub(crate) type Result<T> = std::result::Result<T, SqlError>;
+
+/// The SQLSTATEs that this server sends, by the names that PostgreSQL gives them.
+pub(crate) mod state {
+    pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
+    pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
+    pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    pub(crate) const STRING_TOO_LONG: &str = "22001";
+    pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
+    pub(crate) const INVALID_DATETIME: &str = "22007";
+    pub(crate) const NOT_IN_REPERTOIRE: &str = "22021";
+    pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
+    pub(crate) const INVALID_TEXT: &str = "22P02";
+    pub(crate) const INVALID_BINARY: &str = "22P03";
+    pub(crate) const NOT_NULL_VIOLATION: &str = "23502";
+    pub(crate) const UNIQUE_VIOLATION: &str = "23505";
+    pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
+    pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
+    pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
+    pub(crate) const UNKNOWN_PORTAL: &str = "34000";
+    pub(crate) const INVALID_SCHEMA: &str = "3F000";
+    pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(crate) const SYNTAX_ERROR: &str = "42601";
+    pub(crate) const DUPLICATE_COLUMN: &str = "42701";
+    pub(crate) const UNDEFINED_COLUMN: &str = "42703";
+    pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    pub(crate) const DATATYPE_MISMATCH: &str = "42804";
+    pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
+    pub(crate) const UNDEFINED_TABLE: &str = "42P01";
+    pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
+    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
+    pub(crate) const DUPLICATE_TABLE: &str = "42P07";
+    pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
+    pub(crate) const INDETERMINATE_DATATYPE: &str = "42P18";
+    pub(crate) const DISK_FULL: &str = "53100";
+    pub(crate) const OUT_OF_MEMORY: &str = "53200";
+    pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
+    pub(crate) const LIMIT_EXCEEDED: &str = "54000";
+    pub(crate) const STATEMENT_TOO_COMPLEX: &str = "54001";
+    pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
+    pub(crate) const QUERY_CANCELED: &str = "57014";
+    pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
+    pub(crate) const IO_ERROR: &str = "58030";
+    pub(crate) const INTERNAL: &str = "XX000";
+    pub(crate) const DATA_CORRUPTED: &str = "XX001";
+}
+
+/// Whether the client may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The statement has failed.
+    Error,
+    /// The connection ends.
+    Fatal,
+    /// Nothing has failed.
+    Warning,
+}
+
+/// One error, ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct SqlError {
+    pub(crate) severity: Severity,
+    pub(crate) state: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The engine's error, for those who can do something about it.
+    pub(crate) cause: Option<Box<Error>>,
+}
+
+impl SqlError {
+    pub(crate) fn new(state: &'static str, message: impl Into<String>) -> SqlError {
+        let severity = Severity::Error;
+        SqlError { severity, state, message: message.into(), hint: None, cause: None }
+    }
+
+    /// `what` is SQL that is understood but cannot be done here; `instead` is the nearest thing that
+    /// works.
+    pub(crate) fn not_supported(
+        what: impl std::fmt::Display,
+        instead: impl Into<String>,
+    ) -> SqlError {
+        SqlError::new(state::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
+            .with_hint(instead)
+    }
+
+    pub(crate) fn protocol(message: impl Into<String>) -> SqlError {
+        SqlError::new(state::PROTOCOL_VIOLATION, message).fatal()
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn fatal(mut self) -> SqlError {
+        self.severity = Severity::Fatal;
+        self
+    }
+
+    pub(crate) fn warning(mut self) -> SqlError {
+        self.severity = Severity::Warning;
+        self
+    }
+
+    /// Whether the row was there already.
+    pub(crate) fn is_duplicate_key(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::DuplicateKey { .. }))
+    }
+
+    /// Whether another transaction came first, so that the same statement may succeed now.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::Conflict { .. }))
+    }
+
+    /// Whether the table that a prepared statement was made for is no longer there.
+    pub(crate) fn is_table_changed(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::TableChanged { .. }))
+    }
+
+    /// The fields of the message.
+    pub(crate) fn to_response(&self) -> ErrorResponse {
+        let severity = match self.severity {
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+            Severity::Warning => "WARNING",
+        };
+        let mut fields = vec![
+            (b'S', severity.to_owned()),
+            (b'V', severity.to_owned()),
+            (b'C', self.state.to_owned()),
+            (b'M', without_zero_bytes(&self.message)),
+        ];
+        fields.extend(self.hint.iter().map(|hint| (b'H', without_zero_bytes(hint))));
+        ErrorResponse::new(fields)
+    }
+}
+
+/// A zero byte would end the field too early.
+fn without_zero_bytes(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+impl From<Error> for SqlError {
+    fn from(error: Error) -> SqlError {
+        let code = match &error {
+            Error::Type(inner) => state_of_type_error(inner),
+            Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
+            Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
+            Error::TableExists { .. } => state::DUPLICATE_TABLE,
+            Error::TableChanged { .. } | Error::Conflict { .. } => state::SERIALIZATION_FAILURE,
+            Error::BadOption { .. } => state::INVALID_PARAMETER_VALUE,
+            Error::TransactionTooLarge { .. } => state::LIMIT_EXCEEDED,
+            Error::LeafMemoryTooSmall { .. } => state::OUT_OF_MEMORY,
+            Error::DiskFull { .. } => state::DISK_FULL,
+            Error::OutcomeUnknown { .. } => state::TRANSACTION_RESOLUTION_UNKNOWN,
+            Error::Stopped { .. } | Error::Disk(_) => state::IO_ERROR,
+            Error::Closed => state::ADMIN_SHUTDOWN,
+            Error::Damaged(_) | Error::DamagedLog(_) => state::DATA_CORRUPTED,
+            _ => state::INTERNAL,
+        };
+        let ends = error.is_fatal() || matches!(error, Error::Closed);
+        let mut told = SqlError::new(code, error.to_string());
+        told.cause = Some(Box::new(error));
+        if ends { told.fatal() } else { told }
+    }
+}
+
+impl From<TypeError> for SqlError {
+    fn from(error: TypeError) -> SqlError {
+        Error::from(error).into()
+    }
+}
+
+fn state_of_type_error(error: &TypeError) -> &'static str {
+    use onrush::DataType;
+    match error {
+        TypeError::NullValue(_) | TypeError::MissingValue(_) => state::NOT_NULL_VIOLATION,
+        TypeError::OutOfRange { data_type, .. } if data_type.is_text() => state::STRING_TOO_LONG,
+        TypeError::OutOfRange { .. } | TypeError::KeysExhausted { .. } => {
+            state::NUMERIC_OUT_OF_RANGE
+        }
+        TypeError::BadText { data_type, text, .. } => match data_type {
+            DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+                state::INVALID_DATETIME
+            }
+            _ if data_type.is_text() => state::STRING_TOO_LONG,
+            DataType::Int16 | DataType::Int32 | DataType::Int64 if is_whole_number(text) => {
+                state::NUMERIC_OUT_OF_RANGE
+            }
+            _ => state::INVALID_TEXT,
+        },
+        TypeError::InColumn { cause, .. } => state_of_type_error(cause),
+        TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
+        TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
+        TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
+        TypeError::UnknownDataType { .. } | TypeError::UnknownStrategy { .. } => {
+            state::UNDEFINED_OBJECT
+        }
+        TypeError::KeyTooLarge { .. } | TypeError::RowTooLarge { .. } => state::LIMIT_EXCEEDED,
+        TypeError::ValueCount { .. } => state::SYNTAX_ERROR,
+        _ if error.is_damage() => state::DATA_CORRUPTED,
+        _ => state::INVALID_TABLE_DEFINITION,
+    }
+}
+
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.trim().trim_start_matches(['-', '+']);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl From<ParserError> for SqlError {
+    fn from(error: ParserError) -> SqlError {
+        match error {
+            ParserError::RecursionLimitExceeded => {
+                SqlError::new(state::STATEMENT_TOO_COMPLEX, "the statement is nested too deeply")
+                    .with_hint("Nest expressions less than about 50 deep.")
+            }
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+                SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {message}"))
+            }
+        }
+    }
+}

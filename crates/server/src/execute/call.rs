@@ -1,0 +1,81 @@
+//! CALL: a check of everything stored, and the server-side loop of the classic study.
+
+use onrush::{CheckOptions, CheckProgress, OnlineOptions, Value};
+
+use super::{Answer, Backend, RowStream};
+use crate::error::{Result, SqlError, state};
+use crate::sql::{Bound, Call};
+
+/// Most threads of a check.
+const CHECK_THREADS_MAX: u64 = 64;
+
+impl Backend {
+    pub(super) async fn call(&mut self, call: &Call, bound: &Bound) -> Result<Answer> {
+        match call {
+            Call::Check { threads } => self.check(&threads.value(bound)?),
+            Call::InsertLoop { table, rows, rows_per_commit } => {
+                let table = table.value(bound)?;
+                let rows = positive("rows", &rows.value(bound)?, u64::MAX)?;
+                let rows_per_commit =
+                    positive("rows_per_commit", &rows_per_commit.value(bound)?, u64::MAX)?;
+                self.insert_loop(table.as_str().unwrap_or_default(), rows, rows_per_commit).await
+            }
+        }
+    }
+
+    fn check(&mut self, threads: &Value<'_>) -> Result<Answer> {
+        self.outside_transaction("CALL onrush.check")?;
+        let dop = positive("dop", threads, CHECK_THREADS_MAX)?;
+        let check = CheckOptions {
+            dop: usize::try_from(dop).unwrap_or(1),
+            ..OnlineOptions::default().check
+        };
+        let options = OnlineOptions { check, ..OnlineOptions::default() };
+        let progress = CheckProgress::default();
+        let run = || self.database.check(&options, &progress);
+        let report = tokio::task::block_in_place(run)?;
+        if !report.is_sound() {
+            return Err(SqlError::new(state::DATA_CORRUPTED, report.to_string()));
+        }
+        let lines = report.to_string().lines().map(str::to_owned).collect();
+        Ok(Answer::Rows(RowStream::texts("check", lines, "CALL")))
+    }
+
+    /// Inserts rows of defaults, so many a commit, and waits for each commit as the session's
+    /// `synchronous_commit` says.
+    async fn insert_loop(&mut self, name: &str, rows: u64, rows_per_commit: u64) -> Result<Answer> {
+        self.outside_transaction("CALL onrush.insert_loop")?;
+        let table = self.database.table(name)?;
+        let waits = self.settings.is_durable && table.definition().is_logged();
+        let mut left = rows;
+        while left > 0 {
+            let now = left.min(rows_per_commit);
+            let batch = (0..now).map(|_| &[] as &[Value<'static>]);
+            let session = self.idle()?;
+            if waits {
+                let token = match now {
+                    1 => session.insert_token(&table, &[])?,
+                    _ => session.insert_many_token(&table, batch)?,
+                };
+                token.await?;
+            } else {
+                match now {
+                    1 => session.insert(&table, &[])?,
+                    _ => session.insert_many(&table, batch)?,
+                }
+                tokio::task::consume_budget().await;
+            }
+            left -= now;
+            self.check_deadline()?;
+        }
+        Ok(Answer::Done("CALL".into()))
+    }
+}
+
+fn positive(name: &str, value: &Value<'_>, most: u64) -> Result<u64> {
+    let number = value.as_i64().and_then(|number| u64::try_from(number).ok());
+    number.filter(|number| (1..=most).contains(number)).ok_or_else(|| {
+        let message = format!("{name} must be a number from 1 on, and {value} was given");
+        SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+    })
+}

@@ -1,0 +1,221 @@
+//! Runs plans on one client's session.
+//!
+//! Nothing here waits for a disk to sync: a durable commit leaves a token in
+//! [`Backend::newest`], and the connection waits for it before it sends the answer. So commits that
+//! come at the same time, from one client or from many, share a sync.
+//!
+//! Invariants
+//! 1. The engine's session commits without waiting. Whether an answer waits is decided here alone,
+//!    by `synchronous_commit`.
+//! 2. Every answer of a durable session, an error too, waits for the newest commit that it rests on.
+
+mod call;
+mod definition;
+mod insert;
+mod rows;
+mod select;
+mod settings;
+mod transaction;
+mod views;
+mod write;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use onrush::{CommitToken, Database, Durability, Session};
+use pgwire::messages::response::TransactionStatus;
+
+pub(crate) use rows::{RowStream, Step};
+pub(crate) use settings::Settings;
+pub(crate) use views::View;
+
+use crate::error::{Result, SqlError, state};
+use crate::sql::{Bound, CopyPlan, Plan};
+use transaction::Work;
+
+/// What a statement answers.
+pub(crate) enum Answer {
+    /// It is done; this is its tag.
+    Done(Cow<'static, str>),
+    Rows(RowStream),
+    CopyIn(CopyPlan),
+    CopyOut(CopyPlan, RowStream),
+    /// Done, and all prepared statements of the client are to be forgotten.
+    Discarded(Cow<'static, str>),
+}
+
+/// One client's side of the database.
+pub(crate) struct Backend {
+    pub(super) database: Database,
+    pub(super) work: Work,
+    pub(crate) settings: Settings,
+    /// The client's number, which a cancel request names.
+    pub(super) number: i32,
+    /// What the answers that are not sent yet must wait for.
+    pub(crate) newest: Option<CommitToken>,
+    /// To be told before the next answer.
+    pub(crate) notices: Vec<SqlError>,
+    /// When the running statement must be over.
+    pub(crate) deadline: Option<Instant>,
+    /// Set by a cancel request, cleared when a statement begins.
+    pub(crate) is_cancelled: Arc<AtomicBool>,
+}
+
+impl Backend {
+    pub(crate) fn new(database: &Database, number: i32) -> Result<Backend> {
+        let mut session = database.session()?;
+        let settings = Settings::new(session.durability() == Durability::Durable);
+        session.set_durability(Durability::Delayed);
+        Ok(Backend {
+            database: database.clone(),
+            work: Work::Idle(Box::new(session)),
+            settings,
+            number,
+            newest: None,
+            notices: Vec::new(),
+            deadline: None,
+            is_cancelled: Arc::default(),
+        })
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What the client is told with each *ready*.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.work {
+            Work::Idle(_) | Work::Gone => TransactionStatus::Idle,
+            Work::Open(_) => TransactionStatus::Transaction,
+            Work::Failed(_) => TransactionStatus::Error,
+        }
+    }
+
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        !matches!(self.work, Work::Idle(_))
+    }
+
+    /// Runs a plan. After an error an open transaction takes nothing but its end.
+    pub(crate) async fn execute(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
+        if matches!(self.work, Work::Failed(_)) && !plan.ends_transaction() {
+            return Err(in_failed_transaction());
+        }
+        let answer = self.dispatch(plan, bound).await;
+        if answer.is_err() {
+            self.fail();
+        }
+        answer
+    }
+
+    /// A statement could not even be planned, or failed on its way to the client.
+    pub(crate) fn fail(&mut self) {
+        if let Work::Idle(session) = &self.work
+            && self.settings.is_durable
+        {
+            self.newest = Some(session.newest_token());
+        }
+        self.work.fail();
+    }
+
+    async fn dispatch(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
+        match plan {
+            Plan::Insert(insert) => self.insert(insert, bound),
+            Plan::Select(select) => self.select(select, bound),
+            Plan::Scalars { columns, values } => self.scalars(columns, values, bound),
+            Plan::Update(update) => self.update(update, bound),
+            Plan::Delete(delete) => self.delete(delete, bound),
+            Plan::CreateTable { definition, if_not_exists } => {
+                self.create_table(definition, *if_not_exists)
+            }
+            Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
+            Plan::Truncate { names } => self.truncate(names),
+            Plan::Begin => self.begin(),
+            Plan::Commit => self.commit(),
+            Plan::Rollback => Ok(self.roll_back()),
+            Plan::Set(change) => {
+                self.settings.change(change, self.is_in_transaction())?;
+                Ok(Answer::Done("SET".into()))
+            }
+            Plan::Show(name) => self.show(name),
+            Plan::Discard { all } => {
+                self.outside_transaction("DISCARD")?;
+                if *all {
+                    self.settings.reset();
+                }
+                Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
+            }
+            Plan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
+            Plan::CopyIn(copy) => Ok(Answer::CopyIn(copy.clone())),
+            Plan::CopyOut(copy) => self.copy_out(copy),
+            Plan::Checkpoint => {
+                tokio::task::block_in_place(|| self.database.checkpoint())?;
+                Ok(Answer::Done("CHECKPOINT".into()))
+            }
+            Plan::Call(call) => self.call(call, bound).await,
+        }
+    }
+
+    fn show(&self, name: &str) -> Result<Answer> {
+        let value = self.settings.show(name)?;
+        Ok(Answer::Rows(RowStream::one_text(name, value, "SHOW")))
+    }
+
+    /// The session, outside of a transaction.
+    pub(super) fn idle(&mut self) -> Result<&mut Session> {
+        match &mut self.work {
+            Work::Idle(session) => Ok(session),
+            _ => Err(SqlError::new(state::INTERNAL, "there is a transaction where none can be")),
+        }
+    }
+
+    /// Definitions are no part of transactions.
+    pub(super) fn outside_transaction(&self, what: &str) -> Result<()> {
+        if !self.is_in_transaction() {
+            return Ok(());
+        }
+        let message = format!("{what} cannot run inside a transaction block");
+        Err(SqlError::new(state::ACTIVE_TRANSACTION, message)
+            .with_hint("It takes effect at once and cannot be rolled back: COMMIT first."))
+    }
+
+    /// A statement begins: its time starts to count.
+    pub(crate) fn begin_statement(&mut self) {
+        self.is_cancelled.store(false, Ordering::Relaxed);
+        let timeout = self.settings.statement_timeout;
+        self.deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
+    }
+
+    /// Whether the running statement must be given up.
+    pub(crate) fn check_deadline(&self) -> Result<()> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(SqlError::new(
+                state::QUERY_CANCELED,
+                "the statement took longer than statement_timeout and was given up",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn in_failed_transaction() -> SqlError {
+    SqlError::new(
+        state::IN_FAILED_TRANSACTION,
+        "the transaction has failed; statements are ignored until it ends",
+    )
+    .with_hint("ROLLBACK ends it.")
+}
+
+/// The words that tell that a statement is done.
+pub(crate) fn tag(verb: &'static str, rows: u64) -> Cow<'static, str> {
+    match (verb, rows) {
+        ("INSERT", 1) => "INSERT 0 1".into(),
+        ("INSERT", rows) => format!("INSERT 0 {rows}").into(),
+        ("SHOW" | "CALL", _) => verb.into(),
+        (verb, rows) => format!("{verb} {rows}").into(),
+    }
+}

@@ -1,0 +1,271 @@
+//! The settings of a session, under PostgreSQL's names.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::error::{Result, SqlError, state};
+use crate::sql::SettingChange;
+
+/// What cannot be changed, and what it is.
+const FIXED: &[(&str, &str)] = &[
+    ("integer_datetimes", "on"),
+    ("in_hot_standby", "off"),
+    ("is_superuser", "on"),
+    ("server_encoding", "UTF8"),
+    ("server_version", "15.0"),
+    ("server_version_num", "150000"),
+    ("session_authorization", "onrush"),
+    ("standard_conforming_strings", "on"),
+    ("transaction_isolation", "repeatable read"),
+];
+
+/// What clients set for themselves and this server takes note of without doing anything about it.
+const NOTED: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("backslash_quote", "safe_encoding"),
+    ("client_min_messages", "notice"),
+    ("default_transaction_isolation", "repeatable read"),
+    ("default_transaction_read_only", "off"),
+    ("extra_float_digits", "1"),
+    ("jit", "off"),
+    ("lock_timeout", "0"),
+    ("row_security", "off"),
+    ("search_path", "public"),
+    ("transaction_read_only", "off"),
+    ("work_mem", "4MB"),
+];
+
+/// What can be set to one value only.
+const SINGLE: &[(&str, &[&str], &str)] = &[
+    ("bytea_output", &["hex"], "hex"),
+    ("client_encoding", &["utf8", "utf-8", "unicode"], "UTF8"),
+    ("datestyle", &["iso", "iso, mdy", "iso, dmy", "iso, ymd"], "ISO, MDY"),
+    ("intervalstyle", &["postgres"], "postgres"),
+    ("timezone", &["utc", "gmt", "etc/utc", "0", "+00", "+00:00"], "UTC"),
+];
+
+/// The settings of one session.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// `synchronous_commit`: whether commits are answered once they are durable.
+    pub(crate) is_durable: bool,
+    is_durable_by_default: bool,
+    /// Zero is none.
+    pub(crate) statement_timeout: Duration,
+    /// Zero is none.
+    pub(crate) idle_in_transaction_timeout: Duration,
+    noted: BTreeMap<String, String>,
+    /// As they were when the transaction began, and which of them end with it.
+    before: Option<Box<Settings>>,
+    local: Vec<String>,
+}
+
+impl Settings {
+    pub(super) fn new(is_durable: bool) -> Settings {
+        Settings {
+            is_durable,
+            is_durable_by_default: is_durable,
+            statement_timeout: Duration::ZERO,
+            idle_in_transaction_timeout: Duration::ZERO,
+            noted: BTreeMap::new(),
+            before: None,
+            local: Vec::new(),
+        }
+    }
+
+    /// As when the session began.
+    pub(super) fn reset(&mut self) {
+        *self = Settings::new(self.is_durable_by_default);
+    }
+
+    /// A transaction begins.
+    pub(super) fn begin(&mut self) {
+        self.before = Some(Box::new(self.clone()));
+    }
+
+    /// The transaction is over: a rollback takes back what was set in it, a commit what was set for
+    /// it alone.
+    pub(super) fn end(&mut self, is_committed: bool) {
+        let Some(before) = self.before.take() else { return };
+        if !is_committed {
+            *self = *before;
+            return;
+        }
+        for name in std::mem::take(&mut self.local) {
+            let value = before.show(&name).ok();
+            // It was there before, so it can be set again.
+            let _ = self.set(&name, value.as_deref());
+        }
+    }
+
+    /// SET and RESET.
+    pub(super) fn change(&mut self, change: &SettingChange, is_in_transaction: bool) -> Result<()> {
+        let Some(name) = &change.name else {
+            self.reset();
+            return Ok(());
+        };
+        let name = name.to_lowercase();
+        if change.is_local && !is_in_transaction {
+            return Err(SqlError::new(
+                state::NO_ACTIVE_TRANSACTION,
+                "SET LOCAL stands in a transaction block only",
+            ));
+        }
+        self.set(&name, change.value.as_deref())?;
+        if change.is_local && !self.local.contains(&name) {
+            self.local.push(name);
+        }
+        Ok(())
+    }
+
+    /// Sets one, or without a value makes it its default.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let lower = value.map(str::to_lowercase);
+        match name {
+            "synchronous_commit" => {
+                self.is_durable = match lower.as_deref() {
+                    None => self.is_durable_by_default,
+                    Some(
+                        "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply",
+                    ) => true,
+                    Some("off" | "false" | "no" | "0") => false,
+                    Some(other) => return Err(bad_value(name, other, "on or off")),
+                };
+            }
+            "statement_timeout" => self.statement_timeout = duration(name, lower.as_deref())?,
+            "idle_in_transaction_session_timeout" => {
+                self.idle_in_transaction_timeout = duration(name, lower.as_deref())?;
+            }
+            _ => return self.note(name, value),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        if let Some((_, allowed, shown)) = SINGLE.iter().find(|(known, ..)| *known == name) {
+            return match value {
+                Some(value) if !allowed.contains(&value.to_lowercase().as_str()) => {
+                    Err(bad_value(name, value, shown))
+                }
+                _ => Ok(()),
+            };
+        }
+        if FIXED.iter().any(|(known, _)| *known == name) {
+            let message = format!("{name} cannot be changed");
+            return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+        }
+        if !NOTED.iter().any(|(known, _)| *known == name) {
+            return Err(unknown(name));
+        }
+        match value {
+            Some(value) => self.noted.insert(name.to_owned(), value.to_owned()),
+            None => self.noted.remove(name),
+        };
+        Ok(())
+    }
+
+    pub(super) fn show(&self, name: &str) -> Result<String> {
+        let lower = name.to_lowercase();
+        let shown = match lower.as_str() {
+            "synchronous_commit" => if self.is_durable { "on" } else { "off" }.to_owned(),
+            "statement_timeout" => shown(self.statement_timeout),
+            "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
+            other => {
+                let noted = self.noted.get(other).map(String::as_str);
+                let single = SINGLE.iter().find(|(known, ..)| *known == other).map(|known| known.2);
+                let plain = FIXED.iter().chain(NOTED).find(|(known, _)| *known == other);
+                let found = noted.or(single).or(plain.map(|(_, value)| *value));
+                found.ok_or_else(|| unknown(name))?.to_owned()
+            }
+        };
+        Ok(shown)
+    }
+
+    /// What a client is told at its beginning.
+    pub(crate) fn reported(&self) -> Vec<(&'static str, String)> {
+        let names = [
+            ("server_version", "server_version"),
+            ("server_encoding", "server_encoding"),
+            ("client_encoding", "client_encoding"),
+            ("application_name", "application_name"),
+            ("is_superuser", "is_superuser"),
+            ("session_authorization", "session_authorization"),
+            ("DateStyle", "datestyle"),
+            ("IntervalStyle", "intervalstyle"),
+            ("TimeZone", "timezone"),
+            ("integer_datetimes", "integer_datetimes"),
+            ("standard_conforming_strings", "standard_conforming_strings"),
+            ("in_hot_standby", "in_hot_standby"),
+            ("default_transaction_read_only", "default_transaction_read_only"),
+        ];
+        let value = |(shown, name)| Some((shown, self.show(name).ok()?));
+        names.into_iter().filter_map(value).collect()
+    }
+}
+
+fn shown(duration: Duration) -> String {
+    match duration.as_millis() {
+        0 => "0".to_owned(),
+        millis => format!("{millis}ms"),
+    }
+}
+
+/// Milliseconds unless there is a unit.
+fn duration(name: &str, value: Option<&str>) -> Result<Duration> {
+    let Some(value) = value else { return Ok(Duration::ZERO) };
+    let digits = value.trim().trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let millis_per_unit = match value.trim()[digits.len()..].trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(bad_value(name, value, "a time such as 500ms, 10s or 5min")),
+    };
+    let count = digits.trim().parse::<u32>();
+    let count = count.map_err(|_| bad_value(name, value, "a time such as 500ms, 10s or 5min"))?;
+    Ok(Duration::from_millis(u64::from(count) * millis_per_unit))
+}
+
+fn bad_value(name: &str, value: &str, expected: &str) -> SqlError {
+    let message = format!("{name} cannot be {value}");
+    SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+        .with_hint(format!("It can be: {expected}."))
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(state::UNDEFINED_OBJECT, format!("there is no setting {name}")).with_hint(
+        "There are synchronous_commit, statement_timeout, idle_in_transaction_session_timeout and \
+         the usual ones of clients; onrush.settings shows those of the engine.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_for_a_transaction_ends_with_it() {
+        let mut settings = Settings::new(true);
+        settings.begin();
+        let change = SettingChange {
+            name: Some("synchronous_commit".into()),
+            value: Some("off".into()),
+            is_local: true,
+        };
+        settings.change(&change, true).expect("it can be set");
+        assert!(!settings.is_durable);
+        settings.end(true);
+        assert!(settings.is_durable);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let mut settings = Settings::new(true);
+        settings.set("statement_timeout", Some("2s")).expect("a time");
+        assert_eq!(settings.statement_timeout, Duration::from_secs(2));
+        assert_eq!(settings.show("statement_timeout").expect("known"), "2000ms");
+        assert_eq!(settings.set("statement_timeout", Some("soon")).unwrap_err().state, "22023");
+        assert_eq!(settings.set("no_such", Some("1")).unwrap_err().state, "42704");
+    }
+}

@@ -1,0 +1,168 @@
+//! The states of a client's work: no transaction, one that is open, one that has failed.
+//!
+//! | state | what ends it |
+//! |---|---|
+//! | idle: each statement commits by itself | BEGIN |
+//! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
+//! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back |
+
+use onrush::{Durability, Session, Transaction};
+use self_cell::{MutBorrow, self_cell};
+
+use super::{Answer, Backend};
+use crate::error::{Result, SqlError, state};
+
+/// How often a statement that commits by itself is run again when another one came first.
+const TRIES: usize = 100;
+
+/// None once it has been committed.
+type Slot<'s> = Option<Transaction<'s>>;
+
+self_cell! {
+    /// A transaction together with the session that it borrows.
+    pub(crate) struct OpenTransaction {
+        owner: MutBorrow<Session>,
+        #[not_covariant]
+        dependent: Slot,
+    }
+}
+
+/// What a client has going on.
+pub(crate) enum Work {
+    Idle(Box<Session>),
+    Open(OpenTransaction),
+    Failed(Box<Session>),
+    /// The engine refused to go on.
+    Gone,
+}
+
+impl Work {
+    /// An open transaction fails; everything else stays.
+    pub(super) fn fail(&mut self) {
+        *self = match std::mem::replace(self, Work::Gone) {
+            Work::Open(open) => Work::Failed(Box::new(open.into_owner().into_inner())),
+            other => other,
+        };
+    }
+}
+
+impl Backend {
+    pub(crate) fn begin(&mut self) -> Result<Answer> {
+        if self.is_in_transaction() {
+            let told = SqlError::new(state::ACTIVE_TRANSACTION, "there is a transaction already");
+            self.notices.push(told.warning());
+            return Ok(Answer::Done("BEGIN".into()));
+        }
+        let Work::Idle(session) = std::mem::replace(&mut self.work, Work::Gone) else {
+            return Err(SqlError::new(state::INTERNAL, "a transaction begins in no state"));
+        };
+        let begun = OpenTransaction::try_new_or_recover(MutBorrow::new(*session), |session| {
+            session.borrow_mut().begin().map(Some)
+        });
+        match begun {
+            Ok(open) => {
+                self.work = Work::Open(open);
+                self.settings.begin();
+                Ok(Answer::Done("BEGIN".into()))
+            }
+            Err((session, error)) => {
+                self.work = Work::Idle(Box::new(session.into_inner()));
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Commits; what has failed is rolled back, and the tag says so.
+    pub(crate) fn commit(&mut self) -> Result<Answer> {
+        let mut open = match std::mem::replace(&mut self.work, Work::Gone) {
+            Work::Open(open) => open,
+            other => {
+                self.work = other;
+                if !self.is_in_transaction() {
+                    self.notices.push(no_transaction());
+                    return Ok(Answer::Done("COMMIT".into()));
+                }
+                return Ok(self.roll_back());
+            }
+        };
+        let outcome =
+            open.with_dependent_mut(|_, slot| slot.take().map_or(Ok(()), Transaction::commit));
+        let session = open.into_owner().into_inner();
+        if self.settings.is_durable {
+            self.newest = Some(session.newest_token());
+        }
+        self.work = Work::Idle(Box::new(session));
+        self.settings.end(outcome.is_ok());
+        outcome?;
+        Ok(Answer::Done("COMMIT".into()))
+    }
+
+    pub(crate) fn roll_back(&mut self) -> Answer {
+        self.work = match std::mem::replace(&mut self.work, Work::Gone) {
+            Work::Open(mut open) => {
+                open.with_dependent_mut(|_, slot| {
+                    if let Some(transaction) = slot.take() {
+                        transaction.rollback();
+                    }
+                });
+                self.settings.end(false);
+                Work::Idle(Box::new(open.into_owner().into_inner()))
+            }
+            Work::Failed(session) => {
+                self.settings.end(false);
+                Work::Idle(session)
+            }
+            other => {
+                self.notices.push(no_transaction());
+                other
+            }
+        };
+        Answer::Done("ROLLBACK".into())
+    }
+
+    /// Does `work` in the open transaction, or in one of its own that is committed and, when another
+    /// transaction came first, tried again.
+    pub(super) fn in_transaction<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match &mut self.work {
+            Work::Open(open) => open.with_dependent_mut(|_, slot| match slot {
+                Some(transaction) => work(transaction),
+                None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
+            }),
+            Work::Idle(session) => {
+                let mut tries = 0;
+                let done = loop {
+                    tries += 1;
+                    let mut transaction = session.begin()?;
+                    let done = work(&mut transaction)?;
+                    match transaction.commit().map_err(SqlError::from) {
+                        Ok(()) => break Ok(done),
+                        Err(error)
+                            if (error.is_conflict() || error.is_duplicate_key())
+                                && tries < TRIES => {}
+                        Err(error) => break Err(error),
+                    }
+                };
+                self.rest_on_commits();
+                done
+            }
+            _ => Err(super::in_failed_transaction()),
+        }
+    }
+
+    /// The answer waits for what the session committed or saw.
+    pub(super) fn rest_on_commits(&mut self) {
+        if let Work::Idle(session) = &self.work
+            && self.settings.is_durable
+        {
+            debug_assert_eq!(session.durability(), Durability::Delayed);
+            self.newest = Some(session.newest_token());
+        }
+    }
+}
+
+fn no_transaction() -> SqlError {
+    SqlError::new(state::NO_ACTIVE_TRANSACTION, "there is no transaction in progress").warning()
+}

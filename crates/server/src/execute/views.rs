@@ -1,0 +1,237 @@
+//! The views of the schema `onrush`: waits, latches, sessions, counters and settings as rows.
+
+use onrush::{DataType, Row, Value};
+
+use super::Backend;
+
+/// A view of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    WaitStats,
+    LatchStats,
+    SpinStats,
+    PhaseStats,
+    Counters,
+    Sessions,
+    Settings,
+    Tables,
+}
+
+const ALL: [View; 8] = [
+    View::WaitStats,
+    View::LatchStats,
+    View::SpinStats,
+    View::PhaseStats,
+    View::Counters,
+    View::Sessions,
+    View::Settings,
+    View::Tables,
+];
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+impl View {
+    /// The view of this name.
+    pub(crate) fn of(name: &str) -> Option<View> {
+        ALL.into_iter().find(|view| view.name() == name)
+    }
+
+    /// All names, for messages.
+    pub(crate) fn names() -> String {
+        ALL.map(|view| view.name()).join(", ")
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            View::WaitStats => "wait_stats",
+            View::LatchStats => "latch_stats",
+            View::SpinStats => "spin_stats",
+            View::PhaseStats => "phase_stats",
+            View::Counters => "counters",
+            View::Sessions => "sessions",
+            View::Settings => "settings",
+            View::Tables => "tables",
+        }
+    }
+
+    pub(crate) fn columns(self) -> &'static [(&'static str, DataType)] {
+        const TEXT: DataType = DataType::Text;
+        const COUNT: DataType = DataType::Int64;
+        const SECONDS: DataType = DataType::Float64;
+        match self {
+            View::WaitStats => &[
+                ("wait_type", TEXT),
+                ("count", COUNT),
+                ("wait_s", SECONDS),
+                ("resource_s", SECONDS),
+                ("signal_s", SECONDS),
+                ("max_s", SECONDS),
+                ("about", TEXT),
+            ],
+            View::LatchStats => &[
+                ("latch", TEXT),
+                ("requests", COUNT),
+                ("collisions", COUNT),
+                ("spins", COUNT),
+                ("sleeps", COUNT),
+                ("wait_s", SECONDS),
+                ("max_s", SECONDS),
+            ],
+            View::SpinStats => &[
+                ("spin", TEXT),
+                ("collisions", COUNT),
+                ("spins", COUNT),
+                ("backoffs", COUNT),
+                ("sleeps", COUNT),
+            ],
+            View::PhaseStats => &[("phase", TEXT), ("count", COUNT), ("seconds", SECONDS)],
+            View::Counters => &[("counter", TEXT), ("value", COUNT), ("about", TEXT)],
+            View::Sessions => &[
+                ("id", COUNT),
+                ("name", TEXT),
+                ("kind", TEXT),
+                ("waits_now", TEXT),
+                ("lifetime_s", SECONDS),
+                ("calls", COUNT),
+                ("wait_s", SECONDS),
+            ],
+            View::Settings => &[("name", TEXT), ("value", TEXT)],
+            View::Tables => &[
+                ("name", TEXT),
+                ("columns", COUNT),
+                ("key", TEXT),
+                ("is_logged", DataType::Boolean),
+            ],
+        }
+    }
+
+    /// The rows as things are now.
+    pub(crate) fn rows(self, backend: &Backend) -> Vec<Row> {
+        let database = backend.database();
+        match self {
+            View::Sessions => sessions(database),
+            View::Settings => settings(database),
+            View::Tables => tables(database),
+            totals => of_totals(totals, &database.statistics().totals),
+        }
+    }
+}
+
+fn of_totals(view: View, totals: &onrush::Totals) -> Vec<Row> {
+    match view {
+        View::WaitStats => {
+            let waits = totals.waits.iter().map(|total| {
+                vec![
+                    total.wait.name().into(),
+                    count(total.count),
+                    seconds(total.nanos),
+                    seconds(total.resource_nanos()),
+                    seconds(total.signal_nanos),
+                    seconds(total.nanos_max),
+                    total.wait.about().into(),
+                ]
+            });
+            waits.collect()
+        }
+        View::LatchStats => {
+            let latches = totals.latches.iter().map(|total| {
+                vec![
+                    total.latch.name().into(),
+                    count(total.requests),
+                    count(total.spun.collisions),
+                    count(total.spun.spins),
+                    count(total.spun.sleeps),
+                    seconds(total.nanos),
+                    seconds(total.nanos_max),
+                ]
+            });
+            latches.collect()
+        }
+        View::SpinStats => {
+            let spins = totals.spins.iter().map(|total| {
+                vec![
+                    total.spin.name().into(),
+                    count(total.spun.collisions),
+                    count(total.spun.spins),
+                    count(total.spun.backoffs),
+                    count(total.spun.sleeps),
+                ]
+            });
+            spins.collect()
+        }
+        View::PhaseStats => {
+            let phases = totals.phases.iter().map(|total| {
+                vec![total.phase.name().into(), count(total.count), seconds(total.nanos)]
+            });
+            phases.collect()
+        }
+        _ => {
+            let counters = totals.counters.iter().map(|total| {
+                vec![total.counter.name().into(), count(total.value), total.counter.about().into()]
+            });
+            counters.collect()
+        }
+    }
+}
+
+fn sessions(database: &onrush::Database) -> Vec<Row> {
+    let row = |session: onrush::LiveSummary| {
+        let kind = format!("{:?}", session.kind).to_lowercase();
+        let waited = session.wait_nanos.iter().map(|(_, nanos)| nanos).sum();
+        vec![
+            count(session.id),
+            session.name.into(),
+            kind.into(),
+            session.waits_now.map_or(Value::Null, |wait| wait.name().into()),
+            seconds(session.lifetime_nanos),
+            count(session.calls),
+            seconds(waited),
+        ]
+    };
+    database.sessions().into_iter().map(row).collect()
+}
+
+/// Every field of the options, as its debug form writes it: a new one is here by itself.
+fn settings(database: &onrush::Database) -> Vec<Row> {
+    let written = format!("{:#?}", database.options());
+    let mut rows: Vec<Row> = Vec::new();
+    for line in written.lines() {
+        // Fields are indented by four; what is deeper belongs to the one before.
+        let Some(field) = line.strip_prefix("    ") else { continue };
+        match field.split_once(": ") {
+            Some((name, value)) if !field.starts_with(' ') => {
+                rows.push(vec![
+                    name.to_owned().into(),
+                    value.trim_end_matches(',').to_owned().into(),
+                ]);
+            }
+            _ => {
+                if let Some(Value::Text(value)) = rows.last_mut().and_then(|row| row.get_mut(1)) {
+                    value.to_mut().push_str(field.trim().trim_end_matches(','));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn tables(database: &onrush::Database) -> Vec<Row> {
+    let row = |table: &std::sync::Arc<onrush::TableDefinition>| {
+        let key = table.primary_key().iter().map(|column| table.columns()[*column].name.as_str());
+        vec![
+            table.name().to_owned().into(),
+            count(table.columns().len() as u64),
+            key.collect::<Vec<_>>().join(", ").into(),
+            Value::Boolean(table.is_logged()),
+        ]
+    };
+    database.tables().iter().map(row).collect()
+}
+
+fn count(value: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn seconds(nanos: u64) -> Value<'static> {
+    Value::Float64(nanos as f64 / NANOS_PER_SECOND)
+}

@@ -1,0 +1,25 @@
+//! Onrush for PostgreSQL clients: SQL over the PostgreSQL wire protocol.
+//!
+//! The life of one insert here, before it becomes [an insert of the engine](onrush):
+//!
+//! 1. **Listener**: each client is a task on few threads (`listener.rs`).
+//! 2. **Wire**: messages are cut out of the input, each within its bounds
+//!    (`connection/wire.rs`, `connection/message.rs`).
+//! 3. **Plan**: the text is read once by sqlparser and resolved against the tables (`sql/`). A
+//!    prepared statement keeps its plan; parameters are decoded straight into the row (`values/`).
+//! 4. **Run**: the plan runs on the client's session (`execute/`). A durable commit leaves a token.
+//! 5. **Settle**: before the client's answers are sent, its newest token is waited for, without a
+//!    thread: many clients, and many inserts of one client, share a sync (`connection/mod.rs`).
+//!
+//! What works and what does not: `docs/server.md`.
+
+mod connection;
+mod error;
+mod execute;
+mod listener;
+mod options;
+mod sql;
+mod values;
+
+pub use listener::{Server, ServerError};
+pub use options::{DEFAULT_PORT, ServerOptions};

@@ -1,0 +1,307 @@
+//! Listens, lets clients in, and sends them home when the server stops.
+//!
+//! Clients are tasks on few threads. A client that is just beginning and one that is in are counted
+//! apart, so that those who never finish to begin cannot keep everyone else out for long.
+//!
+//! Invariant: when [`Server::stop`] returns, no client is left, and everything that was committed is
+//! durable.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
+
+use onrush::{Database, Uuid};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::connection;
+use crate::options::ServerOptions;
+
+/// Sockets that may be open beyond those of clients that are in.
+const BEGINNING_MAX: usize = 64;
+/// After a failed accept: most likely the system has no room for another socket.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a server does not start or stop in good order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// An address that others can reach.
+    #[error(
+        "cannot listen on {address}: it can be reached from other machines, and encryption (TLS) and \
+         passwords (SCRAM) are not there yet. Listen on 127.0.0.1, ::1 or a Unix socket, and reach it \
+         from elsewhere through an SSH tunnel"
+    )]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A setting outside its range.
+    #[error("setting {setting} is {given}: {reason}")]
+    BadOption {
+        /// Which setting.
+        setting: &'static str,
+        /// Its value.
+        given: String,
+        /// What is allowed.
+        reason: &'static str,
+    },
+    /// An address or socket that cannot be listened on.
+    #[error("cannot listen on {place}: {cause}; choose another, or end what is listening there")]
+    Listen {
+        /// Where.
+        place: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(io::Error),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] onrush::Error),
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) database: Database,
+    pub(crate) options: ServerOptions,
+    pub(crate) shutdown: watch::Sender<bool>,
+    seats: Arc<Semaphore>,
+    next_number: AtomicI32,
+    /// By number: the secret that a cancel request must know, and what it sets.
+    cancels: Mutex<HashMap<i32, (i32, Arc<AtomicBool>)>>,
+}
+
+/// One client's place, until it is dropped.
+pub(crate) struct Seat {
+    shared: Arc<Shared>,
+    pub(crate) number: i32,
+    pub(crate) secret: i32,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Shared {
+    /// A place for one more client, if there is one.
+    pub(crate) fn seat(self: &Arc<Shared>) -> Option<Seat> {
+        let permit = Arc::clone(&self.seats).try_acquire_owned().ok()?;
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        // Random bits of the system: who does not know them cannot cancel.
+        let (secret, _, _, _) = Uuid::new_v4().as_fields();
+        let secret = i32::from_be_bytes(secret.to_be_bytes());
+        Some(Seat { shared: Arc::clone(self), number, secret, _permit: permit })
+    }
+
+    /// Gives up the statement that client `number` runs, if the secret is right.
+    pub(crate) fn cancel(&self, number: i32, secret: i32) {
+        if let Some((expected, is_cancelled)) = self.cancels.lock().get(&number)
+            && *expected == secret
+        {
+            is_cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Seat {
+    /// A cancel request for this client will set the flag.
+    pub(crate) fn register(&self, is_cancelled: &Arc<AtomicBool>) {
+        let entry = (self.secret, Arc::clone(is_cancelled));
+        self.shared.cancels.lock().insert(self.number, entry);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.cancels.lock().remove(&self.number);
+    }
+}
+
+/// A running server.
+///
+/// ```
+/// use onrush::{Database, Options};
+/// use onrush_server::{Server, ServerOptions};
+///
+/// let folder = tempfile::tempdir()?;
+/// let database = Database::open_or_create(folder.path().join("shop"), Options::small())?;
+/// let listen = Some("127.0.0.1:0".parse()?);
+/// let server = Server::start(database, ServerOptions { listen, ..ServerOptions::default() })?;
+/// println!("psql -h 127.0.0.1 -p {}", server.address().expect("it listens").port());
+/// server.stop()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server {
+    shared: Arc<Shared>,
+    sockets: Arc<Semaphore>,
+    sockets_max: usize,
+    runtime: Option<Runtime>,
+    address: Option<SocketAddr>,
+    unix_socket: Option<PathBuf>,
+}
+
+impl Server {
+    /// Starts to serve the database. It listens when this returns.
+    ///
+    /// # Errors
+    /// An address that is not a loopback address, or is taken; a setting out of range.
+    pub fn start(database: Database, options: ServerOptions) -> Result<Server, ServerError> {
+        options.validate()?;
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        if options.threads > 0 {
+            builder.worker_threads(options.threads);
+        }
+        let runtime = builder.thread_name("onrush-server").enable_all().build();
+        let runtime = runtime.map_err(ServerError::Threads)?;
+        let sockets_max = options.connections_max + BEGINNING_MAX;
+        let sockets = Arc::new(Semaphore::new(sockets_max));
+        let shared = Arc::new(Shared {
+            seats: Arc::new(Semaphore::new(options.connections_max)),
+            database,
+            shutdown: watch::Sender::new(false),
+            next_number: AtomicI32::new(1),
+            cancels: Mutex::new(HashMap::new()),
+            options: options.clone(),
+        });
+        let mut server = Server {
+            shared,
+            sockets,
+            sockets_max,
+            runtime: None,
+            address: None,
+            unix_socket: options.unix_socket.clone(),
+        };
+        if let Some(address) = options.listen {
+            server.listen_tcp(&runtime, address)?;
+        }
+        if let Some(path) = &options.unix_socket {
+            server.listen_unix(&runtime, path.clone())?;
+        }
+        server.runtime = Some(runtime);
+        Ok(server)
+    }
+
+    fn listen_tcp(&mut self, runtime: &Runtime, address: SocketAddr) -> Result<(), ServerError> {
+        let failed = |cause| ServerError::Listen { place: address.to_string(), cause };
+        let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let _inside = runtime.enter();
+        let listener = TcpListener::from_std(listener).map_err(failed)?;
+        self.address = Some(listener.local_addr().map_err(failed)?);
+        let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
+        runtime.spawn(async move {
+            let mut shutdown = shared.shutdown.subscribe();
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    _ = shutdown.wait_for(|is_down| *is_down) => return,
+                };
+                match accepted {
+                    Ok((stream, _)) => {
+                        // Answers are sent when they are complete; nothing is gained by waiting.
+                        let _ = stream.set_nodelay(true);
+                        let_begin(stream, &shared, &sockets);
+                    }
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn listen_unix(&mut self, runtime: &Runtime, path: PathBuf) -> Result<(), ServerError> {
+        let failed = |cause| ServerError::Listen { place: path.display().to_string(), cause };
+        let path = std::path::absolute(&path).map_err(failed)?;
+        let folder = path.parent().unwrap_or(&path);
+        let listener = onrush_watch::server::bind_private(folder, &path).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let _inside = runtime.enter();
+        let listener = UnixListener::from_std(listener).map_err(failed)?;
+        let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
+        runtime.spawn(async move {
+            let mut shutdown = shared.shutdown.subscribe();
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    _ = shutdown.wait_for(|is_down| *is_down) => return,
+                };
+                match accepted {
+                    Ok((stream, _)) => let_begin(stream, &shared, &sockets),
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The address that is listened on, with the port that was chosen.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Lets nobody in any more, lets clients end the statements that they are running, sends them
+    /// away, makes everything durable, and closes the database.
+    ///
+    /// # Errors
+    /// What [`Database::close`] reports.
+    pub fn stop(mut self) -> Result<(), ServerError> {
+        self.end_clients();
+        Ok(self.shared.database.clone().close()?)
+    }
+
+    fn end_clients(&mut self) {
+        self.shared.shutdown.send_replace(true);
+        let Some(runtime) = self.runtime.take() else { return };
+        let all = u32::try_from(self.sockets_max).unwrap_or(u32::MAX);
+        let (timeout, sockets) = (self.shared.options.drain_timeout, &self.sockets);
+        // In a thread of its own, because the caller may be a task of another runtime.
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let drained = runtime.block_on(async {
+                    tokio::time::timeout(timeout, sockets.acquire_many(all)).await.is_ok()
+                });
+                if !drained {
+                    tracing::warn!("clients that did not end in time are cut off");
+                }
+                runtime.shutdown_timeout(timeout);
+            });
+        });
+        if let Some(path) = &self.unix_socket {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end_clients();
+    }
+}
+
+fn let_begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    shared: &Arc<Shared>,
+    sockets: &Arc<Semaphore>,
+) {
+    let Ok(socket) = Arc::clone(sockets).try_acquire_owned() else {
+        tracing::warn!("too many sockets are open; a client was turned away");
+        return;
+    };
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        connection::serve(stream, shared).await;
+        drop(socket);
+    });
+}
+
+async fn pause_after(error: &io::Error) {
+    tracing::warn!(%error, "a client could not be let in");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}

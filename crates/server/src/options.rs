@@ -1,0 +1,80 @@
+//! Every setting of the server: default, range and reason.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::listener::ServerError;
+
+/// The port that is listened on unless another one is given.
+pub const DEFAULT_PORT: u16 = 5433;
+
+/// The settings of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// The address to listen on, a loopback address; port 0 lets the system choose. None: no TCP.
+    pub listen: Option<SocketAddr>,
+    /// A Unix socket that only its owner can reach. psql finds `DIR/.s.PGSQL.PORT` by
+    /// `-h DIR -p PORT`.
+    pub unix_socket: Option<PathBuf>,
+    /// Most clients at a time, 1 to 100,000.
+    pub connections_max: usize,
+    /// Largest message of a client in bytes, 64 KiB to 1 GiB. A row has to fit, and so has the text of
+    /// an INSERT with many rows.
+    pub message_bytes_max: usize,
+    /// How long a connection may take to begin. One deadline, which no byte puts off.
+    pub handshake_timeout: Duration,
+    /// A client that does not read its answers is left after so long.
+    pub write_timeout: Duration,
+    /// How long clients have to end what they are doing when the server stops.
+    pub drain_timeout: Duration,
+    /// Threads that serve clients; 0 is one for each processor.
+    pub threads: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
+            unix_socket: None,
+            connections_max: 1000,
+            message_bytes_max: 16 << 20,
+            handshake_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(10),
+            threads: 0,
+        }
+    }
+}
+
+impl ServerOptions {
+    pub(crate) fn validate(&self) -> Result<(), ServerError> {
+        let ServerOptions {
+            listen,
+            unix_socket,
+            connections_max,
+            message_bytes_max,
+            handshake_timeout: _,
+            write_timeout: _,
+            drain_timeout: _,
+            threads: _,
+        } = self;
+        if let Some(address) = listen
+            && !address.ip().is_loopback()
+        {
+            return Err(ServerError::NotLoopback { address: *address });
+        }
+        let bad =
+            |setting, given: String, reason| Err(ServerError::BadOption { setting, given, reason });
+        if listen.is_none() && unix_socket.is_none() {
+            return bad("listen", "none".into(), "an address or a Unix socket is needed");
+        }
+        if !(1..=100_000).contains(connections_max) {
+            return bad("connections_max", connections_max.to_string(), "1 to 100,000 clients");
+        }
+        if !(64 << 10..=1 << 30).contains(message_bytes_max) {
+            return bad("message_bytes_max", message_bytes_max.to_string(), "64 KiB to 1 GiB");
+        }
+        Ok(())
+    }
+}

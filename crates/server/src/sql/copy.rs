@@ -1,0 +1,157 @@
+//! COPY table FROM STDIN and TO STDOUT.
+
+use onrush::{Database, Table};
+use sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident,
+};
+
+use super::names;
+use super::plan::{self, Plan};
+use crate::error::{Result, SqlError, state};
+
+/// How rows are written in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CopyFormat {
+    pub(crate) is_csv: bool,
+    pub(crate) delimiter: u8,
+    pub(crate) null: String,
+    pub(crate) has_header: bool,
+    pub(crate) quote: u8,
+    pub(crate) escape: u8,
+}
+
+/// A COPY, either way.
+#[derive(Clone)]
+pub(crate) struct CopyPlan {
+    pub(crate) table: Table,
+    /// Positions of the columns in the stream.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) format: CopyFormat,
+}
+
+/// Plans a COPY.
+pub(super) fn plan(
+    database: &Database,
+    source: &CopySource,
+    to: bool,
+    target: &CopyTarget,
+    options: &[CopyOption],
+    legacy: &[CopyLegacyOption],
+) -> Result<Plan> {
+    let CopySource::Table { table_name, columns } = source else {
+        return Err(SqlError::not_supported("COPY of a query", "COPY a table."));
+    };
+    let table = plan::table(database, &names::user_table(table_name)?)?;
+    let definition = table.definition();
+    let mut positions = Vec::new();
+    for column in columns {
+        let position = definition.column_index(&names::identifier(column))?;
+        if positions.contains(&position) {
+            let message = format!("column {column} is given more than once");
+            return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+        }
+        positions.push(position);
+    }
+    if positions.is_empty() {
+        positions = (0..definition.columns().len()).collect();
+    }
+    let format = format(options, legacy)?;
+    let copy = CopyPlan { table, columns: positions, format };
+    match (to, target) {
+        (false, CopyTarget::Stdin) => Ok(Plan::CopyIn(copy)),
+        (true, CopyTarget::Stdout) => Ok(Plan::CopyOut(copy)),
+        _ => Err(SqlError::not_supported(
+            "COPY with files or programs of the server",
+            "Use COPY ... FROM STDIN or TO STDOUT; psql has \\copy for files of yours.",
+        )),
+    }
+}
+
+/// What the options say, before the defaults of the format are known.
+#[derive(Default)]
+struct Given {
+    is_csv: bool,
+    delimiter: Option<char>,
+    null: Option<String>,
+    has_header: bool,
+    quote: Option<char>,
+    escape: Option<char>,
+}
+
+fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
+    let mut given = Given::default();
+    for option in options {
+        match option {
+            CopyOption::Format(name) => given.is_csv = is_csv(name)?,
+            CopyOption::Delimiter(character) => given.delimiter = Some(*character),
+            CopyOption::Null(text) => given.null = Some(text.clone()),
+            CopyOption::Header(has_header) => given.has_header = *has_header,
+            CopyOption::Quote(character) => given.quote = Some(*character),
+            CopyOption::Escape(character) => given.escape = Some(*character),
+            CopyOption::Freeze(_) => {}
+            CopyOption::Encoding(name) if is_utf8(name) => {}
+            other => return Err(unknown(other)),
+        }
+    }
+    for option in legacy {
+        match option {
+            CopyLegacyOption::Csv(options) => {
+                given.is_csv = true;
+                for option in options {
+                    match option {
+                        CopyLegacyCsvOption::Header => given.has_header = true,
+                        CopyLegacyCsvOption::Quote(character) => given.quote = Some(*character),
+                        CopyLegacyCsvOption::Escape(character) => given.escape = Some(*character),
+                        other => return Err(unknown(other)),
+                    }
+                }
+            }
+            CopyLegacyOption::Delimiter(character) => given.delimiter = Some(*character),
+            CopyLegacyOption::Null(text) => given.null = Some(text.clone()),
+            CopyLegacyOption::Header => given.has_header = true,
+            other => return Err(unknown(other)),
+        }
+    }
+    let is_csv = given.is_csv;
+    let quote = byte(given.quote.unwrap_or('"'), "QUOTE")?;
+    Ok(CopyFormat {
+        is_csv,
+        delimiter: byte(given.delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "DELIMITER")?,
+        null: given.null.unwrap_or_else(|| if is_csv { "" } else { "\\N" }.to_owned()),
+        has_header: given.has_header,
+        quote,
+        escape: given.escape.map_or(Ok(quote), |character| byte(character, "ESCAPE"))?,
+    })
+}
+
+fn is_csv(name: &Ident) -> Result<bool> {
+    match name.value.to_lowercase().as_str() {
+        "text" => Ok(false),
+        "csv" => Ok(true),
+        other => Err(SqlError::not_supported(
+            format!("the COPY format {other}"),
+            "Use the format text or csv.",
+        )),
+    }
+}
+
+fn is_utf8(name: &str) -> bool {
+    matches!(name.to_lowercase().as_str(), "utf8" | "utf-8")
+}
+
+fn byte(character: char, option: &str) -> Result<u8> {
+    match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() && byte != b'\n' && byte != b'\r' => Ok(byte),
+        _ => Err(SqlError::new(
+            state::INVALID_PARAMETER_VALUE,
+            format!("{option} must be one ASCII character that does not end a line"),
+        )),
+    }
+}
+
+fn unknown(option: &dyn std::fmt::Display) -> SqlError {
+    SqlError::not_supported(
+        format!("the COPY option {option}"),
+        "There are FORMAT, DELIMITER, NULL, HEADER, QUOTE and ESCAPE.",
+    )
+}

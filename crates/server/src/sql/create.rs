@@ -1,0 +1,255 @@
+//! CREATE TABLE to a table definition.
+
+use std::sync::LazyLock;
+
+use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableDefinition};
+use sqlparser::ast::{
+    self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
+    SequenceOptions, SqlOption, Statement, TableConstraint,
+};
+
+use super::functions::{self, Function};
+use super::names;
+use super::operand::{self, Operand, Parameters};
+use super::plan::Plan;
+use crate::error::{Result, SqlError, state};
+
+/// A statement without any clause, to compare with: what differs is not known here.
+static BARE: LazyLock<Option<CreateTable>> =
+    LazyLock::new(|| match super::parse("CREATE TABLE t (c int)").ok()?.pop()? {
+        Statement::CreateTable(table) => Some(table),
+        _ => None,
+    });
+
+/// What `WITH (...)` says.
+#[derive(Default)]
+struct Settings {
+    is_unlogged: bool,
+    is_strict: bool,
+}
+
+/// Plans a CREATE TABLE.
+pub(super) fn plan(statement: &CreateTable) -> Result<Plan> {
+    check_clauses(statement)?;
+    let name = names::user_table(&statement.name)?;
+    let settings = settings(&statement.table_options)?;
+    let mut key: Option<Vec<String>> = None;
+    let mut set_key = |columns: Vec<String>| match key.replace(columns) {
+        None => Ok(()),
+        Some(_) => Err(SqlError::new(
+            state::INVALID_TABLE_DEFINITION,
+            format!("table {name} has more than one primary key"),
+        )),
+    };
+    let mut builder = TableDefinition::builder(&name);
+    for column in &statement.columns {
+        let (definition, is_key) = column_of(column, settings.is_strict)?;
+        if is_key {
+            set_key(vec![definition.name.clone()])?;
+        }
+        builder = builder.column(definition);
+    }
+    for constraint in &statement.constraints {
+        match constraint {
+            TableConstraint::PrimaryKey(primary) => {
+                set_key(primary.columns.iter().map(key_column).collect::<Result<_>>()?)?;
+            }
+            other => {
+                return Err(SqlError::not_supported(
+                    format!("the constraint {other}"),
+                    "PRIMARY KEY and NOT NULL are the constraints there are.",
+                ));
+            }
+        }
+    }
+    if statement.unlogged || settings.is_unlogged {
+        builder = builder.unlogged();
+    }
+    let definition = builder.primary_key(key.unwrap_or_default()).build()?;
+    Ok(Plan::CreateTable { definition, if_not_exists: statement.if_not_exists })
+}
+
+fn check_clauses(statement: &CreateTable) -> Result<()> {
+    let mut rest = statement.clone();
+    rest.columns = Vec::new();
+    rest.constraints = Vec::new();
+    rest.table_options = CreateTableOptions::None;
+    rest.unlogged = false;
+    rest.if_not_exists = false;
+    let bare = BARE.as_ref().map(|bare| {
+        let mut bare = bare.clone();
+        bare.columns = Vec::new();
+        bare.name = statement.name.clone();
+        bare
+    });
+    if bare.as_ref() == Some(&rest) {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(
+        "this form of CREATE TABLE",
+        "Write CREATE [UNLOGGED] TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (...)) [WITH (...)].",
+    ))
+}
+
+fn settings(options: &CreateTableOptions) -> Result<Settings> {
+    let mut settings = Settings::default();
+    let options = match options {
+        CreateTableOptions::None => &[],
+        CreateTableOptions::With(options) => options.as_slice(),
+        other => return Err(SqlError::not_supported(other, "Write WITH (name = value).")),
+    };
+    for option in options {
+        let SqlOption::KeyValue { key, value } = option else {
+            return Err(SqlError::not_supported(option, "Write name = true or name = false."));
+        };
+        let on = match value.to_string().trim_matches('\'').to_lowercase().as_str() {
+            "true" | "on" | "1" => true,
+            "false" | "off" | "0" => false,
+            other => {
+                let message = format!("{other} is neither true nor false");
+                return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+            }
+        };
+        match names::identifier(key).as_str() {
+            "unlogged" => settings.is_unlogged = on,
+            "strict_identity" => settings.is_strict = on,
+            other => {
+                let message = format!("there is no table setting {other}");
+                return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+                    .with_hint("There are unlogged and strict_identity."));
+            }
+        }
+    }
+    Ok(settings)
+}
+
+fn key_column(column: &IndexColumn) -> Result<String> {
+    match &column.column.expr {
+        Expr::Identifier(name)
+            if column.operator_class.is_none()
+                && column.column.options == ast::OrderByOptions::default() =>
+        {
+            Ok(names::identifier(name))
+        }
+        _ => Err(SqlError::not_supported(column, "A key has columns, in ascending order.")),
+    }
+}
+
+fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDefinition, bool)> {
+    let name = names::identifier(&column.name);
+    let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
+    let (data_type, is_serial) = match serial_type(&column.data_type) {
+        Some(data_type) => (data_type, true),
+        None => (data_type(&format!("column {name}"), &column.data_type)?, false),
+    };
+    let mut definition = ColumnDefinition::new(&name, data_type);
+    if is_serial {
+        definition = definition.not_null().default_key(identity);
+    }
+    let mut is_key = false;
+    for option in &column.options {
+        match &option.option {
+            ColumnOption::NotNull => definition = definition.not_null(),
+            ColumnOption::Null => {}
+            ColumnOption::PrimaryKey(_) => is_key = true,
+            ColumnOption::Default(value) => {
+                definition.default = default_of(value, data_type, is_strict)?;
+            }
+            ColumnOption::Generated {
+                generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
+                sequence_options,
+                generation_expr: None,
+                ..
+            } => {
+                let start = identity_start(sequence_options.as_deref().unwrap_or_default())?;
+                let strategy = KeyStrategy::Identity { start, strict: is_strict };
+                definition = definition.not_null().default_key(strategy);
+            }
+            other => {
+                return Err(SqlError::not_supported(
+                    format!("{other} on column {name}"),
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY and GENERATED AS IDENTITY.",
+                ));
+            }
+        }
+    }
+    Ok((definition, is_key))
+}
+
+fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
+    match data_type.to_string().to_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(DataType::Int16),
+        "serial" | "serial4" => Some(DataType::Int32),
+        "bigserial" | "serial8" => Some(DataType::Int64),
+        _ => None,
+    }
+}
+
+/// The type of a column or a cast; `place` says where, for messages.
+pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
+    let lower = written.to_string().to_lowercase();
+    // Microseconds are what is kept; a time with six digits after the point says the same.
+    let lower = lower.replace("(6)", "");
+    let instead = match lower.split('(').next().unwrap_or_default().trim() {
+        "json" | "jsonb" => "Use text; the server does not look inside.",
+        "numeric" | "decimal" | "dec" if !lower.contains('(') => {
+            "Give the digits in all and after the point: numeric(18,4)."
+        }
+        "time with time zone" | "timetz" => "Use timestamptz.",
+        "interval" => "Use bigint, in microseconds.",
+        _ => onrush_types::data_type::TYPE_NAMES,
+    };
+    lower
+        .replacen("dec(", "decimal(", usize::from(lower.starts_with("dec(")))
+        .parse()
+        .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
+}
+
+fn identity_start(options: &[SequenceOptions]) -> Result<i64> {
+    let mut start = 1;
+    for option in options {
+        match option {
+            SequenceOptions::StartWith(value, _) => {
+                start = value.to_string().parse().map_err(|_| {
+                    let message = format!("an identity cannot start with {value}");
+                    SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+                })?;
+            }
+            SequenceOptions::IncrementBy(value, _) if value.to_string() == "1" => {}
+            other => {
+                return Err(SqlError::not_supported(
+                    format!("an identity with{other}"),
+                    "START WITH is the option there is; values ascend by 1.",
+                ));
+            }
+        }
+    }
+    Ok(start)
+}
+
+fn default_of(value: &Expr, data_type: DataType, is_strict: bool) -> Result<DefaultValue> {
+    if let Expr::Nested(inner) = value {
+        return default_of(inner, data_type, is_strict);
+    }
+    if let Expr::Function(call) = value {
+        return match functions::of(call)? {
+            Function::Now => Ok(DefaultValue::Now),
+            Function::RandomUuid => Ok(DefaultValue::Key(KeyStrategy::UuidV4)),
+            Function::Key(KeyStrategy::Identity { start, strict }) => {
+                Ok(DefaultValue::Key(KeyStrategy::Identity { start, strict: strict || is_strict }))
+            }
+            Function::Key(strategy) => Ok(DefaultValue::Key(strategy)),
+            _ => Err(SqlError::not_supported(
+                format!("the default {call}"),
+                "Use a constant, now(), or one of the key generators.",
+            )),
+        };
+    }
+    match Operand::new(value, data_type, &mut Parameters::none())? {
+        operand::Operand::Constant(constant) => Ok(DefaultValue::Constant(constant)),
+        _ => Err(SqlError::not_supported(
+            format!("the default {value}"),
+            "Use a constant, now(), or one of the key generators.",
+        )),
+    }
+}

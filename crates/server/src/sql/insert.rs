@@ -1,0 +1,184 @@
+//! INSERT ... VALUES: for each column of the table the place where its value comes from.
+
+use std::sync::LazyLock;
+
+use onrush::{Database, Table};
+use sqlparser::ast::{
+    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, SetExpr, Statement,
+    TableObject,
+};
+
+use super::names;
+use super::operand::{Operand, Parameters};
+use super::plan::{self, Plan};
+use super::select::{OutputColumn, returning};
+use super::write::{Assignment, assignments};
+use crate::error::{Result, SqlError, state};
+
+/// What happens to a row whose key is taken.
+#[derive(Clone, Debug)]
+pub(crate) enum Conflict {
+    /// The statement fails.
+    Fail,
+    /// The row is left out.
+    Nothing,
+    /// The row that is there is changed.
+    Update(Vec<Assignment>),
+}
+
+/// An INSERT, ready to run.
+#[derive(Clone)]
+pub(crate) struct InsertPlan {
+    pub(crate) table: Table,
+    /// Each with a value for every column of the table.
+    pub(crate) rows: Vec<Vec<Operand>>,
+    pub(crate) conflict: Conflict,
+    pub(crate) returning: Option<Vec<OutputColumn>>,
+}
+
+/// A statement without any clause, to compare with.
+static BARE: LazyLock<Option<Insert>> =
+    LazyLock::new(|| match super::parse("INSERT INTO t VALUES (1)").ok()?.pop()? {
+        Statement::Insert(insert) => Some(insert),
+        _ => None,
+    });
+
+/// Plans an INSERT.
+pub(super) fn plan(
+    database: &Database,
+    statement: &Insert,
+    parameters: &mut Parameters,
+) -> Result<Plan> {
+    check_clauses(statement)?;
+    let TableObject::TableName(name) = &statement.table else {
+        return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
+    };
+    let table = plan::table(database, &names::user_table(name)?)?;
+    let columns = target_columns(&table, statement)?;
+    let mut rows = Vec::new();
+    match &statement.source {
+        None => rows.push(vec![Operand::Default; table.definition().columns().len()]),
+        Some(source) => {
+            let SetExpr::Values(values) = plan::only_body(source)? else {
+                return Err(SqlError::not_supported(
+                    "INSERT ... SELECT",
+                    "Insert VALUES, or COPY the rows.",
+                ));
+            };
+            for values in &values.rows {
+                rows.push(row(&table, &columns, &values.content, parameters)?);
+            }
+        }
+    }
+    let conflict = match &statement.on {
+        None => Conflict::Fail,
+        Some(OnInsert::OnConflict(conflict)) => conflict_of(&table, conflict, parameters)?,
+        Some(_) => {
+            return Err(SqlError::not_supported("ON DUPLICATE KEY", "Write ON CONFLICT."));
+        }
+    };
+    let returning = returning(&table, statement.returning.as_deref())?;
+    Ok(Plan::Insert(InsertPlan { table, rows, conflict, returning }))
+}
+
+fn check_clauses(statement: &Insert) -> Result<()> {
+    let mut rest = statement.clone();
+    rest.columns = Vec::new();
+    rest.on = None;
+    rest.returning = None;
+    let Some(bare) = BARE.as_ref() else { return Ok(()) };
+    rest.table = bare.table.clone();
+    rest.source = bare.source.clone();
+    if rest == *bare {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(
+        "this form of INSERT",
+        "Write INSERT INTO table (columns) VALUES (...) [ON CONFLICT ...] [RETURNING ...].",
+    ))
+}
+
+/// Positions of the columns that values are given for.
+fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
+    let definition = table.definition();
+    if statement.columns.is_empty() {
+        return Ok((0..definition.columns().len()).collect());
+    }
+    let mut columns = Vec::with_capacity(statement.columns.len());
+    for name in &statement.columns {
+        let column = definition.column_index(&names::column(name)?)?;
+        if columns.contains(&column) {
+            let message = format!("column {name} is given more than once");
+            return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn row(
+    table: &Table,
+    columns: &[usize],
+    values: &[Expr],
+    parameters: &mut Parameters,
+) -> Result<Vec<Operand>> {
+    if values.len() > columns.len() {
+        let message = format!("{} values for {} columns", values.len(), columns.len());
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
+    }
+    let all = table.definition().columns();
+    let mut row = vec![Operand::Default; all.len()];
+    for (value, column) in values.iter().zip(columns) {
+        row[*column] = Operand::new(value, all[*column].data_type, parameters)?;
+    }
+    Ok(row)
+}
+
+fn conflict_of(
+    table: &Table,
+    conflict: &OnConflict,
+    parameters: &mut Parameters,
+) -> Result<Conflict> {
+    let definition = table.definition();
+    match &conflict.conflict_target {
+        None => {}
+        Some(ConflictTarget::Columns(columns)) => {
+            let mut given = Vec::new();
+            for column in columns {
+                given.push(definition.column_index(&names::identifier(column))?);
+            }
+            given.sort_unstable();
+            let mut key = definition.primary_key().to_vec();
+            key.sort_unstable();
+            if given != key {
+                return Err(SqlError::new(
+                    state::INVALID_TABLE_DEFINITION,
+                    "ON CONFLICT names columns that are not the primary key",
+                )
+                .with_hint("The primary key is the only unique constraint there is."));
+            }
+        }
+        Some(ConflictTarget::OnConstraint(name)) => {
+            return Err(SqlError::not_supported(
+                format!("ON CONFLICT ON CONSTRAINT {name}"),
+                "Name the columns of the primary key.",
+            ));
+        }
+    }
+    match &conflict.action {
+        OnConflictAction::DoNothing => Ok(Conflict::Nothing),
+        OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => Err(SqlError::new(
+            state::SYNTAX_ERROR,
+            "ON CONFLICT DO UPDATE needs the columns of the key",
+        )),
+        OnConflictAction::DoUpdate(update) => {
+            if let Some(selection) = &update.selection {
+                return Err(SqlError::not_supported(
+                    format!("DO UPDATE ... WHERE {selection}"),
+                    "Leave the condition out.",
+                ));
+            }
+            Ok(Conflict::Update(assignments(table, &update.assignments, true, parameters)?))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! From SQL text to plans: what is to be done, with tables, columns and types resolved, so that a
+//! prepared statement does none of this again.
+//!
+//! sqlparser reads the text. A statement with any clause that is not known here is refused, never
+//! run without it: [`parse`] and then [`plan::plan`].
+
+mod condition;
+mod copy;
+mod create;
+mod functions;
+mod insert;
+mod names;
+mod operand;
+pub(crate) mod plan;
+mod select;
+mod setting;
+mod write;
+
+pub(crate) use condition::Operator;
+pub(crate) use copy::{CopyFormat, CopyPlan};
+pub(crate) use functions::Function;
+pub(crate) use insert::{Conflict, InsertPlan};
+pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
+pub(crate) use plan::{Call, Plan};
+pub(crate) use select::{Output, OutputColumn, Relation, Scalar, SelectPlan, count_of};
+pub(crate) use setting::SettingChange;
+pub(crate) use write::{DeletePlan, NewValue, UpdatePlan};
+
+use onrush::Database;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use crate::error::{Result, SqlError, state};
+
+/// Most tokens in a row without a comma, inside one pair of parentheses. A chain of operators is a
+/// tree as deep as the chain is long, and whoever walks it needs stack for it.
+const CHAIN_TOKENS_MAX: usize = 4000;
+
+/// One statement, read but not planned.
+#[derive(Clone, Debug)]
+pub(crate) enum Parsed {
+    Sql(Box<Statement>),
+    /// CHECKPOINT, which sqlparser does not know.
+    Checkpoint,
+}
+
+impl Parsed {
+    /// What is to be done, on the tables that there are now.
+    pub(crate) fn plan(&self, database: &Database, parameters: &mut Parameters) -> Result<Plan> {
+        match self {
+            Parsed::Sql(statement) => plan::plan(database, statement, parameters),
+            Parsed::Checkpoint => Ok(Plan::Checkpoint),
+        }
+    }
+}
+
+/// The statements of a text, as a client sends it.
+pub(crate) fn read(text: &str) -> Result<Vec<Parsed>> {
+    if text.trim().trim_end_matches(';').trim_end().eq_ignore_ascii_case("checkpoint") {
+        return Ok(vec![Parsed::Checkpoint]);
+    }
+    let statements = parse(text)?;
+    Ok(statements.into_iter().map(|statement| Parsed::Sql(Box::new(statement))).collect())
+}
+
+fn parse(text: &str) -> Result<Vec<Statement>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {error}")))?;
+    check_chains(&tokens)?;
+    Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
+}
+
+fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut outer = Vec::new();
+    let mut length = 0;
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => outer.push(std::mem::take(&mut length)),
+            Token::RParen => length = outer.pop().unwrap_or(0),
+            Token::Comma | Token::SemiColon => length = 0,
+            _ => {}
+        }
+        length += 1;
+        if length > CHAIN_TOKENS_MAX {
+            let message = "the statement has an expression that is too long";
+            return Err(SqlError::new(state::STATEMENT_TOO_COMPLEX, message)
+                .with_hint("Split it into several statements, or send values as parameters."));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_and_long_expressions_are_refused_and_wide_ones_are_not() {
+        let deep = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(parse(&deep).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
+        let long = format!("SELECT 1{}", "+1".repeat(1_000_000));
+        assert_eq!(parse(&long).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
+        let negated = format!("SELECT {} true", "NOT ".repeat(100_000));
+        assert_eq!(parse(&negated).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
+        let wide = format!("INSERT INTO t VALUES (1){}", ", (1)".repeat(10_000));
+        assert_eq!(parse(&wide).expect("wide is fine").len(), 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! Names of tables and columns: lower case unless quoted, as in PostgreSQL.
+
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+
+use crate::error::{Result, SqlError, state};
+
+/// The schema of the system views.
+pub(crate) const SYSTEM_SCHEMA: &str = "onrush";
+
+/// What a name in the place of a table means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TableName {
+    /// A table of the database.
+    User(String),
+    /// A view of the schema `onrush`.
+    System(String),
+}
+
+/// The name as it is stored.
+pub(crate) fn identifier(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+/// The parts of a dotted name.
+pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
+    let part = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(name) => Ok(identifier(name)),
+        other => Err(SqlError::not_supported(format!("the name {other}"), "Write the name out.")),
+    };
+    name.0.iter().map(part).collect()
+}
+
+/// The table that a name means.
+pub(crate) fn table(name: &ObjectName) -> Result<TableName> {
+    let parts = parts(name)?;
+    match parts.as_slice() {
+        [table] => Ok(TableName::User(table.clone())),
+        [schema, table] if schema == "public" => Ok(TableName::User(table.clone())),
+        [schema, view] if schema == SYSTEM_SCHEMA => Ok(TableName::System(view.clone())),
+        _ => Err(SqlError::new(state::INVALID_SCHEMA, format!("there is no schema for {name}"))
+            .with_hint("There are the schemas public and onrush; leave the schema out.")),
+    }
+}
+
+/// A table that can be changed.
+pub(crate) fn user_table(name: &ObjectName) -> Result<String> {
+    match table(name)? {
+        TableName::User(table) => Ok(table),
+        TableName::System(view) => {
+            let message = format!("onrush.{view} is a view of the system and cannot be changed");
+            Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message))
+        }
+    }
+}
+
+/// A column name without a table in front.
+pub(crate) fn column(name: &ObjectName) -> Result<String> {
+    match <[String; 1]>::try_from(parts(name)?) {
+        Ok([column]) => Ok(column),
+        Err(_) => Err(SqlError::not_supported(
+            format!("the column name {name}"),
+            "Write the column's name alone.",
+        )),
+    }
+}

@@ -1,0 +1,206 @@
+//! A value in a statement: a constant, a parameter, or one of a few functions.
+
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use onrush::{DataType, Uuid, Value};
+use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
+
+use super::functions::{self, Function};
+use crate::error::{Result, SqlError, state};
+use crate::values::{self, Wire};
+
+/// Where a value comes from when the statement runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    /// The column's default.
+    Default,
+    Constant(Value<'static>),
+    /// A parameter, from 0, and the type of the place where it stands.
+    Parameter(usize, DataType),
+    /// The moment of the statement, as this type.
+    Now(DataType),
+    RandomUuid,
+}
+
+/// The types of a statement's parameters, as they are found while it is planned.
+#[derive(Debug)]
+pub(crate) struct Parameters {
+    /// What the client declared; 0 where it left the type open.
+    oids: Vec<u32>,
+    is_allowed: bool,
+}
+
+impl Parameters {
+    /// For a statement that is prepared, with what the client declared.
+    pub(crate) fn declared(oids: Vec<u32>) -> Parameters {
+        Parameters { oids, is_allowed: true }
+    }
+
+    /// For a statement without parameters.
+    pub(crate) fn none() -> Parameters {
+        Parameters { oids: Vec::new(), is_allowed: false }
+    }
+
+    fn note(&mut self, name: &str, data_type: DataType) -> Result<usize> {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
+        let Some(index) = number.and_then(|number| usize::from(number).checked_sub(1)) else {
+            return Err(SqlError::new(state::SYNTAX_ERROR, format!("{name} is not a parameter")));
+        };
+        if !self.is_allowed {
+            let message = format!("there is no parameter {name}");
+            return Err(SqlError::new(state::UNDEFINED_PARAMETER, message)
+                .with_hint("Parameters belong to prepared statements."));
+        }
+        if self.oids.len() <= index {
+            self.oids.resize(index + 1, 0);
+        }
+        if self.oids[index] == 0 {
+            self.oids[index] = values::oid_of(data_type);
+        }
+        Ok(index)
+    }
+
+    /// The type of each parameter.
+    pub(crate) fn into_oids(self) -> Result<Vec<u32>> {
+        match self.oids.iter().position(|oid| *oid == 0) {
+            None => Ok(self.oids),
+            Some(index) => {
+                let message = format!("the type of parameter ${} is not known", index + 1);
+                Err(SqlError::new(state::INDETERMINATE_DATATYPE, message))
+            }
+        }
+    }
+}
+
+/// The parameters of one execution: the bytes of the message, and where each value is in them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bound {
+    pub(crate) message: Bytes,
+    /// None is NULL.
+    pub(crate) values: Vec<Option<Range<usize>>>,
+    pub(crate) is_binary: Vec<bool>,
+    pub(crate) oids: Vec<u32>,
+}
+
+impl Bound {
+    fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
+        match self.values.get(index) {
+            Some(Some(range)) => {
+                let wire = Wire {
+                    bytes: &self.message[range.clone()],
+                    is_binary: self.is_binary.get(index).copied().unwrap_or(false),
+                    oid: self.oids.get(index).copied().unwrap_or(0),
+                };
+                values::decode(wire, target)
+            }
+            _ => Ok(Value::Null),
+        }
+    }
+}
+
+impl Operand {
+    /// Reads an expression that stands where a value of `target` is wanted.
+    pub(crate) fn new(
+        expression: &Expr,
+        target: DataType,
+        parameters: &mut Parameters,
+    ) -> Result<Operand> {
+        match expression {
+            Expr::Nested(inner) => Operand::new(inner, target, parameters),
+            Expr::Identifier(name)
+                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
+            {
+                Ok(Operand::Default)
+            }
+            Expr::Value(value) => match &value.value {
+                ast::Value::Placeholder(name) => {
+                    Ok(Operand::Parameter(parameters.note(name, target)?, target))
+                }
+                literal => constant(literal, target).map(Operand::Constant),
+            },
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+                Expr::Value(ast::ValueWithSpan {
+                    value: ast::Value::Number(digits, _), ..
+                }) => Ok(Operand::Constant(read(&format!("-{digits}"), target)?)),
+                _ => Err(too_much(expression)),
+            },
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
+            } => {
+                let through = super::create::data_type("the cast", data_type)?;
+                match Operand::new(expr, through, parameters)? {
+                    Operand::Parameter(index, _) => Ok(Operand::Parameter(index, target)),
+                    Operand::Constant(value) => {
+                        let value = values::coerce(value, through)?;
+                        Ok(Operand::Constant(values::coerce(value, target)?.into_owned()))
+                    }
+                    other => Ok(other),
+                }
+            }
+            Expr::TypedString(typed) => {
+                let through = super::create::data_type("the constant", &typed.data_type)?;
+                let value = constant(&typed.value.value, through)?;
+                Ok(Operand::Constant(values::coerce(value, target)?.into_owned()))
+            }
+            Expr::Function(call) => match functions::of(call)? {
+                Function::Now => Ok(Operand::Now(target)),
+                Function::RandomUuid => Ok(Operand::RandomUuid),
+                _ => Err(too_much(expression)),
+            },
+            _ => Err(too_much(expression)),
+        }
+    }
+
+    /// The value, for one execution.
+    pub(crate) fn value<'b>(&'b self, bound: &'b Bound) -> Result<Value<'b>> {
+        match self {
+            Operand::Default => Ok(Value::Default),
+            Operand::Constant(value) => Ok(value.borrowed()),
+            Operand::Parameter(index, target) => bound.value(*index, *target),
+            Operand::Now(data_type) => data_type.moment(unix_micros()).ok_or_else(|| {
+                let message = format!("now() is not a value of type {data_type}");
+                SqlError::new(state::DATATYPE_MISMATCH, message)
+            }),
+            Operand::RandomUuid => Ok(Value::Uuid(Uuid::new_v4())),
+        }
+    }
+}
+
+/// The moment, in microseconds since 1970.
+pub(crate) fn unix_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A literal as a value of `target`.
+pub(crate) fn constant(literal: &ast::Value, target: DataType) -> Result<Value<'static>> {
+    match literal {
+        ast::Value::Null => Ok(Value::Null),
+        ast::Value::Boolean(value) => {
+            Ok(values::coerce(Value::Boolean(*value), target)?.into_owned())
+        }
+        ast::Value::Number(digits, _) => read(digits, target),
+        ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
+            read(text, target)
+        }
+        ast::Value::DollarQuotedString(text) => read(&text.value, target),
+        other => Err(SqlError::not_supported(
+            format!("the constant {other}"),
+            "Write it in single quotes.",
+        )),
+    }
+}
+
+fn read(written: &str, target: DataType) -> Result<Value<'static>> {
+    Ok(values::read(target, written)?.into_owned())
+}
+
+fn too_much(expression: &Expr) -> SqlError {
+    let what: String = expression.to_string().chars().take(80).collect();
+    SqlError::not_supported(
+        format!("the expression {what} in this place"),
+        "Give a constant, a parameter such as $1, DEFAULT, now() or gen_random_uuid().",
+    )
+}

@@ -1,0 +1,282 @@
+//! Statements to plans.
+
+use std::sync::Arc;
+
+use onrush::{Database, Table, TableDefinition};
+use onrush_types::DataType;
+use sqlparser::ast::{
+    self, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType,
+    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+};
+
+use super::copy::CopyPlan;
+use super::insert::InsertPlan;
+use super::operand::{Operand, Parameters};
+use super::select::{OutputColumn, Scalar, SelectPlan};
+use super::setting::SettingChange;
+use super::write::{DeletePlan, UpdatePlan};
+use super::{create, insert, names, select, setting, write};
+use crate::error::{Result, SqlError, state};
+
+/// A procedure and its arguments.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    /// Checks everything stored, with so many threads.
+    Check { threads: Operand },
+    /// Inserts rows of defaults.
+    InsertLoop { table: Operand, rows: Operand, rows_per_commit: Operand },
+}
+
+/// What a statement does, ready to run.
+#[derive(Clone)]
+pub(crate) enum Plan {
+    Insert(InsertPlan),
+    Select(SelectPlan),
+    Update(UpdatePlan),
+    Delete(DeletePlan),
+    /// A SELECT without a table.
+    Scalars {
+        columns: Arc<[OutputColumn]>,
+        values: Vec<Scalar>,
+    },
+    CreateTable {
+        definition: TableDefinition,
+        if_not_exists: bool,
+    },
+    DropTables {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    Truncate {
+        names: Vec<String>,
+    },
+    Begin,
+    Commit,
+    Rollback,
+    Set(SettingChange),
+    Show(String),
+    /// Forgets prepared statements and settings.
+    Discard {
+        all: bool,
+    },
+    /// Done by saying so: the tag.
+    Nothing(&'static str),
+    CopyIn(CopyPlan),
+    CopyOut(CopyPlan),
+    Checkpoint,
+    Call(Call),
+}
+
+impl Plan {
+    /// The columns of the answer, where rows are part of it.
+    pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
+        let returned = |columns: &Option<Vec<OutputColumn>>| columns.clone().map(Arc::from);
+        match self {
+            Plan::Select(select) => Some(Arc::clone(&select.columns)),
+            Plan::Scalars { columns, .. } => Some(Arc::clone(columns)),
+            Plan::Insert(insert) => returned(&insert.returning),
+            Plan::Update(update) => returned(&update.returning),
+            Plan::Delete(delete) => returned(&delete.returning),
+            Plan::Show(name) => Some([text_column(name)].into()),
+            Plan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
+            _ => None,
+        }
+    }
+
+    /// Whether a transaction that has failed takes it.
+    pub(crate) fn ends_transaction(&self) -> bool {
+        matches!(self, Plan::Commit | Plan::Rollback)
+    }
+}
+
+fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), data_type: DataType::Text, source: 0 }
+}
+
+/// Plans a statement.
+pub(crate) fn plan(
+    database: &Database,
+    statement: &Statement,
+    parameters: &mut Parameters,
+) -> Result<Plan> {
+    match statement {
+        Statement::Insert(insert) => insert::plan(database, insert, parameters),
+        Statement::Query(query) => select::plan(database, query, parameters),
+        Statement::Update(update) => write::update(database, update, parameters),
+        Statement::Delete(delete) => write::delete(database, delete, parameters),
+        Statement::CreateTable(table) => create::plan(table),
+        Statement::Drop {
+            object_type: ObjectType::Table, if_exists, names, cascade: _, ..
+        } => Ok(Plan::DropTables { names: user_tables(names.iter())?, if_exists: *if_exists }),
+        Statement::Truncate(truncate) => {
+            if truncate.identity == Some(TruncateIdentityOption::Restart) {
+                return Err(SqlError::not_supported(
+                    "TRUNCATE ... RESTART IDENTITY",
+                    "Drop the table and create it again; generated keys go on where they were.",
+                ));
+            }
+            let names = user_tables(truncate.table_names.iter().map(|target| &target.name))?;
+            Ok(Plan::Truncate { names })
+        }
+        Statement::StartTransaction { modes, modifier: None, statements, .. }
+            if statements.is_empty() =>
+        {
+            setting::check_modes(modes)?;
+            Ok(Plan::Begin)
+        }
+        Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
+            Ok(Plan::Commit)
+        }
+        Statement::Rollback { chain: false, savepoint: None } => Ok(Plan::Rollback),
+        Statement::Savepoint { .. }
+        | Statement::ReleaseSavepoint { .. }
+        | Statement::Rollback { savepoint: Some(_), .. } => Err(SqlError::not_supported(
+            "a savepoint",
+            "Commit in smaller transactions; ROLLBACK undoes the whole one.",
+        )),
+        Statement::Set(set) => setting::set(set),
+        Statement::Reset(reset) => setting::reset(reset),
+        Statement::ShowVariable { variable } => {
+            let words: Vec<String> = variable.iter().map(names::identifier).collect();
+            let name = words.join(".");
+            // SHOW TIME ZONE and SHOW TRANSACTION ISOLATION LEVEL are the two of several words.
+            let name = match name.as_str() {
+                "time.zone" => "timezone".to_owned(),
+                "transaction.isolation.level" => "transaction_isolation".to_owned(),
+                _ => name,
+            };
+            Ok(Plan::Show(name))
+        }
+        Statement::Discard { object_type } => {
+            Ok(Plan::Discard { all: *object_type == DiscardObject::ALL })
+        }
+        Statement::Copy { source, to, target, options, legacy_options, values }
+            if values.is_empty() =>
+        {
+            super::copy::plan(database, source, *to, target, options, legacy_options)
+        }
+        Statement::Call(function) => call(function, parameters).map(Plan::Call),
+        Statement::Vacuum(_) | Statement::Analyze { .. } => Err(SqlError::not_supported(
+            "VACUUM and ANALYZE",
+            "Nothing needs them here: pgbench -n leaves them out.",
+        )),
+        Statement::AlterTable(_) => Err(SqlError::not_supported(
+            "ALTER TABLE",
+            "Create a new table, and COPY the rows out and in.",
+        )),
+        Statement::CreateIndex(_) => Err(SqlError::not_supported(
+            "a secondary index",
+            "The primary key is the index; put the columns that you search by in front of it.",
+        )),
+        other => {
+            let text = other.to_string();
+            let verb: Vec<&str> = text.split_whitespace().take(2).collect();
+            Err(SqlError::not_supported(
+                verb.join(" "),
+                "There are CREATE, DROP and TRUNCATE TABLE, INSERT, SELECT, UPDATE, DELETE, COPY, \
+                 transactions, SET, SHOW, CHECKPOINT and CALL.",
+            ))
+        }
+    }
+}
+
+fn user_tables<'n>(given: impl Iterator<Item = &'n ObjectName>) -> Result<Vec<String>> {
+    given.map(names::user_table).collect()
+}
+
+/// The table of a name.
+pub(super) fn table(database: &Database, name: &str) -> Result<Table> {
+    database.table(name).map_err(|error| match error {
+        onrush::Error::UnknownTable { .. } => {
+            let tables = database.tables();
+            let known: Vec<&str> = tables.iter().map(|table| table.name()).take(20).collect();
+            let told = SqlError::new(state::UNDEFINED_TABLE, format!("there is no table {name}"));
+            match known.is_empty() {
+                true => told.with_hint("The database has no tables: CREATE TABLE makes one."),
+                false => told.with_hint(format!("The tables are: {}.", known.join(", "))),
+            }
+        }
+        other => other.into(),
+    })
+}
+
+/// The body of a query that has nothing else.
+pub(super) fn only_body(query: &Query) -> Result<&SetExpr> {
+    let has_more = query.with.is_some()
+        || query.order_by.is_some()
+        || query.limit_clause.is_some()
+        || query.fetch.is_some()
+        || !query.locks.is_empty();
+    if has_more {
+        return Err(SqlError::not_supported("this form of VALUES", "Write VALUES (...), (...)."));
+    }
+    Ok(&query.body)
+}
+
+fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
+    let mut name = names::parts(&function.name)?;
+    if name.len() == 2 && name[0] == names::SYSTEM_SCHEMA {
+        name.remove(0);
+    }
+    let given = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    let name = name.join(".");
+    let signature: &[(&str, DataType)] = match name.as_str() {
+        "check" => &[("dop", DataType::Int32)],
+        "insert_loop" => &[
+            ("table", DataType::Text),
+            ("rows", DataType::Int64),
+            ("rows_per_commit", DataType::Int64),
+        ],
+        _ => {
+            let message = format!("there is no procedure {}", function.name);
+            return Err(SqlError::new(state::UNDEFINED_FUNCTION, message).with_hint(
+                "There are onrush.check(dop => 2) and \
+                 onrush.insert_loop(table, rows, rows_per_commit).",
+            ));
+        }
+    };
+    let mut arguments: Vec<Option<Operand>> = vec![None; signature.len()];
+    for (position, argument) in given.iter().enumerate() {
+        let (place, expression) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => (Some(position), expression),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expression), .. } => {
+                let name = names::identifier(name);
+                (signature.iter().position(|(known, _)| *known == name), expression)
+            }
+            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(expression), .. } => {
+                let name = name.to_string().to_lowercase();
+                (signature.iter().position(|(known, _)| *known == name), expression)
+            }
+            other => return Err(SqlError::not_supported(other, "Give a value.")),
+        };
+        let Some((place, (_, data_type))) =
+            place.and_then(|place| Some((place, signature.get(place)?)))
+        else {
+            let message = format!("procedure {name} has no argument {argument}");
+            return Err(SqlError::new(state::UNDEFINED_FUNCTION, message));
+        };
+        arguments[place] = Some(Operand::new(expression, *data_type, parameters)?);
+    }
+    let mut arguments = arguments.into_iter();
+    let mut next = |default: Option<i64>| {
+        let given = arguments.next().flatten();
+        let default = default.map(|number| Operand::Constant(onrush::Value::Int64(number)));
+        given.or(default).ok_or_else(|| {
+            SqlError::new(
+                state::UNDEFINED_FUNCTION,
+                format!("procedure {name} needs more arguments"),
+            )
+        })
+    };
+    match name.as_str() {
+        "check" => Ok(Call::Check { threads: next(Some(1))? }),
+        _ => Ok(Call::InsertLoop {
+            table: next(None)?,
+            rows: next(None)?,
+            rows_per_commit: next(Some(1))?,
+        }),
+    }
+}

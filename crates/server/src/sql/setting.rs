@@ -1,0 +1,97 @@
+//! SET, RESET and SHOW.
+
+use sqlparser::ast::{
+    ContextModifier, Expr, Reset, ResetStatement, Set, TransactionIsolationLevel, TransactionMode,
+    Value as Literal,
+};
+
+use super::names;
+use super::plan::Plan;
+use crate::error::{Result, SqlError};
+
+/// A setting of the session and its new value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingChange {
+    /// None: all of them, for RESET ALL.
+    pub(crate) name: Option<String>,
+    /// None: its default.
+    pub(crate) value: Option<String>,
+    /// Until the end of the transaction only.
+    pub(crate) is_local: bool,
+}
+
+/// Plans a SET.
+pub(super) fn set(statement: &Set) -> Result<Plan> {
+    let change = match statement {
+        Set::SingleAssignment { scope, hivevar: false, variable, values } => SettingChange {
+            name: Some(names::parts(variable)?.join(".")),
+            value: value_of(values)?,
+            is_local: *scope == Some(ContextModifier::Local),
+        },
+        Set::SetTimeZone { local, value } => SettingChange {
+            name: Some("timezone".to_owned()),
+            value: value_of(std::slice::from_ref(value))?,
+            is_local: *local,
+        },
+        Set::SetNames { charset_name, .. } => SettingChange {
+            name: Some("client_encoding".to_owned()),
+            value: Some(charset_name.value.clone()),
+            is_local: false,
+        },
+        Set::SetTransaction { modes, snapshot: None, .. } => {
+            check_modes(modes)?;
+            return Ok(Plan::Nothing("SET"));
+        }
+        other => {
+            return Err(SqlError::not_supported(other, "Write SET name = value."));
+        }
+    };
+    Ok(Plan::Set(change))
+}
+
+/// Plans a RESET.
+pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
+    let name = match &statement.reset {
+        Reset::ALL => None,
+        Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
+        Reset::SessionAuthorization => return Ok(Plan::Nothing("RESET")),
+    };
+    Ok(Plan::Set(SettingChange { name, value: None, is_local: false }))
+}
+
+/// Snapshot isolation is what there is: it gives what the levels up to *repeatable read* promise.
+pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
+    for mode in modes {
+        match mode {
+            TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
+                return Err(SqlError::not_supported(
+                    "the isolation level serializable",
+                    "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
+                ));
+            }
+            TransactionMode::IsolationLevel(_) | TransactionMode::AccessMode(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn value_of(values: &[Expr]) -> Result<Option<String>> {
+    let mut words = Vec::with_capacity(values.len());
+    for value in values {
+        words.push(match value {
+            Expr::Value(value) => match &value.value {
+                Literal::SingleQuotedString(text) => text.clone(),
+                other => other.to_string(),
+            },
+            Expr::Identifier(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default") =>
+            {
+                return Ok(None);
+            }
+            Expr::Identifier(word) => word.value.clone(),
+            Expr::UnaryOp { .. } => value.to_string(),
+            other => return Err(SqlError::not_supported(other, "Write a word or a number.")),
+        });
+    }
+    Ok(Some(words.join(", ")))
+}

@@ -1,0 +1,160 @@
+//! Bytes of a parameter to a value.
+//!
+//! Invariant: no input, however malformed, is more than an error of its statement.
+
+use std::borrow::Cow;
+
+use onrush::{DataType, Decimal, Uuid, Value};
+use postgres_types::{FromSql, Type};
+
+use super::coerce;
+use crate::error::{Result, SqlError, state};
+
+/// 2000-01-01, where PostgreSQL begins to count, in days since 1970-01-01.
+pub(super) const EPOCH_DAYS: i32 = 10_957;
+/// The same in microseconds.
+pub(super) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+
+/// One parameter as it came: its bytes, their format, and the type that the client declared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire<'b> {
+    pub(crate) bytes: &'b [u8],
+    pub(crate) is_binary: bool,
+    /// 0 where the client leaves the type to the server.
+    pub(crate) oid: u32,
+}
+
+/// The parameter as a value for a column of type `target`. Text and bytes are borrowed.
+pub(crate) fn decode(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
+    if !wire.is_binary {
+        return super::read(target, utf8(wire.bytes)?);
+    }
+    let oid = if wire.oid == 0 { super::oid_of(target) } else { wire.oid };
+    coerce(binary(wire.bytes, oid)?, target)
+}
+
+fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
+    let Some(declared) = Type::from_oid(oid) else { return Err(unknown_type(oid)) };
+    Ok(match declared {
+        Type::BOOL => Value::Boolean(bytes != [0]),
+        Type::INT2 => Value::Int16(i16::from_be_bytes(exactly(bytes)?)),
+        Type::INT4 => Value::Int32(i32::from_be_bytes(exactly(bytes)?)),
+        Type::INT8 => Value::Int64(i64::from_be_bytes(exactly(bytes)?)),
+        Type::FLOAT4 => Value::Float32(f32::from_be_bytes(exactly(bytes)?)),
+        Type::FLOAT8 => Value::Float64(f64::from_be_bytes(exactly(bytes)?)),
+        Type::NUMERIC => Value::Decimal(numeric(bytes)?),
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::NAME | Type::JSON => {
+            Value::Text(Cow::Borrowed(utf8(bytes)?))
+        }
+        Type::BYTEA => Value::Bytes(Cow::Borrowed(bytes)),
+        Type::UUID => Value::Uuid(Uuid::from_bytes(exactly(bytes)?)),
+        Type::DATE => {
+            let days = i32::from_be_bytes(exactly(bytes)?);
+            Value::Date(days.checked_add(EPOCH_DAYS).ok_or_else(no_such_moment)?)
+        }
+        Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
+        Type::TIMESTAMP => Value::Timestamp(moment(bytes)?),
+        Type::TIMESTAMPTZ => Value::TimestampTz(moment(bytes)?),
+        _ => return Err(unknown_type(oid)),
+    })
+}
+
+/// The library's decoder takes what is there; the digits are counted here first.
+fn numeric(bytes: &[u8]) -> Result<Decimal> {
+    let digits = bytes.first_chunk::<2>().map(|count| usize::from(u16::from_be_bytes(*count)));
+    if digits.is_none_or(|digits| bytes.len() != 8 + 2 * digits) {
+        return Err(SqlError::new(state::INVALID_BINARY, "a numeric parameter is malformed"));
+    }
+    let out_of_range = |error| {
+        SqlError::new(state::NUMERIC_OUT_OF_RANGE, format!("a numeric parameter: {error}"))
+            .with_hint("A numeric has up to 28 digits.")
+    };
+    Decimal::from_sql(&Type::NUMERIC, bytes).map_err(out_of_range)
+}
+
+fn moment(bytes: &[u8]) -> Result<i64> {
+    let micros = i64::from_be_bytes(exactly(bytes)?);
+    micros.checked_add(EPOCH_MICROS).ok_or_else(no_such_moment)
+}
+
+fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| {
+        let message = format!("a binary parameter has {} bytes, {N} are expected", bytes.len());
+        SqlError::new(state::INVALID_BINARY, message)
+    })
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        SqlError::new(state::NOT_IN_REPERTOIRE, format!("text that is not UTF-8: {error}"))
+    })
+}
+
+fn no_such_moment() -> SqlError {
+    SqlError::new(state::INVALID_DATETIME, "a date or timestamp is out of range")
+        .with_hint("Dates lie in the years 0001 to 9999.")
+}
+
+fn unknown_type(oid: u32) -> SqlError {
+    let name =
+        Type::from_oid(oid).map_or_else(|| format!("number {oid}"), |known| known.to_string());
+    SqlError::not_supported(
+        format!("a binary parameter of type {name}"),
+        "Leave the type of the parameter to the server, or send it as text.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn round_trip(value: Value<'static>, data_type: DataType) {
+        for is_binary in [false, true] {
+            let mut out = BytesMut::new();
+            if is_binary {
+                super::super::binary(&value, &mut out).expect("encoded");
+            } else {
+                super::super::write_text(&value, &mut out);
+            }
+            let wire = Wire { bytes: &out, is_binary, oid: 0 };
+            assert_eq!(decode(wire, data_type).expect("decoded"), value, "binary: {is_binary}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            int in any::<i64>(), float in -1e300..1e300f64, small in any::<f32>(), text in ".*",
+            bytes in any::<Vec<u8>>(), uuid in any::<u128>(), day in -719_162i32..2_932_896,
+            micros in 0i64..86_400_000_000, digits in -999_999_999_999i64..999_999_999_999,
+        ) {
+            round_trip(Value::Int64(int), DataType::Int64);
+            round_trip(Value::Float64(float), DataType::Float64);
+            if small.is_finite() {
+                round_trip(Value::Float32(small), DataType::Float32);
+            }
+            round_trip(Value::from(text), DataType::Text);
+            round_trip(Value::from(bytes), DataType::Bytes);
+            round_trip(Value::Uuid(Uuid::from_u128(uuid)), DataType::Uuid);
+            round_trip(Value::Date(day), DataType::Date);
+            round_trip(Value::Time(micros), DataType::Time);
+            let moment = i64::from(day) * 86_400_000_000 + micros;
+            round_trip(Value::Timestamp(moment), DataType::Timestamp);
+            round_trip(Value::TimestampTz(moment), DataType::TimestampTz);
+            let decimal = DataType::Decimal { precision: 18, scale: 4 };
+            round_trip(Value::Decimal(Decimal::new(digits, 4)), decimal);
+        }
+
+        #[test]
+        fn no_bytes_are_more_than_an_error(bytes in any::<Vec<u8>>(), oid in 0u32..4000) {
+            for target in [DataType::Int32, DataType::Text, DataType::TimestampTz] {
+                for is_binary in [false, true] {
+                    let _ = decode(Wire { bytes: &bytes, is_binary, oid }, target);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Values on the wire: which PostgreSQL type a column has, and how its values are written and read
+//! in text and in binary.
+
+mod decode;
+mod encode;
+
+use onrush::{DataType, Value};
+use onrush_types::text;
+use postgres_types::Type;
+
+pub(crate) use decode::{Wire, decode};
+pub(crate) use encode::{binary, text as write_text};
+
+use crate::error::Result;
+
+/// The number of the type in `pg_type`.
+pub(crate) fn oid_of(data_type: DataType) -> u32 {
+    type_of(data_type).oid()
+}
+
+/// The PostgreSQL type of a column.
+pub(crate) fn type_of(data_type: DataType) -> Type {
+    match data_type {
+        DataType::Boolean => Type::BOOL,
+        DataType::Int16 => Type::INT2,
+        DataType::Int32 => Type::INT4,
+        DataType::Int64 => Type::INT8,
+        DataType::Float32 => Type::FLOAT4,
+        DataType::Float64 => Type::FLOAT8,
+        DataType::Decimal { .. } => Type::NUMERIC,
+        DataType::Char(_) => Type::BPCHAR,
+        DataType::Varchar(_) => Type::VARCHAR,
+        DataType::Text => Type::TEXT,
+        DataType::Bytes => Type::BYTEA,
+        DataType::Uuid => Type::UUID,
+        DataType::Date => Type::DATE,
+        DataType::Time => Type::TIME,
+        DataType::Timestamp => Type::TIMESTAMP,
+        DataType::TimestampTz => Type::TIMESTAMPTZ,
+    }
+}
+
+/// Bytes of a value in `pg_type`, -1 where they vary.
+pub(crate) fn type_size(data_type: DataType) -> i16 {
+    match data_type {
+        DataType::Boolean => 1,
+        DataType::Int16 => 2,
+        DataType::Int32 | DataType::Float32 | DataType::Date => 4,
+        DataType::Int64
+        | DataType::Float64
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::TimestampTz => 8,
+        DataType::Uuid => 16,
+        _ => -1,
+    }
+}
+
+/// The modifier in `pg_attribute`: length or precision, with 4 added as PostgreSQL does; -1 for none.
+pub(crate) fn type_modifier(data_type: DataType) -> i32 {
+    match data_type {
+        DataType::Char(length) | DataType::Varchar(length) => i32::from(length) + 4,
+        DataType::Decimal { precision, scale } => {
+            (i32::from(precision) << 16 | i32::from(scale)) + 4
+        }
+        _ => -1,
+    }
+}
+
+/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them.
+pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
+    if data_type == DataType::Bytes && !written.contains('\\') {
+        return Ok(Value::from(written.as_bytes()));
+    }
+    Ok(text::parse(data_type, written)?)
+}
+
+/// The value as one that a column of `data_type` takes: what widens without loss is left to the
+/// engine, everything else goes through its text.
+pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>> {
+    if fits_as_it_is(&value, data_type) {
+        return Ok(value);
+    }
+    let written = match &value {
+        Value::Text(text) => text.clone().into_owned(),
+        other => other.to_string(),
+    };
+    if data_type.is_text() {
+        return Ok(Value::from(written));
+    }
+    Ok(read(data_type, &written)?.into_owned())
+}
+
+fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
+    match (value, data_type) {
+        (Value::Null | Value::Default, _)
+        | (Value::Boolean(_), DataType::Boolean)
+        | (Value::Int16(_), DataType::Int16 | DataType::Int32 | DataType::Int64)
+        | (Value::Int32(_), DataType::Int32 | DataType::Int64)
+        | (Value::Int64(_), DataType::Int64)
+        | (Value::Int16(_) | Value::Int32(_) | Value::Int64(_), DataType::Decimal { .. })
+        | (Value::Float32(_), DataType::Float32)
+        | (Value::Float64(_), DataType::Float64)
+        | (Value::Decimal(_), DataType::Decimal { .. })
+        | (Value::Bytes(_), DataType::Bytes)
+        | (Value::Uuid(_), DataType::Uuid)
+        | (Value::Date(_), DataType::Date)
+        | (Value::Time(_), DataType::Time)
+        | (Value::Timestamp(_), DataType::Timestamp)
+        | (Value::TimestampTz(_), DataType::TimestampTz) => true,
+        (Value::Text(_), other) => other.is_text(),
+        _ => false,
+    }
+}

@@ -1,0 +1,130 @@
+//! A server of its own for each test, and clients for it.
+
+#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+
+use std::net::SocketAddr;
+
+use onrush::{Database, Options};
+use onrush_server::{Server, ServerOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// A running server on a small database.
+pub struct World {
+    pub server: Option<Server>,
+    pub database: Database,
+    pub address: SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    pub fn new() -> World {
+        World::with(ServerOptions::default())
+    }
+
+    pub fn with(options: ServerOptions) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::create(folder.path().join("db"), Options::small()).unwrap();
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        let options = ServerOptions { listen, threads: 2, ..options };
+        let server = Server::start(database.clone(), options).unwrap();
+        let address = server.address().unwrap();
+        World { server: Some(server), database, address, _folder: folder }
+    }
+
+    /// A client that is in.
+    pub async fn client(&self) -> Client {
+        self.try_client().await.unwrap()
+    }
+
+    pub async fn try_client(&self) -> Result<Client, tokio_postgres::Error> {
+        let settings = format!("host=127.0.0.1 port={} user=test", self.address.port());
+        let (client, connection) = tokio_postgres::connect(&settings, NoTls).await?;
+        // Its end is seen by the client's next call.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// A socket on which nothing was said yet.
+    pub async fn socket(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// A socket whose client is in: everything up to the first *ready* was read.
+    pub async fn raw_client(&self) -> TcpStream {
+        let mut socket = self.socket().await;
+        socket.write_all(&startup_message()).await.unwrap();
+        loop {
+            let (kind, _) = read_message(&mut socket).await.unwrap();
+            if kind == b'Z' {
+                return socket;
+            }
+        }
+    }
+
+    pub fn stop(&mut self) {
+        self.server.take().unwrap().stop().unwrap();
+    }
+}
+
+/// The first message of a client.
+pub fn startup_message() -> Vec<u8> {
+    let body = b"\0\x03\0\0user\0test\0\0";
+    let mut message = (body.len() as u32 + 4).to_be_bytes().to_vec();
+    message.extend_from_slice(body);
+    message
+}
+
+/// A message of a client.
+pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut message = vec![kind];
+    message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    message.extend_from_slice(body);
+    message
+}
+
+/// The next message of the server; none when it has hung up.
+pub async fn read_message(socket: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+    let mut header = [0; 5];
+    socket.read_exact(&mut header).await.ok()?;
+    let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+    let mut body = vec![0; length - 4];
+    socket.read_exact(&mut body).await.ok()?;
+    Some((header[0], body))
+}
+
+/// The SQLSTATE of an error message.
+pub fn state_of(body: &[u8]) -> String {
+    let mut fields = body.split(|byte| *byte == 0);
+    let code = fields.find(|field| field.first() == Some(&b'C')).unwrap_or_default();
+    String::from_utf8(code[1..].to_vec()).unwrap()
+}
+
+/// The SQLSTATE of an error.
+pub fn code(error: &tokio_postgres::Error) -> String {
+    error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())
+}
+
+/// All rows of a simple query as text, columns joined by `|`, NULL as `∅`; then the count of the
+/// tag.
+pub async fn query(client: &Client, text: &str) -> Vec<String> {
+    let messages =
+        client.simple_query(text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let mut lines = Vec::new();
+    for message in messages {
+        if let SimpleQueryMessage::Row(row) = message {
+            let fields: Vec<&str> = (0..row.len()).map(|at| row.get(at).unwrap_or("∅")).collect();
+            lines.push(fields.join("|"));
+        }
+    }
+    lines
+}
+
+/// The SQLSTATE that a simple query fails with.
+pub async fn failure(client: &Client, text: &str) -> String {
+    match client.simple_query(text).await {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => code(&error),
+    }
+}

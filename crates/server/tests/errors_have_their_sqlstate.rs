@@ -1,0 +1,79 @@
+//! Each error has the SQLSTATE that PostgreSQL gives it, and what is not there says what is.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{World, failure, query};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_are_those_of_postgresql() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, v varchar(3), n int NOT NULL DEFAULT 0)")
+        .await;
+    for (text, state) in [
+        ("SELEC 1", "42601"),
+        ("SELECT * FROM missing", "42P01"),
+        ("SELECT missing FROM t", "42703"),
+        ("INSERT INTO t (id, nope) VALUES (1, 2)", "42703"),
+        ("INSERT INTO t VALUES (1, 'long')", "22001"),
+        ("INSERT INTO t VALUES (1, NULL, NULL)", "23502"),
+        ("INSERT INTO t VALUES (NULL)", "23502"),
+        ("INSERT INTO t VALUES ('one')", "22P02"),
+        ("INSERT INTO t VALUES (3000000000)", "22003"),
+        ("INSERT INTO t VALUES (1, 'x', 2, 3)", "42601"),
+        ("INSERT INTO t (id, id) VALUES (1, 2)", "42701"),
+        ("INSERT INTO t VALUES ($1)", "42P02"),
+        ("SELECT nofunction()", "42883"),
+        ("SELECT * FROM other.t", "3F000"),
+        ("SET nosuch = 1", "42704"),
+        ("SET synchronous_commit = maybe", "22023"),
+        ("CREATE TABLE u (id int)", "42P16"),
+        ("CREATE TABLE u (id int PRIMARY KEY, id int)", "42701"),
+        ("SELECT id FROM t LIMIT -1", "2201W"),
+    ] {
+        assert_eq!(failure(&client, text).await, state, "{text}");
+    }
+    assert_eq!(query(&client, "SELECT count(*) FROM t").await, ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_supported_says_so_and_what_to_do() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    for text in [
+        "SELECT n + 1 FROM t",
+        "SELECT * FROM t, t AS u",
+        "SELECT n, count(*) FROM t GROUP BY n",
+        "SELECT DISTINCT n FROM t",
+        "SELECT * FROM t WHERE id = 1 OR id = 2",
+        "SELECT * FROM t ORDER BY n",
+        "SELECT * FROM t FOR UPDATE",
+        "WITH u AS (SELECT 1) SELECT * FROM t",
+        "INSERT INTO t SELECT * FROM t",
+        "UPDATE t SET n = 1",
+        "UPDATE t SET n = n + 1 WHERE id = 1",
+        "DELETE FROM t WHERE n = 1",
+        "DELETE FROM t",
+        "ALTER TABLE t ADD COLUMN x int",
+        "CREATE INDEX i ON t (n)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE u (id int PRIMARY KEY, n int CHECK (n > 0))",
+        "CREATE TABLE u (id int PRIMARY KEY, n int REFERENCES t (id))",
+        "CREATE TABLE u (id int PRIMARY KEY, n jsonb)",
+        "CREATE TABLE u AS SELECT 1",
+        "CREATE TEMPORARY TABLE u (id int PRIMARY KEY)",
+        "SAVEPOINT s",
+        "COPY t FROM '/etc/passwd'",
+        "COPY t TO PROGRAM 'cat'",
+        "VACUUM",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    ] {
+        let error = client.simple_query(text).await.expect_err(text);
+        let error = error.as_db_error().expect(text);
+        assert_eq!(error.code().code(), "0A000", "{text}: {error}");
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{text}");
+    }
+}

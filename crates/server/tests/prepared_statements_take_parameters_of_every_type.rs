@@ -1,0 +1,151 @@
+//! The extended protocol: parameters in binary and in text, rows in binary, portals in pieces.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use common::{World, code, query};
+use futures_util::future::try_join_all;
+use tokio_postgres::types::Type;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn binary_parameters_come_back_as_they_went() {
+    let world = World::new();
+    let client = world.client().await;
+    query(
+        &client,
+        "CREATE TABLE t (id bigint PRIMARY KEY, b boolean, s smallint, i int, r real, d double \
+         precision, c char(5), v varchar(20), x text, y bytea, u uuid, at timestamptz, plain timestamp)",
+    )
+    .await;
+    let insert = client
+        .prepare("INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)")
+        .await
+        .unwrap();
+    assert_eq!(insert.params()[0], Type::INT8);
+    assert_eq!(insert.params()[10], Type::UUID);
+    let at: SystemTime = UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456);
+    let id = uuid(7);
+    let none: Option<&str> = None;
+    let inserted = client
+        .execute(
+            &insert,
+            &[
+                &1i64,
+                &true,
+                &-2i16,
+                &3i32,
+                &0.5f32,
+                &-1e100f64,
+                &"ab",
+                &none,
+                &"täxt",
+                &&[0u8, 255][..],
+                &id,
+                &at,
+                &at,
+            ],
+        )
+        .await
+        .unwrap();
+    assert_eq!(inserted, 1);
+    let row = client.query_one("SELECT * FROM t WHERE id = $1", &[&1i64]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+    assert!(row.get::<_, bool>(1));
+    assert_eq!((row.get::<_, i16>(2), row.get::<_, i32>(3)), (-2, 3));
+    assert_eq!((row.get::<_, f32>(4), row.get::<_, f64>(5)), (0.5, -1e100));
+    assert_eq!((row.get::<_, &str>(6), row.get::<_, Option<&str>>(7)), ("ab   ", None));
+    assert_eq!((row.get::<_, &str>(8), row.get::<_, &[u8]>(9)), ("täxt", &[0u8, 255][..]));
+    assert_eq!(row.get::<_, onrush::Uuid>(10), id);
+    assert_eq!((row.get::<_, SystemTime>(11), row.get::<_, SystemTime>(12)), (at, at));
+}
+
+fn uuid(number: u128) -> onrush::Uuid {
+    onrush::Uuid::from_u128(number)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_declared_type_is_converted_to_that_of_the_column() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY, s smallint, n numeric(12,3))").await;
+    let types = [Type::INT4, Type::INT8, Type::FLOAT8];
+    let insert = client.prepare_typed("INSERT INTO t VALUES ($1, $2, $3)", &types).await.unwrap();
+    client.execute(&insert, &[&1i32, &7i64, &1.5f64]).await.unwrap();
+    assert_eq!(query(&client, "SELECT * FROM t").await, ["1|7|1.500"]);
+    let too_large = client.execute(&insert, &[&2i32, &70_000i64, &1.5f64]).await.unwrap_err();
+    assert_eq!(code(&too_large), "22003");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_inserts_on_their_way_at_once_are_a_commit_each_and_few_waits() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY, note text)").await;
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
+    let before = world.database.statistics();
+    let rows: Vec<i64> = (0..1000).collect();
+    try_join_all(
+        rows.iter()
+            .map(|id| async { client.execute(&insert, &[id, &"pipelined"]).await.map(|_| ()) }),
+    )
+    .await
+    .unwrap();
+    let load = world.database.statistics().since(&before);
+    assert_eq!(load.totals.counter(onrush_waits::Counter::RowsInserted), 1000);
+    assert!(load.log.syncs < 500, "{} syncs for 1000 commits", load.log.syncs);
+    let durable = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(durable.get::<_, i64>(0), 1000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_on_their_way_one_fails_alone() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY)").await;
+    let insert = client.prepare("INSERT INTO t VALUES ($1)").await.unwrap();
+    let ids: [i64; 5] = [1, 2, 2, 3, 4];
+    let outcomes = futures_util::future::join_all(
+        ids.iter().map(|id| async { client.execute(&insert, &[id]).await }),
+    )
+    .await;
+    let failed: Vec<_> =
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err().map(code)).collect();
+    assert_eq!(failed, ["23505"]);
+    assert_eq!(query(&client, "SELECT count(*) FROM t").await, ["4"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_gives_its_rows_in_pieces() {
+    let world = World::new();
+    let mut client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigserial PRIMARY KEY)").await;
+    query(&client, "CALL onrush.insert_loop('t', 25, 25)").await;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind("SELECT id FROM t", &[]).await.unwrap();
+    let mut sizes = Vec::new();
+    loop {
+        let rows = transaction.query_portal(&portal, 10).await.unwrap();
+        sizes.push(rows.len());
+        if rows.len() < 10 {
+            break;
+        }
+    }
+    assert_eq!(sizes, [10, 10, 5]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_outlives_the_table_that_it_was_made_for() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY)").await;
+    let insert = client.prepare("INSERT INTO t VALUES ($1)").await.unwrap();
+    client.execute(&insert, &[&1i64]).await.unwrap();
+    query(&client, "DROP TABLE t").await;
+    assert_eq!(code(&client.execute(&insert, &[&2i64]).await.unwrap_err()), "42P01");
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY)").await;
+    client.execute(&insert, &[&3i64]).await.unwrap();
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["3"]);
+}

@@ -1,0 +1,84 @@
+//! COPY FROM STDIN and TO STDOUT.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{World, code, query};
+use futures_util::{SinkExt, TryStreamExt, pin_mut};
+use tokio_postgres::Client;
+
+async fn copy_in(client: &Client, text: &str, data: &str) -> Result<u64, tokio_postgres::Error> {
+    let sink = client.copy_in(text).await?;
+    pin_mut!(sink);
+    for piece in data.as_bytes().chunks(1000) {
+        sink.send(bytes::Bytes::copy_from_slice(piece)).await?;
+    }
+    sink.finish().await
+}
+
+async fn copy_out(client: &Client, text: &str) -> String {
+    let pieces: Vec<bytes::Bytes> =
+        client.copy_out(text).await.unwrap().try_collect().await.unwrap();
+    String::from_utf8(pieces.concat()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
+    let world = World::new();
+    let client = world.client().await;
+    for name in ["source", "text", "csv"] {
+        let columns =
+            "id int PRIMARY KEY, note text, bytes bytea, at timestamptz, x double precision";
+        query(&client, &format!("CREATE TABLE {name} ({columns})")).await;
+    }
+    for row in [
+        r"1, E'tab\tline\nback\\slash', '\x00ff', now(), 0.1",
+        "2, '', NULL, NULL, -1e300",
+        "3, NULL, '', now(), NULL",
+        "4, 'a,\"b\"', 'plain', NULL, 'NaN'",
+        r"5, '\N', NULL, NULL, 1",
+    ] {
+        query(&client, &format!("INSERT INTO source VALUES ({row})")).await;
+    }
+    let text = copy_out(&client, "COPY source TO STDOUT").await;
+    assert_eq!(copy_in(&client, "COPY text FROM STDIN", &text).await.unwrap(), 5);
+    let csv = copy_out(&client, "COPY source TO STDOUT WITH (FORMAT csv, HEADER)").await;
+    assert!(csv.starts_with("id,note,bytes,at,x\n"), "{csv}");
+    let options = "WITH (FORMAT csv, HEADER)";
+    assert_eq!(copy_in(&client, &format!("COPY csv FROM STDIN {options}"), &csv).await.unwrap(), 5);
+    let rows = query(&client, "SELECT * FROM source").await;
+    assert_eq!(query(&client, "SELECT * FROM text").await, rows);
+    assert_eq!(query(&client, "SELECT * FROM csv").await, rows);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_row_ends_a_copy_and_says_which_and_what_stays() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY, note text)").await;
+    let mut lines: String = (1..=1500).map(|id| format!("{id}\tnote\n")).collect();
+    lines.push_str("none\tnote\n");
+    let error = copy_in(&client, "COPY t FROM STDIN", &lines).await.unwrap_err();
+    assert_eq!(code(&error), "22P02");
+    let told = error.as_db_error().unwrap();
+    assert!(told.message().contains("line 1501"), "{told}");
+    let stays = query(&client, "SELECT count(*) FROM t").await.remove(0);
+    assert!(told.hint().unwrap().starts_with(&format!("{stays} rows")), "{told:?}");
+
+    query(&client, "TRUNCATE t").await;
+    query(&client, "BEGIN").await;
+    copy_in(&client, "COPY t FROM STDIN", &lines).await.unwrap_err();
+    query(&client, "ROLLBACK").await;
+    assert_eq!(query(&client, "SELECT count(*) FROM t").await, ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_that_are_not_copied_have_their_defaults() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigserial PRIMARY KEY, note text, n int DEFAULT 7)").await;
+    let copied = copy_in(&client, "COPY t (note) FROM STDIN WITH (FORMAT csv)", "a\nb\n").await;
+    assert_eq!(copied.unwrap(), 2);
+    assert_eq!(query(&client, "SELECT note, n FROM t").await, ["a|7", "b|7"]);
+}

@@ -1,0 +1,102 @@
+//! BEGIN, COMMIT, ROLLBACK, and what fails between them.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{World, failure, message, query, read_message};
+use tokio::io::AsyncWriteExt;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_see_a_transaction_when_it_is_committed_or_never() {
+    let world = World::new();
+    let (writer, reader) = (world.client().await, world.client().await);
+    query(&writer, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&writer, "BEGIN").await;
+    query(&writer, "INSERT INTO t VALUES (1)").await;
+    assert_eq!(query(&writer, "SELECT id FROM t").await, ["1"]);
+    assert!(query(&reader, "SELECT id FROM t").await.is_empty());
+    query(&writer, "COMMIT").await;
+    assert_eq!(query(&reader, "SELECT id FROM t").await, ["1"]);
+    query(&writer, "BEGIN; INSERT INTO t VALUES (2); ROLLBACK").await;
+    assert_eq!(query(&reader, "SELECT id FROM t").await, ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_error_a_transaction_takes_nothing_but_its_end() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&client, "BEGIN").await;
+    query(&client, "INSERT INTO t VALUES (1)").await;
+    assert_eq!(failure(&client, "INSERT INTO t VALUES (1)").await, "23505");
+    assert_eq!(failure(&client, "SELECT * FROM t").await, "25P02");
+    query(&client, "COMMIT").await; // rolls back
+    assert!(query(&client, "SELECT id FROM t").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_statements_in_one_message_are_one_transaction() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    let twice = "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)";
+    assert_eq!(failure(&client, twice).await, "23505");
+    assert!(query(&client, "SELECT id FROM t").await.is_empty());
+    query(&client, "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)").await;
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["1", "2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_change_a_row_the_first_commits() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    query(&one, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    query(&one, "INSERT INTO t VALUES (1, 0)").await;
+    for client in [&one, &two] {
+        query(client, "BEGIN").await;
+        query(client, "UPDATE t SET n = 1 WHERE id = 1").await;
+    }
+    query(&one, "COMMIT").await;
+    assert_eq!(failure(&two, "COMMIT").await, "40001");
+    assert_eq!(query(&two, "SELECT n FROM t").await, ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_ready_says_how_the_transaction_is() {
+    let world = World::new();
+    let mut socket = world.raw_client().await;
+    let mut states = String::new();
+    for text in ["BEGIN", "SELECT nonsense", "SELECT 1", "ROLLBACK"] {
+        socket.write_all(&message(b'Q', format!("{text}\0").as_bytes())).await.unwrap();
+        loop {
+            let (kind, body) = read_message(&mut socket).await.unwrap();
+            if kind == b'Z' {
+                states.push(char::from(body[0]));
+                break;
+            }
+        }
+    }
+    assert_eq!(states, "TEEI");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_stand_outside_of_transactions() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "BEGIN").await;
+    assert_eq!(failure(&client, "CREATE TABLE t (id int PRIMARY KEY)").await, "25001");
+    query(&client, "ROLLBACK").await;
+    assert!(world.database.tables().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_a_transaction_end_with_it() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "BEGIN").await;
+    query(&client, "SET LOCAL synchronous_commit = off").await;
+    assert_eq!(query(&client, "SHOW synchronous_commit").await, ["off"]);
+    query(&client, "COMMIT").await;
+    assert_eq!(query(&client, "SHOW synchronous_commit").await, ["on"]);
+}
