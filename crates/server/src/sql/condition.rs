@@ -25,7 +25,7 @@ pub(crate) enum Operator {
 pub(crate) struct Comparison {
     pub(crate) column: usize,
     pub(crate) operator: Operator,
-    /// NULL for IS [NOT] NULL.
+    /// NULL for IS \[NOT\] NULL.
     pub(crate) operand: Operand,
 }
 
