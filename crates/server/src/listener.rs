@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush::{Database, Uuid};
@@ -194,23 +195,12 @@ impl Server {
         let _inside = runtime.enter();
         let listener = TcpListener::from_std(listener).map_err(failed)?;
         self.address = Some(listener.local_addr().map_err(failed)?);
-        let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
-        runtime.spawn(async move {
-            let mut shutdown = shared.shutdown.subscribe();
-            loop {
-                let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    _ = shutdown.wait_for(|is_down| *is_down) => return,
-                };
-                match accepted {
-                    Ok((stream, _)) => {
-                        // Answers are sent when they are complete; nothing is gained by waiting.
-                        let _ = stream.set_nodelay(true);
-                        let_begin(stream, &shared, &sockets);
-                    }
-                    Err(error) => pause_after(&error).await,
-                }
-            }
+        self.serve_all(runtime, move |context| {
+            listener.poll_accept(context).map_ok(|(stream, _)| {
+                // Answers are sent when they are complete; nothing is gained by waiting.
+                let _ = stream.set_nodelay(true);
+                stream
+            })
         });
         Ok(())
     }
@@ -223,21 +213,32 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let _inside = runtime.enter();
         let listener = UnixListener::from_std(listener).map_err(failed)?;
+        self.serve_all(runtime, move |context| {
+            listener.poll_accept(context).map_ok(|(stream, _)| stream)
+        });
+        Ok(())
+    }
+
+    /// Lets clients in until the server stops.
+    fn serve_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        runtime: &Runtime,
+        mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>> + Send + 'static,
+    ) {
         let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
         runtime.spawn(async move {
             let mut shutdown = shared.shutdown.subscribe();
             loop {
                 let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
+                    accepted = std::future::poll_fn(&mut poll_accept) => accepted,
                     _ = shutdown.wait_for(|is_down| *is_down) => return,
                 };
                 match accepted {
-                    Ok((stream, _)) => let_begin(stream, &shared, &sockets),
+                    Ok(stream) => let_begin(stream, &shared, &sockets),
                     Err(error) => pause_after(&error).await,
                 }
             }
         });
-        Ok(())
     }
 
     /// The address that is listened on, with the port that was chosen.
