@@ -48,7 +48,11 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    pub(crate) fn validate(&self) -> Result<(), ServerError> {
+    /// Whether a server can be started with these, before any database is opened for it.
+    ///
+    /// # Errors
+    /// An address that is not a loopback address; a setting out of range.
+    pub fn validate(&self) -> Result<(), ServerError> {
         let ServerOptions {
             listen,
             unix_socket,

@@ -65,22 +65,22 @@ pub fn run(arguments: &Serve) -> Outcome {
         let _ = told.send(());
     };
     ctrlc::set_handler(handler).context("cannot wait for signals")?;
+    let server_options = ServerOptions {
+        listen: Some(arguments.listen),
+        unix_socket: arguments.unix_socket.clone(),
+        connections_max: arguments.max_connections,
+        threads: arguments.threads,
+        handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
+        ..ServerOptions::default()
+    };
+    // A wrong flag makes no database.
+    server_options.validate()?;
     let database = Database::open_or_create(&arguments.folder, options(arguments)?)?;
     let recovery = database.recovery();
     tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
         .context("cannot listen in the database's folder")?;
-    let server = Server::start(
-        database,
-        ServerOptions {
-            listen: Some(arguments.listen),
-            unix_socket: arguments.unix_socket.clone(),
-            connections_max: arguments.max_connections,
-            threads: arguments.threads,
-            handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
-            ..ServerOptions::default()
-        },
-    )?;
+    let server = Server::start(database, server_options)?;
     if let Some(address) = server.address() {
         output::text(&format!("listening on {address}\n"))?;
     }
