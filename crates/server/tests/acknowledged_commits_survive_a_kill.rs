@@ -66,8 +66,9 @@ async fn every_acknowledged_durable_commit_is_there_after_a_kill() {
     let mut clients = Vec::new();
     for name in 0..CLIENTS {
         let (client, count) = (connect(port).await, Arc::clone(&count));
+        // Prepared here, as the first clients may reach the number before the last has begun.
+        let insert = client.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
         clients.push(tokio::spawn(async move {
-            let insert = client.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
             let mut mine = Vec::new();
             for number in 0i64.. {
                 if client.execute(&insert, &[&name, &number]).await.is_err() {
