@@ -12,7 +12,7 @@ use onrush_waits::{LatchClass, Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
-use crate::buffer::{DirtyLists, Evictor, ImageWrites, Leaf, LeafState};
+use crate::buffer::{DirtyLists, EmptiedLeaves, Evictor, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointerCell, Progress};
 use crate::error::{Error, Result};
@@ -43,6 +43,7 @@ pub(crate) struct Engine {
     pub(crate) space: Arc<Space>,
     pub(crate) dirty: DirtyLists,
     pub(crate) image_writes: ImageWrites,
+    pub(crate) emptied: EmptiedLeaves,
     pub(crate) evictor: Mutex<Evictor>,
     pub(crate) transactions: TransactionStates,
     pub(crate) snapshots: Snapshots,
@@ -141,6 +142,7 @@ impl Engine {
             space,
             dirty,
             image_writes: ImageWrites::default(),
+            emptied: EmptiedLeaves::default(),
             evictor: Mutex::new(Evictor::new()),
             transactions: TransactionStates::new(),
             snapshots: Snapshots::default(),

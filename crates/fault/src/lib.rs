@@ -63,6 +63,10 @@ faults! {
     DropUnwritten,
     /// A checkpoint takes the lists once, not until they are empty.
     ListsTakenOnce,
+    /// A leaf that takes the range of an empty neighbour keeps an image with the neighbour's rows.
+    JoinKeepsImage,
+    /// Such a leaf is imaged by the next checkpoint only.
+    JoinImagedLate,
     /// The log is written without a sync.
     LogNotSynced,
     /// A failed write of the log is taken for a good one.

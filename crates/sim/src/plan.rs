@@ -52,6 +52,7 @@ pub enum Action {
     Upsert,
     Update,
     Delete,
+    DeleteRun,
     DeleteMissing,
     Get,
     Scan,
@@ -71,8 +72,8 @@ pub enum Action {
     Fill,
 }
 
-/// Every action, with its usual weight; moving rows needs a front and comes with it, and filling
-/// leaves and log segments is for lists of actions.
+/// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
+/// of rows comes by a chance of its own, and filling leaves and log segments is for lists of actions.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -161,6 +162,9 @@ impl Plan {
             add_front(&mut tables);
             weights.push((Action::MoveRows, 40));
         }
+        if Random::for_part(seed, RUNS_PART).chance(1, 2) {
+            weights.push((Action::DeleteRun, 30));
+        }
         Plan {
             seed,
             options,
@@ -233,6 +237,7 @@ const FRONT: &str = "front";
 /// The table behind it, where the first table makes keys of its own.
 const BEHIND: &str = "behind";
 const FRONT_PART: u64 = 5;
+const RUNS_PART: u64 = 7;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use crate::disk::{BoundaryKind, CrashMode};
 use crate::window::Loss;
 
 /// Counters of the engine that show what a run went through.
-const COUNTERS: [Counter; 18] = [
+const COUNTERS: [Counter; 19] = [
     Counter::Commits,
     Counter::DurableCommits,
     Counter::Rollbacks,
@@ -20,6 +20,7 @@ const COUNTERS: [Counter; 18] = [
     Counter::RowsUpdated,
     Counter::RowsDeleted,
     Counter::RowsMoved,
+    Counter::LeavesRemoved,
     Counter::SplitsRightEdge,
     Counter::SplitsLocalRun,
     Counter::SplitsMiddle,

@@ -283,6 +283,7 @@ impl World {
             Action::Upsert => self.upsert(),
             Action::Update => self.update(),
             Action::Delete => self.delete(),
+            Action::DeleteRun => self.delete_run(),
             Action::DeleteMissing => self.delete_missing(),
             Action::Get => self.get(),
             Action::Scan => self.scan(),

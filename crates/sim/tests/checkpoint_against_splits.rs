@@ -1,4 +1,4 @@
-//! A checkpoint against splits, evictions, inserts and transactions: in whatever order their
+//! A checkpoint against splits, joins, evictions, inserts and transactions: in whatever order their
 //! steps fall and whenever the power fails, recovery finds every change below the end of the
 //! log, none twice, in leaves that meet. So does who has pinned a checkpoint, while later ones are
 //! taken. And each trap, planted, is found.
@@ -59,12 +59,15 @@ fn config() -> Config {
 /// One run: all threads, then a quiet checkpoint, so that a leaf which was missed shows.
 fn run(fault: Fault) {
     let (engine, directory) = Engine::checkpointed(fault, &[(0, &[0, 2, 4]), (6, &[6, 9])]);
-    let threads = [
-        spawn(&engine, |engine| writer(engine, 0)),
-        spawn(&engine, |engine| writer(engine, 1)),
-        spawn(&engine, |engine| transactions(engine, 2)),
-        spawn(&engine, evictor),
-    ];
+    let threads =
+        [
+            spawn(&engine, |engine| writer(engine, 0)),
+            spawn(&engine, |engine| {
+                if thread_rng().r#gen() { writer(engine, 1) } else { remover(engine, 1) }
+            }),
+            spawn(&engine, |engine| transactions(engine, 2)),
+            spawn(&engine, evictor),
+        ];
     let cell = Arc::new(CheckpointerCell::new(Checkpointer::new(directory)));
     let background = {
         let (taken, pinned) = (Arc::clone(&cell), Arc::clone(&cell));
@@ -101,6 +104,14 @@ fn writer(engine: &Engine, place: usize) {
         {
             engine.log.wait_durable(end);
         }
+    }
+}
+
+/// Removes a run of keys, so that leaves become empty.
+fn remover(engine: &Engine, place: usize) {
+    let first = any_key();
+    for key in first..(first + 6).min(KEYS) {
+        engine.write(place, key, None);
     }
 }
 
@@ -208,6 +219,9 @@ found! {
     lists_kept_by_parity_are_found: ParityLists,
     rows_dropped_before_they_are_written_are_found: DropUnwritten,
     a_drain_that_takes_the_lists_once_is_found: ListsTakenOnce,
+    a_join_that_keeps_a_wider_image_is_found: JoinKeepsImage,
+    a_join_that_is_imaged_late_is_found: JoinImagedLate,
+    a_join_of_a_leaf_that_the_inner_nodes_do_not_know_is_found: JoinUnknownLeaf,
     a_pin_that_keeps_no_slots_is_found: PinKeepsNoSlots,
     a_pin_that_holds_no_log_is_found: PinHoldsNoLog,
 }

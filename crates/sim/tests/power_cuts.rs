@@ -28,6 +28,7 @@ fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowle
         Counter::SplitsLocalRun,
         Counter::SplitsMiddle,
         Counter::SplitsBlockGrant,
+        Counter::LeavesRemoved,
         Counter::Checkpoints,
         Counter::Evictions,
         Counter::ImagesEviction,

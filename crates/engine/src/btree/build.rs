@@ -67,6 +67,10 @@ fn place_leaves(
             image: leaf.image,
             ..LeafState::default()
         };
+        if state.is_known_empty() && !leaf.low.is_empty() {
+            // For the first checkpoint to take out of the tree.
+            engine.dirty.push(engine.background_place(), engine.dirty.epoch(), LeafId(*id));
+        }
         drop(state);
         placed.push((leaf.low, *id));
     }

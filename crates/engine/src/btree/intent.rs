@@ -69,10 +69,12 @@ impl Tree {
         key: &[u8],
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (_, mut leaf) = self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, mut leaf) =
+            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
         // A leaf that holds an intent is never evicted: without rows there is nothing to fold.
         if let Some(rows) = leaf.rows.as_mut() {
             fold_key(engine, self, rows, key);
+            engine.note_emptied(id, &leaf);
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ pub(crate) struct Tree {
     /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
     logged: bool,
     /// Held by whoever changes inner nodes: one thread at a time, readers go on.
-    structure: Mutex<()>,
+    pub(super) structure: Mutex<()>,
     /// Older rows for open snapshots.
     pub(crate) versions: VersionStore,
 }

@@ -63,6 +63,9 @@ impl Tree {
         let Placing { id, leaf, half, .. } = placing;
         if result.is_ok() {
             hint.remember(id, &leaf);
+            if change.value.is_none() {
+                engine.note_emptied(id, &leaf);
+            }
         }
         drop(leaf);
         seat.recorder.mark(Phase::Place);

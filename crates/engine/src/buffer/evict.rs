@@ -67,9 +67,9 @@ impl Evictor {
         if rows.intents() > 0 {
             return Visit::Kept;
         }
-        if !state.logged && rows.len() == 0 {
-            // A front that is drained leaves many such leaves. No directory names the image that
-            // one may have had.
+        if rows.len() == 0 && (state.is_dirty() || !state.logged) {
+            // Nothing to image: a leaf without rows and without an image is empty. It stays on its
+            // list, from where a checkpoint takes it out of the tree.
             engine.drop_rows(&mut state);
             state.image = None;
             recorder.count(Counter::Evictions, 1);

@@ -1,13 +1,13 @@
 //! The header of a leaf: it stays in memory while the rows may be on disk only.
 //!
 //! Invariants
-//! 1. A leaf without rows in memory is clean, and its image is written.
+//! 1. A leaf without rows in memory is clean, and its image is written; without an image it is empty.
 //! 2. `dirty_epoch` is set and the leaf is on the list of exactly that epoch before the LSN of the
 //!    change is reserved; a dirty leaf holds one reserved slot.
 //! 3. A leaf whose rows are not logged is on no list and in no directory; eviction alone images it.
 //! 4. Fences only get narrower while an image stands, so an image may be wider than the leaf and
-//!    is trimmed when it is loaded. Only the checkpoint joins an empty leaf to its neighbour, and
-//!    images that neighbour in the same checkpoint.
+//!    is trimmed when it is loaded. A leaf that takes the range of an empty neighbour is imaged anew
+//!    before its image is needed again (`btree/join.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +86,15 @@ impl LeafState {
 
     pub(crate) fn is_dirty(&self) -> bool {
         self.dirty_epoch != Epoch(0)
+    }
+
+    /// Whether there are no rows and no intents, as far as memory tells: the image of a leaf whose
+    /// rows are on disk is not looked at.
+    pub(crate) fn is_known_empty(&self) -> bool {
+        match &self.rows {
+            Some(rows) => rows.len() == 0,
+            None => self.image.is_none(),
+        }
     }
 }
 

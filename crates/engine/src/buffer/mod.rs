@@ -6,6 +6,7 @@
 //! back.
 
 mod dirty;
+mod emptied;
 mod evict;
 mod image;
 mod imager;
@@ -13,6 +14,7 @@ mod leaf;
 mod load;
 
 pub(crate) use dirty::DirtyLists;
+pub(crate) use emptied::EmptiedLeaves;
 pub(crate) use evict::Evictor;
 pub(crate) use image::{Image, ImageWrites};
 pub(crate) use imager::Imager;

@@ -1,5 +1,5 @@
-//! The engine's own threads: one takes checkpoints when they are due, one keeps frames free and
-//! takes a sample of the statistics every second.
+//! The engine's own threads: one takes checkpoints when they are due; one keeps frames free, takes
+//! emptied leaves of unlogged tables out of their trees, and samples the statistics every second.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,6 +86,7 @@ fn throttle_inserts(engine: &Engine) {
 fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
     while !engine.is_closing() && !engine.has_failed() {
         engine.history.sample_if_due(engine);
+        engine.join_emptied(recorder);
         match engine.evict_ahead(recorder) {
             Ok(true) => {}
             Ok(false) => {

@@ -1,11 +1,13 @@
-//! Step 3 of a checkpoint: an image for every leaf that is dirty for an older epoch.
+//! Step 3 of a checkpoint: an image for every leaf that is dirty for an older epoch. Empty leaves need
+//! none; they are joined to their left neighbours.
 //!
 //! The leaves are divided among writers in key order, so each writes neighbours together, and one
 //! copies while another waits for the disk.
 
 use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
-use crate::buffer::Imager;
+use crate::btree::{EmptyLeaf, Joined};
+use crate::buffer::{Imager, LeafState};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
@@ -39,7 +41,9 @@ pub(super) fn drain(
         if listed.is_empty() {
             return all;
         }
-        let leaves = in_key_order(engine, recorder, listed);
+        let (leaves, empty) = in_key_order(engine, recorder, listed);
+        // Those that take the ranges of empty ones are imaged once, after all of them.
+        join_empty_leaves(engine, recorder, epoch, empty, &mut all.changed);
         engine.progress.add_leaves(leaves.len() as u64);
         all.add(drain_round(engine, recorder, imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
@@ -114,7 +118,11 @@ fn image_leaves(
         let id = leaves[number];
         let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         let due = leaf.object != ObjectId(0) && leaf.is_dirty() && leaf.dirty_epoch < epoch;
-        if due && !imager.capture(engine, place, id, &mut leaf) {
+        let empty = due && leaf.is_known_empty();
+        if empty {
+            forget_image(engine, &mut leaf);
+        }
+        if due && !empty && !imager.capture(engine, place, id, &mut leaf) {
             // No slot for the second image that an unresolved intent will need: make room
             // outside of the latch, then come back.
             drop(leaf);
@@ -127,16 +135,32 @@ fn image_leaves(
         }
         if leaf.object != ObjectId(0) {
             changed.push((leaf.object, leaf.low.bytes().into()));
+            if can_be_joined(&leaf) {
+                // It could not be joined, or has lost its rows since: for the next checkpoint.
+                engine.dirty.push(place, epoch, id);
+            }
         }
         drop(leaf);
         number += 1;
-        images += u64::from(due);
+        images += u64::from(due && !empty);
         if imager.is_full() {
             write_images(engine, recorder, imager)?;
         }
     }
     write_images(engine, recorder, imager)?;
     Ok(images)
+}
+
+/// Whether the leaf is empty and has a left neighbour.
+fn can_be_joined(leaf: &LeafState) -> bool {
+    leaf.is_known_empty() && !leaf.low.bytes().is_empty()
+}
+
+/// An empty leaf is clean without an image: its entry in the directory names no slot.
+fn forget_image(engine: &Engine, leaf: &mut LeafState) {
+    leaf.image = None;
+    leaf.dirty_epoch = Epoch(0);
+    engine.space.unreserve(1);
 }
 
 fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Result<()> {
@@ -146,18 +170,51 @@ fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Re
     Ok(())
 }
 
-/// Neighbours in key order become neighbours on disk.
-fn in_key_order(engine: &Engine, recorder: &Recorder, leaves: Vec<LeafId>) -> Vec<LeafId> {
+/// Neighbours in key order become neighbours on disk. With the leaves, those of them that are empty
+/// and have a left neighbour.
+fn in_key_order(
+    engine: &Engine,
+    recorder: &Recorder,
+    leaves: Vec<LeafId>,
+) -> (Vec<LeafId>, Vec<EmptyLeaf>) {
+    let mut empty = Vec::new();
     let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
         .into_iter()
         .map(|id| {
             let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
+            if leaf.object != ObjectId(0) && can_be_joined(&leaf) {
+                let (object, low) = (leaf.object, leaf.low.bytes().into());
+                empty.push(EmptyLeaf { id, object, low });
+            }
             (leaf.object, head(leaf.low.bytes()), id)
         })
         .collect();
     keyed.sort_unstable();
     keyed.dedup();
-    keyed.into_iter().map(|(_, _, id)| id).collect()
+    // From left to right, so that a row of empty leaves goes to one neighbour.
+    empty.sort_unstable_by(|a, b| (a.object, &a.low).cmp(&(b.object, &b.low)));
+    empty.dedup_by(|a, b| a.id == b.id);
+    (keyed.into_iter().map(|(_, _, id)| id).collect(), empty)
+}
+
+/// Takes empty leaves out of their trees.
+fn join_empty_leaves(
+    engine: &Engine,
+    recorder: &Recorder,
+    epoch: Epoch,
+    empty: Vec<EmptyLeaf>,
+    changed: &mut Vec<(ObjectId, Box<[u8]>)>,
+) {
+    let place = engine.background_place();
+    let before = if planted(Fault::JoinImagedLate) { epoch } else { Epoch(epoch.0 - 1) };
+    for leaf in empty {
+        let Some(tree) = engine.tree_of(leaf.object) else { continue };
+        let joined = tree.join_empty(engine, recorder, place, &leaf, before);
+        if let Joined::Into(neighbour) = joined {
+            changed.push((leaf.object, neighbour));
+            changed.push((leaf.object, leaf.low));
+        }
+    }
 }
 
 /// A checkpoint that fails gives the leaves that it has not imaged to the next one.

@@ -82,6 +82,7 @@ impl Checkpointer {
     fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
         let _running = engine.progress.begin();
+        engine.join_emptied(recorder);
         let (start, epoch) = begin(engine);
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
         let drained = drain::drain(engine, recorder, &mut self.imagers, epoch);

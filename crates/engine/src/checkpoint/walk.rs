@@ -55,7 +55,9 @@ pub(super) fn collect(
         let parts = match known {
             Some(known) => changed_parts(engine, recorder, &table, known, &lows)?,
             None if !table.tree.is_logged() => vec![Part::Fresh(vec![SegmentEntry::empty()])],
-            None => vec![Part::Fresh(leaves(engine, recorder, &table, object, &[], None)?)],
+            None => {
+                vec![Part::Fresh(leaves(engine, recorder, &table, object, &[], None)?.entries)]
+            }
         };
         tables.push(CollectedTable {
             id: table.id,
@@ -81,16 +83,79 @@ fn changed_parts(
         touched[index.saturating_sub(1)] = true;
     }
     let mut parts = Vec::with_capacity(known.segments.len());
+    let mut end = RangeEnd::AtNext;
     for (index, segment) in known.segments.iter().enumerate() {
         if !touched[index] || planted(Fault::SegmentNotRewritten) {
+            if !end.is_at_next() {
+                return Err(do_not_meet());
+            }
             parts.push(Part::Kept(Arc::clone(segment)));
             continue;
         }
         let high = known.segments.get(index + 1).map(|next| &*next.low);
-        let range = leaves(engine, recorder, table, known.object, &segment.low, high)?;
-        parts.push(Part::Fresh(range));
+        let low = match &end {
+            RangeEnd::AtNext => segment.low.to_vec(),
+            RangeEnd::Beyond(low) => low.clone(),
+            RangeEnd::OfTable => continue,
+        };
+        if high.is_some_and(|high| low.as_slice() > high) {
+            continue;
+        }
+        if high.is_some_and(|high| low.as_slice() == high) {
+            end = RangeEnd::AtNext;
+            continue;
+        }
+        let range = leaves(engine, recorder, table, known.object, &low, high)?;
+        end = RangeEnd::of(range.end, high);
+        add_fresh(&mut parts, range.entries);
+    }
+    if let RangeEnd::Beyond(_) = end {
+        return Err(do_not_meet());
     }
     Ok(parts)
+}
+
+/// Where the last leaf of a segment's range ends: beyond it if the first leaves of the next
+/// segments were empty and were joined to it.
+enum RangeEnd {
+    AtNext,
+    Beyond(Vec<u8>),
+    OfTable,
+}
+
+impl RangeEnd {
+    fn of(end: Option<Vec<u8>>, high: Option<&[u8]>) -> RangeEnd {
+        match (end, high) {
+            (None, Some(_)) => RangeEnd::OfTable,
+            (Some(end), Some(high)) if end.as_slice() > high => RangeEnd::Beyond(end),
+            _ => RangeEnd::AtNext,
+        }
+    }
+
+    fn is_at_next(&self) -> bool {
+        matches!(self, RangeEnd::AtNext)
+    }
+}
+
+/// Adds a range, to the one before it if both together are short.
+fn add_fresh(parts: &mut Vec<Part>, entries: Vec<SegmentEntry>) {
+    match parts.last_mut() {
+        Some(Part::Fresh(before)) if before.len() + entries.len() <= SEGMENT_ENTRIES => {
+            before.extend(entries);
+        }
+        _ => parts.push(Part::Fresh(entries)),
+    }
+}
+
+fn do_not_meet() -> Error {
+    Error::Internal("the walk found leaves that do not meet".to_owned())
+}
+
+/// The leaves of a range.
+struct Range {
+    entries: Vec<SegmentEntry>,
+    /// Where the last of them ends; none at the end of the table.
+    end: Option<Vec<u8>>,
 }
 
 /// The leaves from `low` on and below `high`, each with a written image or none.
@@ -101,7 +166,7 @@ fn leaves(
     object: ObjectId,
     low: &[u8],
     high: Option<&[u8]>,
-) -> Result<Vec<SegmentEntry>> {
+) -> Result<Range> {
     let mut entries = Vec::new();
     let mut at = low.to_vec();
     loop {
@@ -111,10 +176,7 @@ fn leaves(
                 let entry = SegmentEntry { low: at.as_slice().into(), image: leaf.image.clone() };
                 (entry, leaf.high.as_ref().map(|high| high.bytes().to_vec()))
             }
-            Ok(_) | Err(Refusal::Gone) => {
-                let what = "the walk found leaves that do not meet".to_owned();
-                return Err(Error::Internal(what));
-            }
+            Ok(_) | Err(Refusal::Gone) => return Err(do_not_meet()),
             Err(refusal) => return Err(Error::Internal(format!("the walk met {refusal:?}"))),
         };
         drop(latched);
@@ -130,7 +192,7 @@ fn leaves(
         entries.push(entry);
         match next {
             Some(next) if high.is_none_or(|high| next.as_slice() < high) => at = next,
-            _ => return Ok(entries),
+            end => return Ok(Range { entries, end }),
         }
     }
 }

@@ -169,8 +169,13 @@ impl InnerNode {
     /// Puts `child`, whose keys start at `separator`, at `index`. The caller holds the structure
     /// mutex and either the version latch or the only reference; [`has_room`](Self::has_room).
     pub(crate) fn insert(&self, index: usize, separator: &[u8], child: u32) {
+        debug_assert!(self.has_room());
+        self.push(index, separator, child);
+    }
+
+    fn push(&self, index: usize, separator: &[u8], child: u32) {
         let count = self.len();
-        debug_assert!(index <= count && self.has_room());
+        debug_assert!(index <= count && count < FANOUT);
         for to in (index + 1..=count).rev() {
             self.copy_slot(to - 1, to);
         }
@@ -194,11 +199,45 @@ impl InnerNode {
     /// Drops the children from `count` on and squeezes the heap. Same rights as
     /// [`insert`](Self::insert).
     pub(crate) fn truncate(&self, count: usize) {
-        let kept: Vec<(Vec<u8>, u32)> =
-            (0..count).map(|i| (self.separator(i), self.child(i))).collect();
+        let mut kept = self.children();
+        kept.truncate(count);
+        self.rebuild(kept);
+    }
+
+    /// Takes the child at `index` out; its keys go to the child on its left. Without one, the first
+    /// child begins where the node begins. Same rights as [`insert`](Self::insert).
+    pub(crate) fn remove(&self, index: usize) {
+        let mut kept = self.children();
+        kept.remove(index);
+        if let Some((separator, _)) = kept.first_mut() {
+            separator.clear();
+        }
+        self.rebuild(kept);
+    }
+
+    /// Whether [`replace_separator`](Self::replace_separator) has room for `separator`.
+    pub(crate) fn has_room_instead(&self, index: usize, separator: &[u8]) -> bool {
+        let others = self.children().into_iter().enumerate().filter(|(at, _)| *at != index);
+        let words: usize = others.map(|(_, (separator, _))| tail_words(separator.len())).sum();
+        words + tail_words(separator.len()) <= HEAP_WORDS
+    }
+
+    /// Lets the keys of the child at `index` start at `separator`, for which there is
+    /// [room](Self::has_room_instead). Same rights as [`insert`](Self::insert).
+    pub(crate) fn replace_separator(&self, index: usize, separator: &[u8]) {
+        let mut kept = self.children();
+        kept[index].0 = separator.to_vec();
+        self.rebuild(kept);
+    }
+
+    fn children(&self) -> Vec<(Vec<u8>, u32)> {
+        (0..self.len()).map(|index| (self.separator(index), self.child(index))).collect()
+    }
+
+    fn rebuild(&self, children: Vec<(Vec<u8>, u32)>) {
         self.reset(self.level());
-        for (index, (separator, child)) in kept.into_iter().enumerate() {
-            self.insert(index, &separator, child);
+        for (index, (separator, child)) in children.into_iter().enumerate() {
+            self.push(index, &separator, child);
         }
     }
 }
@@ -229,6 +268,61 @@ mod tests {
                 prop_assert_eq!(&node.separator(i + 1), separator);
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn without_a_child_its_keys_go_to_the_left_neighbour(
+            separators in proptest::collection::btree_set(
+                proptest::collection::vec(0u8..4, 1..20), 2..40),
+            keys in proptest::collection::vec(proptest::collection::vec(0u8..4, 0..20), 50),
+            removed in any::<proptest::sample::Index>(),
+        ) {
+            let node = InnerNode::default();
+            node.reset(1);
+            node.insert(0, &[], 0);
+            for (i, separator) in separators.iter().enumerate() {
+                node.insert(i + 1, separator, i as u32 + 1);
+            }
+            let removed = removed.index(separators.len()) + 1;
+            let expected = |key: &Vec<u8>| {
+                let child = separators.iter().filter(|s| *s <= key).count();
+                if child == removed { child - 1 } else { child }
+            };
+            node.remove(removed);
+            for key in &keys {
+                let found = node.child(node.search(head(key), key));
+                prop_assert_eq!(found as usize, expected(key));
+            }
+        }
+    }
+
+    #[test]
+    fn without_its_first_child_a_node_begins_with_the_second() {
+        let node = InnerNode::default();
+        node.reset(1);
+        for (index, separator) in [&b""[..], b"k", b"p"].into_iter().enumerate() {
+            node.insert(index, separator, index as u32);
+        }
+        node.remove(0);
+        assert_eq!(node.len(), 2);
+        assert_eq!(node.child(node.search(head(b"a"), b"a")), 1);
+        assert_eq!(node.child(node.search(head(b"q"), b"q")), 2);
+    }
+
+    #[test]
+    fn a_separator_is_replaced_by_a_longer_one() {
+        let node = InnerNode::default();
+        node.reset(1);
+        for (index, separator) in [&b""[..], b"k", b"p"].into_iter().enumerate() {
+            node.insert(index, separator, index as u32);
+        }
+        let longer = b"n with more than eight bytes";
+        assert!(node.has_room_instead(1, longer));
+        node.replace_separator(1, longer);
+        assert_eq!(node.child(node.search(head(b"l"), b"l")), 0);
+        assert_eq!(node.child(node.search(head(b"o"), b"o")), 1);
+        assert_eq!(node.separator(1), longer);
     }
 
     #[test]

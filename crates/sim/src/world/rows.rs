@@ -168,6 +168,29 @@ impl World {
     pub(super) fn delete(&mut self) -> Checked<()> {
         let Some(table) = self.some_table() else { return Ok(()) };
         let Some(key) = self.some_key(table) else { return Ok(()) };
+        self.delete_row(table, key)
+    }
+
+    /// Deletes rows that lie together, so that leaves become empty.
+    pub(super) fn delete_run(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        let Some(first) = self.some_key(table) else { return Ok(()) };
+        let count = 1 + self.random.below(40) as usize;
+        let Some(known) = self.history.now().table(self.tables[table].name()) else {
+            return Ok(());
+        };
+        let keys: Vec<Vec<u8>> =
+            known.rows.range(first..).take(count).map(|row| row.0.clone()).collect();
+        for key in keys {
+            if self.stopped.is_some() || !self.has(&self.place(table, &key)) {
+                break;
+            }
+            self.delete_row(table, key)?;
+        }
+        Ok(())
+    }
+
+    fn delete_row(&mut self, table: usize, key: Vec<u8>) -> Checked<()> {
         let session = self.some_session();
         let handle = self.tables[table].handle.clone();
         let values = self.key_values(table, &key)?;

@@ -7,7 +7,9 @@ use shuttle::thread::{self, ScopedJoinHandle};
 use super::disk::{EntryOnDisk, Superblock};
 use super::image::Image;
 use super::imager::Imager;
-use super::{Engine, Epoch, Fault, Key, LeafId, Lsn};
+use super::join::EmptyLeaf;
+use super::leaf::LeafState;
+use super::{BACKGROUND_PLACE, CLEAN, Engine, Epoch, Fault, Key, LeafId, Lsn};
 
 /// Threads that write images.
 const WRITERS: usize = 2;
@@ -89,10 +91,12 @@ impl Checkpointer {
     /// Step 3: an image for every leaf that is dirty for an older epoch.
     fn drain(&mut self, engine: &Engine, epoch: Epoch) {
         loop {
-            let leaves = in_key_order(engine, engine.dirty.take_before(epoch));
-            if leaves.is_empty() {
+            let listed = engine.dirty.take_before(epoch);
+            if listed.is_empty() {
                 return;
             }
+            let (leaves, empty) = in_key_order(engine, listed);
+            self.join_empty_leaves(engine, epoch, &empty);
             self.changed.extend(drain_leaves(engine, &mut self.imagers, epoch, &leaves));
             // A leaf that was split before its turn came has put its sibling on the same list.
             if engine.planted(Fault::ListsTakenOnce) {
@@ -101,7 +105,17 @@ impl Checkpointer {
         }
     }
 
-    /// Step 4: the leaves of every segment that changed, by their fences.
+    fn join_empty_leaves(&mut self, engine: &Engine, epoch: Epoch, empty: &[EmptyLeaf]) {
+        let before = if engine.planted(Fault::JoinImagedLate) { epoch } else { epoch - 1 };
+        for leaf in empty {
+            if let Some(neighbour) = engine.join_empty(*leaf, before) {
+                self.changed.extend([neighbour, leaf.low]);
+            }
+        }
+    }
+
+    /// Step 4: the leaves of every segment that changed, by their fences. Where the first leaves of
+    /// segments were joined to the last one before them, the range before ends late.
     fn collect(&self, engine: &Engine) -> Directory {
         let known = &self.directory.segments;
         let mut touched = vec![false; known.len()];
@@ -110,16 +124,32 @@ impl Checkpointer {
             touched[index.saturating_sub(1)] = true;
         }
         let mut segments = Vec::new();
+        // Where the last range ends if it is beyond its segment; outer none: where that does.
+        let mut beyond: Option<Option<Key>> = None;
         for (index, segment) in known.iter().enumerate() {
             if !touched[index] || engine.planted(Fault::SegmentNotRewritten) {
+                assert!(beyond.is_none(), "the walk found leaves that do not meet");
                 segments.push(Arc::clone(segment));
                 continue;
             }
             let high = known.get(index + 1).map(|next| next.low);
-            for entries in divided(leaves(engine, segment.low, high)) {
+            let low = match beyond {
+                None => segment.low,
+                Some(None) => continue,
+                Some(Some(low)) if high.is_some_and(|high| high < low) => continue,
+                Some(Some(low)) if high == Some(low) => {
+                    beyond = None;
+                    continue;
+                }
+                Some(Some(low)) => low,
+            };
+            let (entries, end) = leaves(engine, low, high);
+            beyond = (high.is_some() && end != high).then_some(end);
+            for entries in divided(entries) {
                 segments.push(Segment::write(entries));
             }
         }
+        assert!(beyond.is_none_or(|end| end.is_none()), "the walk found leaves that do not meet");
         Directory { segments }
     }
 
@@ -172,9 +202,19 @@ fn drain_part(engine: &Engine, imager: &mut Imager, epoch: Epoch, leaves: &[Leaf
     for id in leaves {
         let mut leaf = engine.leaves.exclusive(*id);
         if leaf.is_dirty() && leaf.dirty_epoch < epoch {
-            imager.capture(engine, *id, &mut leaf);
+            if leaf.is_known_empty() {
+                leaf.image = None;
+                leaf.dirty_epoch = CLEAN;
+            } else {
+                imager.capture(engine, *id, &mut leaf);
+            }
         }
-        changed.push(leaf.low);
+        if leaf.is_used {
+            changed.push(leaf.low);
+            if can_be_joined(&leaf) {
+                engine.dirty.push(BACKGROUND_PLACE, epoch, *id);
+            }
+        }
         drop(leaf);
         if imager.is_full() {
             imager.write(engine);
@@ -184,16 +224,31 @@ fn drain_part(engine: &Engine, imager: &mut Imager, epoch: Epoch, leaves: &[Leaf
     changed
 }
 
-fn in_key_order(engine: &Engine, leaves: Vec<LeafId>) -> Vec<LeafId> {
-    let low = |id: LeafId| engine.leaves.shared(id).low;
-    let mut keyed: Vec<(Key, LeafId)> = leaves.into_iter().map(|id| (low(id), id)).collect();
+/// The leaves in key order; and those of them that can be joined.
+fn in_key_order(engine: &Engine, leaves: Vec<LeafId>) -> (Vec<LeafId>, Vec<EmptyLeaf>) {
+    let mut empty = Vec::new();
+    let mut keyed = Vec::new();
+    for id in leaves {
+        let leaf = engine.leaves.shared(id);
+        keyed.push((leaf.low, id));
+        if can_be_joined(&leaf) {
+            empty.push(EmptyLeaf { low: leaf.low, id });
+        }
+    }
     keyed.sort_unstable();
     keyed.dedup();
-    keyed.into_iter().map(|(_, id)| id).collect()
+    empty.sort_unstable_by_key(|leaf| leaf.low);
+    empty.dedup_by_key(|leaf| leaf.id);
+    (keyed.into_iter().map(|(_, id)| id).collect(), empty)
 }
 
-/// The leaves from `low` on and below `high`, each with a written image or none.
-fn leaves(engine: &Engine, low: Key, high: Option<Key>) -> Vec<SegmentEntry> {
+fn can_be_joined(leaf: &LeafState) -> bool {
+    leaf.is_used && leaf.low > 0 && leaf.is_known_empty()
+}
+
+/// The leaves from `low` on and below `high`, each with a written image or none; and where the last
+/// of them ends.
+fn leaves(engine: &Engine, low: Key, high: Option<Key>) -> (Vec<SegmentEntry>, Option<Key>) {
     let mut entries = Vec::new();
     let mut at = low;
     loop {
@@ -210,7 +265,7 @@ fn leaves(engine: &Engine, low: Key, high: Option<Key>) -> Vec<SegmentEntry> {
         entries.push(entry);
         match next {
             Some(next) if high.is_none_or(|high| next < high) => at = next,
-            _ => return entries,
+            end => return (entries, end),
         }
     }
 }

@@ -92,6 +92,12 @@ impl Evictor {
         if state.rows.is_none() || state.has_intents() {
             return;
         }
+        if state.is_known_empty() && state.is_dirty() {
+            state.rows = None;
+            state.image = None;
+            state.dirty_epoch = CLEAN;
+            return;
+        }
         if state.is_dirty() {
             self.imager.capture(engine, id, &mut state);
             return;

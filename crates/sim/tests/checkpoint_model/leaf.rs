@@ -58,6 +58,11 @@ impl LeafState {
         self.dirty_epoch != CLEAN
     }
 
+    /// The image of a leaf whose rows are on disk is not looked at.
+    pub fn is_known_empty(&self) -> bool {
+        self.rows.as_ref().map_or(self.image.is_none(), Vec::is_empty)
+    }
+
     pub fn has_intents(&self) -> bool {
         self.rows.iter().flatten().any(|entry| entry.stamp.is_intent())
     }

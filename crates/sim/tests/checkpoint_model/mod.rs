@@ -12,6 +12,7 @@
 //! | `dirty.rs` | `buffer/dirty.rs` |
 //! | `imager.rs` | `buffer/imager.rs`, `buffer/evict.rs` |
 //! | `tree.rs` | `btree/tree.rs`, `btree/write.rs`, `btree/split.rs` |
+//! | `join.rs` | `btree/join.rs` |
 //! | `transaction.rs` | `btree/intent.rs`, `session/commit.rs`, `transaction/states.rs` |
 //! | `checkpoint.rs` | `checkpoint/mod.rs`, `checkpoint/drain.rs`, `checkpoint/walk.rs` |
 //! | `pin.rs` | `checkpoint/pin.rs`, `online/mod.rs` |
@@ -28,6 +29,7 @@ pub mod dirty;
 pub mod disk;
 pub mod image;
 pub mod imager;
+pub mod join;
 pub mod leaf;
 pub mod log;
 pub mod pin;
@@ -55,7 +57,7 @@ pub type LeafId = usize;
 pub const CLEAN: Epoch = 0;
 
 /// A trap that a test re-introduces; the names and places are those of the engine's `fault.rs`,
-/// but for the last.
+/// where it has the trap too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     None,
@@ -77,6 +79,10 @@ pub enum Fault {
     DropUnwritten,
     PinKeepsNoSlots,
     PinHoldsNoLog,
+    JoinKeepsImage,
+    JoinImagedLate,
+    /// A leaf is joined of which the inner nodes do not know yet.
+    JoinUnknownLeaf,
     /// The drain takes the lists once, and misses the sibling of a leaf that was split before its
     /// turn came.
     ListsTakenOnce,

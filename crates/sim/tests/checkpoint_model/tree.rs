@@ -10,7 +10,7 @@ use super::{CLEAN, Engine, Fault, Key, LeafId, Lsn, Value};
 /// The inner nodes: which leaf begins at which key. A new sibling comes here late, with [`link`]
 /// (`Engine::link`); until then it is found over `next`.
 pub struct Tree {
-    inner: RwLock<BTreeMap<Key, LeafId>>,
+    pub inner: RwLock<BTreeMap<Key, LeafId>>,
 }
 
 /// What has to be done, outside of latches, before another try.
@@ -31,7 +31,7 @@ impl Tree {
         Tree { inner: RwLock::new(lows.iter().copied().collect()) }
     }
 
-    fn descend(&self, key: Key) -> LeafId {
+    pub fn descend(&self, key: Key) -> LeafId {
         let inner = self.inner.read().expect("held for a moment");
         *inner.range(..=key).next_back().expect("the first leaf begins at 0").1
     }
@@ -54,7 +54,7 @@ impl Engine {
             if leaf.covers(key) {
                 return (id, leaf);
             }
-            id = next_of(&leaf, key);
+            id = self.next_of(&leaf, key);
         }
     }
 
@@ -65,13 +65,23 @@ impl Engine {
             if leaf.covers(key) {
                 return leaf;
             }
-            id = next_of(&leaf, key);
+            id = self.next_of(&leaf, key);
         }
     }
 
-    fn link(&self, half: &HalfSplit) {
+    /// Where to go from a leaf that does not hold the key: right, or from one that is gone back to
+    /// the inner nodes.
+    fn next_of(&self, leaf: &LeafState, key: Key) -> LeafId {
+        if !leaf.is_used {
+            return self.tree.descend(key);
+        }
+        assert!(leaf.ends_at_or_below(key), "the search is left of the key, or there");
+        leaf.next.expect("a leaf that ends has a neighbour")
+    }
+
+    pub fn link(&self, separator: Key, leaf: LeafId) {
         let mut inner = self.tree.inner.write().expect("held for a moment");
-        inner.insert(half.separator, half.leaf);
+        inner.insert(separator, leaf);
     }
 
     /// Puts or removes (`None`) a row, whatever is there; returns where its record ends, or none
@@ -105,7 +115,7 @@ impl Engine {
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {
-            self.link(&half);
+            self.link(half.separator, half.leaf);
         }
         result
     }
@@ -116,11 +126,6 @@ impl Engine {
             Blocked::Transaction(transaction) => self.transactions.wait(transaction),
         }
     }
-}
-
-fn next_of(leaf: &LeafState, key: Key) -> LeafId {
-    assert!(leaf.is_used && leaf.ends_at_or_below(key), "the search is left of the key, or there");
-    leaf.next.expect("a leaf that ends has a neighbour")
 }
 
 impl<'e> Placing<'e> {

@@ -1,0 +1,235 @@
+//! Takes an empty leaf out of the tree: its range goes to the leaf on its left. Nothing is logged.
+//! [the reverse: a split](super::split)
+//!
+//! 1. The inner nodes forget the leaf. What is looked for in it is then found as after a half-done
+//!    split, over its left neighbour.
+//! 2. Under the latches of both, left before right: the left one takes the range, and the empty one
+//!    leaves the chain. If the leaf has got rows meanwhile, the inner nodes learn of it again.
+//!
+//! Invariants
+//! 1. Only a leaf that the inner nodes know is taken out: whoever has split it off and is about to
+//!    tell them would lead them to a leaf that is gone.
+//! 2. The left leaf's image may hold rows of the range that it takes, from before a split. So it is
+//!    imaged anew before anyone needs an image of it: it is made dirty for an epoch before the one
+//!    that the checkpoint has begun, whose drain therefore finds it. Only a checkpoint joins logged
+//!    leaves, in its drain: a walk would meet a leaf that is wider than its image.
+
+use onrush_latch::{ExclusiveGuard, lock_counted};
+use onrush_waits::{Counter, LatchClass, Recorder};
+
+use super::{Refusal, Tree};
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::fault::{Fault, planted};
+use crate::node::fence::head;
+use crate::node::inner::InnerNode;
+use crate::space::Purpose;
+use crate::units::{Epoch, LeafId, ObjectId};
+
+/// How often the left neighbour is loaded in vain: it may be evicted again at once.
+const LOADS_MAX: usize = 4;
+
+/// An empty leaf that is about to go.
+#[derive(Debug)]
+pub(crate) struct EmptyLeaf {
+    pub(crate) id: LeafId,
+    pub(crate) object: ObjectId,
+    pub(crate) low: Box<[u8]>,
+}
+
+/// What became of it.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Joined {
+    /// It is gone; the leaf that begins here has its range.
+    Into(Box<[u8]>),
+    /// It has rows again, or it is not a leaf of the table any more.
+    NotEmpty,
+    /// Another time: the inner nodes do not know it yet or have no room, its neighbour cannot be
+    /// loaded, or there is no slot for the neighbour's image.
+    NotNow,
+}
+
+/// One step from the root down: a node, and which of its children.
+struct Step {
+    node: u32,
+    index: usize,
+}
+
+impl Tree {
+    /// Joins an empty leaf to its left neighbour, which is made dirty for `epoch`. The first leaf
+    /// of a table has none, and must not be asked for. Called without latches: it may wait for the
+    /// disk and for a frame.
+    pub(crate) fn join_empty(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        place: usize,
+        empty: &EmptyLeaf,
+        epoch: Epoch,
+    ) -> Joined {
+        if !self.unlink(engine, recorder, empty) {
+            return Joined::NotNow;
+        }
+        let joined = self.join_unlinked(engine, recorder, place, empty, epoch);
+        if !matches!(joined, Joined::Into(_)) {
+            self.link(engine, recorder, empty.object, &empty.low, empty.id);
+        }
+        joined
+    }
+
+    fn join_unlinked(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        place: usize,
+        empty: &EmptyLeaf,
+        epoch: Epoch,
+    ) -> Joined {
+        for _ in 0..LOADS_MAX {
+            let latched = self.latch_left_of(engine, recorder, empty);
+            let Ok((left_id, mut left)) = latched else { return Joined::NotEmpty };
+            if left.rows.is_none() && left.image.is_some() {
+                drop(left);
+                // A damaged image is for those to report who need its rows.
+                if engine.load_leaf(left_id, recorder).is_err() {
+                    return Joined::NotNow;
+                }
+                continue;
+            }
+            let leaf = engine.leaves.get(empty.id.0);
+            let mut right = leaf.latch.exclusive(recorder, LatchClass::Leaf);
+            if right.object != empty.object || !right.is_known_empty() {
+                return Joined::NotEmpty;
+            }
+            if !prepare(engine, place, left_id, &mut left, &mut right, epoch) {
+                return Joined::NotNow;
+            }
+            left.high = right.high.take();
+            left.next = right.next;
+            engine.retire_leaf(&mut right);
+            drop(right);
+            engine.leaves.give_back(empty.id.0);
+            recorder.count(Counter::LeavesRemoved, 1);
+            return Joined::Into(left.low.bytes().into());
+        }
+        Joined::NotNow
+    }
+
+    /// Latches the leaf that ends where the empty one begins, exclusive.
+    fn latch_left_of<'e>(
+        &self,
+        engine: &'e Engine,
+        recorder: &Recorder,
+        empty: &EmptyLeaf,
+    ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
+        let low = &*empty.low;
+        let mut id = self.descend_below(engine, recorder, Some(low));
+        loop {
+            self.check_current(empty.object)?;
+            let state = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+            let is_here = state.object == empty.object && state.low.bytes() < low;
+            if is_here && state.next == Some(empty.id) {
+                return Ok((id, state));
+            }
+            let ends_before = state.high.as_ref().is_some_and(|high| high.bytes() < low);
+            id = match state.next {
+                Some(next) if is_here && ends_before => next,
+                _ => {
+                    drop(state);
+                    self.descend_below(engine, recorder, Some(low))
+                }
+            };
+        }
+    }
+
+    /// Makes the inner nodes forget a leaf. False if they do not know it, or if it must stay for
+    /// want of room for another separator.
+    fn unlink(&self, engine: &Engine, recorder: &Recorder, empty: &EmptyLeaf) -> bool {
+        let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
+        if self.object() != empty.object {
+            return false;
+        }
+        let path = self.path_to(engine, &empty.low);
+        let knows = |step: &Step| engine.inners.get(step.node).child(step.index) == empty.id.0;
+        // Where the ways to the leaf and to its left neighbour part.
+        let parting = path.iter().rposition(|step| step.index > 0);
+        let (Some(parting), Some(true)) = (parting, path.last().map(knows)) else { return false };
+        let node = |at: usize| engine.inners.get(path[at].node);
+        if node(parting).separator(path[parting].index) != *empty.low {
+            return false;
+        }
+        // From there on the leaf is below first children only. The lowest node that has others.
+        let only_child = |at: usize| at > parting && node(at).len() == 1;
+        let bottom = path.len() - 1;
+        let Some(keeper) = (parting..=bottom).rev().find(|at| !only_child(*at)) else {
+            return false;
+        };
+        if keeper > parting {
+            let separator = node(keeper).separator(1);
+            let index = path[parting].index;
+            if !node(parting).has_room_instead(index, &separator) {
+                return false;
+            }
+            // First the range goes to the left, then the leaf: a reader in between begins again.
+            change(node(parting), recorder, |node| node.replace_separator(index, &separator));
+        }
+        change(node(keeper), recorder, |node| node.remove(path[keeper].index));
+        for step in &path[keeper + 1..] {
+            engine.inners.give_back(step.node);
+        }
+        true
+    }
+
+    /// The way from the root to the leaf of `key`. The caller holds the structure mutex.
+    fn path_to(&self, engine: &Engine, key: &[u8]) -> Vec<Step> {
+        let mut path = Vec::new();
+        let mut at = self.root.load(std::sync::atomic::Ordering::Acquire);
+        loop {
+            let node = engine.inners.get(at);
+            let index = node.search(head(key), key);
+            path.push(Step { node: at, index });
+            if node.level() == 1 {
+                return path;
+            }
+            at = node.child(index);
+        }
+    }
+}
+
+/// Changes a node that readers may be in.
+fn change(node: &InnerNode, recorder: &Recorder, work: impl FnOnce(&InnerNode)) {
+    let _version = node.version.write(recorder);
+    work(node);
+}
+
+/// Sees to it that the left leaf's image is never read for the range that it takes. False if no
+/// slot is free for a new one.
+fn prepare(
+    engine: &Engine,
+    place: usize,
+    left_id: LeafId,
+    left: &mut LeafState,
+    right: &mut LeafState,
+    epoch: Epoch,
+) -> bool {
+    if left.image.is_none() && left.rows.is_none() {
+        // Empty as well, and no image to be too wide.
+        return true;
+    }
+    if planted(Fault::JoinKeepsImage) {
+        return true;
+    }
+    if !left.is_dirty() {
+        if right.is_dirty() {
+            // The slot that was reserved for the empty leaf's image.
+            right.dirty_epoch = Epoch(0);
+        } else if !engine.space.try_reserve(1, Purpose::Checkpoint) {
+            return false;
+        }
+    } else if left.dirty_epoch <= epoch {
+        return true;
+    }
+    left.dirty_epoch = epoch;
+    engine.list_dirty(place, left_id, left);
+    true
+}
