@@ -219,7 +219,6 @@ fn of_tasks_that_share_a_thread() {
 }
 
 #[test]
-#[ignore = "beside other programs a tenth to a half of the time inside of transactions is not counted"]
 fn of_transactions_and_reads() {
     assert_accounted("transactions", |db, table| {
         threads(db, 2, |session| {
