@@ -30,7 +30,10 @@ impl<'s> Worker<'s> {
     /// Half of the sessions are durable, but for every fourth operation; the others delay, but for
     /// every sixty-fourth.
     fn is_durable(&self, operation: u64) -> bool {
-        if self.number.is_multiple_of(2) { operation % 4 != 0 } else { operation % 64 == 0 }
+        match self.number % 2 {
+            0 => !operation.is_multiple_of(4),
+            _ => operation.is_multiple_of(64),
+        }
     }
 
     pub(crate) fn run(&mut self) -> Result<()> {
@@ -169,7 +172,7 @@ impl<'s> Worker<'s> {
 
     /// Rows of everybody, from the lowest or from the highest key: whole, and in order.
     fn scan_all(&mut self, kind: Kind, operation: u64) -> Result<Vec<(Kind, tables::Key)>> {
-        let is_forward = operation % 2 == 0;
+        let is_forward = operation.is_multiple_of(2);
         let direction = if is_forward { Direction::Forward } else { Direction::Backward };
         let options = ScanOptions { limit: Some(SCANNED), direction, ..ScanOptions::default() };
         let table = self.table(kind);

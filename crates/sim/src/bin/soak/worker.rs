@@ -165,7 +165,9 @@ fn chores(shared: &Shared, work: &Work, told: &Receiver<End>) -> Result<()> {
         match turn % 4 {
             1 => check(shared)?,
             3 if work.with_backup && turn == 3 => backup(shared, &work.folder)?,
-            _ => drop(shared.database.checkpoint()?),
+            _ => {
+                shared.database.checkpoint()?;
+            }
         }
     }
     Ok(())
