@@ -224,7 +224,7 @@ impl Database {
             if engine.catalog.contains(definition.name()) {
                 return Err(Error::TableExists { name: definition.name().to_owned() });
             }
-            let object = engine.catalog.new_object();
+            let object = engine.catalog.new_object()?;
             Ok((definition_record(RecordKind::CreateTable, &[object], &bytes), object))
         };
         let entry = self.define(prepare, |object| {
@@ -264,7 +264,7 @@ impl Database {
         let engine = self.engine();
         let prepare = || {
             let entry = engine.catalog.get(name)?;
-            let (old, new) = (entry.tree.object(), engine.catalog.new_object());
+            let (old, new) = (entry.tree.object(), engine.catalog.new_object()?);
             Ok((definition_record(RecordKind::TruncateTable, &[old, new], &[]), (entry, new)))
         };
         self.define(prepare, |(entry, new)| {

@@ -68,6 +68,12 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Tables have been created or truncated four billion times; each time takes a number.
+    #[error(
+        "the numbers for tables are used up: tables of this database have been created and \
+         truncated four billion times; export its rows into a new database"
+    )]
+    TableNumbersUsedUp,
     /// The table was dropped or truncated while a transaction used it. Try again.
     #[error("table {name} was dropped or truncated meanwhile; get the table again and retry")]
     TableChanged {

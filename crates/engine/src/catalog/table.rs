@@ -161,9 +161,12 @@ impl Catalog {
         tables.by_object.insert(new, Arc::clone(table));
     }
 
-    /// An object number that was never used.
-    pub(crate) fn new_object(&self) -> ObjectId {
-        ObjectId(self.next_object.fetch_add(1, Ordering::AcqRel))
+    /// An object number that was never used. The last one is kept back, so that there is always a
+    /// next.
+    pub(crate) fn new_object(&self) -> Result<ObjectId> {
+        let next = |object: u32| (object < u32::MAX).then(|| object + 1);
+        let object = self.next_object.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        object.map(ObjectId).map_err(|_| Error::TableNumbersUsedUp)
     }
 
     pub(crate) fn next_object(&self) -> u32 {

@@ -46,6 +46,10 @@ pub(crate) struct Folders {
     pub(crate) log: PathBuf,
 }
 
+/// No honest counter gets here, counting a billion times a second for thirty years. Refused at open,
+/// so that none reaches its end while the database is open: LSNs end at 2^62, the others at 2^64.
+const COUNTER_LIMIT: u64 = 1 << 61;
+
 /// The path of the superblock of the database in `folder`.
 pub(crate) fn superblock_path(folder: &Path) -> PathBuf {
     folder.join("superblock.onrush")
@@ -64,6 +68,21 @@ impl Superblock {
             push_place(root, &mut body);
         }
         sealed(&body, BLOCK_BYTES)
+    }
+
+    /// A counter that cannot be right, because nothing counts so far.
+    fn counter_at_its_end(&self) -> Option<(&'static str, u64)> {
+        let counters = [
+            ("the generation", self.generation),
+            ("the checkpoint's number", self.checkpoint),
+            ("the incarnation", self.incarnation),
+            ("E, an LSN,", self.end.0),
+            ("C, an LSN,", self.start.lsn.0),
+            ("the log segment of C", self.start.segment),
+            ("the offset of C", self.start.offset),
+            ("the incarnation of C", self.start.incarnation),
+        ];
+        counters.into_iter().find(|(_, number)| *number >= COUNTER_LIMIT)
     }
 
     fn decode(body: &[u8]) -> Option<Superblock> {
@@ -187,6 +206,10 @@ impl SuperblockFile {
         let damaged = |offset, what: &str| Error::Damaged(Damage::new(&path, offset, what));
         let superblock =
             newest.ok_or_else(|| damaged(0, "both copies of the superblock are damaged"))?;
+        if let Some((name, number)) = superblock.counter_at_its_end() {
+            let what = format!("{name} is {number}, which no database reaches");
+            return Err(damaged(COPIES[(superblock.generation & 1) as usize], &what));
+        }
         let mut block = AlignedBuffer::new(FOLDERS_BYTES);
         read_whole(&*file, &mut block, FOLDERS_AT)?;
         let folders = match open_sealed(&block) {

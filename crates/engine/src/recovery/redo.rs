@@ -139,7 +139,7 @@ impl Redo {
         let engine = &self.engine;
         match *record {
             Record::CreateTable { definition, object } => {
-                engine.catalog.raise_next_object(object.0 + 1);
+                engine.catalog.raise_next_object(object.0.saturating_add(1));
                 if engine.catalog.by_id(object.0).is_none() {
                     let definition = Arc::new(TableDefinition::from_bytes(definition)?);
                     let tree = Tree::new(engine, object, definition.is_logged());
@@ -155,7 +155,7 @@ impl Redo {
             }
             Record::TruncateTable { .. } if planted(Fault::TruncateNotRedone) => {}
             Record::TruncateTable { object, new_object } => {
-                engine.catalog.raise_next_object(new_object.0 + 1);
+                engine.catalog.raise_next_object(new_object.0.saturating_add(1));
                 if let Some(entry) = engine.catalog.by_object(object) {
                     engine.catalog.replace_object(&entry, new_object);
                     entry.tree.clear(engine, &engine.recorder, new_object);

@@ -95,7 +95,8 @@ impl Blob {
             slots.push(slot);
             let raw = u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
             next = if raw == NONE { None } else { SlotId::from_raw(raw) };
-            if bytes.len() as u64 > place.bytes {
+            // Only the last part is not full; else a chain could go round and round.
+            if bytes.len() as u64 > place.bytes || (next.is_some() && part.len() < PART_BYTES) {
                 break;
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use onrush_files::DiskError;
+use onrush_files::{DiskError, DiskErrorKind};
 use parking_lot::Mutex;
 
 use super::file::DataFiles;
@@ -12,6 +12,8 @@ use crate::units::{EXTENT_SLOTS, LEAF_BYTES};
 
 /// Extents by which a data file grows at once.
 const GROWTH_EXTENTS: u64 = 16;
+/// The most extents of a data file, 64 TiB: a slot's number in its file has 32 bits.
+const EXTENTS_MAX: u64 = (1 << 32) / EXTENT_SLOTS as u64;
 
 /// A slot's number: data file and place in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -128,7 +130,7 @@ impl Space {
             grown: vec![0; count],
         };
         for file in 0..count {
-            let extents = files.slots(file)? / EXTENT_SLOTS as u64;
+            let extents = (files.slots(file)? / EXTENT_SLOTS as u64).min(EXTENTS_MAX);
             map.add_extents(file, extents);
         }
         for slot in used {
@@ -197,7 +199,13 @@ impl Space {
         }
         let file = map.next_file;
         map.next_file = (file + 1) % self.files.count();
-        let extents = map.grown[file] + GROWTH_EXTENTS.max(map.grown[file] / 16);
+        let extents = longer(map.grown[file]).ok_or_else(|| {
+            DiskError::new(
+                DiskErrorKind::Full,
+                "make longer than 64 TiB",
+                self.files.path(file as u16),
+            )
+        })?;
         self.files.grow(file, extents * EXTENT_SLOTS as u64)?;
         let free = map.add_extents(file, extents);
         self.withheld.store(map.withheld(), Ordering::Relaxed);
@@ -238,6 +246,12 @@ impl Space {
         drop(map);
         self.credit.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// How many extents a data file of `extents` gets when it grows; none if it has all that there may be.
+fn longer(extents: u64) -> Option<u64> {
+    let wanted = extents + GROWTH_EXTENTS.max(extents / 16);
+    (extents < EXTENTS_MAX).then(|| wanted.min(EXTENTS_MAX))
 }
 
 impl Map {

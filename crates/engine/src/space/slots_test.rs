@@ -68,3 +68,13 @@ fn all_files_are_used_in_turn() {
     let files: HashSet<u16> = slots.iter().map(|slot| slot.id().file).collect();
     assert_eq!(files.len(), 4);
 }
+
+#[test]
+fn a_data_file_grows_up_to_the_numbers_that_a_slot_can_have() {
+    assert_eq!(longer(0), Some(GROWTH_EXTENTS));
+    assert_eq!(longer(EXTENTS_MAX - 1), Some(EXTENTS_MAX));
+    assert_eq!(longer(EXTENTS_MAX), None);
+    let last = SlotId { file: 15, index: (EXTENTS_MAX * EXTENT_SLOTS as u64 - 1) as u32 };
+    assert_eq!(SlotId::from_raw(last.to_raw()), Some(last));
+    assert_eq!(last.offset() + LEAF_BYTES as u64, 64 << 40);
+}
