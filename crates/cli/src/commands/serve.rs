@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use onrush::{Database, Options};
+use onrush_dashboard::Dashboard;
 use onrush_lab::units::parse_bytes;
 use onrush_server::{Server, ServerOptions};
 use tracing_subscriber::EnvFilter;
@@ -27,6 +28,9 @@ pub struct Serve {
     /// A Unix socket to listen on too; psql finds DIR/.s.PGSQL.PORT by -h DIR -p PORT
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
+    /// A loopback address for the page that shows what the database does, as in 127.0.0.1:8433
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
     /// Most clients at a time
     #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_max)]
     max_connections: usize,
@@ -52,6 +56,7 @@ Examples:
   onrush serve shop
   psql -h 127.0.0.1 -p 5433 -c 'CREATE TABLE orders (id bigserial PRIMARY KEY, note text)'
   onrush top shop                           what do its clients wait for right now?
+  onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
 in docs/server.md.";
@@ -75,19 +80,25 @@ pub fn run(arguments: &Serve) -> Outcome {
     };
     // A wrong flag makes no database.
     server_options.validate()?;
+    arguments.http.map_or(Ok(()), Dashboard::validate)?;
     let database = Database::open_or_create(&arguments.folder, options(arguments)?)?;
     let recovery = database.recovery();
     tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
         .context("cannot listen in the database's folder")?;
+    let dashboard =
+        arguments.http.map(|address| Dashboard::start(&database, address)).transpose()?;
     let server = Server::start(database, server_options)?;
     if let Some(address) = server.address() {
         output::text(&format!("listening on {address}\n"))?;
     }
+    if let Some(dashboard) = &dashboard {
+        output::text(&format!("page at http://{}\n", dashboard.address()))?;
+    }
     // The sender lives as long as the process.
     let _ = ended.recv();
     tracing::info!("stopping");
-    drop(watch);
+    drop((watch, dashboard));
     server.stop()?;
     tracing::info!("everything is durable; closed");
     Ok(())
