@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
+    program: std::ffi::OsString,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     folder: PathBuf,
@@ -16,12 +17,20 @@ pub(crate) struct Step {
 impl Step {
     /// `cargo` with `arguments`, in the workspace.
     pub(crate) fn cargo(root: &Path, name: &str, arguments: &[&str]) -> Step {
+        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         Step {
             name: name.to_owned(),
+            program,
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             environment: Vec::new(),
             folder: root.to_owned(),
         }
+    }
+
+    /// The same with the cargo of the nightly toolchain.
+    pub(crate) fn nightly_cargo(root: &Path, name: &str, arguments: &[&str]) -> Step {
+        let arguments = [&["run", "nightly", "cargo"], arguments].concat();
+        Step { program: "rustup".into(), ..Step::cargo(root, name, &arguments) }
     }
 
     /// With an environment variable.
@@ -34,10 +43,10 @@ impl Step {
     fn run(&self) -> (bool, Duration) {
         let settings: String =
             self.environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
-        println!("\n== {}: {settings}cargo {}", self.name, self.arguments.join(" "));
+        let program = Path::new(&self.program).file_name().unwrap_or(&self.program).display();
+        println!("\n== {}: {settings}{program} {}", self.name, self.arguments.join(" "));
         let began = Instant::now();
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
+        let status = Command::new(&self.program)
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)

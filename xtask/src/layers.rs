@@ -80,7 +80,9 @@ fn used_by_crates(sources: &[Source]) -> Uses {
         .iter()
         .filter_map(|source| {
             let folder = source.path.strip_suffix("/Cargo.toml")?;
-            Some((folder.strip_prefix("crates/").unwrap_or(folder), source))
+            // Others are workspaces of their own.
+            let name = folder.strip_prefix("crates/").or((folder == "xtask").then_some(folder))?;
+            Some((name, source))
         })
         .collect();
     let folder_of = |package: &str| {

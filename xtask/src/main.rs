@@ -4,6 +4,8 @@
 //! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
 //! * `cargo xtask generate`: writes the generated documents anew.
+//! * `cargo xtask miri`, `cargo xtask sanitize thread` or `address`: tests under tools that need a
+//!   nightly compiler (`nightly_command.rs`).
 //! * `cargo xtask statistics-cost`: measures what statistics cost (`cost_command.rs`).
 //!
 //! Invariants
@@ -18,6 +20,7 @@ mod latch_page;
 mod layers;
 mod links;
 mod lists;
+mod nightly_command;
 mod readme;
 mod settings_page;
 mod source;
@@ -32,8 +35,8 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str =
-    "usage: cargo xtask test | check | check style | generate | statistics-cost [--rounds N]";
+const USAGE: &str = "usage: cargo xtask test | check | check style | generate | miri | \
+     sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +47,10 @@ fn main() -> ExitCode {
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),
         ["generate"] => generate(&root),
+        ["miri"] => nightly_command::miri(&root),
+        ["sanitize", sanitizer @ ("thread" | "address")] => {
+            nightly_command::sanitize(&root, sanitizer)
+        }
         ["statistics-cost", ..] => cost_command::run(&root, &arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };

@@ -160,6 +160,23 @@ fn a_counter_at_its_end_is_refused_and_nothing_is_changed() {
     }
 }
 
+#[test]
+fn a_place_in_the_log_that_is_none_is_refused() {
+    let plants: [(usize, u64, &str); 4] = [
+        (80, 8192 + 255, "no log block begins"),
+        (80, 0, "no log block begins"),
+        (80, 100, "no log block begins"),
+        (64, 1 << 40, "is below C"),
+    ];
+    for (at, number, words) in plants {
+        let fixture = Fixture::new();
+        fixture.create().close().unwrap();
+        plant(&fixture.path(), |block| put(block, at, number));
+        let error = refused(fixture.try_open(), &[words, "superblock.onrush", "restore"]);
+        assert!(matches!(error, Error::Damaged(_)), "{error:?}");
+    }
+}
+
 /// The log begins at an LSN that takes years to get to; all goes on from there.
 #[test]
 fn high_lsns_and_numbers_work() {

@@ -177,3 +177,16 @@ async fn an_idle_transaction_ends_at_its_timeout() {
     }
     world.client().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_says_goodbye_with_its_question_gets_the_answer() {
+    let world = World::new();
+    let mut socket = world.raw_client().await;
+    let both = [message(b'Q', b"SELECT 1\0"), message(b'X', b"")].concat();
+    socket.write_all(&both).await.unwrap();
+    let mut kinds = Vec::new();
+    while let Some((kind, _)) = read_message(&mut socket).await {
+        kinds.push(kind as char);
+    }
+    assert_eq!(kinds, ['T', 'D', 'C', 'Z']);
+}

@@ -187,6 +187,7 @@ impl Root {
         let (next_object, mut tables) = read_root(&bytes)
             .ok_or_else(|| unreadable(&path, place, "the directory's root does not decode"))?;
         for table in &mut tables {
+            let mut images = Vec::new();
             for segment in &mut table.segments {
                 let (bytes, slots) = Blob::read(files, database_id, segment.place, used)?;
                 segment.slots = slots;
@@ -195,9 +196,13 @@ impl Root {
                     .ok_or_else(|| {
                         unreadable(&path, segment.place, "a directory segment does not decode")
                     })?;
-                let images = segment.entries.iter().filter_map(|(_, image)| *image);
-                used.extend(images.map(|(slot, _)| slot));
+                let named = segment.entries.iter().filter_map(|(_, image)| *image);
+                images.extend(named.map(|(slot, _)| slot));
             }
+            // Leaves of one table may share an image; nothing else is shared.
+            images.sort_unstable();
+            images.dedup();
+            used.append(&mut images);
         }
         Ok(Root { next_object, tables, place, slots })
     }

@@ -70,8 +70,9 @@ impl Superblock {
         sealed(&body, BLOCK_BYTES)
     }
 
-    /// A counter that cannot be right, because nothing counts so far.
-    fn counter_at_its_end(&self) -> Option<(&'static str, u64)> {
+    /// What cannot be right: a counter so high that nothing counts so far, or a place in the log that is
+    /// none.
+    fn impossible(&self) -> Option<String> {
         let counters = [
             ("the generation", self.generation),
             ("the checkpoint's number", self.checkpoint),
@@ -82,7 +83,16 @@ impl Superblock {
             ("the offset of C", self.start.offset),
             ("the incarnation of C", self.start.incarnation),
         ];
-        counters.into_iter().find(|(_, number)| *number >= COUNTER_LIMIT)
+        let at_its_end = counters.into_iter().find(|(_, number)| *number >= COUNTER_LIMIT);
+        if let Some((name, number)) = at_its_end {
+            return Some(format!("{name} is {number}, which no database reaches"));
+        }
+        let (offset, block) = (self.start.offset, BLOCK_BYTES as u64);
+        if offset < block || !offset.is_multiple_of(block) {
+            return Some(format!("the offset of C is {offset}, where no log block begins"));
+        }
+        let (end, start) = (self.end, self.start.lsn);
+        (end < start).then(|| format!("E, LSN {end}, is below C, LSN {start}"))
     }
 
     fn decode(body: &[u8]) -> Option<Superblock> {
@@ -206,8 +216,7 @@ impl SuperblockFile {
         let damaged = |offset, what: &str| Error::Damaged(Damage::new(&path, offset, what));
         let superblock =
             newest.ok_or_else(|| damaged(0, "both copies of the superblock are damaged"))?;
-        if let Some((name, number)) = superblock.counter_at_its_end() {
-            let what = format!("{name} is {number}, which no database reaches");
+        if let Some(what) = superblock.impossible() {
             return Err(damaged(COPIES[(superblock.generation & 1) as usize], &what));
         }
         let mut block = AlignedBuffer::new(FOLDERS_BYTES);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use onrush_files::AlignedBuffer;
 
 use super::slots::{Cursor, Purpose, Slot, SlotId, Space};
-use crate::error::{Damage, Error, Result};
+use crate::error::Result;
 use crate::units::LEAF_BYTES;
 
 const MAGIC: &[u8; 4] = b"ONRB";
@@ -86,11 +86,11 @@ impl Blob {
         let mut next = Some(place.first);
         while let Some(slot) = next {
             if usize::from(slot.file) >= files.count() {
-                return Err(damaged(files, place.first, "a directory page names a file too many"));
+                return Err(files.damaged(place.first, "a directory page names a file too many"));
             }
             files.read(slot, &mut page)?;
             let part = check_page(&page, database_id, slot)
-                .ok_or_else(|| damaged(files, slot, "a directory page fails its checksum"))?;
+                .ok_or_else(|| files.damaged(slot, "a directory page fails its checksum"))?;
             bytes.extend_from_slice(part);
             slots.push(slot);
             let raw = u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
@@ -101,7 +101,7 @@ impl Blob {
             }
         }
         if bytes.len() as u64 != place.bytes || crc32c::crc32c(&bytes) != place.checksum {
-            return Err(damaged(files, place.first, "a directory blob is not the one named"));
+            return Err(files.damaged(place.first, "a directory blob is not the one named"));
         }
         used.extend_from_slice(&slots);
         Ok((bytes, slots))
@@ -123,8 +123,4 @@ fn check_page(page: &[u8], database_id: u128, slot: SlotId) -> Option<&[u8]> {
         return None;
     }
     page.get(HEADER_BYTES..HEADER_BYTES + length)
-}
-
-fn damaged(files: &super::DataFiles, slot: SlotId, what: &str) -> Error {
-    Error::Damaged(Damage::new(files.path(slot.file), slot.offset(), what))
 }

@@ -93,6 +93,12 @@ impl DataFiles {
         self.files.iter().try_for_each(|file| file.sync())
     }
 
+    /// Something is wrong with a slot, which may be one that there is not.
+    pub(crate) fn damaged(&self, slot: SlotId, what: &str) -> Error {
+        let file = self.files.get(usize::from(slot.file)).unwrap_or(&self.files[0]);
+        Error::Damaged(Damage::new(file.path(), slot.offset(), &format!("{what}: {slot}")))
+    }
+
     /// The path of a file, for messages.
     pub(crate) fn path(&self, file: u16) -> &Path {
         self.files[usize::from(file)].path()

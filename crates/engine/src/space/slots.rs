@@ -8,6 +8,7 @@ use onrush_files::{DiskError, DiskErrorKind};
 use parking_lot::Mutex;
 
 use super::file::DataFiles;
+use crate::error::Result;
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES};
 
 /// Extents by which a data file grows at once.
@@ -120,7 +121,11 @@ struct Map {
 
 impl Space {
     /// All slots of `files` are free but those in `used`.
-    pub(crate) fn new(files: DataFiles, used: &[SlotId]) -> Result<Arc<Space>, DiskError> {
+    ///
+    /// # Errors
+    /// Damage: a slot in `used` is in none of the files, or is there twice, so that whoever gives it
+    /// back first would free it for both.
+    pub(crate) fn new(files: DataFiles, used: &[SlotId]) -> Result<Arc<Space>> {
         let count = files.count();
         let mut map = Map {
             free: vec![Vec::new(); count],
@@ -134,10 +139,16 @@ impl Space {
             map.add_extents(file, extents);
         }
         for slot in used {
-            if let Some(bits) =
-                map.free.get_mut(usize::from(slot.file)).and_then(|f| f.get_mut(slot.extent()))
-            {
+            let file = map.free.get_mut(usize::from(slot.file));
+            let bits = file.and_then(|extents| extents.get_mut(slot.extent()));
+            let taken = bits.is_some_and(|bits| {
+                let was_free = *bits & slot.bit() != 0;
                 *bits &= !slot.bit();
+                was_free
+            });
+            if !taken {
+                let what = "the directory names a slot twice, or one that there is not";
+                return Err(files.damaged(*slot, what));
             }
         }
         let free: u64 = map.free.iter().flatten().map(|bits| u64::from(bits.count_ones())).sum();
@@ -191,7 +202,7 @@ impl Space {
     ///
     /// # Errors
     /// A full disk: nothing has changed, and a later call may succeed.
-    pub(crate) fn grow(&self) -> Result<(), DiskError> {
+    pub(crate) fn grow(&self) -> std::result::Result<(), DiskError> {
         let mut map = self.map.lock();
         let enough = EXTENT_SLOTS as i64 + self.withheld.load(Ordering::Relaxed);
         if self.credit.load(Ordering::Acquire) >= enough {

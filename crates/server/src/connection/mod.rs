@@ -199,7 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.ready();
                 Ok(())
             }
-            b'X' => Err(Stop::Closed),
+            // What was asked before is answered.
+            b'X' => self.settle().await.and(Err(Stop::Closed)),
             // What is left of a COPY that has failed.
             b'd' | b'c' | b'f' => Ok(()),
             b'F' => {
