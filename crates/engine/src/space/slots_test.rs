@@ -78,3 +78,21 @@ fn a_data_file_grows_up_to_the_numbers_that_a_slot_can_have() {
     assert_eq!(SlotId::from_raw(last.to_raw()), Some(last));
     assert_eq!(last.offset() + LEAF_BYTES as u64, 64 << 40);
 }
+
+#[test]
+fn a_slot_that_there_is_not_or_that_is_named_twice_is_damage() {
+    let named = |slots: &[(u16, u32)]| {
+        let folders = [PathBuf::from("/data0")];
+        let files = DataFiles::create(&MemoryDisk::new(), &folders, 7).unwrap();
+        files.grow(0, EXTENT_SLOTS as u64).unwrap();
+        let slots: Vec<SlotId> =
+            slots.iter().map(|(file, index)| SlotId { file: *file, index: *index }).collect();
+        Space::new(files, &slots).map(|_| ())
+    };
+    named(&[(0, 1), (0, 63)]).unwrap();
+    for slots in [&[(0, 64)][..], &[(0, 0)], &[(1, 1)], &[(u16::MAX, u32::MAX)], &[(0, 1), (0, 1)]]
+    {
+        let error = named(slots).unwrap_err().to_string();
+        assert!(error.contains("a slot twice, or one that there is not"), "{slots:?}: {error}");
+    }
+}
