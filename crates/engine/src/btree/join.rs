@@ -29,12 +29,22 @@ use crate::units::{Epoch, LeafId, ObjectId};
 /// How often the left neighbour is loaded in vain: it may be evicted again at once.
 const LOADS_MAX: usize = 4;
 
-/// An empty leaf that is about to go.
-#[derive(Debug)]
+/// An empty leaf that is about to go. In order they stand from left to right, so that a row of them
+/// goes to one neighbour.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct EmptyLeaf {
-    pub(crate) id: LeafId,
     pub(crate) object: ObjectId,
     pub(crate) low: Box<[u8]>,
+    pub(crate) id: LeafId,
+}
+
+impl EmptyLeaf {
+    /// The latched leaf, if it is empty, belongs to a table, and has a left neighbour.
+    pub(crate) fn of(id: LeafId, leaf: &LeafState) -> Option<EmptyLeaf> {
+        let low = leaf.low.bytes();
+        let can_go = leaf.object != ObjectId(0) && !low.is_empty() && leaf.is_known_empty();
+        can_go.then(|| EmptyLeaf { object: leaf.object, low: low.into(), id })
+    }
 }
 
 /// What became of it.

@@ -4,6 +4,8 @@
 //! The leaves are divided among writers in key order, so each writes neighbours together, and one
 //! copies while another waits for the disk.
 
+use std::collections::BTreeSet;
+
 use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
 use crate::btree::{EmptyLeaf, Joined};
@@ -135,7 +137,7 @@ fn image_leaves(
         }
         if leaf.object != ObjectId(0) {
             changed.push((leaf.object, leaf.low.bytes().into()));
-            if can_be_joined(&leaf) {
+            if EmptyLeaf::of(id, &leaf).is_some() {
                 // It could not be joined, or has lost its rows since: for the next checkpoint.
                 engine.dirty.push(place, epoch, id);
             }
@@ -149,11 +151,6 @@ fn image_leaves(
     }
     write_images(engine, recorder, imager)?;
     Ok(images)
-}
-
-/// Whether the leaf is empty and has a left neighbour.
-fn can_be_joined(leaf: &LeafState) -> bool {
-    leaf.is_known_empty() && !leaf.low.bytes().is_empty()
 }
 
 /// An empty leaf is clean without an image: its entry in the directory names no slot.
@@ -170,30 +167,24 @@ fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Re
     Ok(())
 }
 
-/// Neighbours in key order become neighbours on disk. With the leaves, those of them that are empty
-/// and have a left neighbour.
+/// Neighbours in key order become neighbours on disk. With the leaves, those of them that can be
+/// joined.
 fn in_key_order(
     engine: &Engine,
     recorder: &Recorder,
     leaves: Vec<LeafId>,
-) -> (Vec<LeafId>, Vec<EmptyLeaf>) {
-    let mut empty = Vec::new();
+) -> (Vec<LeafId>, BTreeSet<EmptyLeaf>) {
+    let mut empty = BTreeSet::new();
     let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
         .into_iter()
         .map(|id| {
             let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
-            if leaf.object != ObjectId(0) && can_be_joined(&leaf) {
-                let (object, low) = (leaf.object, leaf.low.bytes().into());
-                empty.push(EmptyLeaf { id, object, low });
-            }
+            empty.extend(EmptyLeaf::of(id, &leaf));
             (leaf.object, head(leaf.low.bytes()), id)
         })
         .collect();
     keyed.sort_unstable();
     keyed.dedup();
-    // From left to right, so that a row of empty leaves goes to one neighbour.
-    empty.sort_unstable_by(|a, b| (a.object, &a.low).cmp(&(b.object, &b.low)));
-    empty.dedup_by(|a, b| a.id == b.id);
     (keyed.into_iter().map(|(_, _, id)| id).collect(), empty)
 }
 
@@ -202,7 +193,7 @@ fn join_empty_leaves(
     engine: &Engine,
     recorder: &Recorder,
     epoch: Epoch,
-    empty: Vec<EmptyLeaf>,
+    empty: BTreeSet<EmptyLeaf>,
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) {
     let place = engine.background_place();
