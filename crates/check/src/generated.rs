@@ -1,7 +1,7 @@
 //! The numbers behind generated keys: from a stored value back to the number that made it, and the
 //! highest one met.
 
-use onrush_types::KeyStrategy;
+use onrush_types::{DataType, KeyStrategy};
 
 use crate::decode::definition::Definition;
 use crate::decode::key::{KeyPlan, integer};
@@ -10,6 +10,8 @@ use crate::decode::row::RowPlan;
 /// Keys of one node or one session.
 const NODE_ROWS: i64 = 100_000_000_000_000;
 const SESSION_ROWS: i64 = 10_000_000_000;
+/// Ranges of sessions that fit 63 bits.
+const SESSIONS: u64 = (i64::MAX / SESSION_ROWS).unsigned_abs();
 /// Bits of the number in a hash-prefix key.
 const HASHED_BITS: u32 = 55;
 
@@ -18,6 +20,8 @@ const HASHED_BITS: u32 = 55;
 pub(crate) struct Generated {
     pub(crate) column: usize,
     pub(crate) name: String,
+    /// Numbers below make keys; after them inserts are refused.
+    pub(crate) numbers_end: u64,
     strategy: KeyStrategy,
     place: Place,
 }
@@ -46,7 +50,9 @@ impl Generated {
             if let Some(strategy) = declared.strategy()
                 && !matches!(strategy, KeyStrategy::UuidV4 | KeyStrategy::UuidV7)
             {
-                found.push(Generated { column, name: declared.name.clone(), strategy, place });
+                let numbers_end = numbers_end(strategy, declared.data_type);
+                let name = declared.name.clone();
+                found.push(Generated { column, name, numbers_end, strategy, place });
             }
         }
         found
@@ -82,6 +88,26 @@ impl Generated {
                 }
             }
         }
+    }
+}
+
+/// How many keys a strategy has, by the rules of `docs/data-file.md`.
+fn numbers_end(strategy: KeyStrategy, data_type: DataType) -> u64 {
+    let largest = match data_type {
+        DataType::Int16 => i64::from(i16::MAX),
+        DataType::Int32 => i64::from(i32::MAX),
+        _ => i64::MAX,
+    };
+    match strategy {
+        KeyStrategy::Identity { start, .. } => {
+            // All 2^64 integers are one more than can be counted to.
+            u64::try_from(i128::from(largest) - i128::from(start) + 1).unwrap_or(u64::MAX)
+        }
+        KeyStrategy::SessionOffset => SESSIONS,
+        KeyStrategy::NodeOffset { .. } => NODE_ROWS.unsigned_abs(),
+        KeyStrategy::BitReversed => 1 << 63,
+        KeyStrategy::HashPrefix => 1 << HASHED_BITS,
+        KeyStrategy::UuidV4 | KeyStrategy::UuidV7 | KeyStrategy::SequentialGuid => u64::MAX,
     }
 }
 
@@ -159,6 +185,29 @@ mod tests {
                 _ => Some(9_000_000),
             };
             assert_eq!(found, expected, "{strategy}");
+        }
+    }
+
+    #[test]
+    fn the_last_number_makes_a_key_and_the_next_one_does_not() {
+        let identity = |start| KeyStrategy::Identity { start, strict: false };
+        let mut cases: Vec<(KeyStrategy, DataType)> =
+            [(1, DataType::Int16), (-5, DataType::Int32), (9, DataType::Int64)]
+                .map(|(start, data_type)| (identity(start), data_type))
+                .into();
+        let others = [KeyStrategy::SessionOffset, KeyStrategy::HashPrefix];
+        cases.extend(others.map(|strategy| (strategy, DataType::Int64)));
+        let others = [KeyStrategy::NodeOffset { node: 3 }, KeyStrategy::BitReversed];
+        cases.extend(others.map(|strategy| (strategy, DataType::Int64)));
+        for (strategy, data_type) in cases {
+            let makes_key = |number: u64| {
+                let column = ColumnName::new("t", "c");
+                let mut generator = KeyGenerator::new(strategy, data_type, column).unwrap();
+                let mut lease = |_| Ok::<Range<u64>, TypeError>(number..number + 1);
+                generator.next(&mut lease).is_ok()
+            };
+            let end = numbers_end(strategy, data_type);
+            assert!(makes_key(end - 1) && !makes_key(end), "{strategy} of {data_type}");
         }
     }
 }

@@ -92,6 +92,9 @@ invariants! {
     Folders = 105, Damage,
         "the superblock file names the folders of data and log",
         "restore the superblock file from a backup of the same database: this part never changes";
+    CountersPossible = 106, Damage,
+        "the counters of superblock and log stand where counting can have brought them: below 2^61",
+        "do not open the database, which is refused; restore a backup, and report this as a bug";
     DataFileReadable = 201, Damage,
         "every data file is there and can be read",
         "bring the file back to the folder that the finding names, or repair the device";
@@ -167,6 +170,9 @@ invariants! {
     CounterBeyond = 704, Warning,
         "every counter stands beyond the stored keys of its column",
         "if keys were inserted by hand, generated ones will meet them (a duplicate key); if not, report this as a bug";
+    NumbersLeft = 705, Warning,
+        "of the numbers for tables and generated keys more than a sixteenth is left",
+        "in time, move the rows to a wider type, another node or strategy; for table numbers, to a new database";
     SegmentReadable = 801, Damage,
         "the log segments from the checkpoint on are there, each with its header",
         "bring the file back to the log folder; else restore a backup";

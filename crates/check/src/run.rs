@@ -1,6 +1,5 @@
 //! One check from its first step to its report.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +11,13 @@ use crate::companion::Companion;
 use crate::decode::superblock::{FILE_NAME, Folders};
 use crate::error::CheckError;
 use crate::findings::Findings;
-use crate::invariant::Invariant;
 use crate::options::CheckOptions;
 use crate::pieces::{self, Piece, Plan};
 use crate::progress::Progress;
 use crate::report::{CheckReport, TableReport};
 use crate::source::Source;
 use crate::steps::catalogue::{self, Catalogue};
+use crate::steps::counters;
 use crate::steps::directory::{self, Batch, Wanted};
 use crate::steps::images::{ImageChecker, Tally};
 use crate::steps::log::{self, LogTally};
@@ -168,7 +167,7 @@ fn check_store(
         log.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     if !options.physical_only {
-        check_counters(store, &catalogue, &records, &tally);
+        counters::check(store, &catalogue, &records, &tally);
     }
     fill_report(report, &catalogue, &tally, &leaves, log, records.count);
     Ok(())
@@ -261,28 +260,6 @@ fn streams(batch: &Batch, pieces: &[Piece]) -> Vec<Range<usize>> {
             range
         })
         .collect()
-}
-
-/// Each counter must stand beyond the numbers that were met.
-fn check_counters(store: &Store<'_>, catalogue: &Catalogue, records: &Records<'_>, tally: &Tally) {
-    let Some(root) = store.superblock.root else { return };
-    for (index, table) in catalogue.tables.iter().enumerate() {
-        let Some(plan) = &table.plan else { continue };
-        let stored: HashMap<u32, u64> = table.root.counters.iter().copied().collect();
-        for (number, generated) in plan.generated.iter().enumerate() {
-            let column = generated.column as u32;
-            let logged = records.marks.get(&(table.root.id, column)).copied().unwrap_or(0);
-            let mark = stored.get(&column).copied().unwrap_or(0).max(logged);
-            let highest = tally.tables[index].highest[number].max(records.highest[index][number]);
-            let Some(highest) = highest.filter(|highest| *highest >= mark) else { continue };
-            let found = format!(
-                "the counter of column {} stands at {mark}, a stored value comes from number {highest}",
-                generated.name
-            );
-            let finding = store.at_slot(Invariant::CounterBeyond, root.first, found);
-            store.findings.add(finding.of_table(&plan.name));
-        }
-    }
 }
 
 fn fill_report(

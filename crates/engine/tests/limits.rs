@@ -177,6 +177,37 @@ fn a_place_in_the_log_that_is_none_is_refused() {
     }
 }
 
+/// The incarnation may stand in the log only: the superblock has the one before.
+#[test]
+fn an_incarnation_of_the_log_at_its_end_is_refused() {
+    for number in [u64::MAX, 1 << 61] {
+        let fixture = Fixture::new();
+        let (db, table) = fixture.create_with(notes());
+        db.session().unwrap().insert(&table, &note(1, "one")).unwrap();
+        drop((table, db)); // as in a crash: redo starts at the first block
+        let path = fixture.path().join("log/log-0000000000000001.segment");
+        let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let (mut at, mut previous) = (4096, None);
+        loop {
+            let mut block = [0; 4096];
+            file.read_exact_at(&mut block, at).unwrap();
+            if block[..8] != *b"ONRUSHLB" {
+                break;
+            }
+            put(&mut block, 32, number);
+            if let Some(previous) = previous {
+                block[84..88].copy_from_slice(&u32::to_le_bytes(previous));
+            }
+            let sum = crc32c::crc32c_append(crc32c::crc32c(&block[..92]), &block[96..]);
+            block[92..96].copy_from_slice(&sum.to_le_bytes());
+            file.write_all_at(&block, at).unwrap();
+            (at, previous) = (at + 4096, Some(sum));
+        }
+        let error = refused(fixture.try_open(), &["incarnation", &number.to_string(), "restore"]);
+        assert!(matches!(error, Error::DamagedLog(_)), "{error:?}");
+    }
+}
+
 /// The log begins at an LSN that takes years to get to; all goes on from there.
 #[test]
 fn high_lsns_and_numbers_work() {

@@ -17,6 +17,8 @@ pub(crate) const FOLDERS_AT: u64 = 131_072;
 /// Bytes of the folders.
 pub(crate) const FOLDERS_BYTES: usize = 65_536;
 const MAGIC: &[u8; 8] = b"ONRUSH\0\0";
+/// No counter gets here, counting a billion times a second for thirty years.
+pub(crate) const COUNTER_END: u64 = 1 << 61;
 
 /// Where redo starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
 
 use crate::decode::block::{self, BLOCK_BYTES_MAX, Block, UNIT_BYTES, open_segment, segment_name};
+use crate::decode::superblock::COUNTER_END;
 use crate::finding::Finding;
 use crate::invariant::Invariant;
 use crate::source::LogLimit;
@@ -78,7 +79,7 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
             return LogTally { is_cut: true, ..chain.tally() };
         }
         if chain.offset >= chain.segment.bytes {
-            match chain.open(chain.segment.number + 1) {
+            match chain.open(chain.segment.number.saturating_add(1)) {
                 Ok(segment) => (chain.segment, chain.offset) = (segment, UNIT_BYTES as u64),
                 Err(found) => break found,
             }
@@ -89,6 +90,14 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         };
         if let Err(found) = chain.follows(&block) {
             break found.to_owned();
+        }
+        if block.incarnation >= COUNTER_END {
+            let found = format!(
+                "a block of incarnation {}, and no database reaches {COUNTER_END}",
+                block.incarnation
+            );
+            chain.report(Invariant::CountersPossible, chain.offset, found);
+            return chain.tally();
         }
         if matches!(store.log_limit, LogLimit::TimeUs(limit) if block.built_at_us > limit) {
             return LogTally { is_cut: true, ..chain.tally() };

@@ -1,6 +1,7 @@
 //! The steps of a check, in the order in which they are taken.
 
 pub(crate) mod catalogue;
+pub(crate) mod counters;
 pub(crate) mod directory;
 pub(crate) mod images;
 pub(crate) mod log;

@@ -18,7 +18,8 @@ pub(crate) struct Records<'a> {
     created: Vec<Option<TablePlan>>,
     /// Objects that were dropped or truncated, or whose table is gone.
     gone: HashSet<u32>,
-    next_object: u32,
+    /// Objects below were handed out.
+    pub(crate) next_object: u32,
     /// Marks by table and column.
     pub(crate) marks: HashMap<(u32, u32), u64>,
     /// The highest number met of each generated column of each table of the catalogue.

@@ -9,8 +9,8 @@ use crate::companion::{Anchor, Companion};
 use crate::decode::input::{u16_at, u32_at, u128_at};
 use crate::decode::slot::SLOT_BYTES;
 use crate::decode::superblock::{
-    COPY_AT, COPY_BYTES, FILE_NAME, FOLDERS_AT, FOLDERS_BYTES, Folders, Sealed, Superblock,
-    open_sealed, read_folders, read_superblock,
+    COPY_AT, COPY_BYTES, COUNTER_END, FILE_NAME, FOLDERS_AT, FOLDERS_BYTES, Folders, Sealed,
+    Superblock, open_sealed, read_folders, read_superblock,
 };
 use crate::decode::{FORMAT_VERSION, is_zero};
 use crate::error::CheckError;
@@ -50,6 +50,7 @@ pub(crate) fn read(
     };
     check_turns(&path, &copies, findings);
     check_fields(&path, newest, findings);
+    check_counters(&path, newest, findings);
     let folders = read_folders_at(file, folder, findings)?;
     let mut newest_block = AlignedBuffer::new(COPY_BYTES);
     let at = copies.iter().position(|copy| *copy == Some(*newest)).unwrap_or(0);
@@ -109,7 +110,7 @@ fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Finding
     let [Some(even), Some(odd)] = copies else { return };
     let (older, newer) = if even.generation < odd.generation { (even, odd) } else { (odd, even) };
     let first = (older.generation, newer.generation) == (1, 1) && older == newer;
-    if !first && older.generation + 1 != newer.generation {
+    if !first && older.generation.checked_add(1) != Some(newer.generation) {
         report(0, format!("generations {} and {}", even.generation, odd.generation));
     }
     let goes_back = newer.checkpoint < older.checkpoint
@@ -160,6 +161,27 @@ fn check_fields(path: &Path, superblock: &Superblock, findings: &Findings) {
     let at = COPY_AT[(superblock.generation & 1) as usize];
     for (_, found) in faults.into_iter().filter(|(is_fault, _)| *is_fault) {
         findings.add(Finding::new(Invariant::SuperblockFields, path, at, found));
+    }
+}
+
+/// Opening refuses a counter that is so high that nothing counts so far. The places are those of
+/// `docs/data-file.md`.
+fn check_counters(path: &Path, superblock: &Superblock, findings: &Findings) {
+    let start = superblock.start;
+    let counters = [
+        (32, "the generation", superblock.generation),
+        (40, "the checkpoint's number", superblock.checkpoint),
+        (48, "the incarnation", superblock.incarnation),
+        (56, "E, an LSN,", superblock.end),
+        (64, "C, an LSN,", start.lsn),
+        (72, "the log segment of C", start.segment),
+        (80, "the offset of C", start.offset),
+        (88, "the incarnation of C", start.incarnation),
+    ];
+    let copy = COPY_AT[(superblock.generation & 1) as usize];
+    for (at, name, number) in counters.into_iter().filter(|(.., number)| *number >= COUNTER_END) {
+        let found = format!("{name} is {number}, and no database reaches {COUNTER_END}");
+        findings.add(Finding::new(Invariant::CountersPossible, path, copy + at, found));
     }
 }
 

@@ -221,7 +221,7 @@ fn between(low: &[u8], high: &[u8]) -> Vec<u8> {
 }
 
 fn catalogue() -> Vec<Kind> {
-    use Invariant::{CounterBeyond, Counters, DefinitionDecodes, ObjectNumbers};
+    use Invariant::{CounterBeyond, Counters, DefinitionDecodes, NumbersLeft, ObjectNumbers};
     vec![
         kind("a definition with a type that there is not", DefinitionDecodes, |case| {
             let table = case.random.below(case.model.tables.len());
@@ -291,6 +291,21 @@ fn catalogue() -> Vec<Kind> {
             case.model.tables[table].counters[0].1 = 0;
             case.model.save();
             // Random keys have no sequence.
+            !name.contains("uuid-v4")
+        }),
+        kind("table numbers near their end", NumbersLeft, |case| {
+            let left = case.random.next() as u32 % (u32::MAX / 16);
+            case.model.next_object = u32::MAX - left;
+            case.model.save();
+            true
+        }),
+        kind("generated keys near their end", NumbersLeft, |case| {
+            let table = 1 + case.random.below(case.model.tables.len() - 1);
+            let name = String::from_utf8_lossy(&case.model.tables[table].definition).into_owned();
+            // Of all strategies the one with the most numbers has 2^64.
+            let left = case.random.next() >> 5;
+            case.model.tables[table].counters[0].1 = u64::MAX - left;
+            case.model.save();
             !name.contains("uuid-v4")
         }),
     ]

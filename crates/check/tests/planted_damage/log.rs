@@ -5,7 +5,9 @@ use onrush_check::Invariant;
 use crate::{Case, Kind, log_kind};
 
 pub fn kinds() -> Vec<Kind> {
-    use Invariant::{BlockChain, LogReachesEnd, RecordDecodes, RecordFits, TornTail};
+    use Invariant::{
+        BlockChain, CountersPossible, LogReachesEnd, RecordDecodes, RecordFits, TornTail,
+    };
     vec![
         log_kind("a block that does not follow the one before", BlockChain, |case| {
             inner_block(case, |block, dice| block[84] ^= 1 + (dice % 255) as u8)
@@ -36,6 +38,15 @@ pub fn kinds() -> Vec<Kind> {
             let at = 96 + case.random.below(block.bytes.len() - 96);
             block.bytes[at] ^= 1;
             case.model.write(&block.name, block.offset, &block.bytes);
+            true
+        }),
+        log_kind("an incarnation of the log at its end", CountersPossible, |case| {
+            let (first, high) = (case.random.below(case.log.blocks.len()), case.random.next());
+            case.log.blocks[first].bytes[12] = 1;
+            for block in &mut case.log.blocks[first..] {
+                block.bytes[32..40].copy_from_slice(&(high | 1 << 61).to_le_bytes());
+            }
+            case.log.save(&mut case.model);
             true
         }),
         log_kind("a record of no kind", RecordDecodes, |case| {

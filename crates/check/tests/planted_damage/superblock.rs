@@ -6,7 +6,8 @@ use crate::{Case, Kind, kind};
 
 pub fn kinds() -> Vec<Kind> {
     use Invariant::{DataFileHeader, Folders, SuperblockFields, SuperblockTurns};
-    vec![
+    let mut kinds = counters();
+    kinds.extend([
         kind("a generation skipped", SuperblockTurns, |case| {
             field(case, 16, |generation, dice| generation + 2 * (1 + dice % 100))
         }),
@@ -64,7 +65,51 @@ pub fn kinds() -> Vec<Kind> {
             case.model.change_data_header(|header| header[at] ^= 0x40);
             true
         }),
+    ]);
+    kinds
+}
+
+/// Each counter where counting cannot get: at its end, or as far as opening refuses.
+fn counters() -> Vec<Kind> {
+    use Invariant::CountersPossible;
+    vec![
+        kind("a generation at its end", CountersPossible, |case| {
+            // Each copy in its place, whatever the dice say.
+            let (newest, high) = (case.model.newest(), impossible(case.random.next()) & !1);
+            change(&mut case.model.copies[newest], 16, |old| high | old & 1);
+            case.model.save_superblock();
+            true
+        }),
+        kind("a checkpoint's number at its end", CountersPossible, |case| at_its_end(case, 24)),
+        kind("an incarnation at its end", CountersPossible, |case| at_its_end(case, 32)),
+        kind("E at its end", CountersPossible, |case| at_its_end(case, 40)),
+        kind("C at its end", CountersPossible, |case| at_its_end(case, 48)),
+        kind("a log segment at its end", CountersPossible, |case| at_its_end(case, 56)),
+        kind("an offset of C at its end", CountersPossible, |case| at_its_end(case, 64)),
+        kind("an incarnation of C at its end", CountersPossible, |case| at_its_end(case, 72)),
+        kind("all counters of both copies at their ends", CountersPossible, |case| {
+            for copy in &mut case.model.copies {
+                for at in [16, 24, 32, 40, 48, 56, 64, 72] {
+                    change(copy, at, |_| u64::MAX);
+                }
+            }
+            case.model.save_superblock();
+            true
+        }),
     ]
+}
+
+fn at_its_end(case: &mut Case, at: usize) -> bool {
+    field(case, at, |_, dice| impossible(dice))
+}
+
+/// A number from 2^61 on; both ends come up.
+fn impossible(dice: u64) -> u64 {
+    match dice % 4 {
+        0 => u64::MAX,
+        1 => 1 << 61,
+        _ => dice | 1 << 61,
+    }
 }
 
 /// Changes an eight-byte field of the newest copy.

@@ -23,7 +23,7 @@ pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
 pub use report::CheckpointReport;
-pub(crate) use superblock::{Folders, Superblock, SuperblockFile, superblock_path};
+pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 
 use crate::buffer::Imager;
 use crate::engine::Engine;

@@ -48,7 +48,7 @@ pub(crate) struct Folders {
 
 /// No honest counter gets here, counting a billion times a second for thirty years. Refused at open,
 /// so that none reaches its end while the database is open: LSNs end at 2^62, the others at 2^64.
-const COUNTER_LIMIT: u64 = 1 << 61;
+pub(crate) const COUNTER_LIMIT: u64 = 1 << 61;
 
 /// The path of the superblock of the database in `folder`.
 pub(crate) fn superblock_path(folder: &Path) -> PathBuf {

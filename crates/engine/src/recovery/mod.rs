@@ -28,7 +28,8 @@ use serde::{Deserialize, Serialize};
 use crate::btree::Tree;
 use crate::catalog::TableEntry;
 use crate::checkpoint::{
-    Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, superblock_path,
+    COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile,
+    superblock_path,
 };
 use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
 use crate::error::{Error, Result};
@@ -141,7 +142,12 @@ pub(crate) fn open(
     enter(OpenPhase::Redo);
     let recovered = redo_log(&engine, &folders, &superblock, progress, &mut report)?;
     report.redo_duration = redo_started.elapsed();
-    let incarnation = superblock.incarnation.max(recovered.last_incarnation()) + 1;
+    let last_incarnation = recovered.last_incarnation();
+    if last_incarnation >= COUNTER_LIMIT {
+        let what = format!("a block of incarnation {last_incarnation}, which no database reaches");
+        return Err(Error::DamagedLog(what));
+    }
+    let incarnation = superblock.incarnation.max(last_incarnation) + 1;
     let generation = superblock.generation + 1;
     let superblock = Superblock { incarnation, generation, ..superblock };
     file.write(&superblock)?;
