@@ -499,6 +499,12 @@ impl Table {
         self.entry.name()
     }
 
+    /// The number by which the engine knows the table, as long as it is there.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.entry.id
+    }
+
     /// The table's definition.
     #[must_use]
     pub fn definition(&self) -> &TableDefinition {

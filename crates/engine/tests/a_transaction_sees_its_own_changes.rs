@@ -89,3 +89,33 @@ fn its_scans_have_its_changes_in_place_in_both_directions() {
     transaction.commit().unwrap();
     assert_eq!(all_rows(&mut session, &table), expected);
 }
+
+#[test]
+fn its_snapshot_keeps_the_changes_made_so_far() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let mut session = delayed_session(&db);
+    for id in 0..4 {
+        session.insert(&table, &note(id, "stored")).unwrap();
+    }
+    let mut transaction = session.begin().unwrap();
+    transaction.insert(&table, &note(9, "own")).unwrap();
+    transaction.delete(&table, &[2i64.into()]).unwrap();
+    let mut snapshot = transaction.snapshot();
+    transaction.delete(&table, &[9i64.into()]).unwrap();
+    transaction.upsert(&table, &note(0, "later")).unwrap();
+    let options = ScanOptions::default();
+    let rows: Vec<Row> =
+        snapshot.scan(&table, &options).unwrap().collect::<Result<_, _>>().unwrap();
+    let expected =
+        [noted(0, "stored"), noted(1, "stored"), noted(3, "stored"), noted(9, "own")].to_vec();
+    assert_eq!(rows, expected);
+    assert_eq!(snapshot.get(&table, &[9i64.into()]).unwrap(), Some(noted(9, "own")));
+    assert_eq!(snapshot.get(&table, &[2i64.into()]).unwrap(), None);
+    let ranges = snapshot.key_ranges(&table, &options, 4).unwrap();
+    let ranged: Vec<Row> = ranges
+        .iter()
+        .flat_map(|range| snapshot.scan_range(&table, range, Direction::Backward).unwrap())
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(ranged, expected.into_iter().rev().collect::<Vec<_>>());
+}

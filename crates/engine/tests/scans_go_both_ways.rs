@@ -89,3 +89,41 @@ fn the_fast_form_visits_the_same_rows() {
         .unwrap();
     assert_eq!((rows, visited), (1000, (0..1000).collect()));
 }
+
+#[test]
+fn ranges_together_hold_every_row_once() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let mut session = delayed_session(&db);
+    let text = "n".repeat(400);
+    for id in 0..5000 {
+        session.insert(&table, &note(id, &text)).unwrap();
+    }
+    let snapshot = session.snapshot().unwrap();
+    let bounds = [
+        (ScanOptions::default(), 0..5000),
+        (ScanOptions { from: bound(Bound::Included(700)), ..ScanOptions::default() }, 700..5000),
+        (ScanOptions { to: bound(Bound::Excluded(30)), ..ScanOptions::default() }, 0..30),
+    ];
+    for (options, expected) in bounds {
+        for parts in [0, 1, 2, 7, 1000] {
+            let ranges = snapshot.key_ranges(&table, &options, parts).unwrap();
+            assert!((1..=parts.max(1)).contains(&ranges.len()));
+            let mut found = Vec::new();
+            for range in &ranges {
+                let mut scan = snapshot.scan_range(&table, range, Direction::Forward).unwrap();
+                // A few rows at a time, as a reader of batches does.
+                while scan
+                    .visit_some(100, |key, row| {
+                        let view = table.schema().view(key, row).unwrap();
+                        found.push(view.column(0).unwrap().as_i64().unwrap());
+                    })
+                    .unwrap()
+                    > 0
+                {}
+            }
+            assert_eq!(found, expected.clone().collect::<Vec<_>>(), "{parts} parts");
+        }
+    }
+    let many = snapshot.key_ranges(&table, &ScanOptions::default(), 4).unwrap();
+    assert_eq!(many.len(), 4, "a table of many leaves is cut");
+}

@@ -2,6 +2,7 @@
 
 mod approach;
 mod build;
+mod cuts;
 mod descend;
 mod group;
 mod intent;

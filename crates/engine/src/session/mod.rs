@@ -23,7 +23,7 @@ mod transaction;
 mod worker;
 
 pub(crate) use moving::check_alike;
-pub use scan::{Scan, ScanOptions};
+pub use scan::{KeyRange, Scan, ScanOptions};
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use token::CommitToken;

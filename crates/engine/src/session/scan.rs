@@ -65,6 +65,13 @@ impl Default for ScanOptions<'_> {
     }
 }
 
+/// A range of keys of one table, for [`Snapshot::scan_range`](crate::Snapshot::scan_range); made by
+/// [`Snapshot::key_ranges`](crate::Snapshot::key_ranges).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    pub(super) bounds: Bounds,
+}
+
 /// A change of the scanning transaction itself: key, and value bytes unless removed.
 pub(super) type OwnChange = (Vec<u8>, Option<Vec<u8>>);
 
@@ -91,26 +98,38 @@ impl Scan {
         snapshot: Snapshot,
         table: &Table,
         options: &ScanOptions<'_>,
+        own: Vec<OwnChange>,
+    ) -> Result<Scan> {
+        let bounds = key_bounds(table, options)?;
+        let mut scan = Scan::between(snapshot, table, bounds, options.direction, own)?;
+        scan.left = options.limit.unwrap_or(u64::MAX);
+        Ok(scan)
+    }
+
+    pub(super) fn between(
+        snapshot: Snapshot,
+        table: &Table,
+        bounds: Bounds,
+        direction: Direction,
         mut own: Vec<OwnChange>,
     ) -> Result<Scan> {
         table.check_database(&snapshot.worker.engine)?;
-        let bounds = key_bounds(table, options)?;
         own.retain(|(key, _)| {
             key.as_slice() >= bounds.low.as_slice()
                 && bounds.high.as_ref().is_none_or(|high| key < high)
         });
-        if options.direction == Direction::Forward {
+        if direction == Direction::Forward {
             own.reverse();
         }
         Ok(Scan {
             snapshot,
             table: table.clone(),
             object: table.entry.tree.object(),
-            direction: options.direction,
+            direction,
             bounds,
             batch: Batch::default(),
             next: 0,
-            left: options.limit.unwrap_or(u64::MAX),
+            left: u64::MAX,
             exhausted: false,
             own,
         })
@@ -127,9 +146,21 @@ impl Scan {
     ///
     /// # Errors
     /// A damaged leaf; a table truncated or dropped meanwhile.
-    pub fn visit_raw(mut self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+    pub fn visit_raw(mut self, visit: impl FnMut(&[u8], &[u8])) -> Result<u64> {
+        self.visit_some(u64::MAX, visit)
+    }
+
+    /// As [`visit_raw`](Self::visit_raw), for at most `rows_max` rows; fewer only at the end.
+    ///
+    /// # Errors
+    /// A damaged leaf; a table truncated or dropped meanwhile.
+    pub fn visit_some(
+        &mut self,
+        rows_max: u64,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
         let mut rows = 0;
-        while self.with_next(&mut visit)?.is_some() {
+        while rows < rows_max && self.with_next(&mut visit)?.is_some() {
             rows += 1;
         }
         Ok(rows)
@@ -226,7 +257,7 @@ impl Iterator for Scan {
 }
 
 /// The bounds as key bytes: from `low` on, below `high`.
-fn key_bounds(table: &Table, options: &ScanOptions<'_>) -> Result<Bounds> {
+pub(super) fn key_bounds(table: &Table, options: &ScanOptions<'_>) -> Result<Bounds> {
     let prefix = |values: &[Value<'_>]| {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key_prefix(values, &mut bytes)?;

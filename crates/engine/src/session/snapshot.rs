@@ -1,15 +1,17 @@
 //! A consistent view of all tables at one moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onrush_log::Lsn;
 use onrush_types::Value;
 use onrush_waits::Recorder;
 
-use super::scan::{Scan, ScanOptions};
+use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
+use super::transaction::Place;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Refusal, Seen, View};
+use crate::btree::{Bounds, Direction, Refusal, Seen, View};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -37,11 +39,24 @@ use crate::error::{Error, Result};
 pub struct Snapshot {
     pub(super) worker: Worker,
     pub(super) lsn: Lsn,
+    /// The changes of the transaction that it was taken in, as they were then: value bytes, or none
+    /// for a row that is removed.
+    own: Option<Arc<OwnChanges>>,
 }
+
+/// Changes of a transaction that nobody else sees yet.
+pub(super) type OwnChanges = BTreeMap<Place, Option<Vec<u8>>>;
 
 impl Snapshot {
     pub(super) fn new(engine: &Arc<Engine>, lsn: Lsn) -> Snapshot {
-        Snapshot { worker: Worker::new(engine, Recorder::new(&engine.registry, "snapshot")), lsn }
+        let worker = Worker::new(engine, Recorder::new(&engine.registry, "snapshot"));
+        Snapshot { worker, lsn, own: None }
+    }
+
+    /// The same view with changes that nobody else sees.
+    pub(super) fn with_own(mut self, own: OwnChanges) -> Snapshot {
+        self.own = (!own.is_empty()).then(|| Arc::new(own));
+        self
     }
 
     /// Everything committed below this position in the log, in bytes, is seen.
@@ -63,6 +78,13 @@ impl Snapshot {
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
+        let place = (table.entry.tree.object(), bytes);
+        if let Some(own) = self.own.as_ref().and_then(|own| own.get(&place)) {
+            table.check_database(&self.worker.engine)?;
+            let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&place.1, value);
+            return Ok(own.as_ref().map(decode).transpose()?);
+        }
+        let bytes = place.1;
         match self.get_bytes(table, &bytes)? {
             Some(seen) => Ok(Some(table.entry.schema.decode_row(&bytes, &seen.value)?)),
             None => Ok(None),
@@ -89,11 +111,63 @@ impl Snapshot {
     pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
         let engine = &self.worker.engine;
         let lsn = engine.snapshots.reopen(self.lsn);
-        Snapshot::new(engine, lsn).into_scan(table, options)
+        Scan::new(Snapshot::new(engine, lsn), table, options, self.own_changes(table))
+    }
+
+    /// The keys between the bounds of `options`, cut into at most `parts` ranges with about as many
+    /// rows each, in key order: so that several threads share a scan. One range where there are few
+    /// rows. Direction and limit of `options` do not matter here.
+    ///
+    /// # Errors
+    /// Bounds that do not fit the table's key.
+    pub fn key_ranges(
+        &self,
+        table: &Table,
+        options: &ScanOptions<'_>,
+        parts: usize,
+    ) -> Result<Vec<KeyRange>> {
+        let engine = &self.worker.engine;
+        table.check_database(engine)?;
+        let Bounds { mut low, high } = key_bounds(table, options)?;
+        let tree = &table.entry.tree;
+        let whole = Bounds { low: low.clone(), high: high.clone() };
+        let cuts = tree.cuts(engine, &self.worker.recorder, tree.object(), &whole, parts);
+        let mut ranges = Vec::with_capacity(cuts.len() + 1);
+        for cut in cuts {
+            let bounds = Bounds { low, high: Some(cut.clone()) };
+            ranges.push(KeyRange { bounds });
+            low = cut;
+        }
+        ranges.push(KeyRange { bounds: Bounds { low, high } });
+        Ok(ranges)
+    }
+
+    /// Reads the rows of a range in key order, or backward.
+    ///
+    /// # Errors
+    /// A table of another database.
+    pub fn scan_range(
+        &self,
+        table: &Table,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Scan> {
+        let engine = &self.worker.engine;
+        let snapshot = Snapshot::new(engine, engine.snapshots.reopen(self.lsn));
+        Scan::between(snapshot, table, range.bounds.clone(), direction, self.own_changes(table))
     }
 
     pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        Scan::new(self, table, options, Vec::new())
+        let own = self.own_changes(table);
+        Scan::new(self, table, options, own)
+    }
+
+    /// The own changes of one table, in key order.
+    fn own_changes(&self, table: &Table) -> Vec<OwnChange> {
+        let object = table.entry.tree.object();
+        let Some(own) = &self.own else { return Vec::new() };
+        let of_table = own.range((object, Vec::new())..).take_while(|((own, _), _)| *own == object);
+        of_table.map(|((_, key), value)| (key.clone(), value.clone())).collect()
     }
 }
 

@@ -226,15 +226,42 @@ impl<'s> Transaction<'s> {
             .filter(|((own, _), _)| *own == object)
             .map(|((_, key), write)| (key.clone(), write.value.clone()))
             .collect();
-        let engine = &self.session.worker.engine;
-        let snapshot = match &self.snapshot {
-            Some(snapshot) => Snapshot::new(engine, engine.snapshots.reopen(snapshot.lsn)),
-            None => Snapshot::new(
-                engine,
-                engine.snapshots.open(&engine.log, &self.session.worker.recorder),
-            ),
-        };
+        let snapshot = self.view();
         Scan::new(snapshot, table, options, own)
+    }
+
+    /// What this transaction sees now, its own changes included, as a view that goes on while the
+    /// transaction makes more changes. It takes a copy of the changes made so far.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// let mut transaction = session.begin()?;
+    /// transaction.insert(&notes, &[1i64.into()])?;
+    /// let before = transaction.snapshot();
+    /// transaction.delete(&notes, &[1i64.into()])?;
+    /// assert_eq!(before.scan(&notes, &ScanOptions::default())?.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
+        self.view().with_own(own.collect())
+    }
+
+    /// What was committed when this transaction began.
+    fn view(&self) -> Snapshot {
+        let engine = &self.session.worker.engine;
+        let lsn = match &self.snapshot {
+            Some(snapshot) => engine.snapshots.reopen(snapshot.lsn),
+            None => engine.snapshots.open(&engine.log, &self.session.worker.recorder),
+        };
+        Snapshot::new(engine, lsn)
     }
 
     /// Commits: all changes, or on error none. Waits as the session's durability says.

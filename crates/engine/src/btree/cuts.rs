@@ -1,0 +1,74 @@
+//! Where to cut a range of keys, so that several scans share its rows.
+
+use std::sync::atomic::Ordering;
+
+use onrush_latch::lock_counted;
+use onrush_waits::{LatchClass, Recorder};
+
+use super::Tree;
+use super::scan::Bounds;
+use crate::engine::Engine;
+use crate::node::inner::InnerNode;
+use crate::units::ObjectId;
+
+/// A part with fewer leaves is not worth a scan of its own.
+const LEAVES_OF_A_PART_MIN: usize = 16;
+
+impl Tree {
+    /// Ascending keys inside `bounds` that cut its rows into at most `parts` parts with about as
+    /// many leaves each. Fewer for a range of few leaves; none for a table that is gone.
+    pub(crate) fn cuts(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        object: ObjectId,
+        bounds: &Bounds,
+        parts: usize,
+    ) -> Vec<Vec<u8>> {
+        // Separators stand still while nobody else may change the inner nodes.
+        let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
+        if parts < 2 || self.object() != object {
+            return Vec::new();
+        }
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut nodes = vec![self.root.load(Ordering::Acquire)];
+        loop {
+            let mut below = Vec::new();
+            let mut is_lowest = true;
+            for id in nodes {
+                let node = engine.inners.get(id);
+                is_lowest = node.level() <= 1;
+                below.extend(look_through(node, bounds, &mut found));
+            }
+            if is_lowest || found.len() >= parts * LEAVES_OF_A_PART_MIN {
+                break;
+            }
+            nodes = below;
+        }
+        found.sort_unstable();
+        let parts = parts.min(found.len() / LEAVES_OF_A_PART_MIN).max(1);
+        (1..parts).map(|part| found[part * found.len() / parts].clone()).collect()
+    }
+}
+
+/// The children that may hold keys inside `bounds`; the separators inside go to `found`.
+fn look_through<'n>(
+    node: &'n InnerNode,
+    bounds: &Bounds,
+    found: &mut Vec<Vec<u8>>,
+) -> impl Iterator<Item = u32> + use<'n> {
+    let count = node.len();
+    let (mut first, mut end) = (0, count);
+    for index in 1..count {
+        let separator = node.separator(index);
+        if separator <= bounds.low {
+            first = index;
+        } else if bounds.high.as_ref().is_some_and(|high| separator >= *high) {
+            end = index;
+            break;
+        } else {
+            found.push(separator);
+        }
+    }
+    (first..end).map(|index| node.child(index))
+}
