@@ -3,6 +3,7 @@
 //! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
 
 use onrush::{Error, TypeError};
+use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
 use sqlparser::parser::ParserError;
 
@@ -14,8 +15,11 @@ pub(crate) mod state {
     pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub(crate) const STRING_TOO_LONG: &str = "22001";
+    pub(crate) const NEGATIVE_COUNT: &str = "2201W";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_DATETIME: &str = "22007";
+    pub(crate) const DIVISION_BY_ZERO: &str = "22012";
+    pub(crate) const SEVERAL_ROWS: &str = "21000";
     pub(crate) const NOT_IN_REPERTOIRE: &str = "22021";
     pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
     pub(crate) const INVALID_TEXT: &str = "22P02";
@@ -31,8 +35,10 @@ pub(crate) mod state {
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
     pub(crate) const SYNTAX_ERROR: &str = "42601";
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
+    pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     pub(crate) const UNDEFINED_COLUMN: &str = "42703";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    pub(crate) const NOT_GROUPED: &str = "42803";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
@@ -112,6 +118,11 @@ impl SqlError {
         self
     }
 
+    /// Whether the query engine may be able to do what cannot be done the short way.
+    pub(crate) fn is_beyond_the_short_way(&self) -> bool {
+        matches!(self.state, state::FEATURE_NOT_SUPPORTED | state::UNDEFINED_FUNCTION)
+    }
+
     /// Whether the row was there already.
     pub(crate) fn is_duplicate_key(&self) -> bool {
         matches!(self.cause.as_deref(), Some(Error::DuplicateKey { .. }))
@@ -178,6 +189,47 @@ impl From<Error> for SqlError {
 impl From<TypeError> for SqlError {
     fn from(error: TypeError) -> SqlError {
         Error::from(error).into()
+    }
+}
+
+impl From<QueryError> for SqlError {
+    fn from(error: QueryError) -> SqlError {
+        let message = error.to_string();
+        let told = |code| SqlError::new(code, message.clone());
+        match error {
+            QueryError::Engine(error) => error.into(),
+            QueryError::Value(error) => error.into(),
+            QueryError::Syntax { .. } => told(state::SYNTAX_ERROR),
+            QueryError::UnknownTable { state, hint, .. } => {
+                let told = told(state);
+                match hint {
+                    Some(hint) => told.with_hint(hint),
+                    None => told,
+                }
+            }
+            QueryError::UnknownColumn { known, .. } => {
+                told(state::UNDEFINED_COLUMN).with_hint(format!("There are: {known}."))
+            }
+            QueryError::AmbiguousColumn { .. } => told(state::AMBIGUOUS_COLUMN),
+            QueryError::UnknownFunction { .. } => told(state::UNDEFINED_FUNCTION)
+                .with_hint("docs/server.md names those that differ from PostgreSQL's."),
+            QueryError::NotGrouped { .. } => told(state::NOT_GROUPED),
+            QueryError::WrongType { .. } => told(state::DATATYPE_MISMATCH)
+                .with_hint("Write a cast: CAST(value AS type) or value::type."),
+            QueryError::DependentValue { .. } => told(state::FEATURE_NOT_SUPPORTED)
+                .with_hint("Write the subquery as a join, or with an aggregate such as max()."),
+            QueryError::NotSupported { .. } => told(state::FEATURE_NOT_SUPPORTED)
+                .with_hint("docs/server.md lists what queries may have."),
+            QueryError::DivisionByZero => told(state::DIVISION_BY_ZERO),
+            QueryError::OutOfRange { .. } => told(state::NUMERIC_OUT_OF_RANGE),
+            QueryError::BadText { .. } => told(state::INVALID_TEXT),
+            QueryError::OutOfMemory { .. } => told(state::OUT_OF_MEMORY)
+                .with_hint("Read fewer rows, or start the server with a larger --query-memory."),
+            QueryError::NegativeCount { .. } => told(state::NEGATIVE_COUNT),
+            QueryError::SeveralRows => told(state::SEVERAL_ROWS),
+            QueryError::GivenUp => told(state::QUERY_CANCELED),
+            _ => told(state::INTERNAL),
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 //!
 //! What works and what does not: `docs/server.md`.
 
+mod catalog;
 mod connection;
 mod error;
 mod execute;

@@ -16,12 +16,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onrush::{Database, Uuid};
+use onrush_query::{QueryEngine, QueryError, QueryOptions};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::catalog;
 use crate::connection;
 use crate::options::ServerOptions;
 
@@ -65,6 +67,9 @@ pub enum ServerError {
     /// The threads could not be started.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
+    /// The query engine could not be started.
+    #[error("cannot start the query engine: {0}")]
+    Queries(#[from] QueryError),
     /// The database.
     #[error(transparent)]
     Database(#[from] onrush::Error),
@@ -73,6 +78,7 @@ pub enum ServerError {
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) database: Database,
+    pub(crate) queries: Arc<QueryEngine>,
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
@@ -160,11 +166,18 @@ impl Server {
         }
         let runtime = builder.thread_name("onrush-server").enable_all().build();
         let runtime = runtime.map_err(ServerError::Threads)?;
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let queries = QueryOptions {
+            threads: if options.threads > 0 { options.threads } else { processors },
+            statement_memory_bytes: options.query_memory_bytes,
+        };
+        let queries = QueryEngine::new(queries, catalog::functions(&database))?;
         let sockets_max = options.connections_max + BEGINNING_MAX;
         let sockets = Arc::new(Semaphore::new(sockets_max));
         let shared = Arc::new(Shared {
             seats: Arc::new(Semaphore::new(options.connections_max)),
             database,
+            queries: Arc::new(queries),
             shutdown: watch::Sender::new(false),
             next_number: AtomicI32::new(1),
             cancels: Mutex::new(HashMap::new()),

@@ -28,8 +28,11 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// How long clients have to end what they are doing when the server stops.
     pub drain_timeout: Duration,
-    /// Threads that serve clients; 0 is one for each processor.
+    /// Threads that serve clients; 0 is one for each processor. Queries have as many of their own.
     pub threads: usize,
+    /// Memory in bytes that one statement may have for sorting, grouping and joining, at least 1 MiB.
+    /// A statement that needs more fails; nothing is written to files.
+    pub query_memory_bytes: usize,
 }
 
 impl Default for ServerOptions {
@@ -43,6 +46,7 @@ impl Default for ServerOptions {
             write_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
             threads: 0,
+            query_memory_bytes: 256 << 20,
         }
     }
 }
@@ -62,6 +66,7 @@ impl ServerOptions {
             write_timeout: _,
             drain_timeout: _,
             threads: _,
+            query_memory_bytes,
         } = self;
         if let Some(address) = listen
             && !address.ip().is_loopback()
@@ -78,6 +83,9 @@ impl ServerOptions {
         }
         if !(64 << 10..=1 << 30).contains(message_bytes_max) {
             return bad("message_bytes_max", message_bytes_max.to_string(), "64 KiB to 1 GiB");
+        }
+        if *query_memory_bytes < 1 << 20 {
+            return bad("query_memory_bytes", query_memory_bytes.to_string(), "at least 1 MiB");
         }
         Ok(())
     }

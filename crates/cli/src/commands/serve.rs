@@ -37,6 +37,9 @@ pub struct Serve {
     /// Threads that serve clients; 0 is one for each processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     threads: usize,
+    /// Memory that one statement may have for sorting, grouping and joining [default: 256MiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    query_memory: Option<u64>,
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
@@ -70,7 +73,7 @@ pub fn run(arguments: &Serve) -> Outcome {
         let _ = told.send(());
     };
     ctrlc::set_handler(handler).context("cannot wait for signals")?;
-    let server_options = ServerOptions {
+    let mut server_options = ServerOptions {
         listen: Some(arguments.listen),
         unix_socket: arguments.unix_socket.clone(),
         connections_max: arguments.max_connections,
@@ -78,6 +81,10 @@ pub fn run(arguments: &Serve) -> Outcome {
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()
     };
+    if let Some(bytes) = arguments.query_memory {
+        server_options.query_memory_bytes =
+            usize::try_from(bytes).context("--query-memory is too large")?;
+    }
     // A wrong flag makes no database.
     server_options.validate()?;
     arguments.http.map_or(Ok(()), Dashboard::validate)?;

@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     incoming.batch_bytes += frame.body.len();
                     incoming.decoder.push(&frame.body);
                     self.take_rows(incoming, false)?;
-                    self.backend.check_deadline()?;
+                    self.backend.patience.check()?;
                     tokio::task::consume_budget().await;
                 }
                 b'c' => {
@@ -140,12 +140,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     encode::row(plan, &row, &mut self.wire.output);
                     count += 1;
                 }
-                Step::Pause => tokio::task::yield_now().await,
+                Step::RowThenPause(row) => {
+                    encode::row(plan, &row, &mut self.wire.output);
+                    count += 1;
+                    tokio::task::yield_now().await;
+                }
+                Step::Wait => rows.wait(&self.backend.patience).await?,
                 Step::End => break,
             }
             if self.wire.output.len() > OUTPUT_BYTES {
                 self.settle().await?;
-                self.backend.check_deadline()?;
+                self.backend.patience.check()?;
             }
         }
         self.wire.put(&CopyDone::new());

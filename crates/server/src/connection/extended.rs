@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn prepare(&self, parsed: Option<Parsed>, oids: Vec<u32>) -> Result<Prepared> {
         let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
-            Some(parsed) => parsed.plan(self.backend.database(), &mut parameters)?,
+            Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => Plan::Nothing(""),
         };
         Ok(Prepared { parsed, plan, oids: parameters.into_oids()? })

@@ -107,14 +107,15 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         .with_hint("Use fewer, or start the server with a larger --max-connections.");
         return Err((wire, error.into()));
     };
-    let mut backend = match Backend::new(&shared.database, seat.number) {
+    let user = parameters.get("user").map_or("", String::as_str);
+    let mut backend = match Backend::new(shared, seat.number, user) {
         Ok(backend) => backend,
         Err(error) => return Err((wire, error.into())),
     };
     if let Err(error) = startup::apply(parameters, &mut backend.settings) {
         return Err((wire, error.into()));
     }
-    seat.register(&backend.is_cancelled);
+    seat.register(&backend.patience.is_cancelled);
     let mut connection = Connection {
         wire,
         backend,
@@ -123,7 +124,6 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         skips_to_sync: false,
         shared: Arc::clone(shared),
     };
-    let user = parameters.get("user").map_or("", String::as_str);
     tracing::debug!(number = seat.number, user, "a client has come");
     startup::welcome(&mut connection.wire, &connection.backend.settings, seat.number, seat.secret);
     connection.ready();
@@ -290,7 +290,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn run_text(&mut self, statement: &Parsed) -> std::result::Result<(), Stop> {
         self.backend.begin_statement();
-        let plan = statement.plan(self.backend.database(), &mut Parameters::none())?;
+        let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
         match self.backend.execute(&plan, &Bound::default()).await? {
             Answer::Done(tag) => self.complete(tag),
             Answer::Discarded(tag) => {
@@ -316,9 +316,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 column.name.clone(),
                 0,
                 0,
-                values::oid_of(column.data_type),
-                values::type_size(column.data_type),
-                values::type_modifier(column.data_type),
+                values::oid_of(column.column_type),
+                values::type_size(column.column_type),
+                values::type_modifier(column.column_type),
                 i16::from(*is_binary),
             )
         };
@@ -341,15 +341,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     data_row(&row, &columns, is_binary, &mut self.wire.output)?;
                     left -= 1;
                 }
-                Step::Pause => {
-                    self.backend.check_deadline()?;
+                Step::RowThenPause(row) => {
+                    data_row(&row, &columns, is_binary, &mut self.wire.output)?;
+                    left -= 1;
+                    self.backend.patience.check()?;
                     tokio::task::yield_now().await;
                 }
+                Step::Wait => rows.wait(&self.backend.patience).await?,
                 Step::End => return Ok(false),
             }
             if self.wire.output.len() > OUTPUT_BYTES {
                 self.settle().await?;
-                self.backend.check_deadline()?;
+                self.backend.patience.check()?;
             }
         }
         Ok(true)
@@ -377,9 +380,10 @@ fn data_row(
         let at = output.len();
         output.put_i32(0);
         if *is_binary {
-            values::binary(value, output)?;
+            values::binary(value, column.column_type, output)?;
         } else {
-            values::write_text(value, output);
+            // Memory takes what there is.
+            let _ = values::write_text(value, output);
         }
         let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
         output[at..at + 4].copy_from_slice(&length.to_be_bytes());

@@ -66,7 +66,7 @@ impl Backend {
                 tokio::task::consume_budget().await;
             }
             left -= now;
-            self.check_deadline()?;
+            self.patience.check()?;
         }
         Ok(Answer::Done("CALL".into()))
     }

@@ -5,23 +5,30 @@ use onrush::{Row, Table, Transaction, Value};
 use super::transaction::Work;
 use super::{Answer, Backend, RowStream, in_failed_transaction, tag};
 use crate::error::{Result, SqlError};
-use crate::sql::{Bound, Conflict, InsertPlan, NewValue, Operand};
+use crate::sql::{Bound, Conflict, InsertPlan, InsertRows, NewValue, Operand, QueryPlan};
+use crate::values;
 
 impl Backend {
     pub(super) fn insert(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Answer> {
-        match (plan.rows.as_slice(), &plan.conflict, &plan.returning) {
+        let rows = match &plan.rows {
+            InsertRows::Given(rows) => rows.as_slice(),
+            InsertRows::Found { columns, query } => {
+                return self.insert_found(plan, columns, query, bound);
+            }
+        };
+        match (rows, &plan.conflict, &plan.returning) {
             ([row], Conflict::Fail, None) => {
-                let values = values(row, bound)?;
+                let values = row_values(row, bound)?;
                 self.insert_row(&plan.table, &values)?;
                 Ok(Answer::Done("INSERT 0 1".into()))
             }
             (rows, Conflict::Fail, None) => {
                 let rows: Vec<_> =
-                    rows.iter().map(|row| values(row, bound)).collect::<Result<_>>()?;
+                    rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
                 self.insert_rows(&plan.table, &rows)?;
                 Ok(Answer::Done(tag("INSERT", rows.len() as u64)))
             }
-            _ => self.insert_the_long_way(plan, bound),
+            (rows, ..) => self.insert_the_long_way(plan, rows, bound),
         }
     }
 
@@ -64,27 +71,80 @@ impl Backend {
     }
 
     /// With ON CONFLICT or RETURNING: row after row, in one transaction.
-    fn insert_the_long_way(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Answer> {
-        let rows: Vec<_> = plan.rows.iter().map(|row| values(row, bound)).collect::<Result<_>>()?;
+    fn insert_the_long_way(
+        &mut self,
+        plan: &InsertPlan,
+        rows: &[Vec<Operand>],
+        bound: &Bound,
+    ) -> Result<Answer> {
+        let rows: Vec<_> = rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
         let written = self.in_transaction(|transaction| {
-            let mut written: Vec<Row> = Vec::new();
-            let mut count = 0;
+            let mut written = Written::default();
             for row in &rows {
-                if place(transaction, plan, row, bound)? {
-                    count += 1;
-                    if plan.returning.is_some() {
-                        let (key, value) = transaction.last_row();
-                        written.push(plan.table.schema().decode_row(key, value)?);
-                    }
-                }
+                written.place(transaction, plan, row, bound)?;
             }
-            Ok((count, written))
+            Ok(written)
         });
-        let (count, written) = written?;
+        Ok(written?.answer(plan))
+    }
+
+    /// The rows of a query, in one transaction. The query does not see them.
+    fn insert_found(
+        &mut self,
+        plan: &InsertPlan,
+        columns: &[usize],
+        query: &QueryPlan,
+        bound: &Bound,
+    ) -> Result<Answer> {
+        let finder = self.finder();
+        let all = plan.table.definition().columns();
+        let written = self.in_transaction(|transaction| {
+            let mut written = Written::default();
+            let snapshot = transaction.snapshot();
+            finder.for_each(query, bound, snapshot, |found| {
+                let mut row = vec![Value::Default; all.len()];
+                for (value, column) in found.into_iter().zip(columns) {
+                    row[*column] = values::coerce(value, all[*column].data_type)?;
+                }
+                written.place(transaction, plan, &row, bound)
+            })?;
+            Ok(written)
+        });
+        Ok(written?.answer(plan))
+    }
+}
+
+/// What a statement has written so far.
+#[derive(Default)]
+struct Written {
+    count: u64,
+    /// The rows, if they are to be returned.
+    rows: Vec<Row>,
+}
+
+impl Written {
+    fn place(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        plan: &InsertPlan,
+        row: &[Value<'_>],
+        bound: &Bound,
+    ) -> Result<()> {
+        if place(transaction, plan, row, bound)? {
+            self.count += 1;
+            if plan.returning.is_some() {
+                let (key, value) = transaction.last_row();
+                self.rows.push(plan.table.schema().decode_row(key, value)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(self, plan: &InsertPlan) -> Answer {
         match &plan.returning {
-            None => Ok(Answer::Done(tag("INSERT", count))),
+            None => Answer::Done(tag("INSERT", self.count)),
             Some(columns) => {
-                Ok(Answer::Rows(RowStream::of_rows(columns.as_slice().into(), written, "INSERT")))
+                Answer::Rows(RowStream::of_rows(columns.as_slice().into(), self.rows, "INSERT"))
             }
         }
     }
@@ -116,6 +176,8 @@ fn place(
                 let value = match &assignment.value {
                     NewValue::Given(operand) => operand.value(bound)?,
                     NewValue::Excluded(column) => row[*column].borrowed(),
+                    // Only an UPDATE finds values.
+                    NewValue::Found(_) => Value::Null,
                 };
                 changes.push((columns[assignment.column].name.as_str(), value));
             }
@@ -125,7 +187,7 @@ fn place(
 }
 
 /// The values of a row, for one execution.
-fn values<'b>(row: &'b [Operand], bound: &'b Bound) -> Result<Vec<Value<'b>>> {
+fn row_values<'b>(row: &'b [Operand], bound: &'b Bound) -> Result<Vec<Value<'b>>> {
     let mut values = Vec::with_capacity(row.len());
     for operand in row {
         values.push(operand.value(bound)?);

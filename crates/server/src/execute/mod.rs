@@ -12,6 +12,7 @@
 mod call;
 mod definition;
 mod insert;
+mod query;
 mod rows;
 mod select;
 mod settings;
@@ -21,19 +22,26 @@ mod write;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use onrush::{CommitToken, Database, Durability, Session};
+use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
+pub(crate) use query::Patience;
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use views::View;
 
 use crate::error::{Result, SqlError, state};
-use crate::sql::{Bound, CopyPlan, Plan};
+use crate::listener::Shared;
+use crate::sql::{Bound, CopyPlan, Explained, Plan, Planner};
 use transaction::Work;
+
+/// The name of the only database there is.
+pub(crate) const DATABASE: &str = "onrush";
+/// What PostgreSQL clients are told about their server.
+pub(crate) const VERSION: &str =
+    concat!("Onrush ", env!("CARGO_PKG_VERSION"), ", speaking as PostgreSQL 15");
 
 /// What a statement answers.
 pub(crate) enum Answer {
@@ -49,39 +57,44 @@ pub(crate) enum Answer {
 /// One client's side of the database.
 pub(crate) struct Backend {
     pub(super) database: Database,
+    queries: Arc<QueryEngine>,
+    client: Client,
     pub(super) work: Work,
     pub(crate) settings: Settings,
-    /// The client's number, which a cancel request names.
-    pub(super) number: i32,
     /// What the answers that are not sent yet must wait for.
     pub(crate) newest: Option<CommitToken>,
     /// To be told before the next answer.
     pub(crate) notices: Vec<SqlError>,
-    /// When the running statement must be over.
-    pub(crate) deadline: Option<Instant>,
-    /// Set by a cancel request, cleared when a statement begins.
-    pub(crate) is_cancelled: Arc<AtomicBool>,
+    /// How long the running statement may go on.
+    pub(crate) patience: Patience,
 }
 
 impl Backend {
-    pub(crate) fn new(database: &Database, number: i32) -> Result<Backend> {
+    /// For the client with this number, which a cancel request names.
+    pub(crate) fn new(shared: &Shared, number: i32, user: &str) -> Result<Backend> {
+        let database = &shared.database;
         let mut session = database.session()?;
         let settings = Settings::new(session.durability() == Durability::Durable);
         session.set_durability(Durability::Delayed);
         Ok(Backend {
             database: database.clone(),
+            queries: Arc::clone(&shared.queries),
+            client: Client {
+                number,
+                user: user.into(),
+                database: DATABASE.into(),
+                version: VERSION.into(),
+            },
             work: Work::Idle(Box::new(session)),
             settings,
-            number,
             newest: None,
             notices: Vec::new(),
-            deadline: None,
-            is_cancelled: Arc::default(),
+            patience: Patience::default(),
         })
     }
 
-    pub(crate) fn database(&self) -> &Database {
-        &self.database
+    pub(crate) fn planner(&self) -> Planner<'_> {
+        Planner { database: &self.database, queries: &self.queries }
     }
 
     /// What the client is told with each *ready*.
@@ -122,7 +135,13 @@ impl Backend {
     async fn dispatch(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
         match plan {
             Plan::Insert(insert) => self.insert(insert, bound),
-            Plan::Select(select) => self.select(select, bound),
+            Plan::Get(get) => self.get(get, bound),
+            Plan::Query(query) => self.query(query, bound, Want::Rows),
+            Plan::Explain(Explained::Query(query), analyze) => {
+                let want = if *analyze { Want::Analysis } else { Want::Plan };
+                self.query(query, bound, want)
+            }
+            Plan::Explain(Explained::Get(get), analyze) => self.explain_get(get, bound, *analyze),
             Plan::Scalars { columns, values } => self.scalars(columns, values, bound),
             Plan::Update(update) => self.update(update, bound),
             Plan::Delete(delete) => self.delete(delete, bound),
@@ -182,23 +201,7 @@ impl Backend {
 
     /// A statement begins: its time starts to count.
     pub(crate) fn begin_statement(&mut self) {
-        self.is_cancelled.store(false, Ordering::Relaxed);
-        let timeout = self.settings.statement_timeout;
-        self.deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
-    }
-
-    /// Whether the running statement must be given up.
-    pub(crate) fn check_deadline(&self) -> Result<()> {
-        if self.is_cancelled.load(Ordering::Relaxed) {
-            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
-        }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(SqlError::new(
-                state::QUERY_CANCELED,
-                "the statement took longer than statement_timeout and was given up",
-            )),
-            _ => Ok(()),
-        }
+        self.patience.begin(self.settings.statement_timeout);
     }
 }
 

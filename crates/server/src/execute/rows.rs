@@ -2,70 +2,40 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, Row, Scan, Value};
+use onrush::{Row, Scan, Value};
+use onrush_query::Rows;
 
-use super::tag;
+use super::{Patience, tag};
 use crate::error::Result;
-use crate::sql::{Operator, OutputColumn};
-
-/// A condition with its value.
-pub(super) struct Filter {
-    pub(super) column: usize,
-    pub(super) data_type: DataType,
-    pub(super) operator: Operator,
-    pub(super) value: Value<'static>,
-}
-
-impl Filter {
-    /// Whether the row is wanted. NULL is neither equal nor unequal to anything.
-    pub(super) fn takes(&self, row: &Row) -> bool {
-        let value = &row[self.column];
-        match self.operator {
-            Operator::IsNull => return value.is_null(),
-            Operator::IsNotNull => return !value.is_null(),
-            _ => {}
-        }
-        if value.is_null() || self.value.is_null() {
-            return false;
-        }
-        let order = self.data_type.compare(value, &self.value);
-        match self.operator {
-            Operator::Equal => order.is_eq(),
-            Operator::NotEqual => order.is_ne(),
-            Operator::Less => order.is_lt(),
-            Operator::LessOrEqual => order.is_le(),
-            Operator::Greater => order.is_gt(),
-            Operator::GreaterOrEqual => order.is_ge(),
-            Operator::IsNull | Operator::IsNotNull => false,
-        }
-    }
-}
-
-/// Rows that a call of [`RowStream::next`] looks at before it lets others have the thread.
-const ROWS_PER_TURN: usize = 4096;
+use crate::sql::OutputColumn;
+use crate::sql::plan::text_column;
 
 /// What a call of [`RowStream::next`] found.
 pub(crate) enum Step {
     /// A row, with the columns of the relation; which of them are sent, and in which order,
     /// [`RowStream::columns`] says.
     Row(Row),
-    /// Nothing yet: whoever asks looks at the clock and asks again.
-    Pause,
+    /// A row, after which others should get the thread.
+    RowThenPause(Row),
+    /// Nothing yet: whoever asks waits with [`RowStream::wait`], and asks again.
+    Wait,
     End,
 }
 
 pub(super) enum Source {
     Scan(Box<Scan>),
     Rows(std::vec::IntoIter<Row>),
+    Query(Rows),
+    Nothing,
 }
+
+/// Rows of a scan that are handed out before others get the thread.
+const ROWS_PER_TURN: u64 = 4096;
 
 /// Rows in the making, one by one.
 pub(crate) struct RowStream {
     columns: Arc<[OutputColumn]>,
     source: Source,
-    filters: Vec<Filter>,
-    skip: u64,
-    left: u64,
     sent: u64,
     verb: &'static str,
 }
@@ -74,10 +44,14 @@ impl RowStream {
     pub(super) fn new(
         columns: Arc<[OutputColumn]>,
         source: Source,
-        filters: Vec<Filter>,
-        (skip, left): (u64, u64),
+        verb: &'static str,
     ) -> RowStream {
-        RowStream { columns, source, filters, skip, left, sent: 0, verb: "SELECT" }
+        RowStream { columns, source, sent: 0, verb }
+    }
+
+    /// The rows of a query.
+    pub(super) fn of_query(columns: Arc<[OutputColumn]>, rows: Rows) -> RowStream {
+        RowStream::new(columns, Source::Query(rows), "SELECT")
     }
 
     /// Rows that are there already.
@@ -86,8 +60,7 @@ impl RowStream {
         rows: Vec<Row>,
         verb: &'static str,
     ) -> RowStream {
-        let source = Source::Rows(rows.into_iter());
-        RowStream { columns, source, filters: Vec::new(), skip: 0, left: u64::MAX, sent: 0, verb }
+        RowStream::new(columns, Source::Rows(rows.into_iter()), verb)
     }
 
     /// One text.
@@ -97,7 +70,7 @@ impl RowStream {
 
     /// One text a row.
     pub(super) fn texts(name: &str, texts: Vec<String>, verb: &'static str) -> RowStream {
-        let column = OutputColumn { name: name.to_owned(), data_type: DataType::Text, source: 0 };
+        let column = text_column(name);
         let rows = texts.into_iter().map(|text| vec![Value::from(text)]).collect();
         RowStream::of_rows([column].into(), rows, verb)
     }
@@ -106,29 +79,32 @@ impl RowStream {
         &self.columns
     }
 
-    /// The next row that is wanted.
+    /// The next row.
     pub(crate) fn next(&mut self) -> Result<Step> {
-        for _ in 0..ROWS_PER_TURN {
-            if self.left == 0 {
-                return Ok(Step::End);
-            }
-            let row = match &mut self.source {
-                Source::Scan(scan) => scan.next().transpose()?,
-                Source::Rows(rows) => rows.next(),
-            };
-            let Some(row) = row else { return Ok(Step::End) };
-            if !self.filters.iter().all(|filter| filter.takes(&row)) {
-                continue;
-            }
-            if self.skip > 0 {
-                self.skip -= 1;
-                continue;
-            }
-            self.left -= 1;
-            self.sent += 1;
-            return Ok(Step::Row(row));
+        let row = match &mut self.source {
+            Source::Scan(scan) => scan.next().transpose()?,
+            Source::Rows(rows) => rows.next(),
+            Source::Query(rows) => match rows.next_here()? {
+                None => return Ok(Step::Wait),
+                row => row,
+            },
+            Source::Nothing => None,
+        };
+        let Some(row) = row else { return Ok(Step::End) };
+        self.sent += 1;
+        let is_turn = matches!(self.source, Source::Scan(_)) && self.sent % ROWS_PER_TURN == 0;
+        // A pause would lose the row: it comes before the next one.
+        Ok(if is_turn { Step::RowThenPause(row) } else { Step::Row(row) })
+    }
+
+    /// Waits for more rows of a query, as long as the statement may go on.
+    pub(crate) async fn wait(&mut self, patience: &Patience) -> Result<()> {
+        if let Source::Query(rows) = &mut self.source
+            && !patience.wait(rows).await?
+        {
+            self.source = Source::Nothing;
         }
-        Ok(Step::Pause)
+        Ok(())
     }
 
     /// The words that tell that all rows were sent.

@@ -1,8 +1,9 @@
 //! The views of the schema `onrush`: waits, latches, sessions, counters and settings as rows.
 
-use onrush::{DataType, Row, Value};
+use std::sync::Arc;
 
-use super::Backend;
+use onrush::{DataType, Database, Row, Value};
+use onrush_query::{ColumnType, MadeRows, Statement};
 
 /// A view of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,15 +106,42 @@ impl View {
         }
     }
 
+    /// The view, for the query engine.
+    pub(crate) fn of_database(self, database: &Database) -> Arc<dyn MadeRows> {
+        Arc::new(ViewOfDatabase { view: self, database: database.clone() })
+    }
+
     /// The rows as things are now.
-    pub(crate) fn rows(self, backend: &Backend) -> Vec<Row> {
-        let database = backend.database();
+    fn rows(self, database: &Database) -> Vec<Row> {
         match self {
             View::Sessions => sessions(database),
             View::Settings => settings(database),
             View::Tables => tables(database),
             totals => of_totals(totals, &database.statistics().totals),
         }
+    }
+}
+
+/// A view and what it looks at.
+struct ViewOfDatabase {
+    view: View,
+    database: Database,
+}
+
+impl std::fmt::Debug for ViewOfDatabase {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.view.name())
+    }
+}
+
+impl MadeRows for ViewOfDatabase {
+    fn columns(&self) -> Vec<(&str, ColumnType)> {
+        let columns = self.view.columns().iter();
+        columns.map(|(name, data_type)| (*name, ColumnType::from(*data_type))).collect()
+    }
+
+    fn rows(&self, _: &Statement) -> Vec<Row> {
+        self.view.rows(&self.database)
     }
 }
 

@@ -1,24 +1,28 @@
-//! UPDATE and DELETE of the row with a key.
+//! UPDATE and DELETE: of the row with a key, or of the rows that a query finds.
 
-use onrush::{Row, Value};
+use onrush::{Row, Table, Transaction, Value};
 
 use super::transaction::Work;
 use super::{Answer, Backend, RowStream, tag};
 use crate::error::Result;
-use crate::sql::{Bound, DeletePlan, NewValue, Operand, OutputColumn, UpdatePlan};
+use crate::sql::{
+    Bound, DeletePlan, NewValue, Operand, OutputColumn, QueryPlan, RowsToChange, UpdatePlan,
+};
+use crate::values;
+
+/// A column, by name, and its new value.
+type Change<'v> = (&'v str, Value<'v>);
 
 impl Backend {
     pub(super) fn update(&mut self, plan: &UpdatePlan, bound: &Bound) -> Result<Answer> {
-        let Some(key) = key(&plan.key, bound)? else {
-            return Ok(nothing("UPDATE", &plan.returning));
+        let key = match &plan.rows {
+            RowsToChange::WithKey(key) => key,
+            RowsToChange::Found(query) => return self.update_found(plan, query, bound),
         };
-        let columns = plan.table.definition().columns();
-        let mut changes = Vec::with_capacity(plan.assignments.len());
-        for assignment in &plan.assignments {
-            if let NewValue::Given(operand) = &assignment.value {
-                changes.push((columns[assignment.column].name.as_str(), operand.value(bound)?));
-            }
-        }
+        let Some(key) = key_of(key, bound)? else {
+            return Ok(answer("UPDATE", &plan.returning, Vec::new(), 0));
+        };
+        let changes = changes(plan, bound, &[])?;
         if let (Work::Idle(session), None) = (&mut self.work, &plan.returning) {
             let is_there = session.update(&plan.table, &key, &changes)?;
             self.rest_on_commits();
@@ -28,15 +32,48 @@ impl Backend {
             if !transaction.update(&plan.table, &key, &changes)? {
                 return Ok(None);
             }
-            let (key, value) = transaction.last_row();
-            Ok(Some(plan.table.schema().decode_row(key, value)?))
+            Ok(Some(last_row(transaction, &plan.table)?))
         })?;
-        Ok(answer("UPDATE", &plan.returning, changed))
+        let count = u64::from(changed.is_some());
+        Ok(answer("UPDATE", &plan.returning, changed.into_iter().collect(), count))
+    }
+
+    /// The query sees what the transaction saw when the statement began: a row that is changed is
+    /// not found again.
+    fn update_found(
+        &mut self,
+        plan: &UpdatePlan,
+        query: &QueryPlan,
+        bound: &Bound,
+    ) -> Result<Answer> {
+        let finder = self.finder();
+        let key_columns = plan.table.definition().primary_key().len();
+        let (count, changed) = self.in_transaction(|transaction| {
+            let (mut count, mut changed) = (0, Vec::new());
+            let snapshot = transaction.snapshot();
+            finder.for_each(query, bound, snapshot, |row| {
+                let (key, found) = row.split_at(key_columns);
+                let changes = changes(plan, bound, found)?;
+                if transaction.update(&plan.table, key, &changes)? {
+                    count += 1;
+                    if plan.returning.is_some() {
+                        changed.push(last_row(transaction, &plan.table)?);
+                    }
+                }
+                Ok(())
+            })?;
+            Ok((count, changed))
+        })?;
+        Ok(answer("UPDATE", &plan.returning, changed, count))
     }
 
     pub(super) fn delete(&mut self, plan: &DeletePlan, bound: &Bound) -> Result<Answer> {
-        let Some(key) = key(&plan.key, bound)? else {
-            return Ok(nothing("DELETE", &plan.returning));
+        let key = match &plan.rows {
+            RowsToChange::WithKey(key) => key,
+            RowsToChange::Found(query) => return self.delete_found(plan, query, bound),
+        };
+        let Some(key) = key_of(key, bound)? else {
+            return Ok(answer("DELETE", &plan.returning, Vec::new(), 0));
         };
         if let (Work::Idle(session), None) = (&mut self.work, &plan.returning) {
             let was_there = session.delete(&plan.table, &key)?;
@@ -50,12 +87,61 @@ impl Backend {
             }
             Ok(row)
         })?;
-        Ok(answer("DELETE", &plan.returning, removed))
+        let count = u64::from(removed.is_some());
+        Ok(answer("DELETE", &plan.returning, removed.into_iter().collect(), count))
+    }
+
+    fn delete_found(
+        &mut self,
+        plan: &DeletePlan,
+        query: &QueryPlan,
+        bound: &Bound,
+    ) -> Result<Answer> {
+        let finder = self.finder();
+        let (count, removed) = self.in_transaction(|transaction| {
+            let (mut count, mut removed) = (0, Vec::new());
+            let snapshot = transaction.snapshot();
+            finder.for_each(query, bound, snapshot, |key| {
+                if plan.returning.is_some() {
+                    removed.extend(transaction.get(&plan.table, &key)?);
+                }
+                count += u64::from(transaction.delete(&plan.table, &key)?);
+                Ok(())
+            })?;
+            Ok((count, removed))
+        })?;
+        Ok(answer("DELETE", &plan.returning, removed, count))
     }
 }
 
+/// The new values of a row of which the query found `found` beside the key.
+fn changes<'v>(
+    plan: &'v UpdatePlan,
+    bound: &'v Bound,
+    found: &'v [Value<'static>],
+) -> Result<Vec<Change<'v>>> {
+    let columns = plan.table.definition().columns();
+    let mut changes = Vec::with_capacity(plan.assignments.len());
+    for assignment in &plan.assignments {
+        let column = &columns[assignment.column];
+        let value = match &assignment.value {
+            NewValue::Given(operand) => operand.value(bound)?,
+            NewValue::Found(at) => values::coerce(found[*at].borrowed(), column.data_type)?,
+            // There is no such row beside an INSERT.
+            NewValue::Excluded(_) => Value::Null,
+        };
+        changes.push((column.name.as_str(), value));
+    }
+    Ok(changes)
+}
+
+fn last_row(transaction: &Transaction<'_>, table: &Table) -> Result<Row> {
+    let (key, value) = transaction.last_row();
+    Ok(table.schema().decode_row(key, value)?)
+}
+
 /// The key, or none if it compares with NULL, which nothing equals.
-fn key<'b>(operands: &'b [Operand], bound: &'b Bound) -> Result<Option<Vec<Value<'b>>>> {
+fn key_of<'b>(operands: &'b [Operand], bound: &'b Bound) -> Result<Option<Vec<Value<'b>>>> {
     let mut key = Vec::with_capacity(operands.len());
     for operand in operands {
         key.push(operand.value(bound)?);
@@ -63,16 +149,14 @@ fn key<'b>(operands: &'b [Operand], bound: &'b Bound) -> Result<Option<Vec<Value
     Ok(if key.iter().any(Value::is_null) { None } else { Some(key) })
 }
 
-fn nothing(verb: &'static str, returning: &Option<Vec<OutputColumn>>) -> Answer {
-    answer(verb, returning, None)
-}
-
-fn answer(verb: &'static str, returning: &Option<Vec<OutputColumn>>, row: Option<Row>) -> Answer {
+fn answer(
+    verb: &'static str,
+    returning: &Option<Vec<OutputColumn>>,
+    rows: Vec<Row>,
+    count: u64,
+) -> Answer {
     match returning {
-        None => Answer::Done(tag(verb, u64::from(row.is_some()))),
-        Some(columns) => {
-            let rows = row.into_iter().collect();
-            Answer::Rows(RowStream::of_rows(columns.as_slice().into(), rows, verb))
-        }
+        None => Answer::Done(tag(verb, count)),
+        Some(columns) => Answer::Rows(RowStream::of_rows(columns.as_slice().into(), rows, verb)),
     }
 }

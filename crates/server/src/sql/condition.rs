@@ -1,58 +1,23 @@
-//! WHERE: comparisons of columns with values, joined by AND.
+//! WHERE, where it names one row by its whole key.
 
-use onrush::{DataType, TableDefinition};
+use onrush::Table;
 use sqlparser::ast::{BinaryOperator, Expr, Ident};
 
 use super::names;
 use super::operand::{Operand, Parameters};
 use crate::error::{Result, SqlError, state};
 
-/// How a column is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    IsNull,
-    IsNotNull,
-}
-
-/// One condition: the column, by position, stands on the left.
-#[derive(Clone, Debug)]
-pub(crate) struct Comparison {
-    pub(crate) column: usize,
-    pub(crate) operator: Operator,
-    /// NULL for IS \[NOT\] NULL.
-    pub(crate) operand: Operand,
-}
-
-/// Something with named columns.
-pub(crate) trait Columns {
-    /// Position and type of a column.
-    fn find(&self, name: &str) -> Result<(usize, DataType)>;
-}
-
-/// The columns of a table.
-pub(super) struct TableColumns<'t>(pub(super) &'t TableDefinition);
-
-impl Columns for TableColumns<'_> {
-    fn find(&self, name: &str) -> Result<(usize, DataType)> {
-        let column = self.0.column_index(name)?;
-        Ok((column, self.0.columns()[column].data_type))
-    }
-}
-
-/// The conditions that all must hold.
-pub(super) fn conjunction(
-    columns: &dyn Columns,
-    expression: &Expr,
+/// The value of each column of the key, in key order, if `selection` is nothing but
+/// `key = value AND ...`. `relation` is what stands in front of a column's name.
+pub(super) fn whole_key(
+    table: &Table,
+    relation: &str,
+    selection: &Expr,
     parameters: &mut Parameters,
-) -> Result<Vec<Comparison>> {
-    let mut found = Vec::new();
-    let mut left = vec![expression];
+) -> Result<Option<Vec<Operand>>> {
+    let definition = table.definition();
+    let mut equal: Vec<(usize, Operand)> = Vec::new();
+    let mut left = vec![selection];
     while let Some(expression) = left.pop() {
         match expression {
             Expr::Nested(inner) => left.push(inner),
@@ -60,105 +25,56 @@ pub(super) fn conjunction(
                 left.push(first);
                 left.push(second);
             }
-            Expr::BinaryOp { left: first, op, right: second } => {
-                found.push(comparison(columns, expression, (first, op, second), parameters)?);
-            }
-            Expr::Between { expr, negated: false, low, high } => {
-                let (column, data_type) = column_of(columns, expr, expression)?;
-                let mut bound = |operator, value: &Expr| {
-                    let operand = Operand::new(value, data_type, parameters)?;
-                    found.push(Comparison { column, operator, operand });
-                    Ok::<_, SqlError>(())
+            Expr::BinaryOp { left: first, op: BinaryOperator::Eq, right: second } => {
+                let (name, value) = match (column_name(first, relation), second) {
+                    (Some(name), value) => (name, value),
+                    (None, _) => match column_name(second, relation) {
+                        Some(name) => (name, first),
+                        None => return Ok(None),
+                    },
                 };
-                bound(Operator::GreaterOrEqual, low)?;
-                bound(Operator::LessOrEqual, high)?;
+                let column = definition.column_index(&name)?;
+                if !definition.primary_key().contains(&column) {
+                    return Ok(None);
+                }
+                let data_type = definition.columns()[column].data_type;
+                let Some(value) = Operand::if_simple(value, data_type, parameters)? else {
+                    return Ok(None);
+                };
+                if value == Operand::Default {
+                    let message = "DEFAULT is not a value to compare with";
+                    return Err(SqlError::new(state::SYNTAX_ERROR, message));
+                }
+                equal.push((column, value));
             }
-            Expr::IsNull(inner) => {
-                let (column, _) = column_of(columns, inner, expression)?;
-                let operand = Operand::Constant(onrush::Value::Null);
-                found.push(Comparison { column, operator: Operator::IsNull, operand });
-            }
-            Expr::IsNotNull(inner) => {
-                let (column, _) = column_of(columns, inner, expression)?;
-                let operand = Operand::Constant(onrush::Value::Null);
-                found.push(Comparison { column, operator: Operator::IsNotNull, operand });
-            }
-            other => return Err(too_much(other)),
+            _ => return Ok(None),
         }
     }
-    Ok(found)
-}
-
-fn comparison(
-    columns: &dyn Columns,
-    whole: &Expr,
-    (left, operator, right): (&Expr, &BinaryOperator, &Expr),
-    parameters: &mut Parameters,
-) -> Result<Comparison> {
-    let operator = match operator {
-        BinaryOperator::Eq => Operator::Equal,
-        BinaryOperator::NotEq => Operator::NotEqual,
-        BinaryOperator::Lt => Operator::Less,
-        BinaryOperator::LtEq => Operator::LessOrEqual,
-        BinaryOperator::Gt => Operator::Greater,
-        BinaryOperator::GtEq => Operator::GreaterOrEqual,
-        _ => return Err(too_much(whole)),
-    };
-    if let Some(name) = column_name(left) {
-        let (column, data_type) = columns.find(&name)?;
-        let operand = Operand::new(right, data_type, parameters)?;
-        if operand == Operand::Default {
-            return Err(SqlError::new(
-                state::SYNTAX_ERROR,
-                "DEFAULT is not a value to compare with",
-            ));
-        }
-        return Ok(Comparison { column, operator, operand });
+    let key = definition.primary_key();
+    if equal.len() != key.len() {
+        return Ok(None);
     }
-    let (column, data_type) = column_of(columns, right, whole)?;
-    let turned = match operator {
-        Operator::Less => Operator::Greater,
-        Operator::LessOrEqual => Operator::GreaterOrEqual,
-        Operator::Greater => Operator::Less,
-        Operator::GreaterOrEqual => Operator::LessOrEqual,
-        same => same,
-    };
-    let operand = Operand::new(left, data_type, parameters)?;
-    Ok(Comparison { column, operator: turned, operand })
+    let mut operands = Vec::with_capacity(key.len());
+    for column in key {
+        let Some(at) = equal.iter().position(|(own, _)| own == column) else { return Ok(None) };
+        operands.push(equal.swap_remove(at).1);
+    }
+    Ok(Some(operands))
 }
 
-fn column_of(columns: &dyn Columns, expression: &Expr, whole: &Expr) -> Result<(usize, DataType)> {
-    columns.find(&column_name(expression).ok_or_else(|| too_much(whole))?)
-}
-
-/// `column`, or `table.column`: only one table is ever there.
-pub(super) fn column_name(expression: &Expr) -> Option<String> {
+/// `column`, or `relation.column`.
+pub(super) fn column_name(expression: &Expr, relation: &str) -> Option<String> {
     let is_default =
         |name: &Ident| name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default");
     match expression {
-        Expr::Nested(inner) => column_name(inner),
+        Expr::Nested(inner) => column_name(inner, relation),
         Expr::Identifier(name) if !is_default(name) => Some(names::identifier(name)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(names::identifier),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [front, column] if names::identifier(front) == relation => {
+                Some(names::identifier(column))
+            }
+            _ => None,
+        },
         _ => None,
     }
-}
-
-fn too_much(expression: &Expr) -> SqlError {
-    let what: String = expression.to_string().chars().take(80).collect();
-    SqlError::not_supported(
-        format!("the condition {what}"),
-        "Compare columns with constants or parameters by = <> < <= > >= BETWEEN or IS NULL, \
-         joined by AND.",
-    )
-}
-
-/// No such column, with those there are.
-pub(super) fn unknown_column<'n>(
-    relation: &str,
-    name: &str,
-    known: impl Iterator<Item = &'n str>,
-) -> SqlError {
-    let known: Vec<&str> = known.collect();
-    SqlError::new(state::UNDEFINED_COLUMN, format!("{relation} has no column {name}"))
-        .with_hint(format!("Its columns are: {}.", known.join(", ")))
 }

@@ -29,7 +29,7 @@ struct Settings {
 }
 
 /// Plans a CREATE TABLE.
-pub(super) fn plan(statement: &CreateTable) -> Result<Plan> {
+pub(super) fn plan(statement: &CreateTable, is_unlogged: bool) -> Result<Plan> {
     check_clauses(statement)?;
     let name = names::user_table(&statement.name)?;
     let settings = settings(&statement.table_options)?;
@@ -62,7 +62,7 @@ pub(super) fn plan(statement: &CreateTable) -> Result<Plan> {
             }
         }
     }
-    if statement.unlogged || settings.is_unlogged {
+    if is_unlogged || settings.is_unlogged {
         builder = builder.unlogged();
     }
     let definition = builder.primary_key(key.unwrap_or_default()).build()?;
@@ -74,7 +74,6 @@ fn check_clauses(statement: &CreateTable) -> Result<()> {
     rest.columns = Vec::new();
     rest.constraints = Vec::new();
     rest.table_options = CreateTableOptions::None;
-    rest.unlogged = false;
     rest.if_not_exists = false;
     let bare = BARE.as_ref().map(|bare| {
         let mut bare = bare.clone();

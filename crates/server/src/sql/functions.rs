@@ -13,7 +13,6 @@ pub(crate) enum Function {
     RandomUuid,
     /// As the default of a column: it makes the keys.
     Key(KeyStrategy),
-    CountRows,
     /// Returns when everything that this session committed is durable.
     WaitDurable,
     Version,
@@ -48,7 +47,6 @@ pub(crate) fn of(call: &ast::Function) -> Result<Function> {
             Function::Now
         }
         ("gen_random_uuid" | "uuidv4", []) => Function::RandomUuid,
-        ("count", [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]) => Function::CountRows,
         ("wait_durable", []) => Function::WaitDurable,
         ("version", []) => Function::Version,
         ("current_database" | "current_catalog", []) => Function::CurrentDatabase,

@@ -1,18 +1,19 @@
-//! INSERT ... VALUES: for each column of the table the place where its value comes from.
+//! INSERT: for each column of the table the place where its value comes from.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use onrush::{Database, Table};
+use onrush::Table;
 use sqlparser::ast::{
-    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, SetExpr, Statement,
-    TableObject,
+    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query, SetExpr,
+    Statement, TableObject,
 };
 
-use super::names;
 use super::operand::{Operand, Parameters};
 use super::plan::{self, Plan};
+use super::query::QueryPlan;
 use super::select::{OutputColumn, returning};
-use super::write::{Assignment, assignments};
+use super::write::{Assignment, Sources, assignments};
+use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 
 /// What happens to a row whose key is taken.
@@ -26,12 +27,20 @@ pub(crate) enum Conflict {
     Update(Vec<Assignment>),
 }
 
+/// What is inserted.
+#[derive(Clone)]
+pub(crate) enum InsertRows {
+    /// Rows, each with a value for every column of the table.
+    Given(Vec<Vec<Operand>>),
+    /// The rows of a query, into these columns of the table, by position.
+    Found { columns: Vec<usize>, query: Arc<QueryPlan> },
+}
+
 /// An INSERT, ready to run.
 #[derive(Clone)]
 pub(crate) struct InsertPlan {
     pub(crate) table: Table,
-    /// Each with a value for every column of the table.
-    pub(crate) rows: Vec<Vec<Operand>>,
+    pub(crate) rows: InsertRows,
     pub(crate) conflict: Conflict,
     pub(crate) returning: Option<Vec<OutputColumn>>,
 }
@@ -45,7 +54,7 @@ static BARE: LazyLock<Option<Insert>> =
 
 /// Plans an INSERT.
 pub(super) fn plan(
-    database: &Database,
+    planner: &Planner<'_>,
     statement: &Insert,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
@@ -53,23 +62,12 @@ pub(super) fn plan(
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
-    let table = plan::table(database, &names::user_table(name)?)?;
+    let table = plan::table(planner.database, &names::user_table(name)?)?;
     let columns = target_columns(&table, statement)?;
-    let mut rows = Vec::new();
-    match &statement.source {
-        None => rows.push(vec![Operand::Default; table.definition().columns().len()]),
-        Some(source) => {
-            let SetExpr::Values(values) = plan::only_body(source)? else {
-                return Err(SqlError::not_supported(
-                    "INSERT ... SELECT",
-                    "Insert VALUES, or COPY the rows.",
-                ));
-            };
-            for values in &values.rows {
-                rows.push(row(&table, &columns, &values.content, parameters)?);
-            }
-        }
-    }
+    let rows = match &statement.source {
+        None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),
+        Some(source) => rows(planner, &table, columns, source, parameters)?,
+    };
     let conflict = match &statement.on {
         None => Conflict::Fail,
         Some(OnInsert::OnConflict(conflict)) => conflict_of(&table, conflict, parameters)?,
@@ -79,6 +77,37 @@ pub(super) fn plan(
     };
     let returning = returning(&table, statement.returning.as_deref())?;
     Ok(Plan::Insert(InsertPlan { table, rows, conflict, returning }))
+}
+
+fn rows(
+    planner: &Planner<'_>,
+    table: &Table,
+    columns: Vec<usize>,
+    source: &Query,
+    parameters: &mut Parameters,
+) -> Result<InsertRows> {
+    let mut beyond = None;
+    if let SetExpr::Values(values) = &*source.body {
+        plan::only_body(source)?;
+        let mut tried = parameters.clone();
+        let given =
+            values.rows.iter().map(|values| row(table, &columns, &values.content, &mut tried));
+        match given.collect::<Result<Vec<_>>>() {
+            Ok(rows) => {
+                *parameters = tried;
+                return Ok(InsertRows::Given(rows));
+            }
+            Err(error) if error.is_beyond_the_short_way() => beyond = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let query = QueryPlan::new(planner, source.clone(), parameters)
+        .map_err(|error| beyond.unwrap_or(error))?;
+    if query.columns.len() > columns.len() {
+        let message = format!("{} values for {} columns", query.columns.len(), columns.len());
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
+    }
+    Ok(InsertRows::Found { columns, query: Arc::new(query) })
 }
 
 fn check_clauses(statement: &Insert) -> Result<()> {
@@ -94,7 +123,7 @@ fn check_clauses(statement: &Insert) -> Result<()> {
     }
     Err(SqlError::not_supported(
         "this form of INSERT",
-        "Write INSERT INTO table (columns) VALUES (...) [ON CONFLICT ...] [RETURNING ...].",
+        "Write INSERT INTO table (columns) VALUES (...) or a query [ON CONFLICT ...] [RETURNING ...].",
     ))
 }
 
@@ -178,7 +207,8 @@ fn conflict_of(
                     "Leave the condition out.",
                 ));
             }
-            Ok(Conflict::Update(assignments(table, &update.assignments, true, parameters)?))
+            let excluded = Sources::Excluded;
+            Ok(Conflict::Update(assignments(table, &update.assignments, excluded, parameters)?))
         }
     }
 }

@@ -12,21 +12,24 @@ mod insert;
 mod names;
 mod operand;
 pub(crate) mod plan;
+mod query;
 mod select;
 mod setting;
 mod write;
 
-pub(crate) use condition::Operator;
 pub(crate) use copy::{CopyFormat, CopyPlan};
 pub(crate) use functions::Function;
-pub(crate) use insert::{Conflict, InsertPlan};
+pub(crate) use insert::{Conflict, InsertPlan, InsertRows};
+pub(crate) use names::SYSTEM_SCHEMA;
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
-pub(crate) use plan::{Call, Plan};
-pub(crate) use select::{Output, OutputColumn, Relation, Scalar, SelectPlan, count_of};
+pub(crate) use plan::{Call, Explained, Plan};
+pub(crate) use query::QueryPlan;
+pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use setting::SettingChange;
-pub(crate) use write::{DeletePlan, NewValue, UpdatePlan};
+pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
 use onrush::Database;
+use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -38,40 +41,103 @@ use crate::error::{Result, SqlError, state};
 /// tree as deep as the chain is long, and whoever walks it needs stack for it.
 const CHAIN_TOKENS_MAX: usize = 4000;
 
+/// What plans are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Planner<'b> {
+    pub(crate) database: &'b Database,
+    pub(crate) queries: &'b QueryEngine,
+}
+
 /// One statement, read but not planned.
 #[derive(Clone, Debug)]
 pub(crate) enum Parsed {
     Sql(Box<Statement>),
+    /// CREATE UNLOGGED TABLE, without that word, which sqlparser does not know.
+    CreateUnlogged(Box<Statement>),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
+    /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
+    /// from.
+    ResetUser,
 }
 
 impl Parsed {
     /// What is to be done, on the tables that there are now.
-    pub(crate) fn plan(&self, database: &Database, parameters: &mut Parameters) -> Result<Plan> {
+    pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
-            Parsed::Sql(statement) => plan::plan(database, statement, parameters),
+            Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
+            Parsed::CreateUnlogged(statement) => plan::create_unlogged(statement),
             Parsed::Checkpoint => Ok(Plan::Checkpoint),
+            Parsed::ResetUser => Ok(Plan::Nothing("RESET")),
         }
     }
 }
 
 /// The statements of a text, as a client sends it.
 pub(crate) fn read(text: &str) -> Result<Vec<Parsed>> {
-    if text.trim().trim_end_matches(';').trim_end().eq_ignore_ascii_case("checkpoint") {
+    let only = text.trim().trim_end_matches(';').trim_end();
+    if only.eq_ignore_ascii_case("checkpoint") {
         return Ok(vec![Parsed::Checkpoint]);
     }
-    let statements = parse(text)?;
-    Ok(statements.into_iter().map(|statement| Parsed::Sql(Box::new(statement))).collect())
+    if only.eq_ignore_ascii_case("reset session authorization") {
+        return Ok(vec![Parsed::ResetUser]);
+    }
+    let mut tokens = tokens(text)?;
+    let unlogged = take_unlogged(&mut tokens);
+    let statements = statements(tokens)?.into_iter().enumerate();
+    let parsed = |(number, statement)| match unlogged.contains(&number) {
+        true => Parsed::CreateUnlogged(Box::new(statement)),
+        false => Parsed::Sql(Box::new(statement)),
+    };
+    Ok(statements.map(parsed).collect())
 }
 
 fn parse(text: &str) -> Result<Vec<Statement>> {
+    statements(tokens(text)?)
+}
+
+fn statements(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
+    let dialect = PostgreSqlDialect {};
+    Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
+}
+
+/// Takes the word out of CREATE UNLOGGED TABLE, and returns the numbers of the statements, from 0,
+/// where it stood.
+fn take_unlogged(tokens: &mut Vec<TokenWithSpan>) -> Vec<usize> {
+    let (mut found, mut taken) = (Vec::new(), Vec::new());
+    let (mut number, mut words) = (0, 0);
+    for (at, token) in tokens.iter().enumerate() {
+        let is = |word: &str| matches!(&token.token, Token::Word(own) if own.value.eq_ignore_ascii_case(word));
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            // Semicolons in a row have no statement between them.
+            Token::SemiColon => {
+                number += usize::from(words > 0);
+                words = 0;
+                continue;
+            }
+            _ if words == 0 && is("create") => words = 1,
+            _ if words == 1 && is("unlogged") => {
+                found.push(number);
+                taken.push(at);
+                words = 2;
+            }
+            _ => words = 3,
+        }
+    }
+    for at in taken.into_iter().rev() {
+        tokens.remove(at);
+    }
+    found
+}
+
+fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {error}")))?;
     check_chains(&tokens)?;
-    Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
+    Ok(tokens)
 }
 
 fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {

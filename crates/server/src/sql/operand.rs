@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use onrush::{DataType, Uuid, Value};
+use onrush_query::ColumnType;
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
@@ -25,7 +26,7 @@ pub(crate) enum Operand {
 }
 
 /// The types of a statement's parameters, as they are found while it is planned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parameters {
     /// What the client declared; 0 where it left the type open.
     oids: Vec<u32>,
@@ -48,8 +49,14 @@ impl Parameters {
         let Some(index) = number.and_then(|number| usize::from(number).checked_sub(1)) else {
             return Err(SqlError::new(state::SYNTAX_ERROR, format!("{name} is not a parameter")));
         };
+        self.note_index(index, data_type.into())?;
+        Ok(index)
+    }
+
+    /// Parameter `index`, from 0, stands where a value of this type is wanted.
+    pub(super) fn note_index(&mut self, index: usize, column_type: ColumnType) -> Result<()> {
         if !self.is_allowed {
-            let message = format!("there is no parameter {name}");
+            let message = format!("there is no parameter ${}", index + 1);
             return Err(SqlError::new(state::UNDEFINED_PARAMETER, message)
                 .with_hint("Parameters belong to prepared statements."));
         }
@@ -57,9 +64,14 @@ impl Parameters {
             self.oids.resize(index + 1, 0);
         }
         if self.oids[index] == 0 {
-            self.oids[index] = values::oid_of(data_type);
+            self.oids[index] = values::oid_of(column_type);
         }
-        Ok(index)
+        Ok(())
+    }
+
+    /// The types as far as they are known.
+    pub(super) fn column_types(&self) -> Vec<Option<ColumnType>> {
+        self.oids.iter().map(|oid| values::column_type_of(*oid)).collect()
     }
 
     /// The type of each parameter.
@@ -85,7 +97,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
+    pub(crate) fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
         match self.values.get(index) {
             Some(Some(range)) => {
                 let wire = Wire {
@@ -150,6 +162,23 @@ impl Operand {
                 _ => Err(too_much(expression)),
             },
             _ => Err(too_much(expression)),
+        }
+    }
+
+    /// As [`new`](Self::new); none for an expression that is more than one value.
+    pub(crate) fn if_simple(
+        expression: &Expr,
+        target: DataType,
+        parameters: &mut Parameters,
+    ) -> Result<Option<Operand>> {
+        let mut tried = parameters.clone();
+        match Operand::new(expression, target, &mut tried) {
+            Ok(operand) => {
+                *parameters = tried;
+                Ok(Some(operand))
+            }
+            Err(error) if error.is_beyond_the_short_way() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -12,10 +12,11 @@ use sqlparser::ast::{
 use super::copy::CopyPlan;
 use super::insert::InsertPlan;
 use super::operand::{Operand, Parameters};
-use super::select::{OutputColumn, Scalar, SelectPlan};
+use super::query::QueryPlan;
+use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
-use super::{create, insert, names, select, setting, write};
+use super::{Planner, create, insert, names, select, setting, write};
 use crate::error::{Result, SqlError, state};
 
 /// A procedure and its arguments.
@@ -31,7 +32,12 @@ pub(crate) enum Call {
 #[derive(Clone)]
 pub(crate) enum Plan {
     Insert(InsertPlan),
-    Select(SelectPlan),
+    /// A SELECT of the row with a key.
+    Get(GetPlan),
+    /// Any other query.
+    Query(Arc<QueryPlan>),
+    /// How a query would be done; with true, how it was.
+    Explain(Explained, bool),
     Update(UpdatePlan),
     Delete(DeletePlan),
     /// A SELECT without a table.
@@ -72,7 +78,9 @@ impl Plan {
     pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
         let returned = |columns: &Option<Vec<OutputColumn>>| columns.clone().map(Arc::from);
         match self {
-            Plan::Select(select) => Some(Arc::clone(&select.columns)),
+            Plan::Get(get) => Some(Arc::clone(&get.columns)),
+            Plan::Query(query) => Some(Arc::clone(&query.columns)),
+            Plan::Explain(..) => Some([text_column("QUERY PLAN")].into()),
             Plan::Scalars { columns, .. } => Some(Arc::clone(columns)),
             Plan::Insert(insert) => returned(&insert.returning),
             Plan::Update(update) => returned(&update.returning),
@@ -89,22 +97,32 @@ impl Plan {
     }
 }
 
-fn text_column(name: &str) -> OutputColumn {
-    OutputColumn { name: name.to_owned(), data_type: DataType::Text, source: 0 }
+/// A statement that EXPLAIN tells about.
+#[derive(Clone)]
+pub(crate) enum Explained {
+    Get(GetPlan),
+    Query(Arc<QueryPlan>),
+}
+
+pub(crate) fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), column_type: DataType::Text.into(), source: 0 }
 }
 
 /// Plans a statement.
 pub(crate) fn plan(
-    database: &Database,
+    planner: &Planner<'_>,
     statement: &Statement,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
     match statement {
-        Statement::Insert(insert) => insert::plan(database, insert, parameters),
-        Statement::Query(query) => select::plan(database, query, parameters),
-        Statement::Update(update) => write::update(database, update, parameters),
-        Statement::Delete(delete) => write::delete(database, delete, parameters),
-        Statement::CreateTable(table) => create::plan(table),
+        Statement::Insert(insert) => insert::plan(planner, insert, parameters),
+        Statement::Query(query) => select::plan(planner, query, parameters),
+        Statement::Update(update) => write::update(planner, update, parameters),
+        Statement::Delete(delete) => write::delete(planner, delete, parameters),
+        Statement::Explain { analyze, statement, .. } => {
+            explain(planner, statement, *analyze, parameters)
+        }
+        Statement::CreateTable(table) => create::plan(table, false),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
         } => Ok(Plan::DropTables { names: user_tables(names.iter())?, if_exists: *if_exists }),
@@ -153,7 +171,7 @@ pub(crate) fn plan(
         Statement::Copy { source, to, target, options, legacy_options, values }
             if values.is_empty() =>
         {
-            super::copy::plan(database, source, *to, target, options, legacy_options)
+            super::copy::plan(planner.database, source, *to, target, options, legacy_options)
         }
         Statement::Call(function) => call(function, parameters).map(Plan::Call),
         Statement::Vacuum(_) | Statement::Analyze { .. } => Err(SqlError::not_supported(
@@ -177,6 +195,36 @@ pub(crate) fn plan(
                  transactions, SET, SHOW, CHECKPOINT and CALL.",
             ))
         }
+    }
+}
+
+/// Plans CREATE UNLOGGED TABLE.
+pub(super) fn create_unlogged(statement: &Statement) -> Result<Plan> {
+    match statement {
+        Statement::CreateTable(table) => create::plan(table, true),
+        other => Err(SqlError::not_supported(
+            format!("UNLOGGED in {other}"),
+            "Only tables can be unlogged: CREATE UNLOGGED TABLE.",
+        )),
+    }
+}
+
+fn explain(
+    planner: &Planner<'_>,
+    statement: &Statement,
+    analyze: bool,
+    parameters: &mut Parameters,
+) -> Result<Plan> {
+    let Statement::Query(query) = statement else {
+        return Err(SqlError::not_supported(
+            "EXPLAIN of other than a query",
+            "EXPLAIN the SELECT that finds the rows.",
+        ));
+    };
+    match select::plan(planner, query, parameters)? {
+        Plan::Get(get) => Ok(Plan::Explain(Explained::Get(get), analyze)),
+        Plan::Query(query) => Ok(Plan::Explain(Explained::Query(query), analyze)),
+        _ => Err(SqlError::not_supported("EXPLAIN of plain values", "EXPLAIN a query of a table.")),
     }
 }
 

@@ -54,7 +54,6 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
     let name = match &statement.reset {
         Reset::ALL => None,
         Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
-        Reset::SessionAuthorization => return Ok(Plan::Nothing("RESET")),
     };
     Ok(Plan::Set(SettingChange { name, value: None, is_local: false }))
 }

@@ -1,15 +1,18 @@
-//! UPDATE and DELETE of the row with a key.
+//! UPDATE and DELETE: of the row with a key, or of the rows that a query finds.
 
-use onrush::{Database, Table};
+use std::sync::Arc;
+
+use onrush::Table;
 use sqlparser::ast::{
-    self, AssignmentTarget, Delete, Expr, FromTable, TableFactor, TableWithJoins, Update,
+    self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
+    TableWithJoins, Update, UpdateTableFromKind,
 };
 
-use super::condition::{self, Operator};
-use super::names;
 use super::operand::{Operand, Parameters};
 use super::plan::{self, Plan};
-use super::select::{OutputColumn, returning};
+use super::query::QueryPlan;
+use super::select::{OutputColumn, query_of, returning};
+use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
 
 /// Where the new value of a column comes from.
@@ -18,6 +21,8 @@ pub(crate) enum NewValue {
     Given(Operand),
     /// The same statement's row that was to be inserted, by position.
     Excluded(usize),
+    /// What the query found, by position after the key.
+    Found(usize),
 }
 
 /// A column, by position, and its new value.
@@ -27,37 +32,42 @@ pub(crate) struct Assignment {
     pub(crate) value: NewValue,
 }
 
-/// An UPDATE of one row.
+/// Which rows are changed.
+#[derive(Clone)]
+pub(crate) enum RowsToChange {
+    /// The one with this key: a value for each of its columns, in key order.
+    WithKey(Vec<Operand>),
+    /// Those that a query finds. Its first columns are the key.
+    Found(Arc<QueryPlan>),
+}
+
+/// An UPDATE.
 #[derive(Clone)]
 pub(crate) struct UpdatePlan {
     pub(crate) table: Table,
-    /// A value for each column of the key, in key order.
-    pub(crate) key: Vec<Operand>,
+    pub(crate) rows: RowsToChange,
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) returning: Option<Vec<OutputColumn>>,
 }
 
-/// A DELETE of one row.
+/// A DELETE.
 #[derive(Clone)]
 pub(crate) struct DeletePlan {
     pub(crate) table: Table,
-    /// A value for each column of the key, in key order.
-    pub(crate) key: Vec<Operand>,
+    pub(crate) rows: RowsToChange,
     pub(crate) returning: Option<Vec<OutputColumn>>,
 }
 
-const BY_KEY: &str = "Give a value for each column of the primary key, joined by AND.";
-
 /// Plans an UPDATE.
 pub(super) fn update(
-    database: &Database,
+    planner: &Planner<'_>,
     statement: &Update,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
     let Update {
         update_token: _,
         optimizer_hints: _,
-        table,
+        table: target,
         assignments: given,
         from,
         selection,
@@ -67,23 +77,30 @@ pub(super) fn update(
         order_by,
         limit,
     } = statement;
-    if from.is_some() || output.is_some() || or.is_some() || !order_by.is_empty() || limit.is_some()
-    {
+    if output.is_some() || or.is_some() || !order_by.is_empty() || limit.is_some() {
         return Err(SqlError::not_supported(
             "this form of UPDATE",
-            "Write UPDATE table SET column = value WHERE key = value.",
+            "Write UPDATE table SET column = value [FROM ...] WHERE condition.",
         ));
     }
-    let table = plan::table(database, &changed_table(table)?)?;
-    let key = key_of(&table, selection.as_ref(), "UPDATE", parameters)?;
-    let assignments = assignments(&table, given, false, parameters)?;
+    let (table, relation) = changed_table(planner, target)?;
+    let mut found = Vec::new();
+    let assignments = assignments(&table, given, Sources::Query(&mut found), parameters)?;
+    let others = match from {
+        None => &[],
+        Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
+            from.as_slice()
+        }
+    };
+    let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
+    let rows = wanted.rows(planner, &table, found, parameters)?;
     let returning = returning(&table, returned.as_deref())?;
-    Ok(Plan::Update(UpdatePlan { table, key, assignments, returning }))
+    Ok(Plan::Update(UpdatePlan { table, rows, assignments, returning }))
 }
 
 /// Plans a DELETE.
 pub(super) fn delete(
-    database: &Database,
+    planner: &Planner<'_>,
     statement: &Delete,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
@@ -100,62 +117,84 @@ pub(super) fn delete(
         limit,
     } = statement;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
-    let plain = tables.is_empty() && using.is_none() && output.is_none() && order_by.is_empty();
-    let [table] = from.as_slice() else {
-        return Err(SqlError::not_supported("DELETE from several tables", BY_KEY));
-    };
-    if !plain || limit.is_some() {
+    let plain = tables.is_empty() && output.is_none() && order_by.is_empty() && limit.is_none();
+    let ([target], true) = (from.as_slice(), plain) else {
         return Err(SqlError::not_supported(
             "this form of DELETE",
-            "Write DELETE FROM table WHERE key = value.",
+            "Write DELETE FROM table [USING ...] WHERE condition.",
         ));
-    }
-    let table = plan::table(database, &changed_table(table)?)?;
-    let key = key_of(&table, selection.as_ref(), "DELETE", parameters)?;
-    let returning = returning(&table, returned.as_deref())?;
-    Ok(Plan::Delete(DeletePlan { table, key, returning }))
-}
-
-fn changed_table(table: &TableWithJoins) -> Result<String> {
-    match &table.relation {
-        TableFactor::Table { name, alias: None, .. } if table.joins.is_empty() => {
-            names::user_table(name)
-        }
-        other => Err(SqlError::not_supported(other, "Name one table, without an alias.")),
-    }
-}
-
-/// The whole key, from `a = 1 AND b = 2`.
-fn key_of(
-    table: &Table,
-    selection: Option<&Expr>,
-    verb: &str,
-    parameters: &mut Parameters,
-) -> Result<Vec<Operand>> {
-    let definition = table.definition();
-    let not_by_key =
-        || SqlError::not_supported(format!("{verb} of other than one row by its key"), BY_KEY);
-    let Some(selection) = selection else {
-        let instead = if verb == "DELETE" { "Use TRUNCATE to remove all rows." } else { BY_KEY };
-        return Err(SqlError::not_supported(format!("{verb} of all rows"), instead));
     };
-    let columns = condition::TableColumns(definition);
-    let mut comparisons = condition::conjunction(&columns, selection, parameters)?;
-    let mut key = Vec::new();
-    for column in definition.primary_key() {
-        let found = comparisons.iter().position(|comparison| {
-            comparison.column == *column && comparison.operator == Operator::Equal
-        });
-        key.push(comparisons.swap_remove(found.ok_or_else(not_by_key)?).operand);
-    }
-    if comparisons.is_empty() { Ok(key) } else { Err(not_by_key()) }
+    let (table, relation) = changed_table(planner, target)?;
+    let others = using.as_deref().unwrap_or_default();
+    let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
+    let rows = wanted.rows(planner, &table, Vec::new(), parameters)?;
+    let returning = returning(&table, returned.as_deref())?;
+    Ok(Plan::Delete(DeletePlan { table, rows, returning }))
 }
 
-/// `SET column = value`; with `has_excluded`, `EXCLUDED.column` too.
+/// The table that is changed, and what stands in front of its columns.
+fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Table, String)> {
+    match &target.relation {
+        TableFactor::Table { name, alias, .. } if target.joins.is_empty() => {
+            let name = names::user_table(name)?;
+            let table = plan::table(planner.database, &name)?;
+            let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
+            Ok((table, alias.unwrap_or(name)))
+        }
+        other => Err(SqlError::not_supported(other, "Name one table; join others in FROM.")),
+    }
+}
+
+/// The part of a statement that says which rows.
+struct Wanted<'s> {
+    target: &'s TableWithJoins,
+    others: &'s [TableWithJoins],
+    relation: &'s str,
+    selection: Option<&'s Expr>,
+}
+
+impl Wanted<'_> {
+    /// The rows, with what else is to be found for each.
+    fn rows(
+        self,
+        planner: &Planner<'_>,
+        table: &Table,
+        found: Vec<Expr>,
+        parameters: &mut Parameters,
+    ) -> Result<RowsToChange> {
+        if let (Some(selection), [], []) = (self.selection, self.others, found.as_slice()) {
+            let mut tried = parameters.clone();
+            if let Some(key) = condition::whole_key(table, self.relation, selection, &mut tried)? {
+                *parameters = tried;
+                return Ok(RowsToChange::WithKey(key));
+            }
+        }
+        let definition = table.definition();
+        let quoted = |name: &str| Ident::with_quote('"', name);
+        let key = definition.primary_key().iter().map(|column| {
+            let name = &definition.columns()[*column].name;
+            Expr::CompoundIdentifier(vec![quoted(self.relation), quoted(name)])
+        });
+        let projection = key.chain(found).map(SelectItem::UnnamedExpr).collect();
+        let from = std::iter::once(self.target).chain(self.others).cloned().collect();
+        let query = query_of(projection, from, self.selection.cloned())?;
+        Ok(RowsToChange::Found(Arc::new(QueryPlan::new(planner, query, parameters)?)))
+    }
+}
+
+/// What new values can be made of, beside constants and parameters.
+pub(super) enum Sources<'f> {
+    /// The row that was to be inserted.
+    Excluded,
+    /// Expressions that a query evaluates; they are added here.
+    Query(&'f mut Vec<Expr>),
+}
+
+/// `SET column = value`.
 pub(super) fn assignments(
     table: &Table,
     given: &[ast::Assignment],
-    has_excluded: bool,
+    mut sources: Sources<'_>,
     parameters: &mut Parameters,
 ) -> Result<Vec<Assignment>> {
     let definition = table.definition();
@@ -169,11 +208,22 @@ pub(super) fn assignments(
             let message = format!("column {name} is set more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
         }
-        let value = match excluded(&assignment.value) {
-            Some(other) if has_excluded => NewValue::Excluded(definition.column_index(&other)?),
-            _ => {
-                let data_type = definition.columns()[column].data_type;
+        let data_type = definition.columns()[column].data_type;
+        let value = match (&mut sources, excluded(&assignment.value)) {
+            (Sources::Excluded, Some(other)) => {
+                NewValue::Excluded(definition.column_index(&other)?)
+            }
+            (Sources::Excluded, None) => {
                 NewValue::Given(Operand::new(&assignment.value, data_type, parameters)?)
+            }
+            (Sources::Query(found), _) => {
+                match Operand::if_simple(&assignment.value, data_type, parameters)? {
+                    Some(operand) => NewValue::Given(operand),
+                    None => {
+                        found.push(assignment.value.clone());
+                        NewValue::Found(found.len() - 1)
+                    }
+                }
             }
         };
         assignments.push(Assignment { column, value });

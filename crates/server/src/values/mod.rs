@@ -5,17 +5,49 @@ mod decode;
 mod encode;
 
 use onrush::{DataType, Value};
+use onrush_query::ColumnType;
 use onrush_types::text;
 use postgres_types::Type;
 
 pub(crate) use decode::{Wire, decode};
-pub(crate) use encode::{binary, text as write_text};
+pub(crate) use encode::binary;
+pub(crate) use onrush_query::write_text;
 
 use crate::error::Result;
 
 /// The number of the type in `pg_type`.
-pub(crate) fn oid_of(data_type: DataType) -> u32 {
-    type_of(data_type).oid()
+pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
+    match column_type.into() {
+        ColumnType::Stored(data_type) => type_of(data_type),
+        ColumnType::Oid => Type::OID,
+        ColumnType::Name => Type::NAME,
+        ColumnType::Char => Type::CHAR,
+    }
+    .oid()
+}
+
+/// The type with this number; none where a value of it is read by what it stands beside.
+pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
+    let data_type = match Type::from_oid(oid)? {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::NUMERIC => DataType::Decimal { precision: 28, scale: 10 },
+        Type::BPCHAR | Type::VARCHAR | Type::TEXT => DataType::Text,
+        Type::BYTEA => DataType::Bytes,
+        Type::UUID => DataType::Uuid,
+        Type::DATE => DataType::Date,
+        Type::TIME => DataType::Time,
+        Type::TIMESTAMP => DataType::Timestamp,
+        Type::TIMESTAMPTZ => DataType::TimestampTz,
+        Type::OID => return Some(ColumnType::Oid),
+        Type::NAME => return Some(ColumnType::Name),
+        _ => return None,
+    };
+    Some(ColumnType::Stored(data_type))
 }
 
 /// The PostgreSQL type of a column.
@@ -41,7 +73,13 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
 }
 
 /// Bytes of a value in `pg_type`, -1 where they vary.
-pub(crate) fn type_size(data_type: DataType) -> i16 {
+pub(crate) fn type_size(column_type: ColumnType) -> i16 {
+    let data_type = match column_type {
+        ColumnType::Stored(data_type) => data_type,
+        ColumnType::Oid => return 4,
+        ColumnType::Name => return 64,
+        ColumnType::Char => return 1,
+    };
     match data_type {
         DataType::Boolean => 1,
         DataType::Int16 => 2,
@@ -57,7 +95,8 @@ pub(crate) fn type_size(data_type: DataType) -> i16 {
 }
 
 /// The modifier in `pg_attribute`: length or precision, with 4 added as PostgreSQL does; -1 for none.
-pub(crate) fn type_modifier(data_type: DataType) -> i32 {
+pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
+    let ColumnType::Stored(data_type) = column_type else { return -1 };
     match data_type {
         DataType::Char(length) | DataType::Varchar(length) => i32::from(length) + 4,
         DataType::Decimal { precision, scale } => {

@@ -19,7 +19,8 @@ pub(super) fn row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) {
         Value::Null | Value::Default => None,
         value => {
             let mut text = BytesMut::new();
-            values::write_text(value, &mut text);
+            // Memory takes what there is.
+            let _ = values::write_text(value, &mut text);
             Some(text.to_vec())
         }
     };

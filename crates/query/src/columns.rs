@@ -1,0 +1,151 @@
+//! Rows into columns: each value of a row goes straight into the builder of its column.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
+    FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
+    Int64Builder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+};
+use datafusion::arrow::error::ArrowError;
+use onrush::{DataType, Value};
+
+use crate::types::{ColumnType, UTC};
+
+/// One column in the making.
+pub(crate) enum ColumnBuilder {
+    Boolean(BooleanBuilder),
+    Int16(Int16Builder),
+    Int32(Int32Builder),
+    Int64(Int64Builder),
+    Float32(Float32Builder),
+    Float64(Float64Builder),
+    /// With the digits after the point.
+    Decimal(Decimal128Builder, u32),
+    Text(StringBuilder),
+    /// Without the blanks at the end, which do not count.
+    Char(StringBuilder),
+    Bytes(BinaryBuilder),
+    Uuid(FixedSizeBinaryBuilder),
+    Date(Date32Builder),
+    Time(Time64MicrosecondBuilder),
+    Timestamp(TimestampMicrosecondBuilder),
+}
+
+impl ColumnBuilder {
+    /// For `rows` values of a column.
+    pub(crate) fn new(column_type: ColumnType, rows: usize) -> Result<ColumnBuilder, ArrowError> {
+        let text = || StringBuilder::with_capacity(rows, rows * 16);
+        let data_type = match column_type {
+            ColumnType::Stored(data_type) => data_type,
+            ColumnType::Oid => DataType::Int64,
+            ColumnType::Name | ColumnType::Char => DataType::Text,
+        };
+        Ok(match data_type {
+            DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
+            DataType::Int16 => ColumnBuilder::Int16(Int16Builder::with_capacity(rows)),
+            DataType::Int32 => ColumnBuilder::Int32(Int32Builder::with_capacity(rows)),
+            DataType::Int64 => ColumnBuilder::Int64(Int64Builder::with_capacity(rows)),
+            DataType::Float32 => ColumnBuilder::Float32(Float32Builder::with_capacity(rows)),
+            DataType::Float64 => ColumnBuilder::Float64(Float64Builder::with_capacity(rows)),
+            DataType::Decimal { precision, scale } => {
+                let builder = Decimal128Builder::with_capacity(rows)
+                    .with_precision_and_scale(precision, i8::try_from(scale).unwrap_or(i8::MAX))?;
+                ColumnBuilder::Decimal(builder, u32::from(scale))
+            }
+            DataType::Char(_) => ColumnBuilder::Char(text()),
+            DataType::Varchar(_) | DataType::Text => ColumnBuilder::Text(text()),
+            DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
+            DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),
+            DataType::Time => ColumnBuilder::Time(Time64MicrosecondBuilder::with_capacity(rows)),
+            DataType::Timestamp => {
+                ColumnBuilder::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows))
+            }
+            DataType::TimestampTz => {
+                let builder = TimestampMicrosecondBuilder::with_capacity(rows).with_timezone(UTC);
+                ColumnBuilder::Timestamp(builder)
+            }
+        })
+    }
+
+    /// Appends a value of the column's type, or NULL.
+    pub(crate) fn append(&mut self, value: &Value<'_>) -> Result<(), ArrowError> {
+        match (self, value) {
+            (ColumnBuilder::Boolean(to), Value::Boolean(value)) => to.append_value(*value),
+            (ColumnBuilder::Int16(to), Value::Int16(value)) => to.append_value(*value),
+            (ColumnBuilder::Int32(to), Value::Int32(value)) => to.append_value(*value),
+            (ColumnBuilder::Int64(to), Value::Int64(value)) => to.append_value(*value),
+            (ColumnBuilder::Float32(to), Value::Float32(value)) => to.append_value(*value),
+            (ColumnBuilder::Float64(to), Value::Float64(value)) => to.append_value(*value),
+            (ColumnBuilder::Decimal(to, scale), Value::Decimal(value)) => {
+                to.append_value(scaled(value, *scale));
+            }
+            (ColumnBuilder::Text(to), Value::Text(text)) => to.append_value(text),
+            (ColumnBuilder::Char(to), Value::Text(text)) => {
+                to.append_value(text.trim_end_matches(' '));
+            }
+            (ColumnBuilder::Bytes(to), Value::Bytes(bytes)) => to.append_value(bytes),
+            (ColumnBuilder::Uuid(to), Value::Uuid(uuid)) => to.append_value(uuid.as_bytes())?,
+            (ColumnBuilder::Date(to), Value::Date(days)) => to.append_value(*days),
+            (ColumnBuilder::Time(to), Value::Time(micros)) => to.append_value(*micros),
+            (
+                ColumnBuilder::Timestamp(to),
+                Value::Timestamp(micros) | Value::TimestampTz(micros),
+            ) => to.append_value(*micros),
+            (to, Value::Null) => to.append_null(),
+            (_, other) => {
+                let message = format!("a column has a value of another type: {other:?}");
+                return Err(ArrowError::SchemaError(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn append_null(&mut self) {
+        match self {
+            ColumnBuilder::Boolean(to) => to.append_null(),
+            ColumnBuilder::Int16(to) => to.append_null(),
+            ColumnBuilder::Int32(to) => to.append_null(),
+            ColumnBuilder::Int64(to) => to.append_null(),
+            ColumnBuilder::Float32(to) => to.append_null(),
+            ColumnBuilder::Float64(to) => to.append_null(),
+            ColumnBuilder::Decimal(to, _) => to.append_null(),
+            ColumnBuilder::Text(to) | ColumnBuilder::Char(to) => to.append_null(),
+            ColumnBuilder::Bytes(to) => to.append_null(),
+            ColumnBuilder::Uuid(to) => to.append_null(),
+            ColumnBuilder::Date(to) => to.append_null(),
+            ColumnBuilder::Time(to) => to.append_null(),
+            ColumnBuilder::Timestamp(to) => to.append_null(),
+        }
+    }
+
+    /// The values so far, as an array; the builder is empty afterwards.
+    pub(crate) fn finish(&mut self) -> ArrayRef {
+        match self {
+            ColumnBuilder::Boolean(from) => Arc::new(from.finish()),
+            ColumnBuilder::Int16(from) => Arc::new(from.finish()),
+            ColumnBuilder::Int32(from) => Arc::new(from.finish()),
+            ColumnBuilder::Int64(from) => Arc::new(from.finish()),
+            ColumnBuilder::Float32(from) => Arc::new(from.finish()),
+            ColumnBuilder::Float64(from) => Arc::new(from.finish()),
+            ColumnBuilder::Decimal(from, _) => Arc::new(from.finish()),
+            ColumnBuilder::Text(from) | ColumnBuilder::Char(from) => Arc::new(from.finish()),
+            ColumnBuilder::Bytes(from) => Arc::new(from.finish()),
+            ColumnBuilder::Uuid(from) => Arc::new(from.finish()),
+            ColumnBuilder::Date(from) => Arc::new(from.finish()),
+            ColumnBuilder::Time(from) => Arc::new(from.finish()),
+            ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
+        }
+    }
+}
+
+/// A decimal as a whole number of units of its last digit.
+pub(crate) fn scaled(value: &onrush::Decimal, scale: u32) -> i128 {
+    let (own, mantissa) = (value.scale(), value.mantissa());
+    if own <= scale {
+        mantissa * 10i128.pow(scale - own)
+    } else {
+        mantissa / 10i128.pow(own - scale)
+    }
+}

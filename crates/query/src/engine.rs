@@ -1,0 +1,211 @@
+//! The query engine: DataFusion, set up for this database, with threads of its own.
+//!
+//! Queries run on their own threads, so that a long one does not keep the threads that serve clients
+//! from serving inserts. What a query makes goes through a short queue to whoever wants its rows: if
+//! nobody takes them it waits, and if nobody wants them any more it ends.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::common::config::Dialect;
+use datafusion::execution::config::SessionConfig;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
+use datafusion::physical_plan::{displayable, execute_stream};
+use futures::StreamExt;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use crate::error::{QueryError, Result};
+use crate::functions::{self, CheckedArithmetic, SystemFunction};
+use crate::query::Query;
+use crate::rows::{Batch, Rows};
+use crate::statement::Statement;
+use crate::types::ColumnType;
+use crate::typing::{Comparisons, Types};
+
+/// Batches that wait for whoever wants the rows.
+const BATCHES_WAITING_MAX: usize = 2;
+
+/// How queries are run.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryOptions {
+    /// Threads that run queries, and parts of one query that run at a time; at least 1.
+    pub threads: usize,
+    /// Memory that one statement may have for sorting, grouping and joining, in bytes. A statement
+    /// that needs more fails; nothing is written to files.
+    pub statement_memory_bytes: usize,
+}
+
+/// What is wanted of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Its rows.
+    Rows,
+    /// How it would be done, a line a row.
+    Plan,
+    /// How it was done, with counts and times, a line a row; its rows are thrown away.
+    Analysis,
+}
+
+/// Plans and runs queries.
+pub struct QueryEngine {
+    pub(crate) state: SessionState,
+    options: QueryOptions,
+    /// Taken when the engine goes.
+    threads: Option<Runtime>,
+}
+
+impl QueryEngine {
+    /// Starts the threads. Statements can call `functions` beside those that there are anyway.
+    ///
+    /// # Errors
+    /// The system has no threads to give; functions that cannot be registered.
+    pub fn new(options: QueryOptions, functions: Vec<SystemFunction>) -> Result<QueryEngine> {
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("onrush-query")
+            .build()
+            .map_err(|error| QueryError::Internal { message: error.to_string() })?;
+        let mut state = SessionStateBuilder::new()
+            .with_config(config(options.threads.max(1)))
+            .with_default_features()
+            .with_type_planner(Arc::new(Types))
+            .with_analyzer_rule(Arc::new(CheckedArithmetic))
+            .build();
+        let brought = functions.into_iter().map(SystemFunction::into_udf);
+        for function in functions::all().into_iter().chain(brought) {
+            state.register_udf(function)?;
+        }
+        state.register_udaf(functions::single_value())?;
+        state.register_expr_planner(Arc::new(Comparisons))?;
+        Ok(QueryEngine { state, options, threads: Some(threads) })
+    }
+
+    /// Runs a query for a statement, with a value for each of its parameters.
+    ///
+    /// # Errors
+    /// Parameters that are not of the query's types. What fails later comes with the rows.
+    pub fn run(
+        &self,
+        query: &Query,
+        want: Want,
+        statement: Statement,
+        parameters: &[onrush::Value<'_>],
+    ) -> Result<Rows> {
+        let plan = query.with_parameters(parameters)?;
+        let run = Run {
+            state: self.state.clone(),
+            plan,
+            want,
+            statement: Arc::new(statement),
+            memory_bytes: self.options.statement_memory_bytes,
+        };
+        let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
+        let Some(threads) = &self.threads else {
+            return Err(QueryError::Internal { message: "the threads are gone".to_owned() });
+        };
+        let task = threads.spawn(async move {
+            let last = match run.send_batches(&sender).await {
+                Ok(()) => Ok(None),
+                Err(error) => Err(error),
+            };
+            // Nobody may be there any more.
+            let _ = sender.send(last).await;
+        });
+        let columns = match want {
+            Want::Rows => query.column_types(),
+            Want::Plan | Want::Analysis => vec![ColumnType::Stored(onrush::DataType::Text)],
+        };
+        Ok(Rows::new(receiver, task.abort_handle(), columns))
+    }
+}
+
+impl Drop for QueryEngine {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+fn config(threads: usize) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false)
+        // Rows of one range come in the order of the key; sharing them out would lose it.
+        .with_round_robin_repartition(false)
+        .with_prefer_existing_sort(true);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.time_zone = Some("+00:00".to_owned());
+    config
+}
+
+/// One execution.
+struct Run {
+    state: SessionState,
+    plan: LogicalPlan,
+    want: Want,
+    statement: Arc<Statement>,
+    memory_bytes: usize,
+}
+
+type Sender = mpsc::Sender<Result<Option<Batch>>>;
+
+impl Run {
+    async fn send_batches(mut self, sender: &Sender) -> Result<()> {
+        let began = Instant::now();
+        let plan = functions::bind(self.plan.clone(), &self.statement)?;
+        self.state.config_mut().set_extension(Arc::clone(&self.statement));
+        let plan = self.state.create_physical_plan(&plan).await?;
+        let planned = began.elapsed();
+        if self.want == Want::Plan {
+            let lines = displayable(&*plan).indent(false).to_string();
+            return send(sender, Batch::of_lines(&lines)).await;
+        }
+        let context = TaskContext::from(&self.state).with_runtime(self.memory()?);
+        let mut batches = execute_stream(Arc::clone(&plan), Arc::new(context))?;
+        let mut rows = 0;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            rows += batch.num_rows();
+            if self.want == Want::Rows {
+                send(sender, Batch::new(&batch)?).await?;
+            }
+        }
+        if self.want == Want::Analysis {
+            let mut lines =
+                DisplayableExecutionPlan::with_metrics(&*plan).indent(false).to_string();
+            let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+            let _ = write!(
+                lines,
+                "Rows: {rows}\nPlanning Time: {:.3} ms\nExecution Time: {:.3} ms",
+                millis(planned),
+                millis(began.elapsed().saturating_sub(planned)),
+            );
+            send(sender, Batch::of_lines(&lines)).await?;
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> Result<Arc<RuntimeEnv>> {
+        let files = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+        let memory = Arc::new(GreedyMemoryPool::new(self.memory_bytes));
+        let builder = RuntimeEnvBuilder::new().with_memory_pool(memory);
+        Ok(builder.with_disk_manager_builder(files).build_arc()?)
+    }
+}
+
+async fn send(sender: &Sender, batch: Batch) -> Result<()> {
+    sender.send(Ok(Some(batch))).await.map_err(|_| QueryError::GivenUp)
+}

@@ -1,0 +1,39 @@
+//! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
+
+mod checked;
+mod session;
+mod single;
+mod system;
+mod text;
+mod uuid;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use onrush::{DataType, Value};
+
+pub(crate) use checked::CheckedArithmetic;
+pub(crate) use session::bind;
+pub(crate) use single::{SINGLE_VALUE, single_value};
+pub use system::SystemFunction;
+pub(crate) use text::{parse_function, text_function};
+
+/// All functions that statements can call by name.
+pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
+    let mut all = session::all();
+    all.extend(uuid::all());
+    all.push(bytes_of().into_udf());
+    all
+}
+
+/// How many bytes a text or a byte string has.
+fn bytes_of() -> SystemFunction {
+    SystemFunction::new("octet_length", DataType::Int32.into(), |given| {
+        let bytes = match given {
+            [Value::Text(text)] => text.len(),
+            [Value::Bytes(bytes)] => bytes.len(),
+            _ => return Value::Null,
+        };
+        i32::try_from(bytes).map_or(Value::Null, Value::Int32)
+    })
+}

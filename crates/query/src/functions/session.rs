@@ -1,0 +1,144 @@
+//! Functions whose value one execution of a statement has from beginning to end: the clock, who asks.
+//! A plan that is kept calls them; before each execution [`bind`] puts their values in their place.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use onrush::{DataType, Value};
+
+use crate::statement::Statement;
+use crate::types::{ColumnType, arrow_type};
+use crate::values::scalar;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Fact {
+    Moment(DataType),
+    Version,
+    Database,
+    Schema,
+    User,
+    Number,
+}
+
+const FACTS: [(&str, Fact); 18] = [
+    ("now", Fact::Moment(DataType::TimestampTz)),
+    ("current_timestamp", Fact::Moment(DataType::TimestampTz)),
+    ("transaction_timestamp", Fact::Moment(DataType::TimestampTz)),
+    ("statement_timestamp", Fact::Moment(DataType::TimestampTz)),
+    ("clock_timestamp", Fact::Moment(DataType::TimestampTz)),
+    ("localtimestamp", Fact::Moment(DataType::Timestamp)),
+    ("current_date", Fact::Moment(DataType::Date)),
+    ("current_time", Fact::Moment(DataType::Time)),
+    ("localtime", Fact::Moment(DataType::Time)),
+    ("version", Fact::Version),
+    ("current_database", Fact::Database),
+    ("current_catalog", Fact::Database),
+    ("current_schema", Fact::Schema),
+    ("current_user", Fact::User),
+    ("session_user", Fact::User),
+    ("user", Fact::User),
+    ("current_role", Fact::User),
+    ("pg_backend_pid", Fact::Number),
+];
+
+/// One of these functions.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SessionFunction {
+    name: &'static str,
+    fact: Fact,
+    signature: Signature,
+}
+
+/// All of them.
+pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
+    let function = |(name, fact)| {
+        let signature = Signature::nullary(Volatility::Stable);
+        Arc::new(ScalarUDF::new_from_impl(SessionFunction { name, fact, signature }))
+    };
+    FACTS.into_iter().map(function).collect()
+}
+
+impl Fact {
+    fn data_type(self) -> DataType {
+        match self {
+            Fact::Moment(data_type) => data_type,
+            Fact::Number => DataType::Int32,
+            _ => DataType::Text,
+        }
+    }
+
+    fn value(self, statement: &Statement) -> Value<'_> {
+        let client = &statement.client;
+        let micros = statement.now_micros;
+        match self {
+            Fact::Moment(DataType::Date) => {
+                Value::Date(i32::try_from(micros.div_euclid(MICROS_PER_DAY)).unwrap_or(i32::MAX))
+            }
+            Fact::Moment(DataType::Time) => Value::Time(micros.rem_euclid(MICROS_PER_DAY)),
+            Fact::Moment(DataType::Timestamp) => Value::Timestamp(micros),
+            Fact::Moment(_) => Value::TimestampTz(micros),
+            Fact::Version => Value::from(&*client.version),
+            Fact::Database => Value::from(&*client.database),
+            Fact::Schema => Value::from("public"),
+            Fact::User => Value::from(&*client.user),
+            Fact::Number => Value::Int32(client.number),
+        }
+    }
+}
+
+impl ScalarUDFImpl for SessionFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(arrow_type(ColumnType::Stored(self.fact.data_type())))
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("{}() has no value outside of a statement", self.name)
+    }
+}
+
+/// Puts the values that these functions have in this statement in their place.
+pub(crate) fn bind(plan: LogicalPlan, statement: &Statement) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|plan| {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let bound = expression.transform_up(|inner| constant(inner, statement))?;
+            Ok(match bound.transformed {
+                true => bound.update_data(|expression| name.restore(expression)),
+                false => bound,
+            })
+        })
+    })
+    .data()
+}
+
+fn constant(expression: Expr, statement: &Statement) -> Result<Transformed<Expr>> {
+    let fact = match &expression {
+        Expr::ScalarFunction(call) => {
+            let inner: &dyn std::any::Any = call.func.inner().as_ref();
+            inner.downcast_ref::<SessionFunction>().map(|function| function.fact)
+        }
+        _ => None,
+    };
+    let Some(fact) = fact else { return Ok(Transformed::no(expression)) };
+    let column = ColumnType::Stored(fact.data_type());
+    let value: ScalarValue = scalar(&fact.value(statement), column)?;
+    Ok(Transformed::yes(Expr::Literal(value, None)))
+}

@@ -1,0 +1,98 @@
+//! Functions that the server brings along, a row at a time: those of the system's catalogue.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
+};
+use onrush::Value;
+
+use crate::columns::ColumnBuilder;
+use crate::types::{ColumnType, arrow_type, plain_type};
+use crate::values::{readable, value_at};
+
+type Call = dyn Fn(&[Value<'_>]) -> Value<'static> + Send + Sync;
+
+/// A function that takes any arguments, and makes one value of them.
+#[derive(Clone)]
+pub struct SystemFunction {
+    name: &'static str,
+    returns: ColumnType,
+    call: Arc<Call>,
+    signature: Signature,
+}
+
+impl SystemFunction {
+    /// A function of this name, in lower case. What it makes is of the type `returns`, or NULL.
+    pub fn new(
+        name: &'static str,
+        returns: ColumnType,
+        call: impl Fn(&[Value<'_>]) -> Value<'static> + Send + Sync + 'static,
+    ) -> SystemFunction {
+        let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
+        let signature = Signature::one_of(any, Volatility::Stable);
+        SystemFunction { name, returns, call: Arc::new(call), signature }
+    }
+
+    pub(crate) fn into_udf(self) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(self))
+    }
+}
+
+impl fmt::Debug for SystemFunction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+impl PartialEq for SystemFunction {
+    fn eq(&self, other: &SystemFunction) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for SystemFunction {}
+
+impl Hash for SystemFunction {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.name.hash(hasher);
+    }
+}
+
+impl ScalarUDFImpl for SystemFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(arrow_type(self.returns))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut columns = Vec::with_capacity(args.args.len());
+        for given in &args.args {
+            let array = readable(&given.to_array(args.number_rows)?)?;
+            let column = ColumnType::Stored(plain_type(array.data_type()));
+            columns.push((array, column));
+        }
+        let mut made = ColumnBuilder::new(self.returns, args.number_rows)?;
+        let mut row = Vec::with_capacity(columns.len());
+        for at in 0..args.number_rows {
+            row.clear();
+            for (array, column) in &columns {
+                row.push(value_at(array, at, *column)?);
+            }
+            made.append(&(self.call)(&row))?;
+        }
+        Ok(ColumnarValue::Array(made.finish()))
+    }
+}

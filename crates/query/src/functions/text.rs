@@ -1,0 +1,121 @@
+//! Values as text and text as values, written and read as PostgreSQL does.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use onrush::{DataType, Value};
+use onrush_types::text;
+
+use crate::columns::ColumnBuilder;
+use crate::error::QueryError;
+use crate::text::write_text;
+use crate::types::{ColumnType, arrow_type, plain_type};
+use crate::values::{readable, value_at};
+
+/// Writes any value as text.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WriteText {
+    signature: Signature,
+}
+
+/// Reads text as a value of one type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ReadText {
+    name: String,
+    target: DataType,
+    signature: Signature,
+}
+
+/// The function that writes.
+pub(crate) fn text_function() -> Arc<ScalarUDF> {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(WriteText { signature }))
+    });
+    Arc::clone(&FUNCTION)
+}
+
+/// The function that reads values of `target`.
+pub(crate) fn parse_function(target: DataType) -> Arc<ScalarUDF> {
+    let name = format!("to_{target}");
+    let signature = Signature::string(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(ReadText { name, target, signature }))
+}
+
+impl ScalarUDFImpl for WriteText {
+    fn name(&self) -> &str {
+        "to_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = readable(&given(&args)?)?;
+        let column = ColumnType::Stored(plain_type(given.data_type()));
+        let mut written = StringBuilder::with_capacity(given.len(), given.len() * 16);
+        for row in 0..given.len() {
+            match value_at(&given, row, column)? {
+                Value::Null => written.append_null(),
+                value => {
+                    // Into the builder; the value ends there.
+                    let _ = write_text(&value, &mut written);
+                    written.append_value("");
+                }
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(written.finish())))
+    }
+}
+
+impl ScalarUDFImpl for ReadText {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(arrow_type(ColumnType::Stored(self.target)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = cast(&given(&args)?, &ArrowType::Utf8)?;
+        let given = given.as_string::<i32>();
+        let mut read = ColumnBuilder::new(ColumnType::Stored(self.target), given.len())?;
+        for row in 0..given.len() {
+            if given.is_null(row) {
+                read.append(&Value::Null)?;
+                continue;
+            }
+            let written = given.value(row);
+            let value = match self.target {
+                DataType::Bytes if !written.contains('\\') => Value::from(written.as_bytes()),
+                target => text::parse(target, written).map_err(QueryError::from)?,
+            };
+            read.append(&value)?;
+        }
+        Ok(ColumnarValue::Array(read.finish()))
+    }
+}
+
+/// The only argument, a value for each row.
+fn given(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
+    match args.args.as_slice() {
+        [given] => given.to_array(args.number_rows),
+        _ => internal_err!("a function of one argument has another number of them"),
+    }
+}

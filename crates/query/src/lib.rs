@@ -1,0 +1,46 @@
+//! Queries over Onrush's tables, by DataFusion.
+//!
+//! The life of one query:
+//!
+//! 1. **Plan**: a statement that sqlparser has read is put into the words that DataFusion knows
+//!    (`syntax.rs`), its names are looked up (`relation.rs`), its types made PostgreSQL's
+//!    (`typing.rs`). The [`Query`] is kept; parameters and the clock come later (`query.rs`).
+//! 2. **Run**: on the threads of the [`QueryEngine`], for one [`Statement`]: a snapshot that does not
+//!    change. Conditions on the key become ranges of keys (`bounds.rs`, `table.rs`).
+//! 3. **Read**: `scan.rs` reads the ranges a batch at a time; each value goes from the row's bytes
+//!    straight into the column of its batch (`columns.rs`).
+//! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
+//!
+//! Invariants
+//! 1. A query holds no latch, no place inside the engine and no thread of a client while it waits.
+//! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
+//! 3. What DataFusion would pass over in silence is refused in `syntax.rs`.
+
+mod bounds;
+mod columns;
+mod engine;
+mod error;
+mod functions;
+mod nothing;
+mod query;
+mod relation;
+mod rows;
+mod scalar;
+mod scan;
+mod statement;
+mod syntax;
+mod table;
+mod text;
+mod types;
+mod typing;
+mod values;
+
+pub use engine::{QueryEngine, QueryOptions, Want};
+pub use error::{QueryError, Result};
+pub use functions::SystemFunction;
+pub use query::{Query, QueryColumn};
+pub use relation::{MadeRows, Relation, Relations};
+pub use rows::{Batch, Rows};
+pub use statement::{Client, Statement};
+pub use text::write_text;
+pub use types::ColumnType;

@@ -1,0 +1,116 @@
+//! Queries that surely find nothing: those of tables that are always empty.
+//!
+//! Tools look into many tables of PostgreSQL's catalogue for things that are not here, with whatever
+//! SQL they like. Where such a table stands in FROM there can be no rows, whatever is computed of them.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, JoinOperator, ObjectNamePart, Query, Select, SetExpr, SetOperator, TableFactor,
+    TableWithJoins, Visit, Visitor,
+};
+
+use crate::functions::SINGLE_VALUE;
+use crate::relation::Relations;
+
+/// Functions that make a row of no rows.
+const AGGREGATES: [&str; 13] = [
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "every",
+    "json_agg",
+    "jsonb_agg",
+    SINGLE_VALUE,
+];
+
+/// Whether the query has no rows, whatever is stored.
+pub(crate) fn is_surely_empty(body: &SetExpr, relations: &dyn Relations) -> bool {
+    match body {
+        SetExpr::Query(query) => query.with.is_none() && is_surely_empty(&query.body, relations),
+        SetExpr::SetOperation { op, left, right, .. } => {
+            let (left, right) =
+                (is_surely_empty(left, relations), is_surely_empty(right, relations));
+            match op {
+                SetOperator::Union => left && right,
+                SetOperator::Intersect => left || right,
+                _ => left,
+            }
+        }
+        SetExpr::Select(select) => {
+            !aggregates(select) && select.from.iter().any(|from| has_nothing(from, relations))
+        }
+        _ => false,
+    }
+}
+
+/// An item of FROM, with what is joined to it.
+fn has_nothing(from: &TableWithJoins, relations: &dyn Relations) -> bool {
+    let mut nothing = is_empty(&from.relation, relations);
+    for join in &from.joins {
+        match join.join_operator {
+            JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_) => {
+                nothing |= is_empty(&join.relation, relations);
+            }
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => {}
+            _ => return false,
+        }
+    }
+    nothing
+}
+
+fn is_empty(relation: &TableFactor, relations: &dyn Relations) -> bool {
+    let TableFactor::Table { name, args: None, .. } = relation else { return false };
+    let word = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(name) => Some(name.value.to_lowercase()),
+        _ => None,
+    };
+    let words: Option<Vec<String>> = name.0.iter().map(word).collect();
+    match words.as_deref() {
+        Some([name]) => relations.is_always_empty(None, name),
+        Some([schema, name]) => relations.is_always_empty(Some(schema), name),
+        _ => false,
+    }
+}
+
+/// Whether the SELECT itself, not one inside it, makes a row of no rows.
+pub(crate) fn aggregates(select: &Select) -> bool {
+    let mut seeker = Seeker { depth: 0, found: false };
+    for item in &select.projection {
+        let _: ControlFlow<()> = item.visit(&mut seeker);
+    }
+    seeker.found
+}
+
+struct Seeker {
+    depth: usize,
+    found: bool,
+}
+
+impl Visitor for Seeker {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if let (0, Expr::Function(call)) = (self.depth, expression) {
+            let name = call.name.0.last().map(ToString::to_string).unwrap_or_default();
+            self.found |= AGGREGATES.contains(&name.to_lowercase().as_str());
+        }
+        ControlFlow::Continue(())
+    }
+}

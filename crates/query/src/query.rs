@@ -1,0 +1,288 @@
+//! From a statement to a plan that can be run again and again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::catalog::{TableFunctionArgs, default_table_source::provider_as_source};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DFSchema, ParamValues, ScalarValue, TableReference, plan_datafusion_err};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, EmptyRelation, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource,
+    WindowUDF,
+};
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast;
+use onrush::{DataType, Value};
+
+use crate::engine::QueryEngine;
+use crate::error::{QueryError, Result};
+use crate::relation::{Relation, Relations};
+use crate::table::{MadeTable, StoredTable};
+use crate::types::{ColumnType, column_type, field};
+use crate::typing::{Types, with_types};
+use crate::values::{numeric_scalar, scalar};
+use crate::{nothing, scalar, syntax};
+
+/// A column of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryColumn {
+    /// Its name, as PostgreSQL would have it.
+    pub name: String,
+    /// Its type.
+    pub column_type: ColumnType,
+}
+
+/// A query, ready to be run.
+#[derive(Clone, Debug)]
+pub struct Query {
+    plan: LogicalPlan,
+    columns: Vec<QueryColumn>,
+    /// The type of each parameter.
+    parameters: Vec<FieldRef>,
+}
+
+impl QueryEngine {
+    /// Plans a query over the relations that there are now. `declared` has the types of the
+    /// parameters as far as they are known.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement.
+    pub fn plan(
+        &self,
+        mut query: ast::Query,
+        relations: &dyn Relations,
+        declared: &[Option<ColumnType>],
+    ) -> Result<Query> {
+        if nothing::is_surely_empty(&query.body, relations)
+            && let Some(names) = syntax::all_names(&query)
+        {
+            return Query::of_nothing(names, declared);
+        }
+        let labels = syntax::prepare(&mut query)?;
+        let (plan, parameters) = match self.analyzed(query.clone(), relations, declared) {
+            Err(QueryError::DependentValue { .. }) => {
+                scalar::unfold(&mut query, relations);
+                self.analyzed(query, relations, declared)?
+            }
+            other => other?,
+        };
+        let planned = plan.schema().fields();
+        let names = planned.iter().map(|field| field.name().clone()).collect();
+        let columns = syntax::names(&labels, names)
+            .into_iter()
+            .zip(planned.iter())
+            .map(|(name, field)| QueryColumn { name, column_type: column_type(field) });
+        Ok(Query { columns: columns.collect(), plan, parameters })
+    }
+
+    /// The plan with its types, and those of the parameters.
+    fn analyzed(
+        &self,
+        query: ast::Query,
+        relations: &dyn Relations,
+        declared: &[Option<ColumnType>],
+    ) -> Result<(LogicalPlan, Vec<FieldRef>)> {
+        let names = Names { state: &self.state, relations };
+        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        let planner = SqlToRel::new_with_options(&names, options);
+        let known =
+            |column: &Option<ColumnType>| column.map(|column| field("", column, true).into());
+        let mut context = PlannerContext::new()
+            .with_prepare_param_data_types(declared.iter().map(known).collect());
+        let statement = ast::Statement::Query(Box::new(query));
+        let plan = planner.sql_statement_to_plan_with_context(statement, &mut context)?;
+        let plan = with_types(plan)?;
+        let parameters = parameters(&plan, declared)?;
+        let analyzer = self.state.analyzer();
+        let plan = analyzer.execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+        Ok((plan, parameters))
+    }
+}
+
+impl Query {
+    /// A query without rows, of text.
+    fn of_nothing(names: Vec<String>, declared: &[Option<ColumnType>]) -> Result<Query> {
+        let text = ColumnType::Stored(DataType::Text);
+        let columns: Vec<QueryColumn> =
+            names.into_iter().map(|name| QueryColumn { name, column_type: text }).collect();
+        let fields = (0..columns.len()).map(|at| (None, field(&at.to_string(), text, true).into()));
+        let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
+        let plan = LogicalPlan::EmptyRelation(EmptyRelation {
+            produce_one_row: false,
+            schema: Arc::new(schema),
+        });
+        let parameters = parameters(&plan, declared)?;
+        Ok(Query { plan, columns, parameters })
+    }
+
+    /// The columns of its rows.
+    #[must_use]
+    pub fn columns(&self) -> &[QueryColumn] {
+        &self.columns
+    }
+
+    /// The type of each parameter.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<ColumnType> {
+        self.parameters.iter().map(|field| column_type(field)).collect()
+    }
+
+    pub(crate) fn column_types(&self) -> Vec<ColumnType> {
+        self.columns.iter().map(|column| column.column_type).collect()
+    }
+
+    /// The plan with these values in the place of its parameters.
+    pub(crate) fn with_parameters(&self, given: &[Value<'_>]) -> Result<LogicalPlan> {
+        if self.parameters.is_empty() {
+            return Ok(self.plan.clone());
+        }
+        let mut values = Vec::with_capacity(given.len());
+        for (field, value) in self.parameters.iter().zip(given) {
+            values.push(parameter_value(field, value)?);
+        }
+        Ok(self.plan.clone().replace_params_with_values(&ParamValues::from(values))?)
+    }
+}
+
+fn parameter_value(field: &FieldRef, value: &Value<'_>) -> Result<ScalarValue> {
+    match (field.data_type(), value) {
+        (ArrowType::Decimal128(_, scale), Value::Decimal(value)) => {
+            Ok(numeric_scalar(value, *scale))
+        }
+        _ => {
+            let column = match column_type(field) {
+                // Whether it fits the column it is compared with does not matter here.
+                ColumnType::Stored(DataType::Varchar(_)) => ColumnType::Stored(DataType::Text),
+                other => other,
+            };
+            scalar(value, column)
+        }
+    }
+}
+
+/// The types of all parameters, from the first on. One that the statement leaves out is what it was
+/// declared as, or text.
+fn parameters(plan: &LogicalPlan, declared: &[Option<ColumnType>]) -> Result<Vec<FieldRef>> {
+    let mut found: HashMap<usize, FieldRef> = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            use datafusion::common::tree_node::TreeNode;
+            expression.apply(|inner| {
+                if let Expr::Placeholder(Placeholder { id, field: Some(field) }) = inner
+                    && let Some(number) = number_of(id)
+                {
+                    found.entry(number).or_insert_with(|| Arc::clone(field));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let count = found.keys().map(|number| number + 1).max().unwrap_or(0).max(declared.len());
+    let text = ColumnType::Stored(DataType::Text);
+    let unused = |number: usize| {
+        let column = declared.get(number).copied().flatten().unwrap_or(text);
+        field("", column, true).into()
+    };
+    Ok((0..count).map(|number| found.remove(&number).unwrap_or_else(|| unused(number))).collect())
+}
+
+/// `$1` is the first, 0.
+fn number_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// Where the planner looks up names.
+struct Names<'a> {
+    state: &'a SessionState,
+    relations: &'a dyn Relations,
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(
+        &self,
+        name: TableReference,
+    ) -> datafusion::error::Result<Arc<dyn TableSource>> {
+        let relation = self.relations.find(name.schema(), name.table())?;
+        Ok(match relation {
+            Relation::Table(table) => provider_as_source(Arc::new(StoredTable::new(table))),
+            Relation::Made(rows) => provider_as_source(Arc::new(MadeTable::new(rows))),
+        })
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        arguments: Vec<Expr>,
+    ) -> datafusion::error::Result<Arc<dyn TableSource>> {
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let function = self
+            .state
+            .table_functions()
+            .get(name)
+            .ok_or_else(|| plan_datafusion_err!("there is no table function {name}"))?;
+        let arguments = TableFunctionArgs::new(&arguments, self.state);
+        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+    }
+
+    fn create_cte_work_table(
+        &self,
+        name: &str,
+        schema: datafusion::arrow::datatypes::SchemaRef,
+    ) -> datafusion::error::Result<Arc<dyn TableSource>> {
+        let table = datafusion::catalog::cte_worktable::CteWorkTable::new(name, schema);
+        Ok(provider_as_source(Arc::new(table)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(Types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<ArrowType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}

@@ -1,0 +1,40 @@
+//! What a name in FROM can stand for.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use onrush::{Row, Table};
+
+use crate::error::Result;
+use crate::statement::Statement;
+use crate::types::ColumnType;
+
+/// Something with rows.
+#[derive(Clone)]
+pub enum Relation {
+    /// A table of the database.
+    Table(Table),
+    /// Rows that are made when a statement asks for them.
+    Made(Arc<dyn MadeRows>),
+}
+
+/// Finds relations by name, for one statement.
+pub trait Relations {
+    /// The relation of this name, in the schema where one is given.
+    ///
+    /// # Errors
+    /// [`QueryError::UnknownTable`](crate::QueryError::UnknownTable).
+    fn find(&self, schema: Option<&str>, name: &str) -> Result<Relation>;
+
+    /// Whether it is a relation that never has rows.
+    fn is_always_empty(&self, schema: Option<&str>, name: &str) -> bool;
+}
+
+/// A view of the system, whose rows stand nowhere.
+pub trait MadeRows: Debug + Send + Sync {
+    /// Name and type of each column.
+    fn columns(&self) -> Vec<(&str, ColumnType)>;
+
+    /// The rows as things are now, with a value for each column.
+    fn rows(&self, statement: &Statement) -> Vec<Row>;
+}

@@ -1,0 +1,70 @@
+//! What one execution of a statement sees and knows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::config::SessionConfig;
+use onrush::{Direction, KeyRange, Scan, ScanOptions, Snapshot, Table};
+use parking_lot::Mutex;
+
+/// Who asks.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// The number that a cancel request names.
+    pub number: i32,
+    /// The user's name.
+    pub user: Arc<str>,
+    /// The database's name.
+    pub database: Arc<str>,
+    /// What the server calls itself.
+    pub version: Arc<str>,
+}
+
+/// One execution of a statement: a view of the database that does not change, who asks, and when.
+pub struct Statement {
+    snapshot: Mutex<Snapshot>,
+    /// Who asks.
+    pub client: Client,
+    /// The moment of the statement, in microseconds since 1970.
+    pub now_micros: i64,
+}
+
+impl Statement {
+    /// A statement that reads from this view.
+    #[must_use]
+    pub fn new(snapshot: Snapshot, client: Client, now_micros: i64) -> Statement {
+        Statement { snapshot: Mutex::new(snapshot), client, now_micros }
+    }
+
+    pub(crate) fn key_ranges(
+        &self,
+        table: &Table,
+        options: &ScanOptions<'_>,
+        parts: usize,
+    ) -> onrush::Result<Vec<KeyRange>> {
+        self.snapshot.lock().key_ranges(table, options, parts)
+    }
+
+    pub(crate) fn scan(
+        &self,
+        table: &Table,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> onrush::Result<Scan> {
+        self.snapshot.lock().scan_range(table, range, direction)
+    }
+
+    /// The statement that a plan is run for.
+    pub(crate) fn of(config: &SessionConfig) -> Result<Arc<Statement>> {
+        config.get_extension::<Statement>().ok_or_else(|| {
+            DataFusionError::Internal("a plan is run without its statement".to_owned())
+        })
+    }
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Statement").field("client", &self.client).finish_non_exhaustive()
+    }
+}

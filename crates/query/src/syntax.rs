@@ -1,0 +1,346 @@
+//! Statements as DataFusion takes them: PostgreSQL's ways of writing that it does not know are
+//! written otherwise, names are given to expressions, and clauses that it would pass over in silence
+//! are refused.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SetExpr, TrimWhereField, Value, VisitMut, VisitorMut,
+};
+
+use crate::error::{QueryError, Result};
+
+/// The name of a column that has none, as in PostgreSQL.
+const NAMELESS: &str = "?column?";
+
+/// The name of a column of an answer, as far as the statement alone tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Name(String),
+    /// As many columns as `*` stands for.
+    Wildcard,
+}
+
+/// Prepares a query for DataFusion, and tells what its columns are called.
+pub(crate) fn prepare(query: &mut Query) -> Result<Vec<Label>> {
+    let labels = labels(&query.body);
+    let mut writer = Writer { refused: None };
+    let _: ControlFlow<()> = query.visit(&mut writer);
+    match writer.refused {
+        Some(message) => Err(QueryError::NotSupported { message }),
+        None => Ok(labels),
+    }
+}
+
+/// What the columns of a query are called; none where the statement alone does not tell it.
+pub(crate) fn all_names(query: &Query) -> Option<Vec<String>> {
+    let name = |label: Label| match label {
+        Label::Name(name) => Some(name),
+        Label::Wildcard => None,
+    };
+    labels(&query.body).into_iter().map(name).collect()
+}
+
+/// What the columns of a query are called.
+fn labels(body: &SetExpr) -> Vec<Label> {
+    match body {
+        SetExpr::Select(select) => select.projection.iter().map(label).collect(),
+        SetExpr::Query(query) => labels(&query.body),
+        SetExpr::SetOperation { left, .. } => labels(left),
+        _ => vec![Label::Wildcard],
+    }
+}
+
+fn label(item: &SelectItem) -> Label {
+    match item {
+        SelectItem::UnnamedExpr(expression) => {
+            Label::Name(name_of(expression).unwrap_or_else(|| NAMELESS.to_owned()))
+        }
+        SelectItem::ExprWithAlias { alias, .. } => Label::Name(folded(alias)),
+        _ => Label::Wildcard,
+    }
+}
+
+/// A name as it counts: in lower case unless it is quoted.
+fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+/// What PostgreSQL calls the column that an expression makes.
+fn name_of(expression: &Expr) -> Option<String> {
+    let word = |word: &str| Some(word.to_owned());
+    match expression {
+        Expr::Identifier(name) => Some(folded(name)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(folded),
+        Expr::Function(call) => call.name.0.last().and_then(|part| match part {
+            ObjectNamePart::Identifier(name) => Some(folded(name)),
+            _ => None,
+        }),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::Cast { expr, data_type, .. } => name_of(expr).or_else(|| type_name(data_type)),
+        Expr::TypedString(typed) => type_name(&typed.data_type),
+        Expr::Case { else_result, .. } => {
+            else_result.as_deref().and_then(name_of).or_else(|| word("case"))
+        }
+        Expr::Exists { .. } => word("exists"),
+        Expr::Subquery(query) => match labels(&query.body).into_iter().next() {
+            Some(Label::Name(name)) => Some(name),
+            _ => None,
+        },
+        Expr::Array(_) => word("array"),
+        Expr::Extract { .. } => word("extract"),
+        Expr::Position { .. } => word("position"),
+        Expr::Substring { .. } => word("substring"),
+        Expr::Overlay { .. } => word("overlay"),
+        Expr::Ceil { .. } => word("ceil"),
+        Expr::Floor { .. } => word("floor"),
+        Expr::Trim { trim_where, .. } => word(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            _ => "btrim",
+        }),
+        Expr::AtTimeZone { .. } => word("timezone"),
+        Expr::Interval(_) => word("interval"),
+        _ => None,
+    }
+}
+
+fn type_name(data_type: &DataType) -> Option<String> {
+    Some(match data_type {
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4".to_owned(),
+        DataType::SmallInt(_) | DataType::Int2(_) => "int2".to_owned(),
+        DataType::BigInt(_) | DataType::Int8(_) => "int8".to_owned(),
+        DataType::Boolean | DataType::Bool => "bool".to_owned(),
+        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
+        DataType::Real | DataType::Float4 => "float4".to_owned(),
+        DataType::DoublePrecision | DataType::Float8 => "float8".to_owned(),
+        DataType::Numeric(_) | DataType::Decimal(_) => "numeric".to_owned(),
+        DataType::Varchar(_) | DataType::CharacterVarying(_) => "varchar".to_owned(),
+        DataType::Char(_) | DataType::Character(_) => "bpchar".to_owned(),
+        other => other.to_string().to_lowercase().split(['(', ' ']).next()?.to_owned(),
+    })
+}
+
+/// Goes through a statement and writes it anew.
+struct Writer {
+    refused: Option<String>,
+}
+
+impl Writer {
+    fn refuse(&mut self, what: impl Into<String>) -> ControlFlow<()> {
+        self.refused = Some(format!("{} is not supported", what.into()));
+        ControlFlow::Break(())
+    }
+}
+
+impl VisitorMut for Writer {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if !query.locks.is_empty() {
+            return self.refuse("FOR UPDATE and FOR SHARE: the first to commit wins instead; this");
+        }
+        let has_more = query.for_clause.is_some()
+            || query.settings.is_some()
+            || query.format_clause.is_some()
+            || !query.pipe_operators.is_empty();
+        if has_more {
+            return self.refuse("a clause after the query");
+        }
+        if let Some(fetch) = query.fetch.take() {
+            if fetch.with_ties || fetch.percent {
+                return self.refuse("FETCH with ties or percent");
+            }
+            let offset = match query.limit_clause.take() {
+                None => None,
+                Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset,
+                Some(_) => return self.refuse("FETCH together with LIMIT"),
+            };
+            let limit =
+                fetch.quantity.or_else(|| Some(Expr::value(Value::Number("1".into(), false))));
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if select.into.is_some() {
+            return self.refuse("SELECT INTO: create the table, then INSERT ... SELECT; this");
+        }
+        name_items(&mut select.projection);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Function(call) => unqualify(&mut call.name),
+            Expr::BinaryOp { op, .. } => {
+                if let BinaryOperator::PGCustomBinaryOperator(words) = op {
+                    match words.last().and_then(|word| operator(word)) {
+                        Some(known) => *op = known,
+                        None => return self.refuse(format!("the operator {}", words.join("."))),
+                    }
+                }
+            }
+            // Text has one collation here, that of its bytes.
+            Expr::Collate { expr, collation } => {
+                let name = collation.0.last().map(ToString::to_string).unwrap_or_default();
+                let name = name.trim_matches('"').to_lowercase();
+                if !matches!(name.as_str(), "default" | "c" | "posix" | "ucs_basic") {
+                    return self.refuse(format!("the collation {collation}"));
+                }
+                *expression = (**expr).clone();
+            }
+            Expr::Cast { expr, data_type, .. } => {
+                if let Some(function) = name_function(data_type, expr) {
+                    *expression = call(function, (**expr).clone());
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The function that a cast to the name of a thing stands for: from the number of a table to its name,
+/// and from a name in quotes to the number.
+fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
+    let is_constant = matches!(given, Expr::Value(_));
+    let wanted = match data_type {
+        DataType::Regclass => "regclass".to_owned(),
+        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
+        _ => return None,
+    };
+    match (wanted.as_str(), is_constant) {
+        ("regclass", true) => Some("regclass_oid"),
+        ("regclass", false) => Some("regclass_name"),
+        ("regtype", false) => Some("regtype_name"),
+        ("regnamespace", false) => Some("regnamespace_name"),
+        _ => None,
+    }
+}
+
+/// A call of a function with one argument.
+pub(crate) fn call(function: &str, argument: Expr) -> Expr {
+    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
+    let arguments = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: vec![argument],
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(function)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(arguments),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// Functions stand in one place, whichever schema is written in front.
+fn unqualify(name: &mut ObjectName) {
+    if let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
+        && matches!(folded(schema).as_str(), "pg_catalog" | "onrush" | "information_schema")
+    {
+        name.0.remove(0);
+    }
+}
+
+/// An operator that was written as `OPERATOR(pg_catalog.~)`.
+fn operator(written: &str) -> Option<BinaryOperator> {
+    Some(match written {
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "||" => BinaryOperator::StringConcat,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        _ => return None,
+    })
+}
+
+/// Gives each expression the name that PostgreSQL gives it, or one like it where that is taken:
+/// DataFusion wants them to differ.
+fn name_items(items: &mut [SelectItem]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    for item in items.iter() {
+        if let SelectItem::ExprWithAlias { alias, .. } = item {
+            taken.insert(folded(alias));
+        }
+        if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item {
+            taken.insert(folded(name));
+        }
+    }
+    for item in items {
+        let (expression, label) = match item {
+            SelectItem::UnnamedExpr(expression) => {
+                let is_column =
+                    matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+                if is_column && seen.insert(expression.to_string()) {
+                    continue;
+                }
+                let label = name_of(expression).unwrap_or_else(|| NAMELESS.to_owned());
+                (expression.clone(), label)
+            }
+            SelectItem::ExprWithAlias { expr, alias } => {
+                let label = folded(alias);
+                // The first of those called alike keeps its name.
+                if seen.insert(format!(" alias {label}")) {
+                    continue;
+                }
+                (expr.clone(), label)
+            }
+            _ => continue,
+        };
+        let mut name = label.clone();
+        let mut number = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{label} {number}");
+            number += 1;
+        }
+        *item = SelectItem::ExprWithAlias { expr: expression, alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// The names of an answer's columns: from the statement where it tells them, else from the plan.
+pub(crate) fn names(labels: &[Label], planned: Vec<String>) -> Vec<String> {
+    let name = |label: &Label| match label {
+        Label::Name(name) => Some(name.clone()),
+        Label::Wildcard => None,
+    };
+    let front: Vec<String> = labels.iter().map_while(name).collect();
+    if front.len() == labels.len() {
+        return if front.len() == planned.len() { front } else { planned };
+    }
+    let mut back: Vec<String> = labels.iter().rev().map_while(name).collect();
+    back.reverse();
+    if front.len() + back.len() > planned.len() {
+        return planned;
+    }
+    let middle = planned[front.len()..planned.len() - back.len()].to_vec();
+    [front, middle, back].concat()
+}

@@ -1,0 +1,161 @@
+//! Which Arrow type stands for which type of a column, and back.
+//!
+//! Arrow's types say less than SQL's: `char(10)` and `text` are both strings there. What is lost goes
+//! into the metadata of the field, which DataFusion hands on wherever a column is only passed through.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
+use onrush::DataType;
+
+/// Where a field's metadata says what its Arrow type does not.
+const TYPE_KEY: &str = "onrush.type";
+/// Moments are kept in UTC.
+pub(crate) const UTC: &str = "+00:00";
+/// Digits after the point of a `numeric` that declares none.
+const NUMERIC_SCALE: i8 = 10;
+
+/// The type of a column of an answer, as clients are told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// A type that columns of tables can have.
+    Stored(DataType),
+    /// The number of a thing in the system's catalogue; a 64-bit integer here, 32 bits on the wire.
+    Oid,
+    /// The name of a thing in the system's catalogue.
+    Name,
+    /// One byte of the system's catalogue, PostgreSQL's `"char"`.
+    Char,
+}
+
+impl From<DataType> for ColumnType {
+    fn from(data_type: DataType) -> ColumnType {
+        ColumnType::Stored(data_type)
+    }
+}
+
+/// The Arrow type of a column's values.
+pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
+    let ColumnType::Stored(data_type) = column_type else {
+        let is_number = column_type == ColumnType::Oid;
+        return if is_number { ArrowType::Int64 } else { ArrowType::Utf8 };
+    };
+    match data_type {
+        DataType::Boolean => ArrowType::Boolean,
+        DataType::Int16 => ArrowType::Int16,
+        DataType::Int32 => ArrowType::Int32,
+        DataType::Int64 => ArrowType::Int64,
+        DataType::Float32 => ArrowType::Float32,
+        DataType::Float64 => ArrowType::Float64,
+        DataType::Decimal { precision, scale } => {
+            ArrowType::Decimal128(precision, i8::try_from(scale).unwrap_or(i8::MAX))
+        }
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => ArrowType::Utf8,
+        DataType::Bytes => ArrowType::Binary,
+        DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        DataType::Date => ArrowType::Date32,
+        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some(Arc::from(UTC))),
+    }
+}
+
+/// A field for a column.
+pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> Field {
+    let field = Field::new(name, arrow_type(column_type), is_nullable);
+    let note = match column_type {
+        ColumnType::Stored(data_type @ (DataType::Char(_) | DataType::Varchar(_))) => {
+            data_type.to_string()
+        }
+        ColumnType::Stored(_) => return field,
+        ColumnType::Oid => "oid".to_owned(),
+        ColumnType::Name => "name".to_owned(),
+        ColumnType::Char => "\"char\"".to_owned(),
+    };
+    field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), note)]))
+}
+
+/// What clients are told about a field. Types that no column can have go out as text.
+pub(crate) fn column_type(field: &Field) -> ColumnType {
+    match field.metadata().get(TYPE_KEY).map(String::as_str) {
+        Some("oid") if *field.data_type() == ArrowType::Int64 => return ColumnType::Oid,
+        Some("name") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Name,
+        Some("\"char\"") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Char,
+        Some(note) if *field.data_type() == ArrowType::Utf8 => {
+            if let Ok(data_type) = note.parse::<DataType>() {
+                return ColumnType::Stored(data_type);
+            }
+        }
+        _ => {}
+    }
+    ColumnType::Stored(plain_type(field.data_type()))
+}
+
+/// The type of a column that holds values of an Arrow type.
+pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
+    match arrow {
+        ArrowType::Boolean => DataType::Boolean,
+        ArrowType::Int8 | ArrowType::Int16 | ArrowType::UInt8 => DataType::Int16,
+        ArrowType::Int32 | ArrowType::UInt16 => DataType::Int32,
+        ArrowType::Int64 | ArrowType::UInt32 | ArrowType::UInt64 => DataType::Int64,
+        ArrowType::Float16 | ArrowType::Float32 => DataType::Float32,
+        ArrowType::Float64 => DataType::Float64,
+        ArrowType::Decimal32(precision, scale)
+        | ArrowType::Decimal64(precision, scale)
+        | ArrowType::Decimal128(precision, scale)
+        | ArrowType::Decimal256(precision, scale) => decimal(*precision, *scale),
+        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytes,
+        ArrowType::FixedSizeBinary(16) => DataType::Uuid,
+        ArrowType::FixedSizeBinary(_) => DataType::Bytes,
+        ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
+        ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
+        ArrowType::Timestamp(_, None) => DataType::Timestamp,
+        ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
+        ArrowType::Dictionary(_, values) => plain_type(values),
+        _ => DataType::Text,
+    }
+}
+
+/// The widest decimal that a column can hold, with the digits after the point that are asked for.
+fn decimal(precision: u8, scale: i8) -> DataType {
+    let precision = precision.clamp(1, onrush_types::data_type::DECIMAL_DIGITS_MAX);
+    let scale = u8::try_from(scale.max(0)).unwrap_or(0).min(precision);
+    DataType::Decimal { precision, scale }
+}
+
+/// The Arrow type of a `numeric` without precision and scale.
+pub(crate) fn any_numeric() -> ArrowType {
+    ArrowType::Decimal128(38, NUMERIC_SCALE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_type_comes_back_from_its_field() {
+        let stored = [
+            DataType::Boolean,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::Float32,
+            DataType::Float64,
+            DataType::Decimal { precision: 28, scale: 4 },
+            DataType::Char(7),
+            DataType::Varchar(8000),
+            DataType::Text,
+            DataType::Bytes,
+            DataType::Uuid,
+            DataType::Date,
+            DataType::Time,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+        ];
+        let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char];
+        for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
+            assert_eq!(column_type(&field("c", column, true)), column);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Types as PostgreSQL has them, where DataFusion has others.
+//!
+//! * A constant in quotes has the type of what it is compared with: `id = '0190...'` compares
+//!   UUIDs, and text that is none is an error (`22P02`).
+//! * Casts between text and other types read and write values as PostgreSQL does.
+//! * Casts to whole numbers round.
+//! * Small whole numbers are `integer`, not `bigint`.
+//! * A sum of `bigint` is `numeric`.
+//! * Parameters whose type nothing tells are text.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math;
+use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+};
+use onrush::{DataType, Value};
+use onrush_types::text;
+
+use crate::error::QueryError;
+use crate::functions::{parse_function, text_function};
+use crate::types::{ColumnType, any_numeric, column_type, field};
+use crate::values::scalar;
+
+/// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        let stored = |data_type| Some(ColumnType::Stored(data_type));
+        let column = match sql_type {
+            SqlType::Uuid => stored(DataType::Uuid),
+            SqlType::Timestamp(_, zone) => match zone {
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => stored(DataType::Timestamp),
+                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => stored(DataType::TimestampTz),
+            },
+            SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                stored(DataType::Time)
+            }
+            SqlType::Float(_) => stored(DataType::Float64),
+            SqlType::Text
+            | SqlType::Varchar(None)
+            | SqlType::CharacterVarying(None)
+            | SqlType::JSON
+            | SqlType::JSONB => stored(DataType::Text),
+            SqlType::Varchar(Some(_))
+            | SqlType::CharacterVarying(Some(_))
+            | SqlType::Char(_)
+            | SqlType::Character(_) => sql_type.to_string().parse().ok().map(ColumnType::Stored),
+            SqlType::Numeric(ExactNumberInfo::None)
+            | SqlType::Decimal(ExactNumberInfo::None)
+            | SqlType::Dec(ExactNumberInfo::None) => {
+                return Ok(Some(Arc::new(Field::new("", any_numeric(), true))));
+            }
+            SqlType::Regclass => stored(DataType::Text),
+            SqlType::Custom(name, _) => {
+                let last = name.0.last().map(ToString::to_string).unwrap_or_default();
+                match last.trim_matches('"').to_lowercase().as_str() {
+                    "oid" | "xid" | "cid" => Some(ColumnType::Oid),
+                    "name" | "cstring" => Some(ColumnType::Name),
+                    "char" => Some(ColumnType::Char),
+                    "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
+                    | "regrole" | "json" | "jsonb" => stored(DataType::Text),
+                    other => other.parse().ok().map(ColumnType::Stored),
+                }
+            }
+            _ => None,
+        };
+        Ok(column.map(|column| Arc::new(field("", column, true))))
+    }
+}
+
+/// Comparisons of something with a constant in quotes.
+#[derive(Debug)]
+pub(crate) struct Comparisons;
+
+impl ExprPlanner for Comparisons {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator as Op;
+        if matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq) {
+            let (left, right) = (expr.left.clone(), expr.right.clone());
+            adopt(&mut expr.left, &right, schema)?;
+            adopt(&mut expr.right, &left, schema)?;
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// Gives a constant in quotes the type of `other`.
+fn adopt(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
+    let (Expr::Literal(ScalarValue::Utf8(Some(written)), _), false) =
+        (&*constant, matches!(other, Expr::Literal(..)))
+    else {
+        return Ok(());
+    };
+    // What cannot be told here is told when the whole statement is known.
+    let Ok((_, field)) = other.to_field(schema) else { return Ok(()) };
+    if let Some(read) = read(written, &field)? {
+        *constant = Expr::Literal(read, None);
+    }
+    Ok(())
+}
+
+/// Text as a value of a field's type; none where text is what is wanted.
+fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
+    let column = match column_type(field) {
+        ColumnType::Stored(DataType::Char(_)) => {
+            return Ok(Some(ScalarValue::Utf8(Some(written.trim_end_matches(' ').to_owned()))));
+        }
+        ColumnType::Stored(data_type) if data_type.is_text() => return Ok(None),
+        ColumnType::Name | ColumnType::Char => return Ok(None),
+        ColumnType::Oid => DataType::Int64,
+        ColumnType::Stored(data_type) => data_type,
+    };
+    // Types that no column has are left to DataFusion.
+    if *field.data_type() != crate::types::arrow_type(ColumnType::Stored(column)) {
+        return Ok(None);
+    }
+    let value = match (column, written) {
+        (DataType::Bytes, bytes) if !bytes.contains('\\') => Value::from(bytes.as_bytes()),
+        // More digits than the column has may still be compared with it.
+        (DataType::Decimal { .. }, _) => return Ok(None),
+        _ => text::parse(column, written).map_err(QueryError::from)?,
+    };
+    Ok(Some(scalar(&value, ColumnType::Stored(column))?))
+}
+
+/// Gives the expressions of a plan PostgreSQL's types.
+pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let typed = plan.transform_up_with_subqueries(typed).data()?;
+    // Constants that are columns of the answer; further inside nobody sees their type.
+    let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
+    let names = NamePreserver::new(&typed);
+    let narrowed = typed.map_expressions(|expression| {
+        let name = names.save(&expression);
+        Ok(Transformed::yes(name.restore(match expression {
+            Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => {
+                Expr::Literal(narrow(number), metadata)
+            }
+            Expr::Alias(mut alias) => {
+                if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &*alias.expr {
+                    alias.expr = Box::new(Expr::Literal(narrow(*number), metadata.clone()));
+                }
+                Expr::Alias(alias)
+            }
+            other => other,
+        })))
+    });
+    narrowed?.map_data(LogicalPlan::recompute_schema).data()
+}
+
+fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let source = scan.source.schema();
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &source)?);
+    }
+    let is_limit = matches!(plan, LogicalPlan::Limit(_));
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
+        let rewritten = cast.transform_up(|inner| rewrite(inner, &schema, is_limit))?;
+        Ok(rewritten.update_data(|expression| name.restore(expression)))
+    })?
+    .map_data(LogicalPlan::recompute_schema)
+}
+
+/// A whole number as `integer` if it fits.
+fn narrow(number: i64) -> ScalarValue {
+    i32::try_from(number)
+        .map_or(ScalarValue::Int64(Some(number)), |number| ScalarValue::Int32(Some(number)))
+}
+
+fn rewrite(expression: Expr, schema: &DFSchema, is_limit: bool) -> Result<Transformed<Expr>> {
+    Ok(match expression {
+        Expr::Between(mut between) => {
+            let Between { expr, low, high, .. } = &mut between;
+            adopt(low, expr, schema)?;
+            adopt(high, expr, schema)?;
+            Transformed::yes(Expr::Between(between))
+        }
+        Expr::InList(mut list) => {
+            let InList { expr, list: items, .. } = &mut list;
+            for item in items {
+                adopt(item, expr, schema)?;
+            }
+            Transformed::yes(Expr::InList(list))
+        }
+        Expr::BinaryExpr(mut binary) => {
+            narrow_operand(&mut binary, schema);
+            let BinaryExpr { left, op, right } = &mut binary;
+            if op.supports_propagation() {
+                let (was_left, was_right) = (left.clone(), right.clone());
+                adopt(left, &was_right, schema)?;
+                adopt(right, &was_left, schema)?;
+            }
+            Transformed::yes(Expr::BinaryExpr(binary))
+        }
+        Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
+        Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
+            // As in PostgreSQL: a sum of bigint is numeric, and so does not overflow.
+            for argument in &mut aggregate.params.args {
+                if argument.get_type(schema).is_ok_and(|given| given == ArrowType::Int64) {
+                    let cast = Cast::new(Box::new(argument.clone()), ArrowType::Decimal128(19, 0));
+                    *argument = Expr::Cast(cast);
+                }
+            }
+            Transformed::yes(Expr::AggregateFunction(aggregate))
+        }
+        Expr::Placeholder(Placeholder { id, field }) => {
+            let field = match field {
+                None if is_limit => Arc::new(Field::new("", ArrowType::Int64, true)),
+                None => Arc::new(Field::new("", ArrowType::Utf8, true)),
+                Some(field) => match field.data_type() {
+                    ArrowType::Null => Arc::new(Field::new("", ArrowType::Utf8, true)),
+                    ArrowType::Decimal128(_, _) | ArrowType::Decimal256(_, _) => {
+                        Arc::new(Field::new("", any_numeric(), true))
+                    }
+                    _ => field,
+                },
+            };
+            Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// `$1::date` is a parameter of type `date`.
+fn cast_placeholder(expression: Expr) -> Transformed<Expr> {
+    let Expr::Cast(cast) = &expression else { return Transformed::no(expression) };
+    match &*cast.expr {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let field = Some(Arc::clone(&cast.field));
+            Transformed::yes(Expr::Placeholder(Placeholder { id: id.clone(), field }))
+        }
+        _ => Transformed::no(expression),
+    }
+}
+
+/// `n + 1` of an `integer` is an `integer`.
+fn narrow_operand(binary: &mut BinaryExpr, schema: &DFSchema) {
+    if !binary.op.is_numerical_operators() {
+        return;
+    }
+    let is_small = |expression: &Expr| {
+        matches!(expression.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
+    };
+    let (left_is_small, right_is_small) = (is_small(&binary.left), is_small(&binary.right));
+    for (operand, other_is_small) in
+        [(&mut binary.left, right_is_small), (&mut binary.right, left_is_small)]
+    {
+        if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &**operand
+            && other_is_small
+        {
+            **operand = Expr::Literal(narrow(*number), metadata.clone());
+        }
+    }
+}
+
+fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
+    let to = cast.field.data_type().clone();
+    let from = match cast.expr.get_type(schema) {
+        Ok(from) => from,
+        Err(_) => return Ok(Expr::Cast(cast)),
+    };
+    let is_text = |arrow: &ArrowType| {
+        matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
+    };
+    match (is_text(&from), is_text(&to)) {
+        (true, false) => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
+                && let Some(value) = read(written, &cast.field)?
+            {
+                return Ok(Expr::Literal(value, None));
+            }
+            let target = crate::types::plain_type(&to);
+            let is_own = matches!(
+                target,
+                DataType::Uuid
+                    | DataType::Bytes
+                    | DataType::Boolean
+                    | DataType::Timestamp
+                    | DataType::TimestampTz
+                    | DataType::Time
+                    | DataType::Date
+            );
+            if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
+                return Ok(call(parse_function(target), vec![*cast.expr]));
+            }
+            Ok(Expr::Cast(cast))
+        }
+        (_, true) => {
+            let is_own = matches!(
+                from,
+                ArrowType::FixedSizeBinary(16)
+                    | ArrowType::Binary
+                    | ArrowType::Float32
+                    | ArrowType::Float64
+                    | ArrowType::Timestamp(TimeUnit::Microsecond, _)
+                    | ArrowType::Time64(TimeUnit::Microsecond)
+            );
+            let inner = match is_own {
+                true => call(text_function(), vec![*cast.expr.clone()]),
+                false => Expr::Cast(cast.clone()),
+            };
+            Ok(match column_type(&cast.field) {
+                ColumnType::Stored(DataType::Char(bytes) | DataType::Varchar(bytes)) => {
+                    let left = datafusion::functions::unicode::left();
+                    let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
+                    call(left, vec![inner, length])
+                }
+                _ => inner,
+            })
+        }
+        (false, false) => {
+            let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
+            if rounds {
+                let rounded = call(math::round(), vec![*cast.expr]);
+                return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
+            }
+            Ok(Expr::Cast(cast))
+        }
+    }
+}
+
+fn call(function: Arc<datafusion::logical_expr::ScalarUDF>, arguments: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))
+}

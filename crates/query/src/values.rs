@@ -1,0 +1,182 @@
+//! Single values: out of Arrow's arrays for clients, and into them for parameters and constants.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes as arrow;
+use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
+use datafusion::scalar::ScalarValue;
+use onrush::{DataType, Decimal, Uuid, Value};
+
+use crate::columns::{ColumnBuilder, scaled};
+use crate::error::{QueryError, Result};
+use crate::types::{ColumnType, arrow_type, column_type};
+
+/// An array in the form that [`value_at`] reads.
+pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
+    match column.data_type() {
+        ArrowType::Dictionary(_, values) => Ok(cast(column, values)?),
+        ArrowType::Date64 => Ok(cast(column, &ArrowType::Date32)?),
+        ArrowType::Time32(_) | ArrowType::Time64(TimeUnit::Nanosecond) => {
+            Ok(cast(column, &ArrowType::Time64(TimeUnit::Microsecond))?)
+        }
+        ArrowType::Timestamp(
+            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Nanosecond,
+            zone,
+        ) => Ok(cast(column, &ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()))?),
+        ArrowType::Decimal32(precision, scale) | ArrowType::Decimal64(precision, scale) => {
+            Ok(cast(column, &ArrowType::Decimal128(*precision, *scale))?)
+        }
+        ArrowType::Decimal256(_, scale) => Ok(cast(column, &ArrowType::Decimal128(38, *scale))?),
+        ArrowType::Int8 | ArrowType::UInt8 => Ok(cast(column, &ArrowType::Int16)?),
+        ArrowType::UInt16 => Ok(cast(column, &ArrowType::Int32)?),
+        ArrowType::UInt32 | ArrowType::UInt64 => Ok(cast(column, &ArrowType::Int64)?),
+        ArrowType::Float16 => Ok(cast(column, &ArrowType::Float32)?),
+        ArrowType::LargeUtf8 | ArrowType::Utf8View => Ok(cast(column, &ArrowType::Utf8)?),
+        ArrowType::LargeBinary | ArrowType::BinaryView => Ok(cast(column, &ArrowType::Binary)?),
+        _ => Ok(Arc::clone(column)),
+    }
+}
+
+/// The value at `row` of an array, as a client's column of `wanted` has it.
+pub(crate) fn value_at<'a>(
+    array: &'a dyn Array,
+    row: usize,
+    wanted: ColumnType,
+) -> Result<Value<'a>> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    Ok(match array.data_type() {
+        ArrowType::Null => Value::Null,
+        ArrowType::Boolean => Value::Boolean(array.as_boolean().value(row)),
+        ArrowType::Int16 => Value::Int16(array.as_primitive::<arrow::Int16Type>().value(row)),
+        ArrowType::Int32 => Value::Int32(array.as_primitive::<arrow::Int32Type>().value(row)),
+        ArrowType::Int64 => Value::Int64(array.as_primitive::<arrow::Int64Type>().value(row)),
+        ArrowType::Float32 => Value::Float32(array.as_primitive::<arrow::Float32Type>().value(row)),
+        ArrowType::Float64 => Value::Float64(array.as_primitive::<arrow::Float64Type>().value(row)),
+        ArrowType::Decimal128(_, scale) => {
+            decimal(array.as_primitive::<arrow::Decimal128Type>().value(row), *scale)?
+        }
+        ArrowType::Utf8 => text(array.as_string::<i32>().value(row), wanted),
+        ArrowType::Binary => Value::from(array.as_binary::<i32>().value(row)),
+        ArrowType::FixedSizeBinary(_) => {
+            let bytes = array.as_fixed_size_binary().value(row);
+            match <[u8; 16]>::try_from(bytes) {
+                Ok(bytes) => Value::Uuid(Uuid::from_bytes(bytes)),
+                Err(_) => Value::from(bytes),
+            }
+        }
+        ArrowType::Date32 => Value::Date(array.as_primitive::<arrow::Date32Type>().value(row)),
+        ArrowType::Time64(_) => {
+            Value::Time(array.as_primitive::<arrow::Time64MicrosecondType>().value(row))
+        }
+        ArrowType::Timestamp(_, zone) => {
+            let micros = array.as_primitive::<arrow::TimestampMicrosecondType>().value(row);
+            if zone.is_some() { Value::TimestampTz(micros) } else { Value::Timestamp(micros) }
+        }
+        ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _) => {
+            Value::from(list(array, row)?)
+        }
+        _ => Value::from(displayed(array, row)?),
+    })
+}
+
+fn text(text: &str, wanted: ColumnType) -> Value<'_> {
+    match wanted {
+        ColumnType::Stored(DataType::Char(bytes)) if text.len() < usize::from(bytes) => {
+            Value::from(format!("{text}{}", " ".repeat(usize::from(bytes) - text.len())))
+        }
+        _ => Value::from(text),
+    }
+}
+
+fn decimal(unscaled: i128, scale: i8) -> Result<Value<'static>> {
+    let too_wide = || QueryError::OutOfRange {
+        message:
+            "a numeric value has more than 28 digits: round it, or cast it to double precision"
+                .to_owned(),
+    };
+    let (unscaled, scale) = match u32::try_from(scale) {
+        Ok(scale) => (Some(unscaled), scale),
+        // Zeros at the end that are not written out.
+        Err(_) => {
+            let zeros = 10i128.checked_pow(u32::from(scale.unsigned_abs()));
+            (zeros.and_then(|zeros| unscaled.checked_mul(zeros)), 0)
+        }
+    };
+    let unscaled = unscaled.ok_or_else(too_wide)?;
+    // Digits that only say zero make room for those in front.
+    let (mut unscaled, mut left) = (unscaled, scale);
+    while (left > 28 || unscaled.unsigned_abs() >= 1 << 96) && left > 0 && unscaled % 10 == 0 {
+        unscaled /= 10;
+        left -= 1;
+    }
+    Decimal::try_from_i128_with_scale(unscaled, left).map(Value::Decimal).map_err(|_| too_wide())
+}
+
+/// An array as PostgreSQL writes it.
+fn list(array: &dyn Array, row: usize) -> Result<String> {
+    let items = match array.data_type() {
+        ArrowType::List(_) => array.as_list::<i32>().value(row),
+        ArrowType::LargeList(_) => array.as_list::<i64>().value(row),
+        _ => array.as_fixed_size_list().value(row),
+    };
+    let mut written = String::from("{");
+    for index in 0..items.len() {
+        if index > 0 {
+            written.push(',');
+        }
+        if items.is_null(index) {
+            written.push_str("NULL");
+            continue;
+        }
+        let item = match items.data_type() {
+            ArrowType::List(_) | ArrowType::LargeList(_) => list(&items, index)?,
+            _ => displayed(&items, index)?,
+        };
+        let is_plain = !item.is_empty()
+            && !item.eq_ignore_ascii_case("null")
+            && !item.contains(['{', '}', ',', '"', '\\', ' ']);
+        if is_plain || matches!(items.data_type(), ArrowType::List(_)) {
+            written.push_str(&item);
+        } else {
+            written.push('"');
+            written.push_str(&item.replace('\\', "\\\\").replace('"', "\\\""));
+            written.push('"');
+        }
+    }
+    written.push('}');
+    Ok(written)
+}
+
+fn displayed(array: &dyn Array, row: usize) -> Result<String> {
+    let options = FormatOptions::new().with_duration_format(DurationFormat::Pretty);
+    Ok(ArrayFormatter::try_new(array, &options)?.value(row).try_to_string()?)
+}
+
+/// A value for Arrow's column of this type; none if it is of another kind.
+pub(crate) fn scalar(value: &Value<'_>, column: ColumnType) -> Result<ScalarValue> {
+    let field_type = arrow_type(column);
+    if value.is_null() {
+        return Ok(ScalarValue::try_from(&field_type)?);
+    }
+    let mut builder = ColumnBuilder::new(column, 1)?;
+    builder.append(value)?;
+    Ok(ScalarValue::try_from_array(&builder.finish(), 0)?)
+}
+
+/// A numeric value with as many digits as it has.
+pub(crate) fn numeric_scalar(value: &Decimal, scale: i8) -> ScalarValue {
+    let unscaled = scaled(value, u32::try_from(scale).unwrap_or(0));
+    ScalarValue::Decimal128(Some(unscaled), 38, scale)
+}
+
+/// A constant as a value of the engine.
+pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value<'static>> {
+    let array = scalar.to_array()?;
+    let field = arrow::Field::new("constant", array.data_type().clone(), true);
+    Ok(value_at(&array, 0, column_type(&field))?.into_owned())
+}

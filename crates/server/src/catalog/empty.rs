@@ -1,0 +1,135 @@
+//! Tables of PostgreSQL's catalogue for things that there are none of here. Tools look into them.
+
+use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, TEXT};
+use super::{Column, PG_CATALOG, SystemTable};
+
+const fn table(name: &'static str, columns: &'static [Column]) -> SystemTable {
+    SystemTable { schema: PG_CATALOG, name, columns, rows: |_, _| Vec::new() }
+}
+
+pub(super) const ALL: &[SystemTable] = &[
+    table(
+        "pg_inherits",
+        &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4), ("inhdetachpending", BOOL)],
+    ),
+    table(
+        "pg_description",
+        &[("objoid", OID), ("classoid", OID), ("objsubid", INT4), ("description", TEXT)],
+    ),
+    table("pg_shdescription", &[("objoid", OID), ("classoid", OID), ("description", TEXT)]),
+    table(
+        "pg_collation",
+        &[("oid", OID), ("collname", NAME), ("collnamespace", OID), ("collcollate", TEXT)],
+    ),
+    table(
+        "pg_policy",
+        &[
+            ("oid", OID),
+            ("polname", NAME),
+            ("polrelid", OID),
+            ("polcmd", CHAR),
+            ("polpermissive", BOOL),
+            ("polroles", TEXT),
+            ("polqual", TEXT),
+            ("polwithcheck", TEXT),
+        ],
+    ),
+    table("pg_publication", &[("oid", OID), ("pubname", NAME), ("puballtables", BOOL)]),
+    table(
+        "pg_publication_rel",
+        &[("oid", OID), ("prpubid", OID), ("prrelid", OID), ("prqual", TEXT), ("prattrs", TEXT)],
+    ),
+    table("pg_publication_namespace", &[("oid", OID), ("pnpubid", OID), ("pnnspid", OID)]),
+    table(
+        "pg_statistic_ext",
+        &[
+            ("oid", OID),
+            ("stxrelid", OID),
+            ("stxname", NAME),
+            ("stxnamespace", OID),
+            ("stxstattarget", INT4),
+            ("stxkind", TEXT),
+        ],
+    ),
+    table(
+        "pg_trigger",
+        &[
+            ("oid", OID),
+            ("tgrelid", OID),
+            ("tgname", NAME),
+            ("tgenabled", CHAR),
+            ("tgisinternal", BOOL),
+            ("tgparentid", OID),
+        ],
+    ),
+    table("pg_rewrite", &[("oid", OID), ("rulename", NAME), ("ev_class", OID), ("ev_type", CHAR)]),
+    table("pg_foreign_table", &[("ftrelid", OID), ("ftserver", OID), ("ftoptions", TEXT)]),
+    table("pg_foreign_server", &[("oid", OID), ("srvname", NAME), ("srvowner", OID)]),
+    table(
+        "pg_extension",
+        &[("oid", OID), ("extname", NAME), ("extnamespace", OID), ("extversion", TEXT)],
+    ),
+    table(
+        "pg_depend",
+        &[
+            ("classid", OID),
+            ("objid", OID),
+            ("objsubid", INT4),
+            ("refclassid", OID),
+            ("refobjid", OID),
+            ("refobjsubid", INT4),
+            ("deptype", CHAR),
+        ],
+    ),
+    table(
+        "pg_enum",
+        &[("oid", OID), ("enumtypid", OID), ("enumsortorder", INT4), ("enumlabel", NAME)],
+    ),
+    table(
+        "pg_range",
+        &[("rngtypid", OID), ("rngsubtype", OID), ("rngcollation", OID), ("rngsubopc", OID)],
+    ),
+    table(
+        "pg_sequence",
+        &[
+            ("seqrelid", OID),
+            ("seqtypid", OID),
+            ("seqstart", INT8),
+            ("seqincrement", INT8),
+            ("seqmax", INT8),
+            ("seqmin", INT8),
+            ("seqcache", INT8),
+            ("seqcycle", BOOL),
+        ],
+    ),
+    table(
+        "pg_auth_members",
+        &[("roleid", OID), ("member", OID), ("grantor", OID), ("admin_option", BOOL)],
+    ),
+    table(
+        "pg_tablespace",
+        &[("oid", OID), ("spcname", NAME), ("spcowner", OID), ("spcoptions", TEXT)],
+    ),
+    table("pg_partitioned_table", &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)]),
+    table(
+        "pg_views",
+        &[("schemaname", NAME), ("viewname", NAME), ("viewowner", NAME), ("definition", TEXT)],
+    ),
+    table("pg_matviews", &[("schemaname", NAME), ("matviewname", NAME), ("matviewowner", NAME)]),
+    table(
+        "pg_proc",
+        &[
+            ("oid", OID),
+            ("proname", NAME),
+            ("pronamespace", OID),
+            ("proowner", OID),
+            ("prolang", OID),
+            ("prokind", CHAR),
+            ("prorettype", OID),
+            ("proretset", BOOL),
+            ("proargtypes", TEXT),
+            ("prosrc", TEXT),
+        ],
+    ),
+    table("pg_language", &[("oid", OID), ("lanname", NAME)]),
+];

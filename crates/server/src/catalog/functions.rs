@@ -1,0 +1,122 @@
+//! The functions of PostgreSQL's catalogue that tools call.
+
+use std::sync::Arc;
+
+use onrush::{Database, Value};
+use onrush_query::SystemFunction;
+
+use super::kinds::{BOOL, INT8, TEXT};
+use super::names;
+
+/// All of them, for one database.
+pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
+    let yes = |_: &[Value<'_>]| Value::Boolean(true);
+    let no = |_: &[Value<'_>]| Value::Boolean(false);
+    let null = |_: &[Value<'_>]| Value::Null;
+    let mut all = vec![
+        SystemFunction::new("format_type", TEXT, |given| {
+            let modifier = number(given, 1).unwrap_or(-1);
+            let named = number(given, 0).and_then(|oid| names::type_with(oid, modifier));
+            named.map_or(Value::Null, Value::from)
+        }),
+        // Defaults are kept as SQL, so there is nothing to take apart.
+        SystemFunction::new("pg_get_expr", TEXT, |given| text(given, 0)),
+        SystemFunction::new("pg_get_userbyid", TEXT, |_| names::OWNER.into()),
+        SystemFunction::new("pg_encoding_to_char", TEXT, |_| "UTF8".into()),
+        SystemFunction::new("quote_ident", TEXT, |given| match given.first() {
+            Some(Value::Text(name)) => names::quoted(name).into(),
+            _ => Value::Null,
+        }),
+        SystemFunction::new("regnamespace_name", TEXT, |given| {
+            number(given, 0).and_then(names::schema_name).map_or(Value::Null, Value::from)
+        }),
+        SystemFunction::new("regtype_name", TEXT, |given| {
+            let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
+            named.map_or("-".into(), Value::from)
+        }),
+        SystemFunction::new("pg_is_in_recovery", BOOL, no),
+    ];
+    for name in [
+        "pg_table_is_visible",
+        "pg_type_is_visible",
+        "pg_function_is_visible",
+        "pg_relation_is_publishable",
+        "has_table_privilege",
+        "has_schema_privilege",
+        "has_database_privilege",
+        "has_column_privilege",
+        "has_any_column_privilege",
+    ] {
+        all.push(SystemFunction::new(name, BOOL, yes));
+    }
+    for name in [
+        "obj_description",
+        "col_description",
+        "shobj_description",
+        "pg_get_statisticsobjdef_columns",
+        "pg_get_viewdef",
+        "pg_get_partkeydef",
+        "pg_get_triggerdef",
+        "pg_get_serial_sequence",
+        "pg_tablespace_location",
+    ] {
+        all.push(SystemFunction::new(name, TEXT, null));
+    }
+    all.extend(of_tables(database));
+    all
+}
+
+/// Those that look a table up.
+fn of_tables(database: &Database) -> Vec<SystemFunction> {
+    let with_table = |name, describe: fn(&onrush::Table, i64) -> String| {
+        let database = database.clone();
+        SystemFunction::new(name, TEXT, move |given| {
+            let Some(oid) = number(given, 0) else { return Value::Null };
+            let table = names::table_with(&database, oid);
+            table.map_or(Value::Null, |table| describe(&table, oid).into())
+        })
+    };
+    let known = Arc::new(database.clone());
+    vec![
+        with_table("pg_get_indexdef", |table, _| {
+            let (key, name) = (names::quoted(&names::key_name(table)), names::quoted(table.name()));
+            let columns = names::key_columns(table);
+            format!("CREATE UNIQUE INDEX {key} ON public.{name} USING btree ({columns})")
+        }),
+        with_table("pg_get_constraintdef", |table, _| {
+            format!("PRIMARY KEY ({})", names::key_columns(table))
+        }),
+        SystemFunction::new("regclass_name", TEXT, {
+            let database = database.clone();
+            move |given| {
+                let Some(oid) = number(given, 0) else { return text(given, 0) };
+                let Some(table) = names::table_with(&database, oid) else {
+                    return oid.to_string().into();
+                };
+                let is_key = i64::from(names::key_oid(&table)) == oid;
+                let name = if is_key { names::key_name(&table) } else { table.name().to_owned() };
+                names::quoted(&name).into()
+            }
+        }),
+        SystemFunction::new("regclass_oid", INT8, move |given| {
+            let Some(Value::Text(name)) = given.first() else { return Value::Null };
+            let name = name.rsplit('.').next().unwrap_or_default().trim_matches('"');
+            if let Ok(oid) = name.parse::<i64>() {
+                return Value::Int64(oid);
+            }
+            let table = known.table(name).ok();
+            table.map_or(Value::Null, |table| Value::Int64(names::table_oid(&table).into()))
+        }),
+    ]
+}
+
+fn number(given: &[Value<'_>], at: usize) -> Option<i64> {
+    given.get(at)?.as_i64()
+}
+
+fn text(given: &[Value<'_>], at: usize) -> Value<'static> {
+    match given.get(at) {
+        Some(Value::Text(text)) => text.clone().into_owned().into(),
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,176 @@
+//! `information_schema`: what the standard says about tables.
+
+use onrush::{DataType, Row, Table, Value};
+use onrush_query::Statement;
+
+use super::kinds::{INT4, NAME, TEXT};
+use super::names;
+use super::{INFORMATION_SCHEMA, SystemTable};
+
+pub(super) const ALL: &[SystemTable] = &[
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "schemata",
+        columns: &[("catalog_name", NAME), ("schema_name", NAME), ("schema_owner", NAME)],
+        rows: |_, statement| {
+            let schemas = ["public", "onrush", "pg_catalog", "information_schema"];
+            let row = |schema: &'static str| {
+                vec![database(statement), schema.into(), names::OWNER.into()]
+            };
+            schemas.into_iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "tables",
+        columns: &[
+            ("table_catalog", NAME),
+            ("table_schema", NAME),
+            ("table_name", NAME),
+            ("table_type", TEXT),
+            ("is_insertable_into", TEXT),
+        ],
+        rows: |database, statement| {
+            let row = |table: &Table| {
+                let mut row = place(table, statement);
+                row.extend(["BASE TABLE".into(), "YES".into()]);
+                row
+            };
+            names::tables(database).iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "columns",
+        columns: &[
+            ("table_catalog", NAME),
+            ("table_schema", NAME),
+            ("table_name", NAME),
+            ("column_name", NAME),
+            ("ordinal_position", INT4),
+            ("column_default", TEXT),
+            ("is_nullable", TEXT),
+            ("data_type", TEXT),
+            ("character_maximum_length", INT4),
+            ("numeric_precision", INT4),
+            ("numeric_scale", INT4),
+            ("udt_name", NAME),
+            ("is_identity", TEXT),
+            ("is_generated", TEXT),
+            ("is_updatable", TEXT),
+        ],
+        rows: |database, statement| {
+            let rows = |table: &Table| columns(table, statement);
+            names::tables(database).iter().flat_map(rows).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "table_constraints",
+        columns: &[
+            ("constraint_catalog", NAME),
+            ("constraint_schema", NAME),
+            ("constraint_name", NAME),
+            ("table_catalog", NAME),
+            ("table_schema", NAME),
+            ("table_name", NAME),
+            ("constraint_type", TEXT),
+        ],
+        rows: |database, statement| {
+            let row = |table: &Table| {
+                let mut row = key(table, statement);
+                row.extend(place(table, statement));
+                row.push("PRIMARY KEY".into());
+                row
+            };
+            names::tables(database).iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "key_column_usage",
+        columns: &[
+            ("constraint_catalog", NAME),
+            ("constraint_schema", NAME),
+            ("constraint_name", NAME),
+            ("table_catalog", NAME),
+            ("table_schema", NAME),
+            ("table_name", NAME),
+            ("column_name", NAME),
+            ("ordinal_position", INT4),
+        ],
+        rows: |database, statement| {
+            let rows = |table: &Table| key_usage(table, statement);
+            names::tables(database).iter().flat_map(rows).collect()
+        },
+    },
+];
+
+fn database(statement: &Statement) -> Value<'static> {
+    statement.client.database.to_string().into()
+}
+
+/// Where a table is.
+fn place(table: &Table, statement: &Statement) -> Row {
+    vec![database(statement), "public".into(), table.name().to_owned().into()]
+}
+
+/// Where its primary key is.
+fn key(table: &Table, statement: &Statement) -> Row {
+    vec![database(statement), "public".into(), names::key_name(table).into()]
+}
+
+fn word(is_so: bool) -> Value<'static> {
+    if is_so { "YES".into() } else { "NO".into() }
+}
+
+fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
+    let definition = table.definition();
+    let number = |number: i32| Value::Int32(number);
+    let row = |(position, column): (usize, &onrush::ColumnDefinition)| {
+        let (length, precision, scale) = match column.data_type {
+            DataType::Char(bytes) | DataType::Varchar(bytes) => {
+                (number(i32::from(bytes)), Value::Null, Value::Null)
+            }
+            DataType::Decimal { precision, scale } => {
+                (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
+            }
+            DataType::Int16 => (Value::Null, number(16), number(0)),
+            DataType::Int32 => (Value::Null, number(32), number(0)),
+            DataType::Int64 => (Value::Null, number(64), number(0)),
+            _ => (Value::Null, Value::Null, Value::Null),
+        };
+        let written = names::type_name(column.data_type);
+        let plain = written.split('(').next().unwrap_or_default().to_owned();
+        let is_key = definition.primary_key().contains(&position);
+        let mut row = place(table, statement);
+        row.extend([
+            column.name.clone().into(),
+            number(i32::try_from(position + 1).unwrap_or(i32::MAX)),
+            names::default_of(column).map_or(Value::Null, Value::from),
+            word(column.nullable && !is_key),
+            plain.into(),
+            length,
+            precision,
+            scale,
+            crate::values::type_of(column.data_type).name().to_owned().into(),
+            word(names::is_identity(column)),
+            "NEVER".into(),
+            word(true),
+        ]);
+        row
+    };
+    definition.columns().iter().enumerate().map(row).collect()
+}
+
+fn key_usage(table: &Table, statement: &Statement) -> Vec<Row> {
+    let definition = table.definition();
+    let row = |(column, number): (&usize, i32)| {
+        let mut row = key(table, statement);
+        row.extend(place(table, statement));
+        row.push(definition.columns()[*column].name.clone().into());
+        row.push(Value::Int32(number));
+        row
+    };
+    definition.primary_key().iter().zip(1..).map(row).collect()
+}

@@ -1,0 +1,101 @@
+//! The system's catalogue as PostgreSQL's tools look for it: `pg_catalog` and `information_schema`,
+//! made of the definitions of tables whenever somebody asks.
+//!
+//! Numbers of things: a table has two, its own and that of its primary key, made of the number that
+//! the engine knows it by; so they stay as long as the table.
+
+mod empty;
+mod functions;
+mod information;
+mod names;
+mod tables;
+mod types;
+
+use std::fmt;
+use std::sync::Arc;
+
+use onrush::{Database, Row, Value};
+use onrush_query::{ColumnType, MadeRows, Statement};
+
+pub(crate) use functions::functions;
+
+/// A column of a system table.
+type Column = (&'static str, ColumnType);
+
+/// A system table.
+struct SystemTable {
+    schema: &'static str,
+    name: &'static str,
+    columns: &'static [Column],
+    rows: fn(&Database, &Statement) -> Vec<Row>,
+}
+
+/// Where PostgreSQL's own tables are.
+pub(crate) const PG_CATALOG: &str = "pg_catalog";
+/// Where those of the standard are.
+pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
+
+fn all() -> impl Iterator<Item = &'static SystemTable> {
+    tables::ALL.iter().chain(types::ALL).chain(information::ALL).chain(empty::ALL)
+}
+
+/// The system table of this name. Those of `pg_catalog` need no schema in front.
+pub(crate) fn find(
+    database: &Database,
+    schema: Option<&str>,
+    name: &str,
+) -> Option<Arc<dyn MadeRows>> {
+    let schema = schema.unwrap_or(PG_CATALOG);
+    let table = all().find(|table| table.schema == schema && table.name == name)?;
+    Some(Arc::new(TableOfDatabase { table, database: database.clone() }))
+}
+
+/// Whether it is a table for things that there are none of here.
+pub(crate) fn is_always_empty(schema: Option<&str>, name: &str) -> bool {
+    let schema = schema.unwrap_or(PG_CATALOG);
+    empty::ALL.iter().any(|table| table.schema == schema && table.name == name)
+}
+
+/// A system table and what it tells about.
+struct TableOfDatabase {
+    table: &'static SystemTable,
+    database: Database,
+}
+
+impl fmt::Debug for TableOfDatabase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.table.name)
+    }
+}
+
+impl MadeRows for TableOfDatabase {
+    fn columns(&self) -> Vec<(&str, ColumnType)> {
+        self.table.columns.to_vec()
+    }
+
+    fn rows(&self, statement: &Statement) -> Vec<Row> {
+        (self.table.rows)(&self.database, statement)
+    }
+}
+
+/// The number of a thing.
+fn oid(number: u32) -> Value<'static> {
+    Value::Int64(i64::from(number))
+}
+
+/// The columns' types, short.
+mod kinds {
+    use onrush::DataType;
+    use onrush_query::ColumnType;
+
+    pub(super) const OID: ColumnType = ColumnType::Oid;
+    pub(super) const NAME: ColumnType = ColumnType::Name;
+    pub(super) const CHAR: ColumnType = ColumnType::Char;
+    pub(super) const TEXT: ColumnType = ColumnType::Stored(DataType::Text);
+    pub(super) const BOOL: ColumnType = ColumnType::Stored(DataType::Boolean);
+    pub(super) const INT2: ColumnType = ColumnType::Stored(DataType::Int16);
+    pub(super) const INT4: ColumnType = ColumnType::Stored(DataType::Int32);
+    pub(super) const INT8: ColumnType = ColumnType::Stored(DataType::Int64);
+    pub(super) const REAL: ColumnType = ColumnType::Stored(DataType::Float32);
+    pub(super) const MOMENT: ColumnType = ColumnType::Stored(DataType::TimestampTz);
+}

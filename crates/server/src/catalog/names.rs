@@ -1,0 +1,157 @@
+//! Numbers and names of things.
+
+use onrush::{ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Table, Value};
+use onrush_query::ColumnType;
+use postgres_types::Type;
+
+use crate::values;
+
+/// `pg_catalog` itself.
+pub(super) const PG_CATALOG_OID: u32 = 11;
+/// `public`.
+pub(super) const PUBLIC_OID: u32 = 2200;
+/// `information_schema`.
+pub(super) const INFORMATION_OID: u32 = 13_000;
+/// `onrush`, the schema of the system views.
+pub(super) const ONRUSH_OID: u32 = 13_001;
+/// Whom everything belongs to, as there are no roles yet.
+pub(super) const OWNER_OID: u32 = 10;
+/// What the owner is called.
+pub(super) const OWNER: &str = "onrush";
+/// The only database.
+pub(super) const DATABASE_OID: u32 = 5;
+/// How the rows of tables are kept.
+pub(super) const ACCESS_METHOD_OID: u32 = 2;
+/// How keys are found.
+pub(super) const BTREE_OID: u32 = 403;
+/// Numbers from here on are those of tables.
+const FIRST_OID: u32 = 16_384;
+
+/// The number of a table.
+pub(super) fn table_oid(table: &Table) -> u32 {
+    FIRST_OID + 2 * table.id()
+}
+
+/// The number of its primary key.
+pub(super) fn key_oid(table: &Table) -> u32 {
+    table_oid(table) + 1
+}
+
+/// The name of its primary key.
+pub(super) fn key_name(table: &Table) -> String {
+    format!("{}_pkey", table.name())
+}
+
+/// All tables, by name.
+pub(super) fn tables(database: &Database) -> Vec<Table> {
+    let definitions = database.tables();
+    // One that was dropped just now is left out.
+    definitions.iter().filter_map(|definition| database.table(definition.name()).ok()).collect()
+}
+
+/// The table with a number, or with a primary key of that number.
+pub(super) fn table_with(database: &Database, oid: i64) -> Option<Table> {
+    let is_it =
+        |table: &Table| i64::from(table_oid(table)) == oid || i64::from(key_oid(table)) == oid;
+    tables(database).into_iter().find(is_it)
+}
+
+/// A schema's name.
+pub(super) fn schema_name(oid: i64) -> Option<&'static str> {
+    let known = [
+        (PG_CATALOG_OID, super::PG_CATALOG),
+        (PUBLIC_OID, "public"),
+        (INFORMATION_OID, super::INFORMATION_SCHEMA),
+        (ONRUSH_OID, crate::sql::SYSTEM_SCHEMA),
+    ];
+    known.into_iter().find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
+}
+
+/// A type as PostgreSQL writes it.
+pub(super) fn type_name(data_type: DataType) -> String {
+    match data_type {
+        DataType::Float64 => "double precision".to_owned(),
+        DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
+        DataType::Char(length) => format!("character({length})"),
+        DataType::Varchar(length) => format!("character varying({length})"),
+        DataType::Bytes => "bytea".to_owned(),
+        DataType::Time => "time without time zone".to_owned(),
+        DataType::Timestamp => "timestamp without time zone".to_owned(),
+        DataType::TimestampTz => "timestamp with time zone".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// `format_type`: a type by number and modifier.
+pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
+    let oid = u32::try_from(oid).ok()?;
+    let plain = match Type::from_oid(oid)? {
+        Type::OID => "oid".to_owned(),
+        Type::NAME => "name".to_owned(),
+        Type::CHAR => "\"char\"".to_owned(),
+        Type::VARCHAR => "character varying".to_owned(),
+        Type::BPCHAR => "character".to_owned(),
+        Type::NUMERIC => "numeric".to_owned(),
+        known => match values::column_type_of(oid) {
+            Some(ColumnType::Stored(data_type)) => type_name(data_type),
+            _ => known.name().to_owned(),
+        },
+    };
+    if modifier < 4 {
+        return Some(plain);
+    }
+    let modifier = modifier - 4;
+    Some(match Type::from_oid(oid)? {
+        Type::NUMERIC => format!("numeric({},{})", modifier >> 16, modifier & 0xFFFF),
+        Type::VARCHAR | Type::BPCHAR => format!("{plain}({modifier})"),
+        _ => plain,
+    })
+}
+
+/// A column's default as SQL; none where there is none, or where it is an identity.
+pub(super) fn default_of(column: &ColumnDefinition) -> Option<String> {
+    match &column.default {
+        DefaultValue::None | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
+        DefaultValue::Now => Some("now()".to_owned()),
+        DefaultValue::Key(strategy) => {
+            let written = strategy.to_string().replace('-', "_");
+            Some(if written.contains('(') { written } else { format!("{written}()") })
+        }
+        DefaultValue::Constant(value) => Some(constant(value, column.data_type)),
+    }
+}
+
+fn constant(value: &Value<'_>, data_type: DataType) -> String {
+    match value {
+        Value::Boolean(value) => value.to_string(),
+        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
+            value.to_string()
+        }
+        Value::Text(text) => format!("'{}'::{}", text.replace('\'', "''"), plain(data_type)),
+        other => format!("'{other}'::{}", plain(data_type)),
+    }
+}
+
+/// A type without its length.
+fn plain(data_type: DataType) -> String {
+    type_name(data_type).split('(').next().unwrap_or_default().to_owned()
+}
+
+/// Whether the column is an identity.
+pub(super) fn is_identity(column: &ColumnDefinition) -> bool {
+    matches!(column.default, DefaultValue::Key(KeyStrategy::Identity { .. }))
+}
+
+/// A name as it stands in SQL.
+pub(super) fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The columns of a table's key, as SQL.
+pub(super) fn key_columns(table: &Table) -> String {
+    let definition = table.definition();
+    let name = |column: &usize| quoted(&definition.columns()[*column].name);
+    definition.primary_key().iter().map(name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,467 @@
+//! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, roles, sessions.
+
+use onrush::{Row, Table, Value};
+use onrush_query::Statement;
+
+use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, MOMENT, NAME, OID, REAL, TEXT};
+use super::names::{self, OWNER_OID, PG_CATALOG_OID, PUBLIC_OID};
+use super::{PG_CATALOG, SystemTable, oid};
+use crate::values;
+
+pub(super) const ALL: &[SystemTable] = &[
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_namespace",
+        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXT)],
+        rows: |_, _| namespaces(),
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_class",
+        columns: &[
+            ("oid", OID),
+            ("relname", NAME),
+            ("relnamespace", OID),
+            ("reltype", OID),
+            ("reloftype", OID),
+            ("relowner", OID),
+            ("relam", OID),
+            ("relfilenode", OID),
+            ("reltablespace", OID),
+            ("relpages", INT4),
+            ("reltuples", REAL),
+            ("relallvisible", INT4),
+            ("reltoastrelid", OID),
+            ("relhasindex", BOOL),
+            ("relisshared", BOOL),
+            ("relpersistence", CHAR),
+            ("relkind", CHAR),
+            ("relnatts", INT2),
+            ("relchecks", INT2),
+            ("relhasrules", BOOL),
+            ("relhastriggers", BOOL),
+            ("relhassubclass", BOOL),
+            ("relrowsecurity", BOOL),
+            ("relforcerowsecurity", BOOL),
+            ("relispopulated", BOOL),
+            ("relreplident", CHAR),
+            ("relispartition", BOOL),
+            ("relacl", TEXT),
+            ("reloptions", TEXT),
+            ("relpartbound", TEXT),
+        ],
+        rows: |database, _| {
+            names::tables(database).iter().flat_map(|table| classes(table)).collect()
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_attribute",
+        columns: &[
+            ("attrelid", OID),
+            ("attname", NAME),
+            ("atttypid", OID),
+            ("attstattarget", INT4),
+            ("attlen", INT2),
+            ("attnum", INT2),
+            ("attndims", INT4),
+            ("atttypmod", INT4),
+            ("attnotnull", BOOL),
+            ("atthasdef", BOOL),
+            ("atthasmissing", BOOL),
+            ("attidentity", CHAR),
+            ("attgenerated", CHAR),
+            ("attisdropped", BOOL),
+            ("attislocal", BOOL),
+            ("attinhcount", INT4),
+            ("attcollation", OID),
+            ("attstorage", CHAR),
+            ("attcompression", CHAR),
+            ("attacl", TEXT),
+            ("attoptions", TEXT),
+            ("attfdwoptions", TEXT),
+        ],
+        rows: |database, _| {
+            names::tables(database).iter().flat_map(|table| attributes(table)).collect()
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_attrdef",
+        columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
+        rows: |database, _| {
+            names::tables(database).iter().flat_map(|table| defaults(table)).collect()
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_index",
+        columns: &[
+            ("indexrelid", OID),
+            ("indrelid", OID),
+            ("indnatts", INT2),
+            ("indnkeyatts", INT2),
+            ("indisunique", BOOL),
+            ("indnullsnotdistinct", BOOL),
+            ("indisprimary", BOOL),
+            ("indisexclusion", BOOL),
+            ("indimmediate", BOOL),
+            ("indisclustered", BOOL),
+            ("indisvalid", BOOL),
+            ("indcheckxmin", BOOL),
+            ("indisready", BOOL),
+            ("indislive", BOOL),
+            ("indisreplident", BOOL),
+            ("indkey", TEXT),
+            ("indoption", TEXT),
+            ("indexprs", TEXT),
+            ("indpred", TEXT),
+        ],
+        rows: |database, _| names::tables(database).iter().map(index).collect(),
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_constraint",
+        columns: &[
+            ("oid", OID),
+            ("conname", NAME),
+            ("connamespace", OID),
+            ("contype", CHAR),
+            ("condeferrable", BOOL),
+            ("condeferred", BOOL),
+            ("convalidated", BOOL),
+            ("conrelid", OID),
+            ("contypid", OID),
+            ("conindid", OID),
+            ("conparentid", OID),
+            ("confrelid", OID),
+            ("confupdtype", CHAR),
+            ("confdeltype", CHAR),
+            ("confmatchtype", CHAR),
+            ("conislocal", BOOL),
+            ("conkey", TEXT),
+            ("confkey", TEXT),
+            ("conbin", TEXT),
+        ],
+        rows: |database, _| names::tables(database).iter().map(constraint).collect(),
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_database",
+        columns: &[
+            ("oid", OID),
+            ("datname", NAME),
+            ("datdba", OID),
+            ("encoding", INT4),
+            ("datlocprovider", CHAR),
+            ("datistemplate", BOOL),
+            ("datallowconn", BOOL),
+            ("datconnlimit", INT4),
+            ("dattablespace", OID),
+            ("datcollate", TEXT),
+            ("datctype", TEXT),
+            ("daticulocale", TEXT),
+            ("datcollversion", TEXT),
+            ("datacl", TEXT),
+        ],
+        rows: |_, statement| vec![database_row(statement)],
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_roles",
+        columns: &[
+            ("oid", OID),
+            ("rolname", NAME),
+            ("rolsuper", BOOL),
+            ("rolinherit", BOOL),
+            ("rolcreaterole", BOOL),
+            ("rolcreatedb", BOOL),
+            ("rolcanlogin", BOOL),
+            ("rolreplication", BOOL),
+            ("rolconnlimit", INT4),
+            ("rolvaliduntil", MOMENT),
+            ("rolbypassrls", BOOL),
+            ("rolconfig", TEXT),
+        ],
+        rows: |_, _| vec![role()],
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_am",
+        columns: &[("oid", OID), ("amname", NAME), ("amhandler", TEXT), ("amtype", CHAR)],
+        rows: |_, _| {
+            let method = |number, name: &'static str, kind: &'static str| {
+                vec![oid(number), name.into(), Value::Null, kind.into()]
+            };
+            vec![
+                method(names::ACCESS_METHOD_OID, "onrush", "t"),
+                method(names::BTREE_OID, "btree", "i"),
+            ]
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_tables",
+        columns: &[
+            ("schemaname", NAME),
+            ("tablename", NAME),
+            ("tableowner", NAME),
+            ("tablespace", NAME),
+            ("hasindexes", BOOL),
+            ("hasrules", BOOL),
+            ("hastriggers", BOOL),
+            ("rowsecurity", BOOL),
+        ],
+        rows: |database, _| {
+            let row = |table: &Table| {
+                let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+                vec![
+                    "public".into(),
+                    table.name().to_owned().into(),
+                    names::OWNER.into(),
+                    Value::Null,
+                    yes,
+                    no.clone(),
+                    no.clone(),
+                    no,
+                ]
+            };
+            names::tables(database).iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_stat_activity",
+        columns: &[
+            ("datid", OID),
+            ("datname", NAME),
+            ("pid", INT8),
+            ("usename", NAME),
+            ("application_name", TEXT),
+            ("wait_event_type", TEXT),
+            ("wait_event", TEXT),
+            ("state", TEXT),
+            ("query", TEXT),
+            ("backend_type", TEXT),
+        ],
+        rows: |database, statement| {
+            database.sessions().into_iter().map(|one| activity(one, statement)).collect()
+        },
+    },
+];
+
+fn namespaces() -> Vec<Row> {
+    let known = [PG_CATALOG_OID, PUBLIC_OID, names::INFORMATION_OID, names::ONRUSH_OID];
+    let row = |number: u32| {
+        let name = names::schema_name(i64::from(number)).unwrap_or_default();
+        vec![oid(number), name.into(), oid(OWNER_OID), Value::Null]
+    };
+    known.into_iter().map(row).collect()
+}
+
+/// A table and its primary key.
+fn classes(table: &Table) -> [Row; 2] {
+    let definition = table.definition();
+    let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
+    let class = |number, name: String, method, kind: &'static str, columns: usize| {
+        let is_table = kind == "r";
+        let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+        vec![
+            oid(number),
+            name.into(),
+            oid(PUBLIC_OID),
+            oid(0),
+            oid(0),
+            oid(OWNER_OID),
+            oid(method),
+            oid(number),
+            oid(0),
+            Value::Int32(0),
+            Value::Float32(-1.0),
+            Value::Int32(0),
+            oid(0),
+            Value::Boolean(is_table),
+            no.clone(),
+            if definition.is_logged() { "p".into() } else { "u".into() },
+            kind.into(),
+            count(columns),
+            Value::Int16(0),
+            no.clone(),
+            no.clone(),
+            no.clone(),
+            no.clone(),
+            no.clone(),
+            yes,
+            if is_table { "d".into() } else { "n".into() },
+            no,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    let own = names::table_oid(table);
+    let name = table.name().to_owned();
+    let (columns, keys) = (definition.columns().len(), definition.primary_key().len());
+    [
+        class(own, name, names::ACCESS_METHOD_OID, "r", columns),
+        class(names::key_oid(table), names::key_name(table), names::BTREE_OID, "i", keys),
+    ]
+}
+
+fn attributes(table: &Table) -> Vec<Row> {
+    let definition = table.definition();
+    let row = |(position, column): (usize, &onrush::ColumnDefinition)| {
+        let (data_type, no) = (column.data_type, Value::Boolean(false));
+        let is_key = definition.primary_key().contains(&position);
+        let collation = if data_type.is_text() { 100 } else { 0 };
+        let is_wide = values::type_size(data_type.into()) < 0;
+        vec![
+            oid(names::table_oid(table)),
+            column.name.clone().into(),
+            oid(values::oid_of(data_type)),
+            Value::Int32(-1),
+            Value::Int16(values::type_size(data_type.into())),
+            Value::Int16(i16::try_from(position + 1).unwrap_or(i16::MAX)),
+            Value::Int32(0),
+            Value::Int32(values::type_modifier(data_type.into())),
+            Value::Boolean(is_key || !column.nullable),
+            Value::Boolean(names::default_of(column).is_some()),
+            no.clone(),
+            if names::is_identity(column) { "d".into() } else { "".into() },
+            "".into(),
+            no.clone(),
+            Value::Boolean(true),
+            Value::Int32(0),
+            oid(collation),
+            if is_wide { "x".into() } else { "p".into() },
+            "".into(),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    definition.columns().iter().enumerate().map(row).collect()
+}
+
+fn defaults(table: &Table) -> Vec<Row> {
+    let columns = table.definition().columns().iter().zip(1i16..);
+    let row = |(column, number): (&onrush::ColumnDefinition, i16)| {
+        let default = names::default_of(column)?;
+        let own = names::table_oid(table);
+        Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])
+    };
+    columns.filter_map(row).collect()
+}
+
+/// Positions of the key's columns, from 1.
+fn key_numbers(table: &Table) -> Vec<String> {
+    table.definition().primary_key().iter().map(|column| (column + 1).to_string()).collect()
+}
+
+fn index(table: &Table) -> Row {
+    let numbers = key_numbers(table);
+    let count = Value::Int16(i16::try_from(numbers.len()).unwrap_or(i16::MAX));
+    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+    vec![
+        oid(names::key_oid(table)),
+        oid(names::table_oid(table)),
+        count.clone(),
+        count,
+        yes.clone(),
+        no.clone(),
+        yes.clone(),
+        no.clone(),
+        yes.clone(),
+        no.clone(),
+        yes.clone(),
+        no.clone(),
+        yes.clone(),
+        yes,
+        no,
+        numbers.join(" ").into(),
+        vec!["0"; numbers.len()].join(" ").into(),
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+fn constraint(table: &Table) -> Row {
+    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+    vec![
+        oid(names::key_oid(table)),
+        names::key_name(table).into(),
+        oid(PUBLIC_OID),
+        "p".into(),
+        no.clone(),
+        no,
+        yes.clone(),
+        oid(names::table_oid(table)),
+        oid(0),
+        oid(names::key_oid(table)),
+        oid(0),
+        oid(0),
+        " ".into(),
+        " ".into(),
+        " ".into(),
+        yes,
+        format!("{{{}}}", key_numbers(table).join(",")).into(),
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+fn database_row(statement: &Statement) -> Row {
+    const UTF8: i32 = 6;
+    vec![
+        oid(names::DATABASE_OID),
+        statement.client.database.to_string().into(),
+        oid(OWNER_OID),
+        Value::Int32(UTF8),
+        "c".into(),
+        Value::Boolean(false),
+        Value::Boolean(true),
+        Value::Int32(-1),
+        oid(1663),
+        "C".into(),
+        "C".into(),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+fn role() -> Row {
+    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+    vec![
+        oid(OWNER_OID),
+        names::OWNER.into(),
+        yes.clone(),
+        yes.clone(),
+        no.clone(),
+        no.clone(),
+        yes,
+        no.clone(),
+        Value::Int32(-1),
+        Value::Null,
+        no,
+        Value::Null,
+    ]
+}
+
+/// What a session of the engine does now. Its number is that of `onrush.sessions`.
+fn activity(session: onrush::LiveSummary, statement: &Statement) -> Row {
+    let waits = session.waits_now.map(|wait| wait.name());
+    let is_client = session.kind == onrush::RecorderKind::Session;
+    vec![
+        oid(names::DATABASE_OID),
+        statement.client.database.to_string().into(),
+        Value::Int64(i64::try_from(session.id).unwrap_or(i64::MAX)),
+        statement.client.user.to_string().into(),
+        session.name.into(),
+        waits.map_or(Value::Null, |_| "Onrush".into()),
+        waits.map_or(Value::Null, Value::from),
+        Value::Null,
+        Value::Null,
+        if is_client { "client backend".into() } else { "background worker".into() },
+    ]
+}

@@ -1,0 +1,134 @@
+//! Queries: what they read, how long they may take, and the rows that they find for others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use onrush::{Database, Row, Snapshot};
+use onrush_query::{Client, QueryEngine, Rows, Statement, Want};
+use tokio::runtime::Handle;
+
+use super::transaction::Work;
+use super::{Answer, Backend, RowStream, in_failed_transaction};
+use crate::error::{Result, SqlError, state};
+use crate::sql::plan::text_column;
+use crate::sql::{Bound, QueryPlan, unix_micros};
+
+/// How often somebody who waits for rows looks whether the statement must be given up: a cancel
+/// request only sets a flag.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long a statement may go on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    /// When it must be over.
+    deadline: Option<Instant>,
+    /// Set by a cancel request, cleared when a statement begins.
+    pub(crate) is_cancelled: Arc<AtomicBool>,
+}
+
+impl Patience {
+    pub(super) fn begin(&mut self, timeout: Duration) {
+        self.is_cancelled.store(false, Ordering::Relaxed);
+        self.deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
+    }
+
+    /// Whether the running statement must be given up.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(SqlError::new(
+                state::QUERY_CANCELED,
+                "the statement took longer than statement_timeout and was given up",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for more rows, as long as the statement may go on. False at the end.
+    pub(crate) async fn wait(&self, rows: &mut Rows) -> Result<bool> {
+        loop {
+            match tokio::time::timeout(LOOK_AGAIN, rows.wait()).await {
+                Ok(more) => return Ok(more?),
+                Err(_) => self.check()?,
+            }
+        }
+    }
+}
+
+impl Backend {
+    pub(super) fn query(&mut self, plan: &QueryPlan, bound: &Bound, want: Want) -> Result<Answer> {
+        let snapshot = match &mut self.work {
+            Work::Idle(session) => session.snapshot()?,
+            Work::Open(open) => open.with_dependent_mut(|_, slot| {
+                Ok::<_, SqlError>(slot.as_mut().ok_or_else(in_failed_transaction)?.snapshot())
+            })?,
+            _ => return Err(in_failed_transaction()),
+        };
+        let rows = self.finder().start(plan, bound, want, snapshot)?;
+        let columns = match want {
+            Want::Rows => Arc::clone(&plan.columns),
+            Want::Plan | Want::Analysis => [text_column("QUERY PLAN")].into(),
+        };
+        Ok(Answer::Rows(RowStream::of_query(columns, rows)))
+    }
+
+    /// What it takes to run a query while a transaction is at work.
+    pub(super) fn finder(&self) -> Finder {
+        Finder {
+            database: self.database.clone(),
+            queries: Arc::clone(&self.queries),
+            client: self.client.clone(),
+            patience: self.patience.clone(),
+        }
+    }
+}
+
+/// Runs queries for statements that write.
+pub(super) struct Finder {
+    database: Database,
+    queries: Arc<QueryEngine>,
+    client: Client,
+    patience: Patience,
+}
+
+impl Finder {
+    fn start(
+        &self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        want: Want,
+        snapshot: Snapshot,
+    ) -> Result<Rows> {
+        plan.check_tables(&self.database)?;
+        let mut parameters = Vec::with_capacity(plan.parameters.len());
+        for (index, target) in plan.parameters.iter().enumerate() {
+            parameters.push(bound.value(index, *target)?);
+        }
+        let statement = Statement::new(snapshot, self.client.clone(), unix_micros());
+        Ok(self.queries.run(&plan.query, want, statement, &parameters)?)
+    }
+
+    /// Hands each row that the query finds in the snapshot to `use_row`. Blocks the thread, which
+    /// others are told of.
+    pub(super) fn for_each(
+        &self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        snapshot: Snapshot,
+        mut use_row: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = self.start(plan, bound, Want::Rows, snapshot)?;
+        tokio::task::block_in_place(|| {
+            while Handle::current().block_on(self.patience.wait(&mut rows))? {
+                while let Some(row) = rows.next_here()? {
+                    use_row(row)?;
+                }
+                self.patience.check()?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Queries that the query engine runs: what names in FROM stand for, and the types of parameters.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use onrush::{DataType, Database, Table};
+use onrush_query::{ColumnType, Query, QueryError, Relation, Relations};
+use sqlparser::ast;
+
+use super::operand::Parameters;
+use super::plan;
+use super::select::OutputColumn;
+use super::{Planner, names};
+use crate::catalog;
+use crate::error::{Result, SqlError, state};
+use crate::execute::View;
+
+/// A query, ready to run.
+pub(crate) struct QueryPlan {
+    pub(crate) query: Query,
+    pub(crate) columns: Arc<[OutputColumn]>,
+    /// What each parameter is read as.
+    pub(crate) parameters: Vec<DataType>,
+    /// The tables that it reads.
+    tables: Vec<Table>,
+}
+
+impl QueryPlan {
+    pub(super) fn new(
+        planner: &Planner<'_>,
+        query: ast::Query,
+        parameters: &mut Parameters,
+    ) -> Result<QueryPlan> {
+        let relations = Known { database: planner.database, tables: RefCell::default() };
+        let query = planner.queries.plan(query, &relations, &parameters.column_types())?;
+        let mut read_as = Vec::new();
+        for (index, column_type) in query.parameters().into_iter().enumerate() {
+            parameters.note_index(index, column_type)?;
+            read_as.push(match column_type {
+                ColumnType::Stored(data_type) => data_type,
+                ColumnType::Oid => DataType::Int64,
+                ColumnType::Name | ColumnType::Char => DataType::Text,
+            });
+        }
+        let column = |(source, column): (usize, &onrush_query::QueryColumn)| OutputColumn {
+            name: column.name.clone(),
+            column_type: column.column_type,
+            source,
+        };
+        let columns = query.columns().iter().enumerate().map(column).collect();
+        Ok(QueryPlan { query, columns, parameters: read_as, tables: relations.tables.into_inner() })
+    }
+
+    /// The tables must be those that the plan was made for.
+    ///
+    /// # Errors
+    /// [`TableChanged`](onrush::Error::TableChanged): then it may be planned again.
+    pub(crate) fn check_tables(&self, database: &Database) -> Result<()> {
+        for table in &self.tables {
+            let name = table.name();
+            let now = database.table(name).ok();
+            if !now.is_some_and(|now| std::ptr::eq(now.schema(), table.schema())) {
+                return Err(onrush::Error::TableChanged { name: name.to_owned() }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The relations that there are now.
+struct Known<'d> {
+    database: &'d Database,
+    /// Those that were asked for.
+    tables: RefCell<Vec<Table>>,
+}
+
+impl Relations for Known<'_> {
+    fn find(&self, schema: Option<&str>, name: &str) -> onrush_query::Result<Relation> {
+        // Names of the catalogue begin with pg_, and need no schema in front.
+        let is_system = match schema {
+            None => name.starts_with("pg_"),
+            Some(schema) => matches!(schema, catalog::PG_CATALOG | catalog::INFORMATION_SCHEMA),
+        };
+        if is_system {
+            return catalog::find(self.database, schema, name).map(Relation::Made).ok_or_else(
+                || {
+                    let message = format!("the catalogue has no {name}");
+                    let hint = "information_schema.columns and onrush.tables tell about tables.";
+                    unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
+                },
+            );
+        }
+        match schema {
+            None | Some("public") => {
+                let table = plan::table(self.database, name).map_err(unknown)?;
+                self.tables.borrow_mut().push(table.clone());
+                Ok(Relation::Table(table))
+            }
+            Some(names::SYSTEM_SCHEMA) => View::of(name)
+                .map(|view| Relation::Made(view.of_database(self.database)))
+                .ok_or_else(|| {
+                    let message = format!("there is no view onrush.{name}");
+                    let hint = format!("There are: {}.", View::names());
+                    unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
+                }),
+            Some(other) => Err(unknown(
+                SqlError::new(state::INVALID_SCHEMA, format!("there is no schema {other}"))
+                    .with_hint("There are the schemas public and onrush; leave the schema out."),
+            )),
+        }
+    }
+
+    fn is_always_empty(&self, schema: Option<&str>, name: &str) -> bool {
+        catalog::is_always_empty(schema, name)
+    }
+}
+
+fn unknown(error: SqlError) -> QueryError {
+    QueryError::UnknownTable { state: error.state, message: error.message, hint: error.hint }
+}

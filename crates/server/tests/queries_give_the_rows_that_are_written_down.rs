@@ -1,0 +1,72 @@
+//! The SQL subset, written down as statements and the rows that they give: `tests/slt/*.slt`, in the
+//! form of sqllogictest, run over the wire.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use common::World;
+
+/// A client as sqllogictest wants it.
+struct Wire {
+    client: Client,
+}
+
+#[async_trait]
+impl AsyncDB for Wire {
+    type Error = tokio_postgres::Error;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Self::Error> {
+        let (mut rows, mut columns, mut changed) = (Vec::new(), None, 0);
+        for message in self.client.simple_query(sql).await? {
+            match message {
+                SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
+                SimpleQueryMessage::Row(row) => rows.push(
+                    (0..row.len())
+                        .map(|at| match row.get(at) {
+                            None => "NULL".to_owned(),
+                            Some("") => "(empty)".to_owned(),
+                            Some(value) => value.to_owned(),
+                        })
+                        .collect(),
+                ),
+                SimpleQueryMessage::CommandComplete(count) => changed = count,
+                _ => {}
+            }
+        }
+        Ok(match columns {
+            None => DBOutput::StatementComplete(changed),
+            Some(columns) => DBOutput::Rows { types: vec![DefaultColumnType::Any; columns], rows },
+        })
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn error_sql_state(error: &Self::Error) -> Option<String> {
+        error.code().map(|code| code.code().to_owned())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_give_the_rows_that_are_written_down() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let mut files: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    for file in files {
+        let world = World::new();
+        let world = &world;
+        let mut runner = Runner::new(|| async { Ok(Wire { client: world.client().await }) });
+        if let Err(error) = runner.run_file_async(&file).await {
+            panic!("{}: {error}", file.display());
+        }
+    }
+}
