@@ -202,6 +202,10 @@ fn of_shared(error: &DataFusionError) -> QueryError {
             }
             other => QueryError::Internal { message: other.to_string() },
         },
+        DataFusionError::External(inner) => match inner.downcast_ref::<onrush::Error>() {
+            Some(engine) => QueryError::Engine(engine.clone()),
+            None => told(inner.to_string()),
+        },
         DataFusionError::ResourcesExhausted(message) => {
             QueryError::OutOfMemory { message: first_line(message) }
         }

@@ -32,11 +32,15 @@ pub(crate) mod state {
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
     pub(crate) const UNKNOWN_PORTAL: &str = "34000";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
+    pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
+    pub(crate) const INVALID_PASSWORD: &str = "28P01";
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub(crate) const SYNTAX_ERROR: &str = "42601";
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     pub(crate) const UNDEFINED_COLUMN: &str = "42703";
+    pub(crate) const DUPLICATE_OBJECT: &str = "42710";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
     pub(crate) const NOT_GROUPED: &str = "42803";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";

@@ -13,6 +13,7 @@
 //!
 //! What works and what does not: `docs/server.md`.
 
+mod access;
 mod catalog;
 mod connection;
 mod error;
@@ -20,7 +21,9 @@ mod execute;
 mod listener;
 mod options;
 mod sql;
+mod tls;
 mod values;
 
 pub use listener::{Server, ServerError};
 pub use options::{DEFAULT_PORT, ServerOptions};
+pub use tls::TlsFiles;

@@ -22,10 +22,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
+use crate::access::Access;
 use crate::catalog;
-use crate::connection;
+use crate::connection::{self, Door};
 use crate::options::ServerOptions;
+use crate::tls::TlsFiles;
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
@@ -36,15 +39,32 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// An address that others can reach.
+    /// An address that others can reach, without encryption.
     #[error(
-        "cannot listen on {address}: it can be reached from other machines, and encryption (TLS) and \
-         passwords (SCRAM) are not there yet. Listen on 127.0.0.1, ::1 or a Unix socket, and reach it \
-         from elsewhere through an SSH tunnel"
+        "cannot listen on {address} without encryption: it can be reached from other machines. Give a \
+         certificate and its key, or listen on 127.0.0.1, ::1 or a Unix socket"
     )]
-    NotLoopback {
+    NotEncrypted {
         /// The address.
         address: SocketAddr,
+    },
+    /// An address that others can reach, and nobody has a password.
+    #[error(
+        "cannot listen on {address}: it can be reached from other machines, and no role has a password. \
+         Listen on 127.0.0.1 or a Unix socket first, and CREATE ROLE admin SUPERUSER LOGIN PASSWORD \
+         '...' there (psql's \\password does not show it)"
+    )]
+    NoPassword {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A certificate or key that cannot be used.
+    #[error("cannot encrypt with {}: {cause}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
     },
     /// A setting outside its range.
     #[error("setting {setting} is {given}: {reason}")]
@@ -79,6 +99,7 @@ pub enum ServerError {
 pub(crate) struct Shared {
     pub(crate) database: Database,
     pub(crate) queries: Arc<QueryEngine>,
+    pub(crate) access: Arc<Access>,
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
@@ -157,9 +178,18 @@ impl Server {
     /// Starts to serve the database. It listens when this returns.
     ///
     /// # Errors
-    /// An address that is not a loopback address, or is taken; a setting out of range.
+    /// An address that other machines reach, without encryption or without passwords; one that is
+    /// taken; a setting out of range; a certificate that cannot be used.
     pub fn start(database: Database, options: ServerOptions) -> Result<Server, ServerError> {
         options.validate()?;
+        let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
+        let access = Arc::new(Access::load(&database)?);
+        if let Some(address) = options.listen
+            && !address.ip().is_loopback()
+            && !access.has_passwords()
+        {
+            return Err(ServerError::NoPassword { address });
+        }
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         if options.threads > 0 {
             builder.worker_threads(options.threads);
@@ -178,6 +208,7 @@ impl Server {
             seats: Arc::new(Semaphore::new(options.connections_max)),
             database,
             queries: Arc::new(queries),
+            access,
             shutdown: watch::Sender::new(false),
             next_number: AtomicI32::new(1),
             cancels: Mutex::new(HashMap::new()),
@@ -192,7 +223,7 @@ impl Server {
             unix_socket: options.unix_socket.clone(),
         };
         if let Some(address) = options.listen {
-            server.listen_tcp(&runtime, address)?;
+            server.listen_tcp(&runtime, address, tls)?;
         }
         if let Some(path) = &options.unix_socket {
             server.listen_unix(&runtime, path.clone())?;
@@ -201,14 +232,20 @@ impl Server {
         Ok(server)
     }
 
-    fn listen_tcp(&mut self, runtime: &Runtime, address: SocketAddr) -> Result<(), ServerError> {
+    fn listen_tcp(
+        &mut self,
+        runtime: &Runtime,
+        address: SocketAddr,
+        tls: Option<TlsAcceptor>,
+    ) -> Result<(), ServerError> {
         let failed = |cause| ServerError::Listen { place: address.to_string(), cause };
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let _inside = runtime.enter();
         let listener = TcpListener::from_std(listener).map_err(failed)?;
         self.address = Some(listener.local_addr().map_err(failed)?);
-        self.serve_all(runtime, move |context| {
+        let door = Door { is_trusted: false, needs_tls: !address.ip().is_loopback(), tls };
+        self.serve_all(runtime, door, move |context| {
             listener.poll_accept(context).map_ok(|(stream, _)| {
                 // Answers are sent when they are complete; nothing is gained by waiting.
                 let _ = stream.set_nodelay(true);
@@ -226,7 +263,8 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let _inside = runtime.enter();
         let listener = UnixListener::from_std(listener).map_err(failed)?;
-        self.serve_all(runtime, move |context| {
+        let door = Door { is_trusted: true, needs_tls: false, tls: None };
+        self.serve_all(runtime, door, move |context| {
             listener.poll_accept(context).map_ok(|(stream, _)| stream)
         });
         Ok(())
@@ -236,6 +274,7 @@ impl Server {
     fn serve_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         &self,
         runtime: &Runtime,
+        door: Door,
         mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>> + Send + 'static,
     ) {
         let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
@@ -247,7 +286,7 @@ impl Server {
                     _ = shutdown.wait_for(|is_down| *is_down) => return,
                 };
                 match accepted {
-                    Ok(stream) => let_begin(stream, &shared, &sockets),
+                    Ok(stream) => let_begin(stream, &shared, &sockets, door.clone()),
                     Err(error) => pause_after(&error).await,
                 }
             }
@@ -303,6 +342,7 @@ fn let_begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     shared: &Arc<Shared>,
     sockets: &Arc<Semaphore>,
+    door: Door,
 ) {
     let Ok(socket) = Arc::clone(sockets).try_acquire_owned() else {
         tracing::warn!("too many sockets are open; a client was turned away");
@@ -310,7 +350,7 @@ fn let_begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     };
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        connection::serve(stream, shared).await;
+        connection::serve(stream, shared, door).await;
         drop(socket);
     });
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::listener::ServerError;
+use crate::tls::TlsFiles;
 
 /// The port that is listened on unless another one is given.
 pub const DEFAULT_PORT: u16 = 5433;
@@ -12,11 +13,15 @@ pub const DEFAULT_PORT: u16 = 5433;
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// The address to listen on, a loopback address; port 0 lets the system choose. None: no TCP.
+    /// The address to listen on; port 0 lets the system choose. None: no TCP. One that other machines
+    /// reach needs [`tls`](Self::tls), and a role with a password in the database.
     pub listen: Option<SocketAddr>,
     /// A Unix socket that only its owner can reach. psql finds `DIR/.s.PGSQL.PORT` by
     /// `-h DIR -p PORT`.
     pub unix_socket: Option<PathBuf>,
+    /// Encryption for clients over TCP that ask for it, and for all on an address that other machines
+    /// reach.
+    pub tls: Option<TlsFiles>,
     /// Most clients at a time, 1 to 100,000.
     pub connections_max: usize,
     /// Largest message of a client in bytes, 64 KiB to 1 GiB. A row has to fit, and so has the text of
@@ -40,6 +45,7 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
             unix_socket: None,
+            tls: None,
             connections_max: 1000,
             message_bytes_max: 16 << 20,
             handshake_timeout: Duration::from_secs(10),
@@ -55,11 +61,12 @@ impl ServerOptions {
     /// Whether a server can be started with these, before any database is opened for it.
     ///
     /// # Errors
-    /// An address that is not a loopback address; a setting out of range.
+    /// An address that other machines reach, without encryption; a setting out of range.
     pub fn validate(&self) -> Result<(), ServerError> {
         let ServerOptions {
             listen,
             unix_socket,
+            tls,
             connections_max,
             message_bytes_max,
             handshake_timeout: _,
@@ -70,8 +77,9 @@ impl ServerOptions {
         } = self;
         if let Some(address) = listen
             && !address.ip().is_loopback()
+            && tls.is_none()
         {
-            return Err(ServerError::NotLoopback { address: *address });
+            return Err(ServerError::NotEncrypted { address: *address });
         }
         let bad =
             |setting, given: String, reason| Err(ServerError::BadOption { setting, given, reason });

@@ -10,7 +10,7 @@ use clap::Args;
 use onrush::{Database, Options};
 use onrush_dashboard::Dashboard;
 use onrush_lab::units::parse_bytes;
-use onrush_server::{Server, ServerOptions};
+use onrush_server::{Server, ServerOptions, TlsFiles};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::Outcome;
@@ -22,7 +22,8 @@ use crate::output;
 pub struct Serve {
     /// The database's folder; a database is made in it if there is none
     folder: PathBuf,
-    /// The address to listen on, a loopback address; port 0 is any that is free
+    /// The address to listen on; one that other machines reach needs --tls-cert and a role with a
+    /// password. Port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433")]
     listen: SocketAddr,
     /// A Unix socket to listen on too; psql finds DIR/.s.PGSQL.PORT by -h DIR -p PORT
@@ -31,6 +32,13 @@ pub struct Serve {
     /// A loopback address for the page that shows what the database does, as in 127.0.0.1:8433
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
+    /// A PEM file with the server's certificate and those above it: clients that ask for encryption
+    /// get it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// A PEM file with the certificate's private key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Most clients at a time
     #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_max)]
     max_connections: usize,
@@ -58,6 +66,8 @@ const EXAMPLES: &str = "\
 Examples:
   onrush serve shop
   psql -h 127.0.0.1 -p 5433 -c 'CREATE TABLE orders (id bigserial PRIMARY KEY, note text)'
+  psql -h 127.0.0.1 -p 5433 -c 'CREATE ROLE admin SUPERUSER LOGIN' -c '\\password admin'
+  onrush serve shop --listen 0.0.0.0:5433 --tls-cert server.crt --tls-key server.key
   onrush top shop                           what do its clients wait for right now?
   onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
 
@@ -73,7 +83,9 @@ pub fn run(arguments: &Serve) -> Outcome {
         let _ = told.send(());
     };
     ctrlc::set_handler(handler).context("cannot wait for signals")?;
+    let tls = arguments.tls_cert.clone().zip(arguments.tls_key.clone());
     let mut server_options = ServerOptions {
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
         listen: Some(arguments.listen),
         unix_socket: arguments.unix_socket.clone(),
         connections_max: arguments.max_connections,

@@ -4,6 +4,7 @@ use onrush::{ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Ta
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
+use crate::access::is_reserved;
 use crate::values;
 
 /// `pg_catalog` itself.
@@ -44,7 +45,8 @@ pub(super) fn key_name(table: &Table) -> String {
 
 /// All tables, by name.
 pub(super) fn tables(database: &Database) -> Vec<Table> {
-    let definitions = database.tables();
+    let mut definitions = database.tables();
+    definitions.retain(|definition| !is_reserved(definition.name()));
     // One that was dropped just now is left out.
     definitions.iter().filter_map(|definition| database.table(definition.name()).ok()).collect()
 }

@@ -13,6 +13,7 @@
 
 mod copy;
 mod extended;
+mod login;
 mod message;
 mod startup;
 mod wire;
@@ -28,7 +29,10 @@ use pgwire::messages::response::{
 };
 use sqlparser::ast::Statement;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsAcceptor;
 
+use crate::access::Identity;
 use crate::error::{Result, Severity, SqlError, state};
 use crate::execute::{Answer, Backend, RowStream, Step};
 use crate::listener::Shared;
@@ -64,25 +68,83 @@ struct Connection<S> {
     shared: Arc<Shared>,
 }
 
+/// How a client has come.
+#[derive(Clone)]
+pub(crate) struct Door {
+    /// Only the owner of the database's files gets here: no password is asked for.
+    pub(crate) is_trusted: bool,
+    /// A client that does not encrypt is sent away.
+    pub(crate) needs_tls: bool,
+    /// Encryption, where it is offered.
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
 /// Serves one client until it goes, or is sent away.
-pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: Arc<Shared>) {
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    shared: Arc<Shared>,
+    door: Door,
+) {
+    let deadline = Instant::now() + shared.options.handshake_timeout;
+    let mut wire = new_wire(stream, &shared);
+    let beginning = begin(&mut wire, door.tls.is_some(), deadline).await;
+    let (Ok(Beginning::Encrypt), Some(tls)) = (&beginning, &door.tls) else {
+        return go_on(wire, beginning, &shared, &door, deadline).await;
+    };
+    match timeout_at(deadline, tls.accept(wire.into_stream())).await {
+        Ok(Ok(stream)) => {
+            let mut wire = new_wire(stream, &shared);
+            let beginning = begin(&mut wire, false, deadline).await;
+            let door = Door { needs_tls: false, ..door };
+            go_on(wire, beginning, &shared, &door, deadline).await;
+        }
+        Ok(Err(error)) => tracing::info!(%error, "a client could not begin to encrypt"),
+        Err(_) => tracing::info!("a client took too long to begin to encrypt"),
+    }
+}
+
+fn new_wire<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared) -> Wire<S> {
     let limits = &shared.options;
-    let mut wire = Wire::new(stream, limits.message_bytes_max, limits.write_timeout);
-    let begun = tokio::time::timeout(limits.handshake_timeout, startup::begin(&mut wire)).await;
-    let stop = match begun {
-        Ok(Ok(Beginning::Client(parameters))) => match let_in(wire, &parameters, &shared).await {
-            Ok(()) => return,
-            Err((back, stop)) => {
-                wire = back;
-                stop
+    Wire::new(stream, limits.message_bytes_max, limits.write_timeout)
+}
+
+async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut Wire<S>,
+    offers_tls: bool,
+    deadline: Instant,
+) -> std::result::Result<Beginning, Stop> {
+    let begun = timeout_at(deadline, startup::begin(wire, offers_tls)).await;
+    begun.unwrap_or_else(|_| Err(too_late().into()))
+}
+
+/// Serves a client whose first message has come.
+async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
+    mut wire: Wire<S>,
+    beginning: std::result::Result<Beginning, Stop>,
+    shared: &Arc<Shared>,
+    door: &Door,
+    deadline: Instant,
+) {
+    let stop = match beginning {
+        Ok(Beginning::Client(parameters)) => {
+            let known = timeout_at(deadline, identify(&mut wire, &parameters, shared, door)).await;
+            match known.unwrap_or_else(|_| Err(too_late().into())) {
+                Ok(who) => match let_in(wire, &parameters, shared, who).await {
+                    Ok(()) => return,
+                    Err((back, stop)) => {
+                        wire = back;
+                        stop
+                    }
+                },
+                Err(stop) => stop,
             }
-        },
-        Ok(Ok(Beginning::Cancel { number, secret })) => {
+        }
+        Ok(Beginning::Cancel { number, secret }) => {
             shared.cancel(number, secret);
             return;
         }
-        Ok(Err(stop)) => stop,
-        Err(_) => SqlError::protocol("the connection took too long to begin").into(),
+        Ok(Beginning::Encrypt) => return,
+        Err(stop) => stop,
     };
     if let Stop::Error(error) = stop {
         tracing::info!(state = error.state, "a client was sent away: {}", error.message);
@@ -92,11 +154,36 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: 
     }
 }
 
+fn too_late() -> SqlError {
+    SqlError::protocol("the connection took too long to begin")
+}
+
+/// Who the client is, proven where a proof is needed.
+async fn identify<S: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut Wire<S>,
+    parameters: &std::collections::BTreeMap<String, String>,
+    shared: &Shared,
+    door: &Door,
+) -> std::result::Result<Identity, Stop> {
+    let name = parameters.get("user").cloned().unwrap_or_default();
+    if door.needs_tls {
+        let message = "this address takes encrypted connections only";
+        let error = SqlError::new(state::INVALID_AUTHORIZATION, message).fatal();
+        return Err(error.with_hint("Connect with sslmode=require or stricter.").into());
+    }
+    let is_trusted = door.is_trusted || !shared.access.asks_for_passwords();
+    if !is_trusted {
+        login::prove(wire, &shared.access, &name).await?;
+    }
+    Ok(Identity { name, is_trusted })
+}
+
 /// Runs the conversation with a client. The error comes with the wire, to be told on it.
 async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
     wire: Wire<S>,
     parameters: &std::collections::BTreeMap<String, String>,
     shared: &Arc<Shared>,
+    who: Identity,
 ) -> std::result::Result<(), (Wire<S>, Stop)> {
     let Some(seat) = shared.seat() else {
         let most = shared.options.connections_max;
@@ -107,8 +194,8 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         .with_hint("Use fewer, or start the server with a larger --max-connections.");
         return Err((wire, error.into()));
     };
-    let user = parameters.get("user").map_or("", String::as_str);
-    let mut backend = match Backend::new(shared, seat.number, user) {
+    let name = who.name.clone();
+    let mut backend = match Backend::new(shared, seat.number, who) {
         Ok(backend) => backend,
         Err(error) => return Err((wire, error.into())),
     };
@@ -124,7 +211,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         skips_to_sync: false,
         shared: Arc::clone(shared),
     };
-    tracing::debug!(number = seat.number, user, "a client has come");
+    tracing::debug!(number = seat.number, user = name, "a client has come");
     startup::welcome(&mut connection.wire, &connection.backend.settings, seat.number, seat.secret);
     connection.ready();
     let Err(stop) = connection.converse().await else { return Ok(()) };

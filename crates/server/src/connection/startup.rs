@@ -19,14 +19,17 @@ use crate::execute::Settings;
 pub(super) enum Beginning {
     /// A client, with its parameters.
     Client(BTreeMap<String, String>),
+    /// The client waits for encryption to begin.
+    Encrypt,
     /// Another connection's statement is to be given up.
     Cancel { number: i32, secret: i32 },
 }
 
-/// Reads until it is known what the client wants. Encryption is refused, and the client may go on
-/// without.
+/// Reads until it is known what the client wants. Encryption that is not offered is refused, and the
+/// client may go on without.
 pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     wire: &mut Wire<S>,
+    offers_tls: bool,
 ) -> std::result::Result<Beginning, Stop> {
     let context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
     loop {
@@ -38,8 +41,12 @@ pub(super) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
             if !is_alone {
                 return Err(SqlError::protocol("bytes came before encryption was agreed on").into());
             }
-            wire.output.extend_from_slice(b"N");
+            let accepts = offers_tls && SslRequest::is_ssl_request_packet(&packet);
+            wire.output.extend_from_slice(if accepts { b"S" } else { b"N" });
             wire.send().await?;
+            if accepts {
+                return Ok(Beginning::Encrypt);
+            }
             continue;
         }
         let not_readable = |_| SqlError::protocol("this is no beginning of the protocol");

@@ -45,17 +45,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Wire { stream, input, output, message_bytes_max, write_timeout }
     }
 
+    /// The stream itself. Nothing may be left to be read or sent.
+    pub(super) fn into_stream(self) -> S {
+        self.stream
+    }
+
     /// The next message, if all of it has arrived.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>> {
+        self.next_frame_below(self.message_bytes_max)
+    }
+
+    /// As [`next_frame`](Self::next_frame), of a client that is not known yet.
+    pub(super) fn next_login_frame(&mut self) -> Result<Option<Frame>> {
+        self.next_frame_below(*STARTUP_BYTES.end())
+    }
+
+    fn next_frame_below(&mut self, bytes_max: usize) -> Result<Option<Frame>> {
         let Some(header) = self.input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let length = i32::from_be_bytes([header[1], header[2], header[3], header[4]]);
         let length = usize::try_from(length).ok().and_then(|length| length.checked_sub(4));
         let Some(length) = length else {
             return Err(SqlError::protocol("a message has an impossible length"));
         };
-        if length > self.message_bytes_max {
+        if length > bytes_max {
             let message = format!("a message of {length} bytes is too large");
-            let hint = format!("At most {} bytes are taken.", self.message_bytes_max);
+            let hint = format!("At most {bytes_max} bytes are taken.");
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint).fatal());
         }
         if self.input.len() < HEADER_BYTES + length {

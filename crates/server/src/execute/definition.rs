@@ -35,6 +35,7 @@ impl Backend {
                 }
                 other => other?,
             }
+            tokio::task::block_in_place(|| self.access.forget_table(name))?;
         }
         Ok(Answer::Done("DROP TABLE".into()))
     }

@@ -13,6 +13,7 @@ mod call;
 mod definition;
 mod insert;
 mod query;
+mod role;
 mod rows;
 mod select;
 mod settings;
@@ -32,6 +33,7 @@ pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use views::View;
 
+use crate::access::{Access, Identity};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::{Bound, CopyPlan, Explained, Plan, Planner};
@@ -58,7 +60,9 @@ pub(crate) enum Answer {
 pub(crate) struct Backend {
     pub(super) database: Database,
     queries: Arc<QueryEngine>,
+    pub(super) access: Arc<Access>,
     client: Client,
+    pub(super) who: Identity,
     pub(super) work: Work,
     pub(crate) settings: Settings,
     /// What the answers that are not sent yet must wait for.
@@ -71,7 +75,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// For the client with this number, which a cancel request names.
-    pub(crate) fn new(shared: &Shared, number: i32, user: &str) -> Result<Backend> {
+    pub(crate) fn new(shared: &Shared, number: i32, who: Identity) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
         let settings = Settings::new(session.durability() == Durability::Durable);
@@ -79,12 +83,14 @@ impl Backend {
         Ok(Backend {
             database: database.clone(),
             queries: Arc::clone(&shared.queries),
+            access: Arc::clone(&shared.access),
             client: Client {
                 number,
-                user: user.into(),
+                user: who.name.as_str().into(),
                 database: DATABASE.into(),
                 version: VERSION.into(),
             },
+            who,
             work: Work::Idle(Box::new(session)),
             settings,
             newest: None,
@@ -115,7 +121,10 @@ impl Backend {
         if matches!(self.work, Work::Failed(_)) && !plan.ends_transaction() {
             return Err(in_failed_transaction());
         }
-        let answer = self.dispatch(plan, bound).await;
+        let answer = match self.check_rights(plan) {
+            Ok(()) => self.dispatch(plan, bound).await,
+            Err(refused) => Err(refused),
+        };
         if answer.is_err() {
             self.fail();
         }
@@ -150,6 +159,7 @@ impl Backend {
             }
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
             Plan::Truncate { names } => self.truncate(names),
+            Plan::Roles(statement) => self.change_roles(statement),
             Plan::Begin => self.begin(),
             Plan::Commit => self.commit(),
             Plan::Rollback => Ok(self.roll_back()),

@@ -92,7 +92,8 @@ impl RowStream {
         };
         let Some(row) = row else { return Ok(Step::End) };
         self.sent += 1;
-        let is_turn = matches!(self.source, Source::Scan(_)) && self.sent % ROWS_PER_TURN == 0;
+        let is_turn =
+            matches!(self.source, Source::Scan(_)) && self.sent.is_multiple_of(ROWS_PER_TURN);
         // A pause would lose the row: it comes before the next one.
         Ok(if is_turn { Step::RowThenPause(row) } else { Step::Row(row) })
     }

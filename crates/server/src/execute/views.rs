@@ -5,6 +5,8 @@ use std::sync::Arc;
 use onrush::{DataType, Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
+use crate::access::is_reserved;
+
 /// A view of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
@@ -253,7 +255,9 @@ fn tables(database: &onrush::Database) -> Vec<Row> {
             Value::Boolean(table.is_logged()),
         ]
     };
-    database.tables().iter().map(row).collect()
+    let definitions = database.tables();
+    let shown = definitions.iter().filter(|table| !is_reserved(table.name()));
+    shown.map(row).collect()
 }
 
 fn count(value: u64) -> Value<'static> {

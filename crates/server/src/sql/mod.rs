@@ -13,6 +13,7 @@ mod names;
 mod operand;
 pub(crate) mod plan;
 mod query;
+mod role;
 mod select;
 mod setting;
 mod write;
@@ -24,6 +25,7 @@ pub(crate) use names::SYSTEM_SCHEMA;
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
 pub(crate) use plan::{Call, Explained, Plan};
 pub(crate) use query::QueryPlan;
+pub(crate) use role::RoleStatement;
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use setting::SettingChange;
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
@@ -133,10 +135,11 @@ fn take_unlogged(tokens: &mut Vec<TokenWithSpan>) -> Vec<usize> {
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {error}")))?;
     check_chains(&tokens)?;
+    role::users_to_roles(&mut tokens);
     Ok(tokens)
 }
 

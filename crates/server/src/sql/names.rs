@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
+use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 
 /// The schema of the system views.
@@ -36,6 +37,7 @@ pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
 /// The table that a name means.
 pub(crate) fn table(name: &ObjectName) -> Result<TableName> {
     let parts = parts(name)?;
+    parts.last().map_or(Ok(()), |table| check_reserved(table))?;
     match parts.as_slice() {
         [table] => Ok(TableName::User(table.clone())),
         [schema, table] if schema == "public" => Ok(TableName::User(table.clone())),
@@ -43,6 +45,15 @@ pub(crate) fn table(name: &ObjectName) -> Result<TableName> {
         _ => Err(SqlError::new(state::INVALID_SCHEMA, format!("there is no schema for {name}"))
             .with_hint("There are the schemas public and onrush; leave the schema out.")),
     }
+}
+
+/// Refuses the names of the server's own tables.
+pub(crate) fn check_reserved(table: &str) -> Result<()> {
+    if !is_reserved(table) {
+        return Ok(());
+    }
+    let message = format!("the name {table:?} is reserved for the server");
+    Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
 }
 
 /// A table that can be changed.

@@ -13,10 +13,12 @@ use super::copy::CopyPlan;
 use super::insert::InsertPlan;
 use super::operand::{Operand, Parameters};
 use super::query::QueryPlan;
+use super::role::{self, RoleStatement};
 use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{Planner, create, insert, names, select, setting, write};
+use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 
 /// A procedure and its arguments.
@@ -56,6 +58,7 @@ pub(crate) enum Plan {
     Truncate {
         names: Vec<String>,
     },
+    Roles(RoleStatement),
     Begin,
     Commit,
     Rollback,
@@ -136,6 +139,13 @@ pub(crate) fn plan(
             let names = user_tables(truncate.table_names.iter().map(|target| &target.name))?;
             Ok(Plan::Truncate { names })
         }
+        Statement::CreateRole(create) => role::create(create).map(Plan::Roles),
+        Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::Roles),
+        Statement::Drop { object_type: ObjectType::Role, if_exists, names, .. } => {
+            role::drop(names, *if_exists).map(Plan::Roles)
+        }
+        Statement::Grant(grant) => role::grant(planner.database, grant).map(Plan::Roles),
+        Statement::Revoke(revoke) => role::revoke(planner.database, revoke).map(Plan::Roles),
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
@@ -234,10 +244,12 @@ fn user_tables<'n>(given: impl Iterator<Item = &'n ObjectName>) -> Result<Vec<St
 
 /// The table of a name.
 pub(super) fn table(database: &Database, name: &str) -> Result<Table> {
+    names::check_reserved(name)?;
     database.table(name).map_err(|error| match error {
         onrush::Error::UnknownTable { .. } => {
             let tables = database.tables();
-            let known: Vec<&str> = tables.iter().map(|table| table.name()).take(20).collect();
+            let names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
+            let known: Vec<&str> = names.take(20).collect();
             let told = SqlError::new(state::UNDEFINED_TABLE, format!("there is no table {name}"));
             match known.is_empty() {
                 true => told.with_hint("The database has no tables: CREATE TABLE makes one."),

@@ -51,6 +51,11 @@ impl QueryPlan {
         Ok(QueryPlan { query, columns, parameters: read_as, tables: relations.tables.into_inner() })
     }
 
+    /// The names of the tables that it reads.
+    pub(crate) fn table_names(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().map(Table::name)
+    }
+
     /// The tables must be those that the plan was made for.
     ///
     /// # Errors

@@ -115,9 +115,9 @@ mod tests {
         for is_binary in [false, true] {
             let mut out = BytesMut::new();
             if is_binary {
-                super::super::binary(&value, &mut out).expect("encoded");
+                super::super::binary(&value, data_type.into(), &mut out).expect("encoded");
             } else {
-                super::super::write_text(&value, &mut out);
+                super::super::write_text(&value, &mut out).expect("written");
             }
             let wire = Wire { bytes: &out, is_binary, oid: 0 };
             assert_eq!(decode(wire, data_type).expect("decoded"), value, "binary: {is_binary}");

@@ -1,0 +1,134 @@
+//! What the server keeps of a password: enough to check a proof, too little to log in with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pgwire::api::auth::sasl::scram::ScramSecret;
+use postgres_protocol::password::scram_sha_256;
+
+/// Of SHA-256.
+const KEY_BYTES: usize = 32;
+const SALT_BYTES: usize = 16;
+const METHOD: &str = "SCRAM-SHA-256";
+
+/// `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it: its tools send a
+/// new password in this form.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Verifier {
+    iterations: usize,
+    salt: Vec<u8>,
+    stored_key: Vec<u8>,
+    server_key: Vec<u8>,
+}
+
+impl Verifier {
+    /// Of a password, or of a verifier that a client has made of one.
+    pub(crate) fn of(password: &str) -> Verifier {
+        let made = || scram_sha_256(password.as_bytes()).parse();
+        password.parse().or_else(|NotAVerifier| made()).expect("the library writes this form")
+    }
+
+    /// For the exchange with the client.
+    pub(crate) fn secret(&self) -> ScramSecret {
+        let Verifier { iterations, salt, stored_key, server_key } = self.clone();
+        ScramSecret::Verifier { salt, iterations, stored_key, server_key }
+    }
+
+    /// As it is stored.
+    pub(crate) fn to_text(&self) -> String {
+        let [salt, stored, server] =
+            [&self.salt, &self.stored_key, &self.server_key].map(|bytes| STANDARD.encode(bytes));
+        format!("{METHOD}${}:{salt}${stored}:{server}", self.iterations)
+    }
+}
+
+/// Nothing of it is ever shown.
+impl fmt::Debug for Verifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Verifier")
+    }
+}
+
+/// The text has another form; perhaps it is a password.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotAVerifier;
+
+impl FromStr for Verifier {
+    type Err = NotAVerifier;
+
+    fn from_str(text: &str) -> Result<Verifier, NotAVerifier> {
+        let read = || {
+            let (method, rest) = text.split_once('$')?;
+            let (head, keys) = rest.split_once('$')?;
+            let (iterations, salt) = head.split_once(':')?;
+            let (stored_key, server_key) = keys.split_once(':')?;
+            let verifier = Verifier {
+                iterations: iterations.parse().ok()?,
+                salt: STANDARD.decode(salt).ok()?,
+                stored_key: STANDARD.decode(stored_key).ok()?,
+                server_key: STANDARD.decode(server_key).ok()?,
+            };
+            let has_keys =
+                [&verifier.stored_key, &verifier.server_key].iter().all(|k| k.len() == KEY_BYTES);
+            (method == METHOD && has_keys && verifier.iterations > 0).then_some(verifier)
+        };
+        read().ok_or(NotAVerifier)
+    }
+}
+
+/// Verifiers for names that cannot come in: the same name has the same salt each time, as a name that
+/// can come in has.
+pub(super) struct Pretence {
+    secret: u64,
+    keys: Verifier,
+}
+
+impl Pretence {
+    pub(super) fn new() -> Pretence {
+        let (secret, password) = onrush::Uuid::new_v4().as_u64_pair();
+        Pretence { secret, keys: Verifier::of(&password.to_string()) }
+    }
+
+    pub(super) fn verifier_of(&self, name: &str) -> Verifier {
+        let salt = xxhash_rust::xxh3::xxh3_128_with_seed(name.as_bytes(), self.secret);
+        Verifier { salt: salt.to_be_bytes()[..SALT_BYTES].to_vec(), ..self.keys.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verifier_is_read_back_as_it_was_written() {
+        let verifier = Verifier::of("a password");
+        assert_eq!(verifier.to_text().parse(), Ok(verifier));
+    }
+
+    #[test]
+    fn a_verifier_made_by_a_client_is_taken_as_it_is() {
+        let text = scram_sha_256(b"a password");
+        assert_eq!(Verifier::of(&text).to_text(), text);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_verifier_is_a_password() {
+        for text in ["SCRAM-SHA-256$4096:AAAA$AAAA:AAAA", "MD5$1:a$b:c", "SCRAM-SHA-256$0:$:", ""] {
+            assert_eq!(text.parse::<Verifier>(), Err(NotAVerifier), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_verifier_is_shown() {
+        assert_eq!(format!("{:?}", Verifier::of("secret")), "Verifier");
+    }
+
+    #[test]
+    fn an_unknown_name_has_the_same_salt_each_time() {
+        let pretence = Pretence::new();
+        assert_eq!(pretence.verifier_of("nobody"), pretence.verifier_of("nobody"));
+        assert_ne!(pretence.verifier_of("nobody"), pretence.verifier_of("none"));
+    }
+}

@@ -1,0 +1,213 @@
+//! CREATE, ALTER and DROP ROLE (USER), GRANT and REVOKE.
+
+use onrush::Database;
+use sqlparser::ast::{
+    Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName, Ident,
+    ObjectName, Password, Privileges, Revoke, RoleOption, Value,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::{names, plan};
+use crate::access::{Right, RoleChange, Verifier};
+use crate::error::{Result, SqlError, state};
+
+/// What becomes of roles.
+#[derive(Clone, Debug)]
+pub(crate) enum RoleStatement {
+    Create { names: Vec<String>, change: RoleChange, if_not_exists: bool },
+    Alter { name: String, change: RoleChange },
+    Drop { names: Vec<String>, if_exists: bool },
+    Grant { roles: Vec<String>, tables: Vec<String>, rights: Vec<Right>, is_grant: bool },
+}
+
+impl RoleStatement {
+    /// As it stands in the answer.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self {
+            RoleStatement::Create { .. } => "CREATE ROLE",
+            RoleStatement::Alter { .. } => "ALTER ROLE",
+            RoleStatement::Drop { .. } => "DROP ROLE",
+            RoleStatement::Grant { is_grant: true, .. } => "GRANT",
+            RoleStatement::Grant { is_grant: false, .. } => "REVOKE",
+        }
+    }
+}
+
+/// A user is a role that can log in: writes CREATE, ALTER and DROP USER as statements about roles,
+/// which is what sqlparser reads.
+pub(super) fn users_to_roles(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let end = (at..tokens.len())
+            .find(|index| tokens[*index].token == Token::SemiColon)
+            .unwrap_or(tokens.len());
+        let words: Vec<(usize, Keyword)> = (at..end)
+            .filter_map(|index| match &tokens[index].token {
+                Token::Word(word) => Some((index, word.keyword)),
+                _ => None,
+            })
+            .collect();
+        let mut next = end + 1;
+        if let [(_, verb), (place, Keyword::USER), ..] = words[..]
+            && matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP)
+        {
+            tokens[place].token = Token::make_keyword("ROLE");
+            let is_said =
+                |(_, word): &(usize, Keyword)| matches!(word, Keyword::LOGIN | Keyword::NOLOGIN);
+            if verb == Keyword::CREATE && !words.iter().any(is_said) {
+                let span = tokens[place].span;
+                let added = [
+                    Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
+                    Token::make_keyword("LOGIN"),
+                ];
+                tokens.splice(end..end, added.map(|token| TokenWithSpan { token, span }));
+                next += 2;
+            }
+        }
+        at = next;
+    }
+}
+
+pub(super) fn create(role: &CreateRole) -> Result<RoleStatement> {
+    let has_more = role.connection_limit.is_some()
+        || role.valid_until.is_some()
+        || role.authorization_owner.is_some()
+        || [&role.in_role, &role.in_group, &role.role, &role.user, &role.admin]
+            .iter()
+            .any(|names| !names.is_empty());
+    if has_more || wants(role.replication) || wants(role.bypassrls) {
+        return Err(only_these());
+    }
+    let password = role.password.as_ref().map(password).transpose()?;
+    let change = RoleChange { password, is_superuser: role.superuser, can_login: role.login };
+    let names = role_names(&role.names)?;
+    Ok(RoleStatement::Create { names, change, if_not_exists: role.if_not_exists })
+}
+
+pub(super) fn alter(name: &Ident, operation: &AlterRoleOperation) -> Result<RoleStatement> {
+    let AlterRoleOperation::WithOptions { options } = operation else { return Err(only_these()) };
+    let mut change = RoleChange::default();
+    for option in options {
+        match option {
+            RoleOption::Login(can) => change.can_login = Some(*can),
+            RoleOption::SuperUser(is) => change.is_superuser = Some(*is),
+            RoleOption::Password(given) => change.password = Some(password(given)?),
+            RoleOption::Inherit(_)
+            | RoleOption::CreateDB(false)
+            | RoleOption::CreateRole(false)
+            | RoleOption::Replication(false)
+            | RoleOption::BypassRLS(false) => {}
+            _ => return Err(only_these()),
+        }
+    }
+    Ok(RoleStatement::Alter { name: names::identifier(name), change })
+}
+
+pub(super) fn drop(given: &[ObjectName], if_exists: bool) -> Result<RoleStatement> {
+    Ok(RoleStatement::Drop { names: role_names(given)?, if_exists })
+}
+
+pub(super) fn grant(database: &Database, grant: &Grant) -> Result<RoleStatement> {
+    if grant.with_grant_option || grant.as_grantor.is_some() || grant.current_grants.is_some() {
+        return Err(only_superusers_grant());
+    }
+    rights_of(database, &grant.privileges, grant.objects.as_ref(), &grant.grantees, true)
+}
+
+pub(super) fn revoke(database: &Database, revoke: &Revoke) -> Result<RoleStatement> {
+    rights_of(database, &revoke.privileges, revoke.objects.as_ref(), &revoke.grantees, false)
+}
+
+fn rights_of(
+    database: &Database,
+    privileges: &Privileges,
+    objects: Option<&GrantObjects>,
+    grantees: &[Grantee],
+    is_grant: bool,
+) -> Result<RoleStatement> {
+    let rights = match privileges {
+        Privileges::All { .. } => Right::ALL.to_vec(),
+        Privileges::Actions(actions) => actions.iter().map(right).collect::<Result<_>>()?,
+    };
+    let Some(GrantObjects::Tables(tables)) = objects else {
+        return Err(SqlError::not_supported(
+            "rights on anything but tables",
+            "GRANT ... ON a table, or several with commas between them; a superuser needs none.",
+        ));
+    };
+    let tables: Vec<String> = tables.iter().map(names::user_table).collect::<Result<_>>()?;
+    for table in &tables {
+        plan::table(database, table)?;
+    }
+    let role = |grantee: &Grantee| match &grantee.name {
+        Some(GranteeName::ObjectName(name)) => role_name(name),
+        _ => Err(SqlError::not_supported(grantee, "Name the role.")),
+    };
+    let roles = grantees.iter().map(role).collect::<Result<_>>()?;
+    Ok(RoleStatement::Grant { roles, tables, rights, is_grant })
+}
+
+fn right(action: &Action) -> Result<Right> {
+    match action {
+        Action::Select { columns: None } => Ok(Right::Select),
+        Action::Insert { columns: None } => Ok(Right::Insert),
+        Action::Update { columns: None } => Ok(Right::Update),
+        Action::Delete => Ok(Right::Delete),
+        Action::Truncate => Ok(Right::Truncate),
+        other => Err(SqlError::not_supported(
+            format!("the right {other}"),
+            "There are SELECT, INSERT, UPDATE, DELETE and TRUNCATE, of whole tables.",
+        )),
+    }
+}
+
+fn role_names(given: &[ObjectName]) -> Result<Vec<String>> {
+    given.iter().map(role_name).collect()
+}
+
+fn role_name(name: &ObjectName) -> Result<String> {
+    match <[String; 1]>::try_from(names::parts(name)?) {
+        Ok([name]) => Ok(name),
+        Err(_) => {
+            let message = format!("{name} is no name of a role");
+            Err(SqlError::new(state::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+fn wants(option: Option<bool>) -> bool {
+    option == Some(true)
+}
+
+/// The verifier of a password, which is forgotten here.
+fn password(given: &Password) -> Result<Option<Verifier>> {
+    match given {
+        Password::NullPassword => Ok(None),
+        Password::Password(Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(text) if !text.is_empty() => Ok(Some(Verifier::of(text))),
+            Value::SingleQuotedString(_) => {
+                let message = "a password cannot be empty";
+                Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message))
+            }
+            _ => Err(no_password()),
+        },
+        Password::Password(_) => Err(no_password()),
+    }
+}
+
+fn no_password() -> SqlError {
+    SqlError::new(state::SYNTAX_ERROR, "a password is text between single quotes, or NULL")
+}
+
+fn only_these() -> SqlError {
+    SqlError::not_supported(
+        "an option of this role",
+        "There are LOGIN, NOLOGIN, SUPERUSER, NOSUPERUSER and PASSWORD; rights are granted to roles \
+         one by one.",
+    )
+}
+
+fn only_superusers_grant() -> SqlError {
+    SqlError::not_supported("passing rights on", "Superusers grant rights.")
+}

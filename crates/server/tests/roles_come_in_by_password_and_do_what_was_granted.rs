@@ -1,0 +1,221 @@
+//! Roles: who comes in, and what he may do then.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::World;
+use onrush::{Database, Options};
+use onrush_server::{Server, ServerOptions};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, NoTls};
+
+async fn come_in(
+    world: &World,
+    user: &str,
+    password: &str,
+) -> Result<Client, tokio_postgres::Error> {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(world.address.port()).user(user).password(password);
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+#[track_caller]
+fn state_of<T>(result: Result<T, tokio_postgres::Error>) -> SqlState {
+    let Err(error) = result else { panic!("this must be refused") };
+    error.code().unwrap_or_else(|| panic!("no answer of the server: {error}")).clone()
+}
+
+/// A server with the table `t` and the roles `admin` (a superuser) and `clerk`.
+async fn with_roles() -> (World, Client) {
+    let world = World::new();
+    let owner = world.client().await;
+    owner
+        .batch_execute(
+            "CREATE TABLE t (id bigint PRIMARY KEY, note text);
+             INSERT INTO t VALUES (1, 'one')",
+        )
+        .await
+        .unwrap();
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a secret'").await.unwrap();
+    owner.batch_execute("CREATE USER clerk PASSWORD 'of the clerk'").await.unwrap();
+    (world, owner)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_right_password_lets_in_and_no_other() {
+    let (world, _owner) = with_roles().await;
+    come_in(&world, "admin", "a secret").await.unwrap();
+    let wrong = come_in(&world, "admin", "another").await;
+    assert_eq!(state_of(wrong), SqlState::INVALID_PASSWORD);
+}
+
+/// Whoever tries names must not learn which there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_nobody_has_is_refused_like_a_wrong_password() {
+    let (world, owner) = with_roles().await;
+    owner.batch_execute("CREATE ROLE group_of_people PASSWORD 'x'").await.unwrap();
+    for name in ["nobody", "group_of_people"] {
+        let refused = come_in(&world, name, "x").await.err().unwrap();
+        let told = refused.as_db_error().unwrap().message().to_owned();
+        assert_eq!(told, format!("password authentication failed for user {name}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_does_what_was_granted_and_nothing_else() {
+    let (world, owner) = with_roles().await;
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    let insert = "INSERT INTO t VALUES (2, 'two')";
+    assert_eq!(state_of(clerk.batch_execute(insert).await), SqlState::INSUFFICIENT_PRIVILEGE);
+    owner.batch_execute("GRANT INSERT ON t TO clerk").await.unwrap();
+    clerk.batch_execute(insert).await.unwrap();
+    for refused in [
+        "SELECT * FROM t",
+        "SELECT note FROM t WHERE id = 1",
+        "SELECT count(*) FROM (SELECT * FROM t) AS inner_one",
+        "EXPLAIN SELECT * FROM t",
+        "INSERT INTO t VALUES (3, 'three') RETURNING id",
+        "INSERT INTO t VALUES (2, 'x') ON CONFLICT (id) DO UPDATE SET note = 'x'",
+        "INSERT INTO t SELECT id + 10, note FROM t",
+        "UPDATE t SET note = 'x' WHERE id = 1",
+        "DELETE FROM t WHERE id = 1",
+        "TRUNCATE t",
+        "COPY t TO STDOUT",
+        "DROP TABLE t",
+        "CREATE TABLE mine (id bigint PRIMARY KEY)",
+        "CHECKPOINT",
+        "CALL onrush.check()",
+        "CREATE ROLE other",
+        "ALTER ROLE clerk SUPERUSER",
+        "GRANT SELECT ON t TO clerk",
+    ] {
+        let state = state_of(clerk.batch_execute(refused).await);
+        assert_eq!(state, SqlState::INSUFFICIENT_PRIVILEGE, "{refused}");
+    }
+    owner.batch_execute("GRANT SELECT, UPDATE, DELETE ON t TO clerk").await.unwrap();
+    clerk.batch_execute("UPDATE t SET note = 'x' WHERE id = 1").await.unwrap();
+    assert_eq!(clerk.query("SELECT * FROM t", &[]).await.unwrap().len(), 2);
+    owner.batch_execute("REVOKE ALL ON t FROM clerk").await.unwrap();
+    let read = clerk.query("SELECT * FROM t", &[]).await;
+    assert_eq!(state_of(read), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+/// A statement that was prepared before is not a way around.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_back_counts_for_prepared_statements() {
+    let (world, owner) = with_roles().await;
+    owner.batch_execute("GRANT SELECT ON t TO clerk").await.unwrap();
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    let prepared = clerk.prepare("SELECT note FROM t WHERE id = $1").await.unwrap();
+    clerk.query_one(&prepared, &[&1i64]).await.unwrap();
+    owner.batch_execute("REVOKE SELECT ON t FROM clerk").await.unwrap();
+    let again = clerk.query_one(&prepared, &[&1i64]).await;
+    assert_eq!(state_of(again), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everyone_may_change_his_own_password() {
+    let (world, _owner) = with_roles().await;
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    clerk.batch_execute("ALTER USER clerk PASSWORD 'a new one'").await.unwrap();
+    come_in(&world, "clerk", "a new one").await.unwrap();
+    let old = come_in(&world, "clerk", "of the clerk").await;
+    assert_eq!(state_of(old), SqlState::INVALID_PASSWORD);
+    let other = clerk.batch_execute("ALTER USER admin PASSWORD 'mine'").await;
+    assert_eq!(state_of(other), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+/// What psql's `\password` sends: the server never sees the password.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_may_come_as_a_verifier() {
+    let (world, owner) = with_roles().await;
+    let verifier = postgres_protocol::password::scram_sha_256(b"never sent");
+    owner.batch_execute(&format!("ALTER ROLE clerk PASSWORD '{verifier}'")).await.unwrap();
+    come_in(&world, "clerk", "never sent").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_reads_what_is_kept_of_passwords() {
+    let (_world, owner) = with_roles().await;
+    for statement in [
+        "SELECT * FROM \"onrush.roles\"",
+        "SELECT * FROM public.\"onrush.roles\"",
+        "DELETE FROM \"onrush.roles\"",
+        "DROP TABLE \"onrush.grants\"",
+        "COPY \"onrush.roles\" TO STDOUT",
+        "CREATE TABLE \"onrush.mine\" (id bigint PRIMARY KEY)",
+    ] {
+        let state = state_of(owner.batch_execute(statement).await);
+        assert_eq!(state, SqlState::INSUFFICIENT_PRIVILEGE, "{statement}");
+    }
+    let listed =
+        owner.query("SELECT table_name FROM information_schema.tables", &[]).await.unwrap();
+    let names: Vec<String> = listed.iter().map(|row| row.get(0)).collect();
+    assert!(names.contains(&"t".to_owned()), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("onrush.")), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_made_anew_has_no_grants_of_the_old_one() {
+    let (world, owner) = with_roles().await;
+    owner.batch_execute("GRANT SELECT ON t TO clerk").await.unwrap();
+    owner.batch_execute("DROP TABLE t").await.unwrap();
+    owner.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    let read = clerk.query("SELECT * FROM t", &[]).await;
+    assert_eq!(state_of(read), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_and_grants_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let start = || {
+        let database = Database::open_or_create(&path, Options::small()).unwrap();
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        Server::start(database, ServerOptions { listen, ..ServerOptions::default() }).unwrap()
+    };
+    let connect = async |server: &Server, user: &str, password: &str| {
+        let mut config = Config::new();
+        let port = server.address().unwrap().port();
+        config.host("127.0.0.1").port(port).user(user).password(password);
+        config.connect(NoTls).await.map(|(client, connection)| {
+            tokio::spawn(connection);
+            client
+        })
+    };
+    let server = start();
+    let owner = connect(&server, "anyone", "").await.unwrap();
+    owner.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
+    owner.batch_execute("CREATE ROLE clerk LOGIN PASSWORD 'secret'").await.unwrap();
+    owner.batch_execute("GRANT INSERT ON t TO clerk").await.unwrap();
+    drop(owner);
+    server.stop().unwrap();
+
+    let server = start();
+    let anyone = connect(&server, "anyone", "").await;
+    assert!(anyone.is_err(), "somebody came in without a role");
+    let clerk = connect(&server, "clerk", "secret").await.unwrap();
+    clerk.batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+    let read = clerk.query("SELECT * FROM t", &[]).await;
+    assert_eq!(state_of(read), SqlState::INSUFFICIENT_PRIVILEGE);
+    drop(clerk);
+    server.stop().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_that_are_not_there_or_are_already_are_told() {
+    let (_world, owner) = with_roles().await;
+    let again = owner.batch_execute("CREATE ROLE clerk").await;
+    assert_eq!(state_of(again), SqlState::DUPLICATE_OBJECT);
+    for statement in ["ALTER ROLE nobody LOGIN", "DROP ROLE nobody", "GRANT SELECT ON t TO nobody"]
+    {
+        let state = state_of(owner.batch_execute(statement).await);
+        assert_eq!(state, SqlState::UNDEFINED_OBJECT, "{statement}");
+    }
+    owner.batch_execute("DROP ROLE IF EXISTS nobody").await.unwrap();
+    owner.batch_execute("DROP USER clerk").await.unwrap();
+}
