@@ -6,6 +6,7 @@ use sqlparser::ast::{
 };
 use sqlparser::dialect::{GenericDialect, MsSqlDialect};
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::OwnTable;
 
@@ -50,9 +51,10 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 
 /// Reads the only CREATE TABLE of a text.
 pub(crate) fn read(text: &str) -> Result<OwnTable, String> {
+    let (text, is_unlogged) = without_unlogged(text);
     // Names in brackets are SQL Server's alone, and would be something else elsewhere.
-    let statements = Parser::parse_sql(&GenericDialect {}, text).or_else(|reason| {
-        Parser::parse_sql(&MsSqlDialect {}, text)
+    let statements = Parser::parse_sql(&GenericDialect {}, &text).or_else(|reason| {
+        Parser::parse_sql(&MsSqlDialect {}, &text)
             .map_err(|_| format!("this is no SQL that can be read: {reason}"))
     })?;
     let mut tables = statements.into_iter().filter_map(|statement| match statement {
@@ -60,13 +62,34 @@ pub(crate) fn read(text: &str) -> Result<OwnTable, String> {
         _ => None,
     });
     match (tables.next(), tables.next()) {
-        (Some(table), None) => of(table),
+        (Some(table), None) => of(table, !is_unlogged),
         (None, _) => Err("it has no CREATE TABLE statement; give one".into()),
         _ => Err("it has several CREATE TABLE statements; give one at a time".into()),
     }
 }
 
-fn of(table: CreateTable) -> Result<OwnTable, String> {
+/// The text without the word of PostgreSQL's CREATE UNLOGGED TABLE, which sqlparser does not read;
+/// and whether it stood there.
+fn without_unlogged(text: &str) -> (String, bool) {
+    let Ok(mut tokens) = Tokenizer::new(&GenericDialect {}, text).tokenize() else {
+        return (text.to_owned(), false);
+    };
+    let is = |token: &Token, name: &str| {
+        matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name))
+    };
+    let words: Vec<usize> =
+        (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
+    let found = words
+        .windows(2)
+        .find(|pair| is(&tokens[pair[0]], "create") && is(&tokens[pair[1]], "unlogged"))
+        .map(|pair| pair[1]);
+    if let Some(at) = found {
+        tokens.remove(at);
+    }
+    (tokens.iter().map(Token::to_string).collect(), found.is_some())
+}
+
+fn of(table: CreateTable, is_logged: bool) -> Result<OwnTable, String> {
     // Of a name with a schema only the last part counts.
     let name = table.name.to_string();
     let name = plain(name.rsplit('.').next().unwrap_or(&name));
@@ -87,7 +110,7 @@ fn of(table: CreateTable) -> Result<OwnTable, String> {
     if key.is_empty() {
         return Err(format!("{name} has no primary key; Onrush needs one: add PRIMARY KEY (...)"));
     }
-    OwnTable::new(name, columns, key, !table.unlogged)
+    OwnTable::new(name, columns, key, is_logged)
 }
 
 fn column_of(column: &ColumnDef) -> Result<(ColumnDefinition, bool), String> {

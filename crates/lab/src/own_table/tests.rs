@@ -107,3 +107,10 @@ fn a_sample_without_rows_or_with_a_short_one_is_refused() {
     assert!(refused(&[vec!["1".into()]]).contains("row 1 has 1 columns, the header 2"));
     assert!(sample::statement("t", &[], &[]).unwrap_err().contains("no header"));
 }
+
+#[test]
+fn a_table_that_is_not_logged_stays_so() {
+    let logged = |sql: &str| read(sql).unwrap().is_logged;
+    assert!(!logged("CREATE UNLOGGED TABLE t (id bigint PRIMARY KEY)"));
+    assert!(logged("CREATE TABLE unlogged (id bigint PRIMARY KEY)"));
+}
