@@ -74,9 +74,7 @@ fn without_unlogged(text: &str) -> (String, bool) {
     let Ok(mut tokens) = Tokenizer::new(&GenericDialect {}, text).tokenize() else {
         return (text.to_owned(), false);
     };
-    let is = |token: &Token, name: &str| {
-        matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name))
-    };
+    let is = |token: &Token, name: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
     let words: Vec<usize> =
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
     let found = words

@@ -110,7 +110,7 @@ fn a_sample_without_rows_or_with_a_short_one_is_refused() {
 
 #[test]
 fn a_table_that_is_not_logged_stays_so() {
-    let logged = |sql: &str| read(sql).unwrap().is_logged;
+    let logged = |sql: &str| read(sql).unwrap().logged;
     assert!(!logged("CREATE UNLOGGED TABLE t (id bigint PRIMARY KEY)"));
     assert!(logged("CREATE TABLE unlogged (id bigint PRIMARY KEY)"));
 }
