@@ -114,6 +114,12 @@ pub enum Error {
         /// The key's columns and values.
         key: String,
     },
+    /// The savepoint is not one of the transaction's, or no longer.
+    #[error(
+        "the transaction has no such savepoint: it was released, or the transaction has gone back \
+         to an earlier one; set a new one"
+    )]
+    NoSavepoint,
     /// The rows of one transaction do not fit into one log record. Your input.
     #[error(
         "the transaction makes a log record of {bytes} bytes, the limit is {limit}; \

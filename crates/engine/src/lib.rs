@@ -96,7 +96,9 @@ pub use onrush_types::{
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
-pub use session::{CommitToken, KeyRange, Scan, ScanOptions, Session, Snapshot, Transaction};
+pub use session::{
+    CommitToken, KeyRange, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
+};
 pub use statistics::{Rates, SplitRates, Statistics, WaitRate};
 
 /// One row: a value for each column, in the order of the table's definition.

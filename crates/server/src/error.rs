@@ -24,6 +24,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
     pub(crate) const INVALID_TEXT: &str = "22P02";
     pub(crate) const INVALID_BINARY: &str = "22P03";
+    pub(crate) const BAD_COPY_FORMAT: &str = "22P04";
     pub(crate) const NOT_NULL_VIOLATION: &str = "23502";
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
@@ -31,6 +32,7 @@ pub(crate) mod state {
     pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
     pub(crate) const UNKNOWN_PORTAL: &str = "34000";
+    pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";

@@ -57,7 +57,6 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "CREATE TABLE u (id int PRIMARY KEY, n jsonb)",
         "CREATE TABLE u AS SELECT 1",
         "CREATE TEMPORARY TABLE u (id int PRIMARY KEY)",
-        "SAVEPOINT s",
         "COPY t FROM '/etc/passwd'",
         "COPY t TO PROGRAM 'cat'",
         "VACUUM",

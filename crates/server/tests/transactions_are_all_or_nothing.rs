@@ -36,6 +36,58 @@ async fn after_an_error_a_transaction_takes_nothing_but_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_error_costs_what_came_after_the_savepoint_only() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&client, "BEGIN").await;
+    query(&client, "INSERT INTO t VALUES (1)").await;
+    query(&client, "SAVEPOINT s").await;
+    query(&client, "INSERT INTO t VALUES (2)").await;
+    assert_eq!(failure(&client, "INSERT INTO t VALUES (1)").await, "23505");
+    assert_eq!(failure(&client, "RELEASE s").await, "25P02");
+    query(&client, "ROLLBACK TO s").await;
+    query(&client, "INSERT INTO t VALUES (3)").await;
+    query(&client, "RELEASE SAVEPOINT s").await;
+    assert_eq!(failure(&client, "ROLLBACK TO SAVEPOINT s").await, "3B001");
+    query(&client, "ROLLBACK").await;
+    assert!(query(&client, "SELECT id FROM t").await.is_empty());
+    query(&client, "BEGIN; INSERT INTO t VALUES (1); SAVEPOINT s; INSERT INTO t VALUES (2)").await;
+    query(&client, "ROLLBACK TO s; INSERT INTO t VALUES (3); COMMIT").await;
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["1", "3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_savepoints_with_one_name_the_latest_counts() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&client, "BEGIN; SAVEPOINT s; INSERT INTO t VALUES (1); SAVEPOINT s").await;
+    query(&client, "INSERT INTO t VALUES (2); ROLLBACK TO s").await;
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["1"]);
+    query(&client, "RELEASE s; ROLLBACK TO s").await;
+    assert!(query(&client, "SELECT id FROM t").await.is_empty());
+    query(&client, "COMMIT").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_go_back_to_the_savepoint() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "BEGIN; SET statement_timeout = '1s'; SAVEPOINT s").await;
+    query(&client, "SET statement_timeout = '2s'; ROLLBACK TO s; COMMIT").await;
+    assert_eq!(query(&client, "SHOW statement_timeout").await, ["1s"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_transaction_there_is_no_savepoint() {
+    let world = World::new();
+    let client = world.client().await;
+    assert_eq!(failure(&client, "SAVEPOINT s").await, "25P01");
+    assert_eq!(failure(&client, "ROLLBACK TO s").await, "25P01");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn several_statements_in_one_message_are_one_transaction() {
     let world = World::new();
     let client = world.client().await;

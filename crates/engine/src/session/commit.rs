@@ -11,8 +11,9 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 use onrush_waits::Counter;
 
-use super::transaction::{Place, Transaction, Write, WriteSet};
+use super::transaction::Transaction;
 use super::worker::Worker;
+use super::write_set::{Place, Write, Writes};
 use crate::btree::{Intent, Refusal, Seat};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ pub(super) struct Committed {
 impl Transaction<'_> {
     /// Commits the write set; none if there was nothing.
     pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
-        let writes = std::mem::take(&mut self.writes);
+        let writes = self.writes.take();
         if writes.is_empty() {
             return Ok(None);
         }
@@ -64,7 +65,7 @@ impl Transaction<'_> {
 
     /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
     /// that it changed.
-    fn count_rows(&self, writes: &WriteSet) {
+    fn count_rows(&self, writes: &Writes) {
         let recorder = &self.session.worker.recorder;
         let mut last = None;
         for ((object, _), write) in writes {
@@ -82,7 +83,7 @@ impl Transaction<'_> {
 
     fn place_intents(
         &mut self,
-        writes: &WriteSet,
+        writes: &Writes,
         transaction: u32,
         since: Option<Lsn>,
     ) -> Result<()> {
@@ -119,7 +120,7 @@ fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> 
 }
 
 /// Turns the intents into rows, or takes them out, as the verdict says.
-fn fold(worker: &mut Worker, writes: &WriteSet) -> Result<()> {
+fn fold(worker: &mut Worker, writes: &Writes) -> Result<()> {
     let fold_one = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
         match write.table.entry.tree.fold_key(engine, seat, at.0, &at.1) {
             // A table that is gone took its intents with it.
@@ -140,7 +141,7 @@ fn fold(worker: &mut Worker, writes: &WriteSet) -> Result<()> {
 /// is refused it ends, and returns why.
 fn for_each<'w>(
     worker: &mut Worker,
-    writes: &'w WriteSet,
+    writes: &'w Writes,
     operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
 ) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
     let mut left = writes.iter().peekable();
@@ -162,7 +163,7 @@ fn for_each<'w>(
 
 /// The log record of the whole transaction, without the rows that are not logged; a single row
 /// needs no group around it.
-fn group_record(writes: &WriteSet) -> Vec<u8> {
+fn group_record(writes: &Writes) -> Vec<u8> {
     let records = writes.values().map(|write| write.record.as_slice());
     let logged: Vec<&[u8]> = records.filter(|record| !record.is_empty()).collect();
     match logged.as_slice() {

@@ -3,6 +3,7 @@
 //! * `session.rs`: the calls. `worker.rs`: into the engine and out again, with what to do when an
 //!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
 //! * `batch.rs`: several new rows of one table. `transaction.rs`: several rows of any kind.
+//! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
 //! * `commit.rs`: how their intents become one record.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
@@ -14,6 +15,7 @@ mod commit;
 mod context;
 mod counters;
 mod moving;
+mod savepoint;
 mod scan;
 #[allow(clippy::module_inception)]
 mod session;
@@ -21,8 +23,10 @@ mod snapshot;
 mod token;
 mod transaction;
 mod worker;
+mod write_set;
 
 pub(crate) use moving::check_alike;
+pub use savepoint::Savepoint;
 pub use scan::{KeyRange, Scan, ScanOptions};
 pub use session::Session;
 pub use snapshot::Snapshot;

@@ -6,7 +6,8 @@ use onrush_waits::{Counter, Phase};
 
 use super::ScanOptions;
 use super::session::Session;
-use super::transaction::{Transaction, Write, framed_row};
+use super::transaction::{Transaction, framed_row};
+use super::write_set::Write;
 use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
@@ -119,8 +120,8 @@ impl Transaction<'_> {
     }
 
     fn add_move(&mut self, Move { key, gone, there }: Move) {
-        self.writes.insert((gone.table.entry.tree.object(), key.clone()), gone);
-        self.writes.insert((there.table.entry.tree.object(), key), there);
+        self.writes.put((gone.table.entry.tree.object(), key.clone()), gone);
+        self.writes.put((there.table.entry.tree.object(), key), there);
     }
 }
 

@@ -8,8 +8,8 @@ use onrush_types::Value;
 use onrush_waits::Recorder;
 
 use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
-use super::transaction::Place;
 use super::worker::Worker;
+use super::write_set::Place;
 use crate::Row;
 use crate::btree::{Bounds, Direction, Refusal, Seen, View};
 use crate::database::Table;

@@ -8,8 +8,6 @@
 //! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
 //! transactions that each read what the other writes may both commit.
 
-use std::collections::BTreeMap;
-
 use onrush_log::Lsn;
 use onrush_types::Value;
 use onrush_waits::Phase;
@@ -17,6 +15,7 @@ use onrush_waits::Phase;
 use super::batch::Batch;
 use super::session::{Session, row_body};
 use super::snapshot::Snapshot;
+use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
 use crate::btree::{GroupRows, Refusal};
@@ -24,23 +23,6 @@ use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, push_varint, row_header};
 use crate::units::ObjectId;
-
-/// One row of the write set.
-pub(super) struct Write {
-    pub(super) table: Table,
-    /// Value bytes; `None` removes the row.
-    pub(super) value: Option<Vec<u8>>,
-    /// The key must not be there when the transaction commits.
-    pub(super) must_be_absent: bool,
-    /// The row's log record, with its length in front; empty where rows are not logged.
-    pub(super) record: Vec<u8>,
-}
-
-/// Where a row is: object and key bytes.
-pub(super) type Place = (ObjectId, Vec<u8>);
-
-/// The changes of a transaction in the order in which their intents are placed.
-pub(super) type WriteSet = BTreeMap<Place, Write>;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
 ///
@@ -84,7 +66,7 @@ pub struct Transaction<'s> {
 
 impl<'s> Transaction<'s> {
     pub(super) fn new(session: &'s mut Session, snapshot: Option<Snapshot>) -> Transaction<'s> {
-        Transaction { session, snapshot, writes: WriteSet::new() }
+        Transaction { session, snapshot, writes: WriteSet::default() }
     }
 
     /// Inserts a row; see [`Session::insert`].
@@ -318,7 +300,7 @@ impl<'s> Transaction<'s> {
                 must_be_absent: true,
                 record: if logged { batch.record_of(index).to_vec() } else { Vec::new() },
             };
-            self.writes.insert((object, key.to_vec()), write);
+            self.writes.put((object, key.to_vec()), write);
         }
         let commit = self.commit_writes()?;
         let nothing = || Error::Internal("a batch without rows was committed".into());
@@ -343,13 +325,13 @@ impl<'s> Transaction<'s> {
         }
     }
 
-    fn write_encoded(&mut self, table: &Table, at: (ObjectId, Vec<u8>), must_be_absent: bool) {
+    fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) {
         let encoded = &self.session.encoded;
         let (kind, body) = row_body(&self.session.worker.engine, encoded);
         let record = framed_row(table, kind, at.0, &at.1, body);
         let value = Some(encoded.row.clone());
         let write = Write { table: table.clone(), value, must_be_absent, record };
-        self.writes.insert(at, write);
+        self.writes.put(at, write);
     }
 
     fn remove(&mut self, table: &Table, key: &[u8]) {
@@ -362,7 +344,7 @@ impl<'s> Transaction<'s> {
         }
         let record = framed_row(table, RecordKind::Remove, at.0, key, &[]);
         let write = Write { table: table.clone(), value: None, must_be_absent: false, record };
-        self.writes.insert(at, write);
+        self.writes.put(at, write);
     }
 }
 
@@ -372,7 +354,7 @@ impl Drop for Transaction<'_> {
         if self.snapshot.is_some() {
             let _: Result<()> = self.call(Phase::Commit, |transaction| {
                 transaction.snapshot = None;
-                transaction.writes.clear();
+                transaction.writes = WriteSet::default();
                 Ok(())
             });
         }

@@ -15,6 +15,7 @@ mod insert;
 mod query;
 mod role;
 mod rows;
+mod savepoint;
 mod select;
 mod settings;
 mod transaction;
@@ -37,6 +38,7 @@ use crate::access::{Access, Identity};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::{Bound, CopyPlan, Explained, Plan, Planner};
+use savepoint::NamedSavepoint;
 use transaction::Work;
 
 /// The name of the only database there is.
@@ -64,6 +66,8 @@ pub(crate) struct Backend {
     client: Client,
     pub(super) who: Identity,
     pub(super) work: Work,
+    /// Those of the open transaction, the oldest first.
+    savepoints: Vec<NamedSavepoint>,
     pub(crate) settings: Settings,
     /// What the answers that are not sent yet must wait for.
     pub(crate) newest: Option<CommitToken>,
@@ -92,6 +96,7 @@ impl Backend {
             },
             who,
             work: Work::Idle(Box::new(session)),
+            savepoints: Vec::new(),
             settings,
             newest: None,
             notices: Vec::new(),
@@ -116,9 +121,10 @@ impl Backend {
         !matches!(self.work, Work::Idle(_))
     }
 
-    /// Runs a plan. After an error an open transaction takes nothing but its end.
+    /// Runs a plan. After an error an open transaction takes nothing but its end
+    /// or the way back to a savepoint.
     pub(crate) async fn execute(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
-        if matches!(self.work, Work::Failed(_)) && !plan.ends_transaction() {
+        if matches!(self.work, Work::Failed(_)) && !plan.is_for_failed_transaction() {
             return Err(in_failed_transaction());
         }
         let answer = match self.check_rights(plan) {
@@ -138,7 +144,7 @@ impl Backend {
         {
             self.newest = Some(session.newest_token());
         }
-        self.work.fail();
+        self.work.fail(!self.savepoints.is_empty());
     }
 
     async fn dispatch(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
@@ -163,6 +169,7 @@ impl Backend {
             Plan::Begin => self.begin(),
             Plan::Commit => self.commit(),
             Plan::Rollback => Ok(self.roll_back()),
+            Plan::Savepoint(plan) => self.savepoint(plan),
             Plan::Set(change) => {
                 self.settings.change(change, self.is_in_transaction())?;
                 Ok(Answer::Done("SET".into()))

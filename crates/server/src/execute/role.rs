@@ -87,6 +87,7 @@ impl Backend {
             | Plan::Begin
             | Plan::Commit
             | Plan::Rollback
+            | Plan::Savepoint(_)
             | Plan::Set(_)
             | Plan::Show(_)
             | Plan::Discard { .. }

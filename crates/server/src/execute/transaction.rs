@@ -4,7 +4,7 @@
 //! |---|---|
 //! | idle: each statement commits by itself | BEGIN |
 //! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
-//! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back |
+//! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; ROLLBACK TO a savepoint makes it open again |
 
 use onrush::{Durability, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError, state};
 /// How often a statement that commits by itself is run again when another one came first.
 const TRIES: usize = 100;
 
-/// None once it has been committed.
+/// None once it has been committed, or has failed without a savepoint to go back to.
 type Slot<'s> = Option<Transaction<'s>>;
 
 self_cell! {
@@ -31,16 +31,22 @@ self_cell! {
 pub(crate) enum Work {
     Idle(Box<Session>),
     Open(OpenTransaction),
-    Failed(Box<Session>),
+    Failed(OpenTransaction),
     /// The engine refused to go on.
     Gone,
 }
 
 impl Work {
-    /// An open transaction fails; everything else stays.
-    pub(super) fn fail(&mut self) {
+    /// An open transaction fails; everything else stays. It is kept where there is a savepoint to
+    /// go back to.
+    pub(super) fn fail(&mut self, is_kept: bool) {
         *self = match std::mem::replace(self, Work::Gone) {
-            Work::Open(open) => Work::Failed(Box::new(open.into_owner().into_inner())),
+            Work::Open(mut open) => {
+                if !is_kept {
+                    open.with_dependent_mut(|_, slot| *slot = None);
+                }
+                Work::Failed(open)
+            }
             other => other,
         };
     }
@@ -92,6 +98,7 @@ impl Backend {
             self.newest = Some(session.newest_token());
         }
         self.work = Work::Idle(Box::new(session));
+        self.savepoints.clear();
         self.settings.end(outcome.is_ok());
         outcome?;
         Ok(Answer::Done("COMMIT".into()))
@@ -99,18 +106,15 @@ impl Backend {
 
     pub(crate) fn roll_back(&mut self) -> Answer {
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
-            Work::Open(mut open) => {
+            Work::Open(mut open) | Work::Failed(mut open) => {
                 open.with_dependent_mut(|_, slot| {
                     if let Some(transaction) = slot.take() {
                         transaction.rollback();
                     }
                 });
+                self.savepoints.clear();
                 self.settings.end(false);
                 Work::Idle(Box::new(open.into_owner().into_inner()))
-            }
-            Work::Failed(session) => {
-                self.settings.end(false);
-                Work::Idle(session)
             }
             other => {
                 self.notices.push(no_transaction());

@@ -18,12 +18,12 @@ mod select;
 mod setting;
 mod write;
 
-pub(crate) use copy::{CopyFormat, CopyPlan};
+pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, InsertPlan, InsertRows};
 pub(crate) use names::SYSTEM_SCHEMA;
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
-pub(crate) use plan::{Call, Explained, Plan};
+pub(crate) use plan::{Call, Explained, Plan, SavepointPlan};
 pub(crate) use query::QueryPlan;
 pub(crate) use role::RoleStatement;
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};

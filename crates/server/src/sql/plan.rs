@@ -62,6 +62,7 @@ pub(crate) enum Plan {
     Begin,
     Commit,
     Rollback,
+    Savepoint(SavepointPlan),
     Set(SettingChange),
     Show(String),
     /// Forgets prepared statements and settings.
@@ -95,9 +96,18 @@ impl Plan {
     }
 
     /// Whether a transaction that has failed takes it.
-    pub(crate) fn ends_transaction(&self) -> bool {
-        matches!(self, Plan::Commit | Plan::Rollback)
+    pub(crate) fn is_for_failed_transaction(&self) -> bool {
+        let back = matches!(self, Plan::Savepoint(SavepointPlan::RollbackTo(_)));
+        back || matches!(self, Plan::Commit | Plan::Rollback)
     }
+}
+
+/// What is done with a savepoint, by its name.
+#[derive(Clone)]
+pub(crate) enum SavepointPlan {
+    Set(String),
+    RollbackTo(String),
+    Release(String),
 }
 
 /// A statement that EXPLAIN tells about.
@@ -156,12 +166,15 @@ pub(crate) fn plan(
             Ok(Plan::Commit)
         }
         Statement::Rollback { chain: false, savepoint: None } => Ok(Plan::Rollback),
-        Statement::Savepoint { .. }
-        | Statement::ReleaseSavepoint { .. }
-        | Statement::Rollback { savepoint: Some(_), .. } => Err(SqlError::not_supported(
-            "a savepoint",
-            "Commit in smaller transactions; ROLLBACK undoes the whole one.",
-        )),
+        Statement::Savepoint { name } => {
+            Ok(Plan::Savepoint(SavepointPlan::Set(names::identifier(name))))
+        }
+        Statement::Rollback { chain: false, savepoint: Some(name) } => {
+            Ok(Plan::Savepoint(SavepointPlan::RollbackTo(names::identifier(name))))
+        }
+        Statement::ReleaseSavepoint { name } => {
+            Ok(Plan::Savepoint(SavepointPlan::Release(names::identifier(name))))
+        }
         Statement::Set(set) => setting::set(set),
         Statement::Reset(reset) => setting::reset(reset),
         Statement::ShowVariable { variable } => {

@@ -1,0 +1,83 @@
+//! SAVEPOINT, ROLLBACK TO, RELEASE: the way back inside a transaction, also out of one that failed.
+
+use onrush::{Savepoint, Transaction};
+
+use super::transaction::Work;
+use super::{Answer, Backend, Settings};
+use crate::error::{Result, SqlError, state};
+use crate::sql::SavepointPlan;
+
+/// A savepoint under the name that the client gave it. A later one of the same name hides it.
+pub(super) struct NamedSavepoint {
+    name: String,
+    savepoint: Savepoint,
+    /// As they were: they go back, too.
+    settings: Settings,
+}
+
+impl Backend {
+    pub(super) fn savepoint(&mut self, plan: &SavepointPlan) -> Result<Answer> {
+        if !self.is_in_transaction() {
+            return Err(SqlError::new(
+                state::NO_ACTIVE_TRANSACTION,
+                "savepoints stand in transaction blocks only",
+            )
+            .with_hint("BEGIN first."));
+        }
+        match plan {
+            SavepointPlan::Set(name) => {
+                let savepoint = self.in_open_transaction(|open| Ok(open.savepoint()))?;
+                let settings = self.settings.clone();
+                self.savepoints.push(NamedSavepoint { name: name.clone(), savepoint, settings });
+                Ok(Answer::Done("SAVEPOINT".into()))
+            }
+            SavepointPlan::RollbackTo(name) => {
+                let index = self.savepoint_named(name)?;
+                let savepoint = self.savepoints[index].savepoint;
+                self.in_open_transaction(|open| Ok(open.rollback_to(savepoint)?))?;
+                self.settings = self.savepoints[index].settings.clone();
+                self.savepoints.truncate(index + 1);
+                self.work.recover();
+                Ok(Answer::Done("ROLLBACK".into()))
+            }
+            SavepointPlan::Release(name) => {
+                let index = self.savepoint_named(name)?;
+                let savepoint = self.savepoints[index].savepoint;
+                self.in_open_transaction(|open| Ok(open.release(savepoint)?))?;
+                self.savepoints.truncate(index);
+                Ok(Answer::Done("RELEASE".into()))
+            }
+        }
+    }
+
+    fn savepoint_named(&self, name: &str) -> Result<usize> {
+        self.savepoints.iter().rposition(|known| known.name == name).ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            SqlError::new(state::INVALID_SAVEPOINT, message)
+        })
+    }
+
+    /// Does `work` in the transaction, even if it has failed.
+    fn in_open_transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (Work::Open(open) | Work::Failed(open)) = &mut self.work else {
+            return Err(SqlError::new(state::INTERNAL, "there is no transaction"));
+        };
+        open.with_dependent_mut(|_, slot| match slot {
+            Some(transaction) => work(transaction),
+            None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
+        })
+    }
+}
+
+impl Work {
+    /// A transaction that failed goes on.
+    fn recover(&mut self) {
+        *self = match std::mem::replace(self, Work::Gone) {
+            Work::Failed(open) => Work::Open(open),
+            other => other,
+        };
+    }
+}
