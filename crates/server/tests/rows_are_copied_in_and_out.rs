@@ -8,26 +8,30 @@ use common::{World, code, query};
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use tokio_postgres::Client;
 
-async fn copy_in(client: &Client, text: &str, data: &str) -> Result<u64, tokio_postgres::Error> {
+async fn copy_in(
+    client: &Client,
+    text: &str,
+    data: impl AsRef<[u8]>,
+) -> Result<u64, tokio_postgres::Error> {
     let sink = client.copy_in(text).await?;
     pin_mut!(sink);
-    for piece in data.as_bytes().chunks(1000) {
+    for piece in data.as_ref().chunks(1000) {
         sink.send(bytes::Bytes::copy_from_slice(piece)).await?;
     }
     sink.finish().await
 }
 
-async fn copy_out(client: &Client, text: &str) -> String {
+async fn copy_out(client: &Client, text: &str) -> Vec<u8> {
     let pieces: Vec<bytes::Bytes> =
         client.copy_out(text).await.unwrap().try_collect().await.unwrap();
-    String::from_utf8(pieces.concat()).unwrap()
+    pieces.concat()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
     let world = World::new();
     let client = world.client().await;
-    for name in ["source", "text", "csv"] {
+    for name in ["source", "text", "csv", "bin"] {
         let columns =
             "id int PRIMARY KEY, note text, bytes bytea, at timestamptz, x double precision";
         query(&client, &format!("CREATE TABLE {name} ({columns})")).await;
@@ -44,12 +48,16 @@ async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
     let text = copy_out(&client, "COPY source TO STDOUT").await;
     assert_eq!(copy_in(&client, "COPY text FROM STDIN", &text).await.unwrap(), 5);
     let csv = copy_out(&client, "COPY source TO STDOUT WITH (FORMAT csv, HEADER)").await;
-    assert!(csv.starts_with("id,note,bytes,at,x\n"), "{csv}");
+    assert!(csv.starts_with(b"id,note,bytes,at,x\n"));
     let options = "WITH (FORMAT csv, HEADER)";
     assert_eq!(copy_in(&client, &format!("COPY csv FROM STDIN {options}"), &csv).await.unwrap(), 5);
+    let binary = copy_out(&client, "COPY source TO STDOUT (FORMAT binary)").await;
+    assert!(binary.starts_with(b"PGCOPY\n\xff\r\n\0"));
+    assert_eq!(copy_in(&client, "COPY bin FROM STDIN WITH BINARY", &binary).await.unwrap(), 5);
     let rows = query(&client, "SELECT * FROM source").await;
-    assert_eq!(query(&client, "SELECT * FROM text").await, rows);
-    assert_eq!(query(&client, "SELECT * FROM csv").await, rows);
+    for copy in ["text", "csv", "bin"] {
+        assert_eq!(query(&client, &format!("SELECT * FROM {copy}")).await, rows, "{copy}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

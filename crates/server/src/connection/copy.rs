@@ -1,13 +1,15 @@
-//! COPY FROM STDIN and TO STDOUT, in PostgreSQL's text format and as CSV.
+//! COPY FROM STDIN and TO STDOUT: in PostgreSQL's text format, as CSV, and in its binary format.
 //!
 //! Outside of a transaction rows are committed in batches while they arrive: the largest
 //! transaction is bounded, and a copy is not. What an error says is in which line it was found and
 //! how many rows stay.
 
+mod binary;
 mod decode;
 mod encode;
 
-use onrush::Value;
+use bytes::{BufMut, BytesMut};
+use onrush::{Row, Value};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -15,9 +17,9 @@ use super::wire::OUTPUT_BYTES;
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
-use crate::sql::CopyPlan;
-use crate::values;
-use decode::{Decoder, Field};
+use crate::sql::{CopyFormat, CopyPlan};
+use crate::values::{self, Wire};
+use decode::Field;
 
 /// Rows committed at a time.
 const BATCH_ROWS: usize = 1000;
@@ -36,7 +38,9 @@ struct Incoming<'p> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn copy_in(&mut self, plan: &CopyPlan) -> std::result::Result<(), Stop> {
         let columns = i16::try_from(plan.columns.len()).unwrap_or(i16::MAX);
-        self.wire.put(&CopyInResponse::new(0, columns, vec![0; plan.columns.len()]));
+        let code = code(&plan.format);
+        let codes = vec![i16::from(code); plan.columns.len()];
+        self.wire.put(&CopyInResponse::new(code, columns, codes));
         self.settle().await?;
         let mut incoming = Incoming {
             plan,
@@ -111,9 +115,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn explain(&self, incoming: &Incoming<'_>, mut error: SqlError) -> SqlError {
-        let line = incoming.decoder.line();
-        error.message =
-            format!("COPY {}, line {line}: {}", incoming.plan.table.name(), error.message);
+        let place = incoming.decoder.place();
+        error.message = format!("COPY {}, {place}: {}", incoming.plan.table.name(), error.message);
         if !self.backend.is_in_transaction() && error.hint.is_none() {
             let rows = incoming.committed;
             error.hint = Some(format!(
@@ -129,19 +132,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         mut rows: RowStream,
     ) -> std::result::Result<(), Stop> {
         let columns = i16::try_from(plan.columns.len()).unwrap_or(i16::MAX);
-        self.wire.put(&CopyOutResponse::new(0, columns, vec![0; plan.columns.len()]));
-        if plan.format.has_header {
-            encode::header(plan, &mut self.wire.output);
+        let code = code(&plan.format);
+        let codes = vec![i16::from(code); plan.columns.len()];
+        self.wire.put(&CopyOutResponse::new(code, columns, codes));
+        match &plan.format {
+            CopyFormat::Lines(format) if format.has_header => {
+                encode::header(plan, format, &mut self.wire.output);
+            }
+            CopyFormat::Lines(_) => {}
+            CopyFormat::Binary => message(&mut self.wire.output, binary::header),
         }
         let mut count = 0;
         loop {
             match rows.next()? {
                 Step::Row(row) => {
-                    encode::row(plan, &row, &mut self.wire.output);
+                    put_row(plan, &row, &mut self.wire.output)?;
                     count += 1;
                 }
                 Step::RowThenPause(row) => {
-                    encode::row(plan, &row, &mut self.wire.output);
+                    put_row(plan, &row, &mut self.wire.output)?;
                     count += 1;
                     tokio::task::yield_now().await;
                 }
@@ -153,6 +162,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.backend.patience.check()?;
             }
         }
+        if plan.format == CopyFormat::Binary {
+            message(&mut self.wire.output, binary::end);
+        }
         self.wire.put(&CopyDone::new());
         self.complete(tag("COPY", count));
         Ok(())
@@ -163,21 +175,84 @@ fn row(plan: &CopyPlan, fields: &[Field]) -> Result<Vec<Value<'static>>> {
     if fields.len() != plan.columns.len() {
         let (given, needed) = (fields.len(), plan.columns.len());
         let message = format!("{given} columns are given, {needed} are expected");
-        return Err(SqlError::new("22P04", message));
+        return Err(SqlError::new(state::BAD_COPY_FORMAT, message));
     }
     let columns = plan.table.definition().columns();
     let mut row = vec![Value::Default; columns.len()];
+    let is_binary = plan.format == CopyFormat::Binary;
     for (field, column) in fields.iter().zip(&plan.columns) {
         row[*column] = match field {
             None => Value::Null,
             Some(bytes) => {
-                let text = std::str::from_utf8(bytes).map_err(|error| {
-                    let message = format!("text that is not UTF-8: {error}");
-                    SqlError::new(state::NOT_IN_REPERTOIRE, message)
-                })?;
-                values::read(columns[*column].data_type, text)?.into_owned()
+                let wire = Wire { bytes, is_binary, oid: 0 };
+                values::decode(wire, columns[*column].data_type)?.into_owned()
             }
         };
     }
     Ok(row)
+}
+
+/// How the protocol names a format.
+fn code(format: &CopyFormat) -> i8 {
+    i8::from(*format == CopyFormat::Binary)
+}
+
+fn put_row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) -> Result<()> {
+    match &plan.format {
+        CopyFormat::Lines(format) => {
+            encode::row(plan, format, row, output);
+            Ok(())
+        }
+        CopyFormat::Binary => message(output, |output| binary::row(plan, row, output)),
+    }
+}
+
+/// One message of the copy's data.
+fn message<T>(output: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> T) -> T {
+    let start = output.len();
+    output.put_u8(b'd');
+    output.put_i32(0);
+    let written = write(output);
+    // A row is far shorter than a message may be.
+    let length = i32::try_from(output.len() - start - 1).unwrap_or(i32::MAX);
+    output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    written
+}
+
+/// Cuts rows out of what has arrived, in either format.
+enum Decoder {
+    Lines(decode::Decoder),
+    Binary(binary::Decoder),
+}
+
+impl Decoder {
+    fn new(format: &CopyFormat) -> Decoder {
+        match format {
+            CopyFormat::Lines(format) => Decoder::Lines(decode::Decoder::new(format)),
+            CopyFormat::Binary => Decoder::Binary(binary::Decoder::default()),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Decoder::Lines(lines) => lines.push(bytes),
+            Decoder::Binary(binary) => binary.push(bytes),
+        }
+    }
+
+    /// The next row, if all of it is there.
+    fn next(&mut self, is_end: bool) -> Result<Option<&[Field]>> {
+        match self {
+            Decoder::Lines(lines) => lines.next(is_end),
+            Decoder::Binary(binary) => binary.next(is_end),
+        }
+    }
+
+    /// Where in the stream the row is that was read last.
+    fn place(&self) -> String {
+        match self {
+            Decoder::Lines(lines) => format!("line {}", lines.line()),
+            Decoder::Binary(binary) => format!("row {}", binary.row()),
+        }
+    }
 }

@@ -11,7 +11,16 @@ use crate::error::{Result, SqlError, state};
 
 /// How rows are written in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CopyFormat {
+pub(crate) enum CopyFormat {
+    /// PostgreSQL's text format, or CSV.
+    Lines(LineFormat),
+    /// Each value in its type's binary form, with its length.
+    Binary,
+}
+
+/// How a row is a line, or with line ends in quotes several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LineFormat {
     pub(crate) is_csv: bool,
     pub(crate) delimiter: u8,
     pub(crate) null: String,
@@ -70,7 +79,7 @@ pub(super) fn plan(
 /// What the options say, before the defaults of the format are known.
 #[derive(Default)]
 struct Given {
-    is_csv: bool,
+    kind: Kind,
     delimiter: Option<char>,
     null: Option<String>,
     has_header: bool,
@@ -78,11 +87,19 @@ struct Given {
     escape: Option<char>,
 }
 
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Text,
+    Csv,
+    Binary,
+}
+
 fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
     let mut given = Given::default();
     for option in options {
         match option {
-            CopyOption::Format(name) => given.is_csv = is_csv(name)?,
+            CopyOption::Format(name) => given.kind = kind(name)?,
             CopyOption::Delimiter(character) => given.delimiter = Some(*character),
             CopyOption::Null(text) => given.null = Some(text.clone()),
             CopyOption::Header(has_header) => given.has_header = *has_header,
@@ -96,7 +113,7 @@ fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFor
     for option in legacy {
         match option {
             CopyLegacyOption::Csv(options) => {
-                given.is_csv = true;
+                given.kind = Kind::Csv;
                 for option in options {
                     match option {
                         CopyLegacyCsvOption::Header => given.has_header = true,
@@ -109,28 +126,50 @@ fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFor
             CopyLegacyOption::Delimiter(character) => given.delimiter = Some(*character),
             CopyLegacyOption::Null(text) => given.null = Some(text.clone()),
             CopyLegacyOption::Header => given.has_header = true,
+            CopyLegacyOption::Binary => given.kind = Kind::Binary,
             other => return Err(unknown(other)),
         }
     }
-    let is_csv = given.is_csv;
+    if given.kind == Kind::Binary {
+        return given.of_lines().map_or(Ok(CopyFormat::Binary), |option| {
+            let message = format!("{option} is for lines, and a binary copy has none");
+            Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message))
+        });
+    }
+    let is_csv = given.kind == Kind::Csv;
     let quote = byte(given.quote.unwrap_or('"'), "QUOTE")?;
-    Ok(CopyFormat {
+    Ok(CopyFormat::Lines(LineFormat {
         is_csv,
         delimiter: byte(given.delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "DELIMITER")?,
         null: given.null.unwrap_or_else(|| if is_csv { "" } else { "\\N" }.to_owned()),
         has_header: given.has_header,
         quote,
         escape: given.escape.map_or(Ok(quote), |character| byte(character, "ESCAPE"))?,
-    })
+    }))
 }
 
-fn is_csv(name: &Ident) -> Result<bool> {
+impl Given {
+    /// An option that says how lines are written, if there is one.
+    fn of_lines(&self) -> Option<&'static str> {
+        let options = [
+            ("DELIMITER", self.delimiter.is_some()),
+            ("NULL", self.null.is_some()),
+            ("HEADER", self.has_header),
+            ("QUOTE", self.quote.is_some()),
+            ("ESCAPE", self.escape.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+}
+
+fn kind(name: &Ident) -> Result<Kind> {
     match name.value.to_lowercase().as_str() {
-        "text" => Ok(false),
-        "csv" => Ok(true),
+        "text" => Ok(Kind::Text),
+        "csv" => Ok(Kind::Csv),
+        "binary" => Ok(Kind::Binary),
         other => Err(SqlError::not_supported(
             format!("the COPY format {other}"),
-            "Use the format text or csv.",
+            "Use the format text, csv or binary.",
         )),
     }
 }

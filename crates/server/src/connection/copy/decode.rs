@@ -1,7 +1,7 @@
-//! A stream of bytes to the fields of its rows.
+//! A stream of lines to the fields of its rows.
 
 use crate::error::{Result, SqlError, state};
-use crate::sql::CopyFormat;
+use crate::sql::LineFormat;
 
 /// Longest line: longer than any row.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -11,7 +11,7 @@ pub(super) type Field = Option<Vec<u8>>;
 
 /// Cuts rows out of what has arrived.
 pub(super) struct Decoder {
-    format: CopyFormat,
+    format: LineFormat,
     input: Vec<u8>,
     /// Where the next row begins in `input`.
     at: usize,
@@ -22,7 +22,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(format: &CopyFormat) -> Decoder {
+    pub(super) fn new(format: &LineFormat) -> Decoder {
         Decoder {
             format: format.clone(),
             input: Vec::new(),
@@ -75,7 +75,7 @@ impl Decoder {
 
     /// Bytes of the next record with its end of line; none if it is not all there.
     fn record_length(&self, rest: &[u8], is_end: bool) -> Result<Option<usize>> {
-        let CopyFormat { is_csv, quote, escape, .. } = self.format;
+        let LineFormat { is_csv, quote, escape, .. } = self.format;
         let mut is_quoted = false;
         let mut is_escaped = false;
         for (position, byte) in rest.iter().copied().enumerate() {
@@ -96,7 +96,9 @@ impl Decoder {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, "a line is longer than any row"));
         }
         match (is_end && !rest.is_empty(), is_quoted) {
-            (true, true) => Err(SqlError::new("22P04", "a quoted field does not end")),
+            (true, true) => {
+                Err(SqlError::new(state::BAD_COPY_FORMAT, "a quoted field does not end"))
+            }
             (true, false) => Ok(Some(rest.len())),
             (false, _) => Ok(None),
         }
@@ -108,7 +110,7 @@ fn ends_escaped(bytes: &[u8]) -> bool {
     bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-fn split_text(record: &[u8], format: &CopyFormat, fields: &mut Vec<Field>) {
+fn split_text(record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
     let mut start = 0;
     for position in 0..=record.len() {
         let is_end = position == record.len();
@@ -167,7 +169,7 @@ fn number(
     (value & 0xff) as u8
 }
 
-fn split_csv(record: &[u8], format: &CopyFormat, fields: &mut Vec<Field>) {
+fn split_csv(record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
     let mut field = Vec::new();
     let (mut is_quoted, mut was_quoted) = (false, false);
     let mut position = 0;
@@ -195,7 +197,7 @@ fn split_csv(record: &[u8], format: &CopyFormat, fields: &mut Vec<Field>) {
     }
 }
 
-fn is_escapable(next: Option<u8>, format: &CopyFormat) -> bool {
+fn is_escapable(next: Option<u8>, format: &LineFormat) -> bool {
     next.is_some_and(|next| next == format.quote || next == format.escape)
 }
 
@@ -203,8 +205,8 @@ fn is_escapable(next: Option<u8>, format: &CopyFormat) -> bool {
 mod tests {
     use super::*;
 
-    fn format(is_csv: bool) -> CopyFormat {
-        CopyFormat {
+    fn format(is_csv: bool) -> LineFormat {
+        LineFormat {
             is_csv,
             delimiter: if is_csv { b',' } else { b'\t' },
             null: if is_csv { "" } else { "\\N" }.to_owned(),
@@ -215,7 +217,7 @@ mod tests {
     }
 
     /// The rows of a stream that arrives in pieces of `piece` bytes; NULL is `∅`.
-    fn rows(format: &CopyFormat, stream: &str, piece: usize) -> Vec<Vec<String>> {
+    fn rows(format: &LineFormat, stream: &str, piece: usize) -> Vec<Vec<String>> {
         let mut decoder = Decoder::new(format);
         let mut rows = Vec::new();
         let mut take = |decoder: &mut Decoder, is_end| {
@@ -258,6 +260,6 @@ mod tests {
         let mut decoder = Decoder::new(&format(true));
         decoder.push(b"1,\"open\n2,x\n");
         assert!(decoder.next(false).expect("not yet").is_none());
-        assert_eq!(decoder.next(true).unwrap_err().state, "22P04");
+        assert_eq!(decoder.next(true).unwrap_err().state, state::BAD_COPY_FORMAT);
     }
 }

@@ -3,18 +3,18 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 
-use crate::sql::{CopyFormat, CopyPlan};
+use crate::sql::{CopyPlan, LineFormat};
 use crate::values;
 
 /// The line that names the columns.
-pub(super) fn header(plan: &CopyPlan, output: &mut BytesMut) {
+pub(super) fn header(plan: &CopyPlan, format: &LineFormat, output: &mut BytesMut) {
     let columns = plan.table.definition().columns();
     let names = plan.columns.iter().map(|column| Some(columns[*column].name.as_bytes().to_vec()));
-    line(&plan.format, names, output);
+    line(format, names, output);
 }
 
 /// One row, as a message of its own.
-pub(super) fn row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) {
+pub(super) fn row(plan: &CopyPlan, format: &LineFormat, row: &Row, output: &mut BytesMut) {
     let field = |column: &usize| match &row[*column] {
         Value::Null | Value::Default => None,
         value => {
@@ -24,13 +24,20 @@ pub(super) fn row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) {
             Some(text.to_vec())
         }
     };
-    line(&plan.format, plan.columns.iter().map(field), output);
+    line(format, plan.columns.iter().map(field), output);
 }
 
-fn line(format: &CopyFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, output: &mut BytesMut) {
-    let start = output.len();
-    output.put_u8(b'd');
-    output.put_i32(0);
+fn line(format: &LineFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, output: &mut BytesMut) {
+    super::message(output, |output| {
+        line_bytes(format, fields, output);
+    });
+}
+
+fn line_bytes(
+    format: &LineFormat,
+    fields: impl Iterator<Item = Option<Vec<u8>>>,
+    output: &mut BytesMut,
+) {
     for (index, field) in fields.enumerate() {
         if index > 0 {
             output.put_u8(format.delimiter);
@@ -42,12 +49,9 @@ fn line(format: &CopyFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, outp
         }
     }
     output.put_u8(b'\n');
-    // A row is far shorter than a message may be.
-    let length = i32::try_from(output.len() - start - 1).unwrap_or(i32::MAX);
-    output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
 }
 
-fn escaped(text: &[u8], format: &CopyFormat, output: &mut BytesMut) {
+fn escaped(text: &[u8], format: &LineFormat, output: &mut BytesMut) {
     for byte in text {
         match byte {
             b'\\' => output.put_slice(b"\\\\"),
@@ -60,7 +64,7 @@ fn escaped(text: &[u8], format: &CopyFormat, output: &mut BytesMut) {
     }
 }
 
-fn csv(text: &[u8], format: &CopyFormat, output: &mut BytesMut) {
+fn csv(text: &[u8], format: &LineFormat, output: &mut BytesMut) {
     let special = [format.delimiter, format.quote, b'\n', b'\r'];
     let needs_quotes = text == format.null.as_bytes()
         || text == b"\\."
