@@ -14,9 +14,10 @@ mod progress;
 mod row_output;
 mod values;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 /// A storage engine for concurrent singleton inserts.
 #[derive(Parser)]
@@ -70,7 +71,25 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Onrush::parse().command {
+    match command() {
+        Ok(command) => failure::report(run(command)),
+        Err(error) => failure::report(Err(error)),
+    }
+}
+
+/// The command that was typed, with what stands in its file of settings.
+fn command() -> anyhow::Result<Command> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let command = Onrush::parse_from(&words).command;
+    let Command::Serve(commands::serve::Serve { config: Some(file), .. }) = &command else {
+        return Ok(command);
+    };
+    let serve = commands::serve::Serve::augment_args(clap::Command::new("serve"));
+    Ok(Onrush::parse_from(arguments::config::with_file(&words, &serve, file)?).command)
+}
+
+fn run(command: Command) -> failure::Outcome {
+    match command {
         Command::Lab(arguments) => commands::lab::run(*arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
@@ -91,8 +110,7 @@ fn main() -> ExitCode {
         Command::Repair(arguments) => commands::repair::run(&arguments),
         Command::Stats(arguments) => commands::stats::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),
-    };
-    failure::report(outcome)
+    }
 }
 
 #[cfg(test)]

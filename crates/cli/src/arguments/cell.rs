@@ -91,7 +91,7 @@ impl CellArguments {
                 data_files: self.data_files,
                 log_folder: self.log_folder.clone(),
             },
-            engine: self.engine.options(),
+            engine: self.engine.options(CellSettings::default().engine),
             verify: !self.no_verify,
             leave: self.leave.into(),
             metrics: self.metrics.address()?,

@@ -1,9 +1,7 @@
-//! The engine's settings as flags. What is not given is as in
-//! [`CellSettings::default`].
+//! The engine's settings as flags.
 
 use clap::Args;
 use onrush::Options;
-use onrush_lab::CellSettings;
 use onrush_lab::units::parse_bytes;
 
 use super::words::{LargePages, SequentialKeys, Switch, cpu_mask};
@@ -48,7 +46,7 @@ pub struct EngineArguments {
     /// Large pages for the memory of leaves [default: try]
     #[arg(long, value_name = "HOW")]
     pub large_pages: Option<LargePages>,
-    /// Touch all memory for leaves before the load begins [default: on]
+    /// Touch all memory for leaves before the first insert [default: on in the lab, else off]
     #[arg(long, value_name = "SWITCH")]
     pub prefault_leaf_memory: Option<Switch>,
     /// Processors for the engine's own threads, as a mask such as 0x3 [default: all]
@@ -63,9 +61,8 @@ pub struct EngineArguments {
 }
 
 impl EngineArguments {
-    /// The engine's options with the given flags in them. The engine checks the ranges.
-    pub fn options(&self) -> Options {
-        let mut options = CellSettings::default().engine;
+    /// The options with the given flags in them. The engine checks the ranges.
+    pub fn options(&self, mut options: Options) -> Options {
         fn set<T>(place: &mut T, value: Option<impl TryInto<T>>) {
             // What does not fit the machine's word is out of any range; the engine says so.
             if let Some(value) = value.and_then(|value| value.try_into().ok()) {
@@ -98,9 +95,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_flags_only_memory_is_touched_ahead() {
-        let expected = Options { prefault_leaf_memory: true, ..Options::default() };
-        assert_eq!(EngineArguments::default().options(), expected);
+    fn without_flags_options_stay() {
+        let options = Options { prefault_leaf_memory: true, ..Options::default() };
+        assert_eq!(EngineArguments::default().options(options.clone()), options);
     }
 
     #[test]
@@ -111,7 +108,7 @@ mod tests {
             sequential_keys: Some(SequentialKeys::SharedEdge),
             ..EngineArguments::default()
         };
-        let options = arguments.options();
+        let options = arguments.options(Options::default());
         assert_eq!(options.log_block_bytes_max, 61_440);
         assert!(!options.elide_defaults);
         assert_eq!(options.sequential_keys, onrush::SequentialKeys::SharedEdge);

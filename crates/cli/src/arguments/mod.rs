@@ -1,6 +1,7 @@
 //! Flags that several commands share, and the words they take.
 
 pub mod cell;
+pub mod config;
 pub mod database;
 pub mod engine;
 pub mod metrics;

@@ -13,15 +13,20 @@ use onrush_lab::units::parse_bytes;
 use onrush_server::{Server, ServerOptions, TlsFiles};
 use tracing_subscriber::EnvFilter;
 
+use crate::arguments::engine::EngineArguments;
 use crate::failure::Outcome;
 use crate::output;
 
 /// Serve a database to PostgreSQL clients
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub struct Serve {
     /// The database's folder; a database is made in it if there is none
     folder: PathBuf,
+    /// A TOML file of these settings by their names, as in `max_connections = 200`; what is typed
+    /// counts more than what is in it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// The address to listen on; one that other machines reach needs --tls-cert and a role with a
     /// password. Port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433")]
@@ -51,15 +56,11 @@ pub struct Serve {
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
-    /// Memory for leaves; tables may be larger [default: 1GiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    leaf_memory: Option<u64>,
-    /// Room for the log; when it is used up, inserts wait for a checkpoint [default: 4GiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    log_capacity: Option<u64>,
     /// Write the server's messages as JSON
     #[arg(long)]
     log_json: bool,
+    #[command(flatten)]
+    engine: EngineArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -70,6 +71,7 @@ Examples:
   onrush serve shop --listen 0.0.0.0:5433 --tls-cert server.crt --tls-key server.key
   onrush top shop                           what do its clients wait for right now?
   onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
+  onrush serve shop --config shop.toml      what stands there need not be typed
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
 in docs/server.md.";
@@ -100,7 +102,8 @@ pub fn run(arguments: &Serve) -> Outcome {
     // A wrong flag makes no database.
     server_options.validate()?;
     arguments.http.map_or(Ok(()), Dashboard::validate)?;
-    let database = Database::open_or_create(&arguments.folder, options(arguments)?)?;
+    let database =
+        Database::open_or_create(&arguments.folder, arguments.engine.options(Options::default()))?;
     let recovery = database.recovery();
     tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
@@ -121,17 +124,6 @@ pub fn run(arguments: &Serve) -> Outcome {
     server.stop()?;
     tracing::info!("everything is durable; closed");
     Ok(())
-}
-
-fn options(arguments: &Serve) -> anyhow::Result<Options> {
-    let mut options = Options::default();
-    if let Some(bytes) = arguments.leaf_memory {
-        options.leaf_memory_bytes = usize::try_from(bytes).context("--leaf-memory is too large")?;
-    }
-    if let Some(bytes) = arguments.log_capacity {
-        options.log_capacity_bytes = bytes;
-    }
-    Ok(options)
 }
 
 fn start_messages(as_json: bool) {
