@@ -1,17 +1,22 @@
 //! The SQL subset, written down as statements and the rows that they give: `tests/slt/*.slt`, in the
-//! form of sqllogictest, run over the wire.
+//! form of sqllogictest, run over the wire. What is written down is what PostgreSQL gives, too; what
+//! only one of them has is marked in the files, `onlyif onrush` or `skipif onrush`.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/postgresql.rs"]
+mod postgresql;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use common::World;
+use postgresql::Cluster;
 
 /// A client as sqllogictest wants it.
 struct Wire {
@@ -54,19 +59,40 @@ impl AsyncDB for Wire {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn queries_give_the_rows_that_are_written_down() {
+/// The files, in the order of their names.
+fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
-    let mut files: Vec<_> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = std::fs::read_dir(&folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty(), "{} is empty", folder.display());
-    for file in files {
+    files
+}
+
+async fn run(file: &Path, label: &str, client: Client) {
+    let client = Mutex::new(Some(client));
+    let mut runner = Runner::new(|| async {
+        Ok(Wire { client: client.lock().unwrap().take().expect("one connection a file") })
+    });
+    runner.add_label(label);
+    if let Err(error) = runner.run_file_async(file).await {
+        panic!("{label}, {}: {error}", file.display());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_give_the_rows_that_are_written_down() {
+    for file in files() {
         let world = World::new();
-        let world = &world;
-        let mut runner = Runner::new(|| async { Ok(Wire { client: world.client().await }) });
-        if let Err(error) = runner.run_file_async(&file).await {
-            panic!("{}: {error}", file.display());
-        }
+        run(&file, "onrush", world.client().await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_gives_the_same_rows() {
+    let Some(cluster) = Cluster::start() else { return };
+    for (number, file) in files().iter().enumerate() {
+        let client = cluster.client_in_new_database(&format!("file{number}")).await;
+        run(file, "postgresql", client).await;
     }
 }
