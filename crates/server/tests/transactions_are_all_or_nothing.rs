@@ -76,7 +76,7 @@ async fn settings_go_back_to_the_savepoint() {
     let client = world.client().await;
     query(&client, "BEGIN; SET statement_timeout = '1s'; SAVEPOINT s").await;
     query(&client, "SET statement_timeout = '2s'; ROLLBACK TO s; COMMIT").await;
-    assert_eq!(query(&client, "SHOW statement_timeout").await, ["1s"]);
+    assert_eq!(query(&client, "SHOW statement_timeout").await, ["1000ms"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

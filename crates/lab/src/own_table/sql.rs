@@ -4,8 +4,8 @@ use onrush::{ColumnDefinition, DataType};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateTable, Expr, IndexColumn, Statement, TableConstraint, Value,
 };
-use sqlparser::dialect::{GenericDialect, MsSqlDialect};
-use sqlparser::parser::Parser;
+use sqlparser::dialect::{Dialect, GenericDialect, MsSqlDialect};
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::OwnTable;
@@ -51,10 +51,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 
 /// Reads the only CREATE TABLE of a text.
 pub(crate) fn read(text: &str) -> Result<OwnTable, String> {
-    let (text, is_unlogged) = without_unlogged(text);
     // Names in brackets are SQL Server's alone, and would be something else elsewhere.
-    let statements = Parser::parse_sql(&GenericDialect {}, &text).or_else(|reason| {
-        Parser::parse_sql(&MsSqlDialect {}, &text)
+    let (statements, is_unlogged) = parse(&GenericDialect {}, text).or_else(|reason| {
+        parse(&MsSqlDialect {}, text)
             .map_err(|_| format!("this is no SQL that can be read: {reason}"))
     })?;
     let mut tables = statements.into_iter().filter_map(|statement| match statement {
@@ -68,23 +67,21 @@ pub(crate) fn read(text: &str) -> Result<OwnTable, String> {
     }
 }
 
-/// The text without the word of PostgreSQL's CREATE UNLOGGED TABLE, which sqlparser does not read;
-/// and whether it stood there.
-fn without_unlogged(text: &str) -> (String, bool) {
-    let Ok(mut tokens) = Tokenizer::new(&GenericDialect {}, text).tokenize() else {
-        return (text.to_owned(), false);
-    };
-    let is = |token: &Token, name: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
-    let words: Vec<usize> =
-        (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
-    let found = words
-        .windows(2)
-        .find(|pair| is(&tokens[pair[0]], "create") && is(&tokens[pair[1]], "unlogged"))
-        .map(|pair| pair[1]);
-    if let Some(at) = found {
+/// The statements, and whether one of them began with CREATE UNLOGGED: a word of PostgreSQL's that
+/// sqlparser does not know, so it is left out before.
+fn parse(dialect: &dyn Dialect, text: &str) -> Result<(Vec<Statement>, bool), ParserError> {
+    let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
+    let is = |at: usize, name: &str| matches!(&tokens[at].token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
+    let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let words: Vec<usize> = (0..tokens.len()).filter(is_word).collect();
+    let mut pairs = words.windows(2);
+    let unlogged = pairs.find(|pair| is(pair[0], "create") && is(pair[1], "unlogged"));
+    let unlogged = unlogged.map(|pair| pair[1]);
+    if let Some(at) = unlogged {
         tokens.remove(at);
     }
-    (tokens.iter().map(Token::to_string).collect(), found.is_some())
+    let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens);
+    Ok((parser.parse_statements()?, unlogged.is_some()))
 }
 
 fn of(table: CreateTable, is_logged: bool) -> Result<OwnTable, String> {
