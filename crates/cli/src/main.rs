@@ -49,7 +49,7 @@ Every command has its own --help.";
 #[derive(Subcommand)]
 enum Command {
     Lab(Box<commands::lab::LabArguments>),
-    Serve(commands::serve::Serve),
+    Serve(Box<commands::serve::Serve>),
     Create(commands::create::Create),
     Insert(commands::insert::Insert),
     Get(commands::get::Get),
@@ -81,11 +81,10 @@ fn main() -> ExitCode {
 fn command() -> anyhow::Result<Command> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = Onrush::parse_from(&words).command;
-    let Command::Serve(commands::serve::Serve { config: Some(file), .. }) = &command else {
-        return Ok(command);
-    };
-    let serve = commands::serve::Serve::augment_args(clap::Command::new("serve"));
-    Ok(Onrush::parse_from(arguments::config::with_file(&words, &serve, file)?).command)
+    let Command::Serve(serve) = &command else { return Ok(command) };
+    let Some(file) = &serve.config else { return Ok(command) };
+    let flags = commands::serve::Serve::augment_args(clap::Command::new("serve"));
+    Ok(Onrush::parse_from(arguments::config::with_file(&words, &flags, file)?).command)
 }
 
 fn run(command: Command) -> failure::Outcome {
