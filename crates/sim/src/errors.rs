@@ -80,7 +80,7 @@ fn fail(plan: &Arc<Plan>, fault: Fault, summary: &mut Summary) -> Checked<()> {
     disk.inject(fault);
     world::run(&shared, plan.actions)?;
     disk.clear_faults();
-    if locked(&shared).stopped.is_none() {
+    if !locked(&shared).has_stopped() {
         // Whatever failed was no reason to stop: everything works again.
         locked(&shared).failures_expected = false;
         world::run(&shared, 20)?;

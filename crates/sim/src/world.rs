@@ -149,6 +149,13 @@ impl World {
         self.database.as_ref().ok_or_else(|| Violation("the database is closed".into()))
     }
 
+    /// Whether the engine has stopped, also if nobody was told yet: what fails behind the calls of
+    /// sessions is told to the next one.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let session = self.database.as_ref().map(Database::session);
+        self.stopped.is_some() || matches!(session, Some(Err(error)) if error.is_fatal())
+    }
+
     /// Sessions and tables of the open database, as the model says there are.
     pub(crate) fn reconnect(&mut self) {
         self.sessions.clear();

@@ -29,6 +29,11 @@ fn a_sibling_that_joins_an_older_list_during_the_drain_is_imaged() {
 }
 
 #[test]
+fn an_engine_that_stops_behind_the_last_call_has_stopped() {
+    replay(138, 2);
+}
+
+#[test]
 fn a_sync_that_meets_a_full_disk_is_final() {
     replay(21, 20);
     replay(36, 10);
