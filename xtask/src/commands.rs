@@ -79,11 +79,15 @@ pub(crate) fn checks(root: &Path) -> Vec<Step> {
     // What helps tests may unwrap: a failure there is a failed test.
     let tests = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
     let tests = [&tests[..], &["-A", "clippy::unwrap_used"]].concat();
+    // The build of the first command of README.md.
+    let small = ["clippy", "--package", "onrush-cli", "--no-default-features"];
+    let small = [&small[..], &["--", "-D", "warnings"]].concat();
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--keep-going"];
     vec![
         Step::cargo(root, "formatting", &["fmt", "--all", "--check"]),
         Step::cargo(root, "lints", &product),
         Step::cargo(root, "lints of tests and examples", &tests),
+        Step::cargo(root, "lints without the server", &small),
         Step::cargo(root, "links in the code's documentation", &docs)
             .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
     ]

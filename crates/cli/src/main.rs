@@ -17,7 +17,7 @@ mod values;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 /// A storage engine for concurrent singleton inserts.
 #[derive(Parser)]
@@ -49,7 +49,14 @@ Every command has its own --help.";
 #[derive(Subcommand)]
 enum Command {
     Lab(Box<commands::lab::LabArguments>),
+    #[cfg(feature = "serve")]
     Serve(Box<commands::serve::Serve>),
+    /// Serve a database to PostgreSQL clients; not in this build
+    #[cfg(not(feature = "serve"))]
+    Serve {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        _given: Vec<OsString>,
+    },
     Create(commands::create::Create),
     Insert(commands::insert::Insert),
     Get(commands::get::Get),
@@ -81,16 +88,26 @@ fn main() -> ExitCode {
 fn command() -> anyhow::Result<Command> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = Onrush::parse_from(&words).command;
-    let Command::Serve(serve) = &command else { return Ok(command) };
-    let Some(file) = &serve.config else { return Ok(command) };
-    let flags = commands::serve::Serve::augment_args(clap::Command::new("serve"));
-    Ok(Onrush::parse_from(arguments::config::with_file(&words, &flags, file)?).command)
+    #[cfg(feature = "serve")]
+    if let Command::Serve(serve) = &command
+        && let Some(file) = &serve.config
+    {
+        let flags =
+            <commands::serve::Serve as clap::Args>::augment_args(clap::Command::new("serve"));
+        return Ok(Onrush::parse_from(arguments::config::with_file(&words, &flags, file)?).command);
+    }
+    Ok(command)
 }
 
 fn run(command: Command) -> failure::Outcome {
     match command {
         Command::Lab(arguments) => commands::lab::run(*arguments),
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve { .. } => Err(failure::usage_error(
+            "this build has no server: build it without --no-default-features",
+        )),
         Command::Create(arguments) => commands::create::run(&arguments),
         Command::Insert(arguments) => commands::insert::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),

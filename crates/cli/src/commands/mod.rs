@@ -12,6 +12,7 @@ pub mod insert;
 pub mod lab;
 pub mod repair;
 pub mod scan;
+#[cfg(feature = "serve")]
 pub mod serve;
 pub mod stats;
 pub mod tables;
