@@ -24,9 +24,6 @@ use crate::summary::Summary;
 use crate::violation;
 use crate::world::{self, Place, SharedWorld, World, locked};
 
-/// How deep power cuts are nested at most: a cut, one in what follows, one in what follows that.
-const DEPTH_MAX: usize = 3;
-
 /// One in so many images is checked as it is found, by decoders that are not the engine's.
 const CHECK_ONE_IN: u64 = 4;
 
@@ -39,12 +36,16 @@ pub struct Budget {
     pub every_boundary: bool,
     /// At each boundary at which something is unsynced there is an image in each mode.
     pub every_mode: bool,
+    /// How deep cuts are nested at most: with 3, a cut, one in what follows, one in what follows that.
+    pub depth_max: usize,
     /// One in so many images is gone on from.
     pub nested_one_in: u64,
     /// Images at each deeper level.
     pub nested_images: u64,
     /// Actions after a recovery, before the next cuts. Without any, all cuts are in the recovery.
     pub nested_actions: usize,
+    /// What a power cut may leave.
+    pub modes: &'static [CrashMode],
 }
 
 impl Budget {
@@ -66,9 +67,11 @@ impl Default for Budget {
             images: 600,
             every_boundary: false,
             every_mode: false,
+            depth_max: 3,
             nested_one_in: 60,
             nested_images: 25,
             nested_actions: 25,
+            modes: &CrashMode::ALL,
         }
     }
 }
@@ -159,14 +162,14 @@ impl Run {
             let wanted = if sweep.has_unsynced() { 3 } else { u64::from(random.chance(1, 8)) };
             let may = wanted > 0 && random.chance(images.min(boundaries * 2), boundaries * 2);
             let wanted = match (budget.every_mode && self.depth == 0, may) {
-                (true, _) if sweep.has_unsynced() => CrashMode::ALL.len() as u64,
+                (true, _) if sweep.has_unsynced() => budget.modes.len() as u64,
                 (false, true) => wanted,
                 _ => u64::from(must),
             };
             summary.kinds.entry(sweep.kind()).or_default();
             if wanted > 0 {
                 *summary.boundaries_cut.entry(self.depth).or_default() += 1;
-                for mode in some_modes(&mut random, wanted) {
+                for mode in some_modes(&mut random, budget.modes, wanted) {
                     let seed = random.next_number();
                     let go_on = random.chance(1, budget.nested_one_in);
                     summary.kinds.entry(sweep.kind()).or_default().insert(mode);
@@ -217,7 +220,7 @@ impl Run {
                 let found = world::state_of(&database)?;
                 violation!("{}", self.history.explain(&found, bounds));
             };
-            if !go_on || self.depth + 1 >= DEPTH_MAX || boundary < self.created_at {
+            if !go_on || self.depth + 1 >= budget.depth_max || boundary < self.created_at {
                 return Ok(());
             }
             self.go_on(boundary, commits, (disk, gate, database), budget, summary)
@@ -286,10 +289,10 @@ fn create_again(
     }
 }
 
-fn some_modes(random: &mut Random, wanted: u64) -> Vec<CrashMode> {
-    let mut modes = CrashMode::ALL.to_vec();
+fn some_modes(random: &mut Random, modes: &[CrashMode], wanted: u64) -> Vec<CrashMode> {
+    let mut modes = modes.to_vec();
     let mut chosen = Vec::new();
-    for _ in 0..wanted {
+    for _ in 0..wanted.min(modes.len() as u64) {
         chosen.push(modes.swap_remove(random.below(modes.len() as u64) as usize));
     }
     chosen

@@ -9,7 +9,7 @@ use crate::cuts::{self, Budget};
 use crate::history::Checked;
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::{errors, rot, window};
+use crate::{errors, rot, torn, window};
 
 /// Seeds after which a fault counts as missed.
 pub const SEEDS_MAX: u64 = 400;
@@ -23,6 +23,8 @@ pub enum Finder {
     Errors,
     /// Power cuts against the clock: [`window::simulate`].
     Window,
+    /// Power cuts in rounds of the log, twice at one place: [`torn::tear_rounds`].
+    Torn,
     /// Flipped bits of the log: [`rot::flip_log_bits`].
     Rot,
     /// It needs two threads at one moment: the model in `tests/checkpoint_against_splits.rs`, which
@@ -37,19 +39,10 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::LogErrorIgnored | Fault::UnprovenNotRewritten => Finder::Errors,
         Fault::WindowTooLong | Fault::WindowBytesIgnored | Fault::StallIgnored => Finder::Window,
         Fault::RotTakenForTear => Finder::Rot,
+        Fault::ChainUnchecked => Finder::Torn,
         _ => Finder::Cuts,
     }
 }
-
-/// Faults that need more time than the daily test has, or that nothing has found yet; the command
-/// that scores tries them all the same. `docs/testing.md` names them.
-pub const NOT_EVERY_DAY: [Fault; 5] = [
-    Fault::CleanWithIntent,
-    Fault::ChainUnchecked,
-    Fault::WindowBytesIgnored,
-    Fault::StallIgnored,
-    Fault::SuperblockNotSynced,
-];
 
 /// Plants `fault` and tries `seeds` until one notices. Returns that seed, and how many were tried.
 pub fn seeds_until_found(
@@ -71,6 +64,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         }
         Finder::Errors => errors::fail_calls(seed, 10, &mut summary),
         Finder::Window => window::simulate(seed, 1, &mut summary),
+        Finder::Torn => torn::tear_rounds(seed, &mut summary),
         Finder::Rot => rot::flip_log_bits(seed, 20, &mut summary),
         Finder::Model => Ok(()),
     }

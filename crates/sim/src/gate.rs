@@ -6,11 +6,12 @@
 //!
 //! Invariants
 //! 1. Only calls on data files and superblocks open the gate: then the checkpoint holds no latch
-//!    and the log is free. Or, for the delayed window, only the rounds of the log.
+//!    and the log is free. Or, for the delayed window, only the rounds of the log. Or only reads of
+//!    data files: then whoever needs a leaf has given back its latches and its place.
 //! 2. What runs behind the gate does not open it again.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onrush_files::{Disk, DiskError, DiskFile, FolderLock, OpenMode};
@@ -28,9 +29,19 @@ pub struct Gate {
 
 #[derive(Default)]
 struct Shared {
-    is_open: AtomicBool,             // false while a visitor runs
+    open_for: AtomicU8,              // a `Calls`, or 0: closed, or a visitor runs
     visitor: Mutex<Option<Visitor>>, // taken out while it runs
 }
+
+/// What opens the gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Calls {
+    Changes = 1,
+    Reads = 2,
+}
+
+const CLOSED: u8 = 0;
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -46,13 +57,22 @@ impl Gate {
 
     /// Runs `visitor` before and after every call on a data file or superblock that changes it.
     pub fn open(&self, visitor: Visitor) {
+        self.open_for(Calls::Changes, visitor);
+    }
+
+    /// Runs `visitor` before every read of a data file.
+    pub fn open_for_reads(&self, visitor: Visitor) {
+        self.open_for(Calls::Reads, visitor);
+    }
+
+    fn open_for(&self, calls: Calls, visitor: Visitor) {
         *self.visitor() = Some(visitor);
-        self.shared.is_open.store(true, Ordering::SeqCst);
+        self.shared.open_for.store(calls as u8, Ordering::SeqCst);
     }
 
     /// From now on calls just pass.
     pub fn close(&self) {
-        self.shared.is_open.store(false, Ordering::SeqCst);
+        self.shared.open_for.store(CLOSED, Ordering::SeqCst);
         *self.visitor() = None;
     }
 
@@ -60,15 +80,17 @@ impl Gate {
         self.shared.visitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pass(&self) {
-        if !self.shared.is_open.swap(false, Ordering::SeqCst) {
+    fn pass(&self, calls: Calls) {
+        let open_for = &self.shared.open_for;
+        let order = Ordering::SeqCst;
+        if open_for.compare_exchange(calls as u8, CLOSED, order, order).is_err() {
             return;
         }
         let visitor = self.visitor().take();
         let Some(mut visitor) = visitor else { return };
         visitor();
         *self.visitor() = Some(visitor);
-        self.shared.is_open.store(true, Ordering::SeqCst);
+        open_for.store(calls as u8, order);
     }
 }
 
@@ -153,15 +175,16 @@ impl GatedFile {
         if self.gated == Gated::Rounds {
             return call(&*self.file);
         }
-        self.gate.pass();
+        self.gate.pass(Calls::Changes);
         let outcome = call(&*self.file);
-        self.gate.pass();
+        self.gate.pass(Calls::Changes);
         outcome
     }
 }
 
 impl DiskFile for GatedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        self.gate.pass(Calls::Reads);
         self.file.read_at(buffer, offset)
     }
 
@@ -170,9 +193,9 @@ impl DiskFile for GatedFile {
     }
 
     fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.gate.pass();
+        self.gate.pass(Calls::Changes);
         let outcome = self.file.write_at_durable(buffer, offset);
-        self.gate.pass();
+        self.gate.pass(Calls::Changes);
         outcome
     }
 

@@ -10,7 +10,8 @@
 //! - [`model`]: what the tables must hold; [`history`]: every commit, and when it was acknowledged.
 //! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
 //! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
-//! - [`lists`]: every short list of actions, cut everywhere.
+//! - [`lists`]: every short list of actions, cut everywhere. [`torn`]: rounds of the log, cut twice
+//!   at the same place.
 //! - [`errors`]: runs in which a call of the disk fails. [`window`]: delayed commits against the
 //!   clock. [`rot`]: flipped bits of the log. [`campaign`]: seed after seed.
 //! - [`random`]: numbers that follow from a seed, the same for ever.
@@ -32,6 +33,7 @@ pub mod plan;
 pub mod random;
 pub mod rot;
 pub mod summary;
+pub mod torn;
 pub mod window;
 pub mod world;
 
@@ -39,3 +41,16 @@ pub use disk::{
     Call, CrashDisk, CrashMode, Fault, FaultError, FileId, Operation, Repeat, Sweep, Unsynced,
 };
 pub use random::Random;
+
+/// Plants the fault of this name; false if there is none, or this build cannot plant any.
+#[cfg(feature = "planted-faults")]
+pub fn plant(name: &str) -> bool {
+    let found = onrush::Fault::ALL.iter().find(|fault| format!("{fault:?}") == name);
+    found.map(|fault| onrush::plant(*fault)).is_some()
+}
+
+/// Plants the fault of this name; false if there is none, or this build cannot plant any.
+#[cfg(not(feature = "planted-faults"))]
+pub fn plant(_name: &str) -> bool {
+    false
+}

@@ -53,6 +53,7 @@ pub enum Action {
     Update,
     Delete,
     DeleteRun,
+    Scatter,
     DeleteMissing,
     Get,
     Scan,
@@ -70,10 +71,12 @@ pub enum Action {
     NewSession,
     Reopen,
     Fill,
+    LongRound,
 }
 
 /// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
-/// of rows comes by a chance of its own, and filling leaves and log segments is for lists of actions.
+/// of rows comes by a chance of its own, changing rows all over a table with visits to commits, and
+/// filling leaves and log segments is for lists of actions, and doing so in one round for torn ones.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -119,13 +122,21 @@ pub struct Plan {
     pub visits: bool,
     /// Whether much happens in the middle of checkpoints.
     pub crowded: bool,
+    /// Whether checkpoints are taken in the middle of commits that wait for a leaf.
+    pub visited_commits: bool,
 }
 
 impl Plan {
     /// The plan of a seed.
     pub fn new(seed: u64) -> Plan {
         let mut random = Random::for_part(seed, 1);
-        let shape = Shape::draw(&mut random);
+        // Numbers of its own: plans without it stay as they were.
+        let visited_commits = Random::for_part(seed, COMMITS_PART).chance(1, 8);
+        let shape = match Shape::draw(&mut random) {
+            // So that commits have leaves to wait for.
+            _ if visited_commits => Shape::Large,
+            shape => shape,
+        };
         let options = options(&mut random, shape);
         let count = 1 + random.below(3);
         let mut tables: Vec<TablePlan> =
@@ -165,6 +176,9 @@ impl Plan {
         if Random::for_part(seed, RUNS_PART).chance(1, 2) {
             weights.push((Action::DeleteRun, 30));
         }
+        if visited_commits {
+            weights.push((Action::Scatter, 40));
+        }
         Plan {
             seed,
             options,
@@ -175,6 +189,7 @@ impl Plan {
             delayed_of_8,
             visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
             crowded: shape == Shape::Crowded,
+            visited_commits,
         }
     }
 
@@ -210,7 +225,23 @@ impl Plan {
             delayed_of_8: 4,
             visits: random.chance(1, 2),
             crowded: false,
+            visited_commits: false,
         }
+    }
+
+    /// The plan of rounds that are torn: the same tables, and nothing but rows that wait for one long
+    /// round of many small blocks.
+    pub fn of_torn_rounds(seed: u64) -> Plan {
+        let mut random = Random::for_part(seed, TORN_PART);
+        let plan = Plan::of_list(seed);
+        let options = Options {
+            // Each takes a whole block of the disk, so that each can be lost by itself.
+            log_block_bytes_max: [512, 2048, 4096][random.below(3) as usize],
+            log_segment_bytes: [64 << 10, 256 << 10][random.below(2) as usize],
+            ..plan.options
+        };
+        let weights = vec![(Action::LongRound, 1)];
+        Plan { options, weights, actions: 2, visits: false, ..plan }
     }
 
     /// Whether there is a table whose rows are not logged.
@@ -238,6 +269,8 @@ const FRONT: &str = "front";
 const BEHIND: &str = "behind";
 const FRONT_PART: u64 = 5;
 const RUNS_PART: u64 = 7;
+const TORN_PART: u64 = 8;
+const COMMITS_PART: u64 = 9;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

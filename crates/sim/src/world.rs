@@ -291,6 +291,7 @@ impl World {
             Action::Update => self.update(),
             Action::Delete => self.delete(),
             Action::DeleteRun => self.delete_run(),
+            Action::Scatter => self.scatter(),
             Action::DeleteMissing => self.delete_missing(),
             Action::Get => self.get(),
             Action::Scan => self.scan(),
@@ -314,14 +315,15 @@ impl World {
                 self.add_session();
                 Ok(())
             }
-            Action::Fill => {
-                let table = self.some_table();
-                table.map_or(Ok(()), |table| {
-                    (0..FILL_ROWS).try_for_each(|_| self.insert_into(table, true))
-                })
-            }
+            Action::Fill => self.fill(),
+            Action::LongRound => self.fill().and_then(|()| self.barrier()),
             Action::Checkpoint | Action::Reopen => Ok(()),
         }
+    }
+
+    fn fill(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        (0..FILL_ROWS).try_for_each(|_| self.insert_into(table, true))
     }
 }
 

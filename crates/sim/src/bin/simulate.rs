@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use onrush_sim::campaign::{Campaign, Outcome};
 use onrush_sim::cuts::{self, Budget};
-use onrush_sim::{errors, lists, rot, window};
+use onrush_sim::{errors, lists, plant, rot, torn, window};
 
 /// Runs the engine on a disk in memory from a seed, cuts the power at its I/O boundaries, opens
 /// what is left and compares it with what was acknowledged.
@@ -58,6 +58,8 @@ enum What {
     Lists,
     /// Calls of the disk fail.
     Errors,
+    /// The power is cut in rounds of the log, and again in those that write the same place anew.
+    Torn,
     /// Bits of the log flip.
     Rot,
     /// Faults are planted, one after the other; prints what found each, and after how many seeds
@@ -94,6 +96,7 @@ impl Arguments {
             What::Lists => {
                 campaign.run(|seed, summary| lists::cut_list(seed % lists::LISTS, summary), tell)
             }
+            What::Torn => campaign.run(torn::tear_rounds, tell),
             What::Rot => {
                 campaign.run(|seed, summary| rot::flip_log_bits(seed, images(50), summary), tell)
             }
@@ -148,12 +151,6 @@ fn main() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-#[cfg(feature = "planted-faults")]
-fn plant(name: &str) -> bool {
-    let found = onrush::Fault::ALL.iter().find(|fault| format!("{fault:?}") == name);
-    found.map(|fault| onrush::plant(*fault)).is_some()
-}
-
 /// Prints the table of all faults, or of the one that was named.
 #[cfg(feature = "planted-faults")]
 fn score_faults(arguments: &Arguments) -> ExitCode {
@@ -197,9 +194,4 @@ fn score_faults(arguments: &Arguments) -> ExitCode {
 fn score_faults(_: &Arguments) -> ExitCode {
     eprintln!("this build cannot plant faults: add --features planted-faults");
     ExitCode::FAILURE
-}
-
-#[cfg(not(feature = "planted-faults"))]
-fn plant(_: &str) -> bool {
-    false
 }

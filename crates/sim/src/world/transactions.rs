@@ -1,15 +1,19 @@
 //! Several rows as one transaction, and several transactions at the same time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use onrush::{CommitToken, Error, Session, Table, Transaction, Value};
+use onrush::{CheckpointStage, CommitToken, Error, Session, Table, Transaction, Value};
 
 use super::tables::{LiveTable, encode};
 use super::{Failed, Place, World};
 use crate::history::Checked;
 use crate::model::{Effect, State};
+use crate::random::Random;
 use crate::violation;
+
+/// Rows that are changed all over a table.
+const SCATTERED_ROWS: usize = 24;
 
 /// A transaction and what it must see.
 struct Open<'s> {
@@ -196,11 +200,81 @@ impl World {
                 transaction.rollback();
                 return Ok(());
             }
-            1 => transaction.commit_token().map(Some),
-            _ => transaction.commit().map(|()| None),
+            1 => self.visited(|| transaction.commit_token().map(Some))?,
+            _ => self.visited(|| transaction.commit().map(|()| None))?,
         };
         let ended = Ended { begun_at, since, writes, outcome };
         self.settle(ended, waits)
+    }
+
+    /// Commits, and takes checkpoints while the commit waits for a leaf: it has placed a part of its
+    /// intents by then, and nobody knows yet what becomes of them.
+    fn visited<T>(&mut self, commit: impl FnOnce() -> T) -> Checked<T> {
+        if !self.plan.visited_commits || self.in_visit || self.failures_expected {
+            return Ok(commit());
+        }
+        let database = self.database()?.clone();
+        let mut random = Random::new(self.random.next_number());
+        let failed = Arc::new(Mutex::new(None));
+        let failure = Arc::clone(&failed);
+        self.gate.open_for_reads(Box::new(move || {
+            // A commit that needs room in the log may be in one already.
+            let is_free = database.statistics().checkpoint.stage == CheckpointStage::None;
+            if is_free
+                && random.chance(1, 3)
+                && let Err(error) = database.checkpoint()
+            {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }));
+        let outcome = commit();
+        self.gate.close();
+        match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => violation!("a checkpoint in the middle of a commit: {error}"),
+            None => Ok(outcome),
+        }
+    }
+
+    /// One transaction that makes rows all over a table short ones.
+    pub(super) fn scatter(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        let handle = self.tables[table].handle.clone();
+        let mut sessions = std::mem::take(&mut self.sessions);
+        let number = self.random.below(sessions.len() as u64) as usize;
+        let wait = super::rows::waits(&sessions[number]);
+        let ended = match sessions[number].begin() {
+            Ok(transaction) => {
+                let (snapshot, since) = (self.history.now().clone(), self.history.len());
+                let writes = Writes::new();
+                let open = Open { number, transaction, snapshot, since, writes };
+                self.shorten(open, table, &handle).and_then(|open| self.end(open, wait))
+            }
+            Err(error) => self.failed("begin", &error).map(|_| ()),
+        };
+        self.sessions = sessions;
+        ended
+    }
+
+    fn shorten<'s>(
+        &mut self,
+        mut open: Open<'s>,
+        table: usize,
+        handle: &Table,
+    ) -> Checked<Open<'s>> {
+        for _ in 0..SCATTERED_ROWS {
+            let Some(key) = self.some_key(table) else { break };
+            let mut values = self.key_values(table, &key)?;
+            values.extend(self.other_columns(table));
+            let last = values.len() - 1;
+            values[last] = vec![3; self.random.below(60) as usize].into();
+            let (key, value) = encode(handle, &values)?;
+            if let Err(error) = open.transaction.upsert(handle, &values) {
+                self.failed("upsert in a transaction", &error)?;
+                break;
+            }
+            open.writes.insert((handle.name().to_owned(), key), (Some(value), false));
+        }
+        Ok(open)
     }
 
     fn settle(&mut self, ended: Ended, waits: bool) -> Checked<()> {
