@@ -2,7 +2,8 @@
 //!
 //! 1. All tests and examples in documentation, as `cargo test --workspace` runs them.
 //! 2. The models of latches and commit groups, which need another build (`--cfg loom`).
-//! 3. The tests that plant faults on purpose, which need the feature `planted-faults`.
+//! 3. The tests that plant faults on purpose, which need the feature `planted-faults`, and those of
+//!    the simulator's FUSE disk, which need `lost-cache`.
 //! 4. With `ONRUSH_REQUIRE_SERVERS` set, the rivals that are servers, which must be installed.
 
 use std::path::{Path, PathBuf};
@@ -34,8 +35,9 @@ fn steps(root: &Path) -> Vec<Step> {
     steps.push(model("models of latches and admission", "onrush-latch", &["--test", "loom_*"]));
     steps.push(model("models of the log", "onrush-log", &["--lib", "loom"]));
     if has_planted_faults(&root.join("crates/sim/Cargo.toml")) {
+        let features = "planted-faults,lost-cache";
         let arguments =
-            ["test", "--package", "onrush-sim", "--features", "planted-faults", "--no-fail-fast"];
+            ["test", "--package", "onrush-sim", "--features", features, "--no-fail-fast"];
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
     if std::env::var_os("ONRUSH_REQUIRE_SERVERS").is_some() {

@@ -87,6 +87,27 @@ impl CrashDisk {
         sweep.image(mode, seed)
     }
 
+    /// Whether a power cut now could lose anything.
+    pub fn has_unsynced(&self) -> bool {
+        self.locked_state().live.has_unsynced()
+    }
+
+    /// Makes a folder in one that there is. As of a file, its name needs a sync of the folder around
+    /// it; [`Disk::create_folder`] does that, too.
+    ///
+    /// # Errors
+    /// There is something of that name, or no folder around it; the power is off.
+    pub fn make_folder(&self, path: &Path) -> Result<(), DiskError> {
+        let mut state = self.begin(Some(Call::Names), "create folder", path)?;
+        let names = state.live.names();
+        if names.file(path).is_some() || names.is_folder(path) {
+            return Err(DiskError::new(DiskErrorKind::AlreadyExists, "create folder", path));
+        }
+        state.check_folder("create folder", path.parent().unwrap_or(path))?;
+        let made = Operation::MakeFolder { path: path.to_path_buf() };
+        state.record("create folder", path, made).map(|_| ())
+    }
+
     /// A walk through all boundaries up to now, from the oldest that is not forgotten.
     pub fn sweep(&self) -> Sweep {
         let state = self.locked_state();

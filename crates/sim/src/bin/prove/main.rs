@@ -3,14 +3,19 @@
 //!
 //! - `oracle.rs`: that file, and what must be there by it. `workload.rs`: what the process does.
 //! - `kill.rs`: kill -9 at random moments. `calls.rs`: the Nth system call kills or fails, by strace.
-//!   `full_disk.rs`: a small tmpfs.
+//!   `full_disk.rs`: a small tmpfs. `lost_cache.rs` (feature `lost-cache`): kill -9 on a disk that
+//!   loses what was not synced, `mounted.rs`.
 //!
 //! A killed process loses its memory and nothing that it has handed to the system: what syncs are
-//! worth is for the simulator to show.
+//! worth is for the simulator to show, and for the disk that loses its cache.
 
 mod calls;
 mod full_disk;
 mod kill;
+#[cfg(feature = "lost-cache")]
+mod lost_cache;
+#[cfg(feature = "lost-cache")]
+mod mounted;
 mod oracle;
 mod workload;
 
@@ -41,6 +46,20 @@ enum Proof {
         #[arg(long)]
         folder: Option<PathBuf>,
     },
+    /// Kills a process, again and again, whose disk then loses what was not synced (needs FUSE and the
+    /// right to mount).
+    #[cfg(feature = "lost-cache")]
+    LostCache {
+        /// How often.
+        #[arg(long, default_value_t = 1000)]
+        rounds: u64,
+        /// For the random moments and losses.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Plants a fault in the engine (needs the feature planted-faults).
+        #[arg(long)]
+        fault: Option<String>,
+    },
     /// Lets the Nth system call of each kind kill the process, fail, or write nothing (needs strace).
     Calls {
         /// The highest N.
@@ -59,6 +78,18 @@ enum Proof {
     /// The process that is killed: works until it is, or until so many commits.
     #[command(hide = true)]
     Work(workload::Work),
+    /// The rounds of lost caches, inside a namespace of their own.
+    #[cfg(feature = "lost-cache")]
+    #[command(hide = true)]
+    LostCacheRounds {
+        folder: PathBuf,
+        #[arg(long)]
+        rounds: u64,
+        #[arg(long)]
+        seed: u64,
+        #[arg(long)]
+        fault: Option<String>,
+    },
     /// One disk that fills up, inside its own namespace.
     #[command(hide = true)]
     FullDiskCase {
@@ -81,6 +112,12 @@ fn main() -> ExitCode {
 fn run(proof: Proof) -> Result<()> {
     match proof {
         Proof::Kill { rounds, seed, folder } => kill::run(rounds, seed, folder),
+        #[cfg(feature = "lost-cache")]
+        Proof::LostCache { rounds, seed, fault } => lost_cache::run(rounds, seed, fault.as_deref()),
+        #[cfg(feature = "lost-cache")]
+        Proof::LostCacheRounds { folder, rounds, seed, fault } => {
+            lost_cache::rounds(&folder, rounds, seed, fault.as_deref())
+        }
         Proof::Calls { until, step } => calls::run(until, step),
         Proof::FullDisk { sizes } => full_disk::run(sizes),
         Proof::Work(work) => workload::run(&work),

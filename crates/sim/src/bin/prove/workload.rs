@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use onrush::{Database, Durability, Error, Options};
 
@@ -29,6 +29,9 @@ pub(crate) struct Work {
     /// Bytes of a row's filling.
     #[arg(long, default_value_t = 100)]
     pub(crate) filling: usize,
+    /// Plants a fault in the engine (needs the feature planted-faults).
+    #[arg(long)]
+    pub(crate) fault: Option<String>,
 }
 
 /// Small enough that kills fall into checkpoints, too.
@@ -41,6 +44,9 @@ pub(crate) fn options() -> Options {
 /// # Errors
 /// What cannot happen: the oracle cannot be written, the database refuses what is right.
 pub(crate) fn run(work: &Work) -> Result<()> {
+    if let Some(fault) = &work.fault {
+        ensure!(onrush_sim::plant(fault), "there is no fault {fault}, or none can be planted here");
+    }
     let outcome = open(&work.database).and_then(|database| {
         let table = database.table("done")?;
         let oracle = Oracle::open(&work.oracle)?;
