@@ -5,7 +5,7 @@ use onrush_sim::summary::Summary;
 use onrush_waits::Counter;
 
 /// Power cuts of this test. `cargo run -p onrush-sim --release --bin simulate` makes 100,000.
-const CUTS: u64 = 10_000;
+const CUTS: u64 = 11_000;
 
 #[test]
 fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowledged() {
