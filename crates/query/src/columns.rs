@@ -5,12 +5,16 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
-    Int64Builder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Int64Builder, ListArray, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::datatypes::Field;
 use datafusion::arrow::error::ArrowError;
 use onrush::{DataType, Value};
 
-use crate::types::{ColumnType, UTC};
+use crate::array::read_array;
+use crate::text::read_text;
+use crate::types::{ColumnType, UTC, arrow_type};
 
 /// One column in the making.
 pub(crate) enum ColumnBuilder {
@@ -30,6 +34,53 @@ pub(crate) enum ColumnBuilder {
     Date(Date32Builder),
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
+    Array(ArrayColumn),
+}
+
+/// Arrays in the making: their elements in a row, and where each of them ends.
+pub(crate) struct ArrayColumn {
+    element: DataType,
+    elements: Box<ColumnBuilder>,
+    lengths: Vec<usize>,
+    are_valid: Vec<bool>,
+}
+
+impl ArrayColumn {
+    fn new(element: DataType, rows: usize) -> Result<ArrayColumn, ArrowError> {
+        let elements = Box::new(ColumnBuilder::new(ColumnType::Stored(element), rows)?);
+        Ok(ArrayColumn { element, elements, lengths: Vec::new(), are_valid: Vec::new() })
+    }
+
+    fn append_null(&mut self) {
+        self.lengths.push(0);
+        self.are_valid.push(false);
+    }
+
+    fn append(&mut self, written: &str) -> Result<(), ArrowError> {
+        let external = |error| ArrowError::ExternalError(Box::new(error));
+        let elements = read_array(written).map_err(external)?;
+        self.lengths.push(elements.len());
+        self.are_valid.push(true);
+        for element in elements {
+            let value = match &element {
+                Some(written) => read_text(self.element, written).map_err(external)?,
+                None => Value::Null,
+            };
+            self.elements.append(&value)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        let element = arrow_type(ColumnType::Stored(self.element));
+        let lengths = std::mem::take(&mut self.lengths);
+        Arc::new(ListArray::new(
+            Arc::new(Field::new_list_field(element, true)),
+            OffsetBuffer::from_lengths(lengths),
+            self.elements.finish(),
+            Some(NullBuffer::from(std::mem::take(&mut self.are_valid))),
+        ))
+    }
 }
 
 impl ColumnBuilder {
@@ -40,6 +91,9 @@ impl ColumnBuilder {
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char => DataType::Text,
+            ColumnType::Array(element) => {
+                return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
+            }
         };
         Ok(match data_type {
             DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
@@ -93,6 +147,7 @@ impl ColumnBuilder {
                 ColumnBuilder::Timestamp(to),
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
+            (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
             (to, Value::Null) => to.append_null(),
             (_, other) => {
                 let message = format!("a column has a value of another type: {other:?}");
@@ -117,6 +172,7 @@ impl ColumnBuilder {
             ColumnBuilder::Date(to) => to.append_null(),
             ColumnBuilder::Time(to) => to.append_null(),
             ColumnBuilder::Timestamp(to) => to.append_null(),
+            ColumnBuilder::Array(to) => to.append_null(),
         }
     }
 
@@ -136,6 +192,7 @@ impl ColumnBuilder {
             ColumnBuilder::Date(from) => Arc::new(from.finish()),
             ColumnBuilder::Time(from) => Arc::new(from.finish()),
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
+            ColumnBuilder::Array(from) => from.finish(),
         }
     }
 }

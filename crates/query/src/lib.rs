@@ -16,6 +16,7 @@
 //! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
 //! 3. What DataFusion would pass over in silence is refused in `syntax.rs`.
 
+mod array;
 mod bounds;
 mod columns;
 mod engine;
@@ -35,6 +36,7 @@ mod types;
 mod typing;
 mod values;
 
+pub use array::{Elements, read_array, write_array};
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Result};
 pub use functions::SystemFunction;

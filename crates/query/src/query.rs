@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Schema};
 use datafusion::catalog::{TableFunctionArgs, default_table_source::provider_as_source};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -63,10 +64,10 @@ impl QueryEngine {
         {
             return Query::of_nothing(names, declared);
         }
-        let labels = syntax::prepare(&mut query)?;
+        let labels = syntax::prepare(&mut query, relations)?;
         let (plan, parameters) = match self.analyzed(query.clone(), relations, declared) {
             Err(QueryError::DependentValue { .. }) => {
-                scalar::unfold(&mut query, relations);
+                scalar::unfold(&mut query);
                 self.analyzed(query, relations, declared)?
             }
             other => other?,
@@ -191,6 +192,25 @@ fn parameters(plan: &LogicalPlan, declared: &[Option<ColumnType>]) -> Result<Vec
     Ok((0..count).map(|number| found.remove(&number).unwrap_or_else(|| unused(number))).collect())
 }
 
+/// What an expression without columns comes to, as functions in FROM want it.
+fn constant(state: &SessionState, expression: Expr) -> Expr {
+    let evaluated = || {
+        let physical = state.create_physical_expr(expression.clone(), &DFSchema::empty()).ok()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let schema = Arc::new(Schema::empty());
+        let row = RecordBatch::try_new_with_options(schema, Vec::new(), &options).ok()?;
+        let value = physical.evaluate(&row).ok()?.into_array(1).ok()?;
+        ScalarValue::try_from_array(&value, 0).ok()
+    };
+    match &expression {
+        Expr::ScalarFunction(_) => match evaluated() {
+            Some(value) => Expr::Literal(value, None),
+            None => expression,
+        },
+        _ => expression,
+    }
+}
+
 /// `$1` is the first, 0.
 fn number_of(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
@@ -219,12 +239,13 @@ impl ContextProvider for Names<'_> {
         name: &str,
         arguments: Vec<Expr>,
     ) -> datafusion::error::Result<Arc<dyn TableSource>> {
-        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
         let function = self
             .state
             .table_functions()
             .get(name)
             .ok_or_else(|| plan_datafusion_err!("there is no table function {name}"))?;
+        let arguments: Vec<Expr> =
+            arguments.into_iter().map(|argument| constant(self.state, argument)).collect();
         let arguments = TableFunctionArgs::new(&arguments, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
     }

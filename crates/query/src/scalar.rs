@@ -7,32 +7,24 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, GroupByExpr, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    SetExpr, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use crate::functions::SINGLE_VALUE;
-use crate::nothing::{aggregates, is_surely_empty};
-use crate::relation::Relations;
+use crate::nothing::aggregates;
 use crate::syntax::call;
 
 /// Rewrites all of them in a query.
-pub(crate) fn unfold(query: &mut Query, relations: &dyn Relations) {
-    let _: ControlFlow<()> = query.visit(&mut Unfolder { relations });
+pub(crate) fn unfold(query: &mut Query) {
+    let _: ControlFlow<()> = query.visit(&mut Unfolder);
 }
 
-struct Unfolder<'r> {
-    relations: &'r dyn Relations,
-}
+struct Unfolder;
 
-impl VisitorMut for Unfolder<'_> {
+impl VisitorMut for Unfolder {
     type Break = ();
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Subquery(query) = &*expression
-            && is_surely_empty(&query.body, self.relations)
-        {
-            *expression = Expr::value(Value::Null);
-        }
         if let Expr::Subquery(query) = expression
             && query.limit_clause.is_none()
             && query.with.is_none()
@@ -141,8 +133,9 @@ impl Visitor for Names<'_> {
             Expr::Identifier(_) => self.is_outer = false,
             Expr::CompoundIdentifier(parts) => {
                 self.any = true;
-                let front = parts.first().map(|part| part.value.to_lowercase());
-                self.is_outer &= front.is_some_and(|front| !self.own.contains(&front));
+                // Behind the relation is the column, in front of it perhaps a schema.
+                let relation = parts.iter().rev().nth(1).map(|part| part.value.to_lowercase());
+                self.is_outer &= relation.is_some_and(|name| !self.own.contains(&name));
             }
             _ => {}
         }

@@ -8,10 +8,14 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TrimWhereField, Value, VisitMut, VisitorMut,
+    SetExpr, TableFactor, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use crate::error::{QueryError, Result};
+use crate::nothing::is_surely_empty;
+use crate::relation::Relations;
+
+mod arrays;
 
 /// The name of a column that has none, as in PostgreSQL.
 const NAMELESS: &str = "?column?";
@@ -25,9 +29,9 @@ pub(crate) enum Label {
 }
 
 /// Prepares a query for DataFusion, and tells what its columns are called.
-pub(crate) fn prepare(query: &mut Query) -> Result<Vec<Label>> {
+pub(crate) fn prepare(query: &mut Query, relations: &dyn Relations) -> Result<Vec<Label>> {
     let labels = labels(&query.body);
-    let mut writer = Writer { refused: None };
+    let mut writer = Writer { relations, refused: None };
     let _: ControlFlow<()> = query.visit(&mut writer);
     match writer.refused {
         Some(message) => Err(QueryError::NotSupported { message }),
@@ -128,18 +132,19 @@ fn type_name(data_type: &DataType) -> Option<String> {
 }
 
 /// Goes through a statement and writes it anew.
-struct Writer {
+struct Writer<'r> {
+    relations: &'r dyn Relations,
     refused: Option<String>,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn refuse(&mut self, what: impl Into<String>) -> ControlFlow<()> {
         self.refused = Some(format!("{} is not supported", what.into()));
         ControlFlow::Break(())
     }
 }
 
-impl VisitorMut for Writer {
+impl VisitorMut for Writer<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -178,9 +183,49 @@ impl VisitorMut for Writer {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: Some(_), .. } = relation {
+            unqualify(name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Subquery(query) if is_surely_empty(&query.body, self.relations) => {
+                *expression = Expr::value(Value::Null);
+            }
+            Expr::Exists { subquery, negated }
+                if is_surely_empty(&subquery.body, self.relations) =>
+            {
+                *expression = Expr::value(Value::Boolean(*negated));
+            }
+            Expr::Function(call) => {
+                if let Some(array) = arrays::of_subquery(call, self.relations) {
+                    *expression = array;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
-            Expr::Function(call) => unqualify(&mut call.name),
+            Expr::Function(call) => {
+                unqualify(&mut call.name);
+                if let Some(rows) = arrays::rows_of(call) {
+                    *expression = rows;
+                }
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Some(field) = arrays::field_of(root, access_chain) {
+                    *expression = field;
+                }
+            }
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                escape_by_backslash(pattern, escape_char);
+            }
             Expr::BinaryOp { op, .. } => {
                 if let BinaryOperator::PGCustomBinaryOperator(words) = op {
                     match words.last().and_then(|word| operator(word)) {
@@ -227,12 +272,27 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
     }
 }
 
+/// Patterns as DataFusion takes them, whose special characters lose their meaning by a backslash.
+fn escape_by_backslash(pattern: &mut Expr, escape: &mut Option<ValueWithSpan>) {
+    let is_other = escape.as_ref().is_some_and(
+        |escape| !matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\"),
+    );
+    if is_other && let Some(escape) = escape.take() {
+        *pattern = call_of("like_pattern", [pattern.clone(), Expr::Value(escape)]);
+    }
+}
+
 /// A call of a function with one argument.
 pub(crate) fn call(function: &str, argument: Expr) -> Expr {
-    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
+    call_of(function, [argument])
+}
+
+/// A call of a function.
+fn call_of(function: &str, arguments: impl IntoIterator<Item = Expr>) -> Expr {
+    let argument = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
     let arguments = FunctionArgumentList {
         duplicate_treatment: None,
-        args: vec![argument],
+        args: arguments.into_iter().map(argument).collect(),
         clauses: Vec::new(),
     };
     Expr::Function(Function {

@@ -1,8 +1,22 @@
-//! Values as PostgreSQL writes them in text.
+//! Values as PostgreSQL writes and reads them in text.
 
 use std::fmt::{Result, Write};
 
-use onrush::Value;
+use onrush::{DataType, Value};
+use onrush_types::text;
+
+use crate::error::QueryError;
+
+/// Text as a value of a type. Bytes need no `\\x` where there is no backslash in them.
+pub(crate) fn read_text(
+    data_type: DataType,
+    written: &str,
+) -> std::result::Result<Value<'_>, QueryError> {
+    match data_type {
+        DataType::Bytes if !written.contains('\\') => Ok(Value::from(written.as_bytes())),
+        other => Ok(text::parse(other, written)?),
+    }
+}
 
 /// Appends the value's text. NULL has none; the caller writes it as such.
 ///

@@ -27,6 +27,9 @@ pub enum ColumnType {
     Name,
     /// One byte of the system's catalogue, PostgreSQL's `"char"`.
     Char,
+    /// An array of values of a type. Its values are texts, as [`write_array`](crate::write_array)
+    /// makes them.
+    Array(DataType),
 }
 
 impl From<DataType> for ColumnType {
@@ -37,9 +40,14 @@ impl From<DataType> for ColumnType {
 
 /// The Arrow type of a column's values.
 pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
-    let ColumnType::Stored(data_type) = column_type else {
-        let is_number = column_type == ColumnType::Oid;
-        return if is_number { ArrowType::Int64 } else { ArrowType::Utf8 };
+    let data_type = match column_type {
+        ColumnType::Stored(data_type) => data_type,
+        ColumnType::Oid => return ArrowType::Int64,
+        ColumnType::Name | ColumnType::Char => return ArrowType::Utf8,
+        ColumnType::Array(element) => {
+            let element = arrow_type(ColumnType::Stored(element));
+            return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
+        }
     };
     match data_type {
         DataType::Boolean => ArrowType::Boolean,
@@ -68,7 +76,7 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
         ColumnType::Stored(data_type @ (DataType::Char(_) | DataType::Varchar(_))) => {
             data_type.to_string()
         }
-        ColumnType::Stored(_) => return field,
+        ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
@@ -89,7 +97,16 @@ pub(crate) fn column_type(field: &Field) -> ColumnType {
         }
         _ => {}
     }
-    ColumnType::Stored(plain_type(field.data_type()))
+    match field.data_type() {
+        ArrowType::List(element)
+        | ArrowType::LargeList(element)
+        | ArrowType::FixedSizeList(element, _)
+            if !element.data_type().is_nested() =>
+        {
+            ColumnType::Array(plain_type(element.data_type()))
+        }
+        other => ColumnType::Stored(plain_type(other)),
+    }
 }
 
 /// The type of a column that holds values of an Arrow type.
@@ -153,7 +170,8 @@ mod tests {
             DataType::Timestamp,
             DataType::TimestampTz,
         ];
-        let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char];
+        let array = ColumnType::Array(DataType::Int32);
+        let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char, array];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }

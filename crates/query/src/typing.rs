@@ -6,7 +6,7 @@
 //! * Casts to whole numbers round.
 //! * Small whole numbers are `integer`, not `bigint`.
 //! * A sum of `bigint` is `numeric`.
-//! * Parameters whose type nothing tells are text.
+//! * A parameter has the type that any of its places tells; one that none tells is text.
 
 use std::sync::Arc;
 
@@ -29,6 +29,10 @@ use crate::error::QueryError;
 use crate::functions::{parse_function, text_function};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
+
+mod parameters;
+
+use parameters::Told;
 
 /// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
 #[derive(Debug)]
@@ -114,6 +118,15 @@ fn adopt(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
+/// Gives an array in quotes, `id = ANY ('{1,2}')`, the type of what it is compared with.
+fn adopt_array(constant: &mut Expr, element: &Expr, schema: &DFSchema) -> Result<()> {
+    let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*constant else { return Ok(()) };
+    let Ok((_, field)) = element.to_field(schema) else { return Ok(()) };
+    let array = ColumnType::Array(crate::types::plain_type(field.data_type()));
+    *constant = Expr::Literal(scalar(&Value::from(written.as_str()), array)?, None);
+    Ok(())
+}
+
 /// Text as a value of a field's type; none where text is what is wanted.
 fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
     let column = match column_type(field) {
@@ -124,6 +137,9 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         ColumnType::Name | ColumnType::Char => return Ok(None),
         ColumnType::Oid => DataType::Int64,
         ColumnType::Stored(data_type) => data_type,
+        array @ ColumnType::Array(_) => {
+            return Ok(Some(scalar(&Value::from(written), array)?));
+        }
     };
     // Types that no column has are left to DataFusion.
     if *field.data_type() != crate::types::arrow_type(ColumnType::Stored(column)) {
@@ -140,7 +156,8 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let typed = plan.transform_up_with_subqueries(typed).data()?;
+    let told = parameters::told(&plan)?;
+    let typed = plan.transform_up_with_subqueries(|node| typed(node, &told)).data()?;
     // Constants that are columns of the answer; further inside nobody sees their type.
     let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
     let names = NamePreserver::new(&typed);
@@ -162,18 +179,24 @@ pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     narrowed?.map_data(LogicalPlan::recompute_schema).data()
 }
 
-fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// The columns that the expressions of a node are made of.
+fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
+    if let LogicalPlan::TableScan(scan) = plan {
         let source = scan.source.schema();
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &source)?);
     }
+    Ok(schema)
+}
+
+fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
+    let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
-        let rewritten = cast.transform_up(|inner| rewrite(inner, &schema, is_limit))?;
+        let rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
     .map_data(LogicalPlan::recompute_schema)
@@ -185,8 +208,19 @@ fn narrow(number: i64) -> ScalarValue {
         .map_or(ScalarValue::Int64(Some(number)), |number| ScalarValue::Int32(Some(number)))
 }
 
-fn rewrite(expression: Expr, schema: &DFSchema, is_limit: bool) -> Result<Transformed<Expr>> {
+fn rewrite(
+    expression: Expr,
+    schema: &DFSchema,
+    told: &Told,
+    is_limit: bool,
+) -> Result<Transformed<Expr>> {
     Ok(match expression {
+        Expr::ScalarFunction(mut call) if call.func.name() == "array_has" => {
+            if let [array, element] = call.args.as_mut_slice() {
+                adopt_array(array, element, schema)?;
+            }
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
         Expr::Between(mut between) => {
             let Between { expr, low, high, .. } = &mut between;
             adopt(low, expr, schema)?;
@@ -222,7 +256,7 @@ fn rewrite(expression: Expr, schema: &DFSchema, is_limit: bool) -> Result<Transf
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::Placeholder(Placeholder { id, field }) => {
-            let field = match field {
+            let field = match field.or_else(|| told.get(&id).cloned()) {
                 None if is_limit => Arc::new(Field::new("", ArrowType::Int64, true)),
                 None => Arc::new(Field::new("", ArrowType::Utf8, true)),
                 Some(field) => match field.data_type() {
@@ -312,6 +346,7 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | ArrowType::Float64
                     | ArrowType::Timestamp(TimeUnit::Microsecond, _)
                     | ArrowType::Time64(TimeUnit::Microsecond)
+                    | ArrowType::List(_)
             );
             let inner = match is_own {
                 true => call(text_function(), vec![*cast.expr.clone()]),

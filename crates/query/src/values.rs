@@ -10,9 +10,11 @@ use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOpt
 use datafusion::scalar::ScalarValue;
 use onrush::{DataType, Decimal, Uuid, Value};
 
+use crate::array::write_array;
 use crate::columns::{ColumnBuilder, scaled};
 use crate::error::{QueryError, Result};
-use crate::types::{ColumnType, arrow_type, column_type};
+use crate::text::write_text;
+use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
 /// An array in the form that [`value_at`] reads.
 pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
@@ -124,32 +126,24 @@ fn list(array: &dyn Array, row: usize) -> Result<String> {
         ArrowType::LargeList(_) => array.as_list::<i64>().value(row),
         _ => array.as_fixed_size_list().value(row),
     };
-    let mut written = String::from("{");
-    for index in 0..items.len() {
-        if index > 0 {
-            written.push(',');
-        }
-        if items.is_null(index) {
-            written.push_str("NULL");
-            continue;
-        }
-        let item = match items.data_type() {
-            ArrowType::List(_) | ArrowType::LargeList(_) => list(&items, index)?,
-            _ => displayed(&items, index)?,
-        };
-        let is_plain = !item.is_empty()
-            && !item.eq_ignore_ascii_case("null")
-            && !item.contains(['{', '}', ',', '"', '\\', ' ']);
-        if is_plain || matches!(items.data_type(), ArrowType::List(_)) {
-            written.push_str(&item);
-        } else {
-            written.push('"');
-            written.push_str(&item.replace('\\', "\\\\").replace('"', "\\\""));
-            written.push('"');
-        }
+    if items.data_type().is_nested() {
+        return displayed(array, row);
     }
-    written.push('}');
-    Ok(written)
+    let items = readable(&items)?;
+    let element = ColumnType::Stored(plain_type(items.data_type()));
+    let mut written = Vec::with_capacity(items.len());
+    for index in 0..items.len() {
+        written.push(match value_at(&items, index, element)? {
+            Value::Null => None,
+            value => {
+                let mut text = String::new();
+                // Memory takes what there is.
+                let _ = write_text(&value, &mut text);
+                Some(text)
+            }
+        });
+    }
+    Ok(write_array(written.iter().map(Option::as_deref)))
 }
 
 fn displayed(array: &dyn Array, row: usize) -> Result<String> {

@@ -59,3 +59,28 @@ fn tables_and_schemas_are_listed() {
     assert!(psql(&world, &["\\d"]).unwrap().contains("public|orders|table|onrush"));
     assert!(psql(&world, &["\\di"]).unwrap().contains("public|orders_pkey|index|onrush|orders"));
 }
+
+#[test]
+fn databases_roles_and_privileges_are_listed() {
+    let world = World::new();
+    let create = "CREATE TABLE orders (id bigint PRIMARY KEY)";
+    let Some(_) = psql(&world, &[create, "CREATE ROLE reader", "GRANT SELECT ON orders TO reader"])
+    else {
+        return;
+    };
+    let listed = psql(&world, &["\\l"]).unwrap();
+    assert!(listed.contains("\nonrush|onrush|UTF8|C|C|"), "{listed}");
+    assert_eq!(
+        psql(&world, &["\\du"]).unwrap(),
+        "List of roles\nRole name|Attributes|Member of\n\
+         onrush|Superuser|{}\nreader|Cannot login|{}\n"
+    );
+    let listed = psql(&world, &["\\dp"]).unwrap();
+    assert!(
+        listed.contains("public|orders|table|onrush=arwdD/onrush\nreader=r/onrush|"),
+        "{listed}"
+    );
+    for command in ["\\dt+", "\\dn+", "\\l+", "\\dT+", "\\dD", "\\ddp", "\\dC", "\\db+"] {
+        assert!(!psql(&world, &[command]).unwrap().is_empty(), "{command}");
+    }
+}

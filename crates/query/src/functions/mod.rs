@@ -1,5 +1,6 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
+mod arrays;
 mod checked;
 mod session;
 mod single;
@@ -22,8 +23,31 @@ pub(crate) use text::{parse_function, text_function};
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all = session::all();
     all.extend(uuid::all());
+    all.extend(arrays::all());
     all.push(bytes_of().into_udf());
+    all.push(like_pattern().into_udf());
     all
+}
+
+/// A pattern of LIKE with an escape character of its own, as one with a backslash.
+fn like_pattern() -> SystemFunction {
+    SystemFunction::new("like_pattern", DataType::Text.into(), |given| {
+        let [Value::Text(pattern), Value::Text(escape)] = given else { return Value::Null };
+        let escape = escape.chars().next();
+        let mut written = String::with_capacity(pattern.len());
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                _ if Some(character) == escape => {
+                    written.push('\\');
+                    written.extend(characters.next());
+                }
+                '\\' => written.push_str("\\\\"),
+                other => written.push(other),
+            }
+        }
+        written.into()
+    })
 }
 
 /// How many bytes a text or a byte string has.

@@ -10,11 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use onrush::{DataType, Value};
-use onrush_types::text;
 
 use crate::columns::ColumnBuilder;
-use crate::error::QueryError;
-use crate::text::write_text;
+use crate::text::{read_text, write_text};
 use crate::types::{ColumnType, arrow_type, plain_type};
 use crate::values::{readable, value_at};
 
@@ -101,12 +99,7 @@ impl ScalarUDFImpl for ReadText {
                 read.append(&Value::Null)?;
                 continue;
             }
-            let written = given.value(row);
-            let value = match self.target {
-                DataType::Bytes if !written.contains('\\') => Value::from(written.as_bytes()),
-                target => text::parse(target, written).map_err(QueryError::from)?,
-            };
-            read.append(&value)?;
+            read.append(&read_text(self.target, given.value(row))?)?;
         }
         Ok(ColumnarValue::Array(read.finish()))
     }

@@ -101,6 +101,19 @@ pub(crate) struct Access {
     pretence: Pretence,
 }
 
+/// All roles by name.
+pub(crate) fn all_roles(database: &Database) -> onrush::Result<BTreeMap<String, Role>> {
+    Ok(store::load(database)?.roles)
+}
+
+/// What was granted: to which role, on which table.
+pub(crate) fn all_grants(database: &Database) -> onrush::Result<Vec<(String, String, Vec<Right>)>> {
+    let grants = store::load(database)?.grants.into_iter();
+    let grant =
+        |((role, table), rights): (_, BTreeSet<Right>)| (role, table, rights.into_iter().collect());
+    Ok(grants.map(grant).collect())
+}
+
 /// Who a client is, once it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {

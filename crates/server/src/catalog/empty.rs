@@ -1,6 +1,6 @@
 //! Tables of PostgreSQL's catalogue for things that there are none of here. Tools look into them.
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, TEXT};
+use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, OIDS, TEXT, TEXTS};
 use super::{Column, PG_CATALOG, SystemTable};
 
 const fn table(name: &'static str, columns: &'static [Column]) -> SystemTable {
@@ -29,7 +29,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("polrelid", OID),
             ("polcmd", CHAR),
             ("polpermissive", BOOL),
-            ("polroles", TEXT),
+            ("polroles", OIDS),
             ("polqual", TEXT),
             ("polwithcheck", TEXT),
         ],
@@ -48,7 +48,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("stxname", NAME),
             ("stxnamespace", OID),
             ("stxstattarget", INT4),
-            ("stxkind", TEXT),
+            ("stxkind", TEXTS),
         ],
     ),
     table(
@@ -106,10 +106,6 @@ pub(super) const ALL: &[SystemTable] = &[
         "pg_auth_members",
         &[("roleid", OID), ("member", OID), ("grantor", OID), ("admin_option", BOOL)],
     ),
-    table(
-        "pg_tablespace",
-        &[("oid", OID), ("spcname", NAME), ("spcowner", OID), ("spcoptions", TEXT)],
-    ),
     table("pg_partitioned_table", &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)]),
     table(
         "pg_views",
@@ -127,9 +123,50 @@ pub(super) const ALL: &[SystemTable] = &[
             ("prokind", CHAR),
             ("prorettype", OID),
             ("proretset", BOOL),
-            ("proargtypes", TEXT),
+            ("proargtypes", OIDS),
             ("prosrc", TEXT),
         ],
     ),
     table("pg_language", &[("oid", OID), ("lanname", NAME)]),
+    table(
+        "pg_opclass",
+        &[
+            ("oid", OID),
+            ("opcmethod", OID),
+            ("opcname", NAME),
+            ("opcnamespace", OID),
+            ("opcintype", OID),
+            ("opcdefault", BOOL),
+        ],
+    ),
+    table(
+        "pg_cast",
+        &[
+            ("oid", OID),
+            ("castsource", OID),
+            ("casttarget", OID),
+            ("castfunc", OID),
+            ("castcontext", CHAR),
+            ("castmethod", CHAR),
+        ],
+    ),
+    table("pg_operator", &[("oid", OID), ("oprname", NAME), ("oprnamespace", OID)]),
+    table("pg_conversion", &[("oid", OID), ("conname", NAME), ("connamespace", OID)]),
+    table("pg_event_trigger", &[("oid", OID), ("evtname", NAME)]),
+    table("pg_foreign_data_wrapper", &[("oid", OID), ("fdwname", NAME), ("fdwowner", OID)]),
+    table("pg_largeobject_metadata", &[("oid", OID), ("lomowner", OID), ("lomacl", TEXTS)]),
+    table("pg_ts_config", &[("oid", OID), ("cfgname", NAME), ("cfgnamespace", OID)]),
+    table(
+        "pg_default_acl",
+        &[
+            ("oid", OID),
+            ("defaclrole", OID),
+            ("defaclnamespace", OID),
+            ("defaclobjtype", CHAR),
+            ("defaclacl", TEXTS),
+        ],
+    ),
+    table("pg_db_role_setting", &[("setdatabase", OID), ("setrole", OID), ("setconfig", TEXTS)]),
+    table("pg_sequences", &[("schemaname", NAME), ("sequencename", NAME), ("sequenceowner", NAME)]),
+    table("pg_prepared_xacts", &[("gid", TEXT), ("owner", NAME), ("database", NAME)]),
 ];

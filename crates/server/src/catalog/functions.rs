@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use onrush::{Database, Value};
+use onrush::{DataType, Database, Value};
 use onrush_query::SystemFunction;
 
-use super::kinds::{BOOL, INT8, TEXT};
-use super::names;
+use super::kinds::{BOOL, INT8, TEXT, TEXTS};
+use super::{names, text_functions};
+use crate::execute::Settings;
+use crate::values;
 
 /// All of them, for one database.
 pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
@@ -34,12 +36,34 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
             named.map_or("-".into(), Value::from)
         }),
+        SystemFunction::new("to_regtype", INT8, |given| match given.first() {
+            Some(Value::Text(name)) => {
+                let known = name.parse::<DataType>().ok();
+                known.map_or(Value::Null, |known| Value::Int64(values::oid_of(known).into()))
+            }
+            _ => Value::Null,
+        }),
+        // Of what a session may change, SHOW tells.
+        SystemFunction::new("current_setting", TEXT, |given| match given.first() {
+            Some(Value::Text(name)) => Settings::everywhere(name).map_or(Value::Null, Value::from),
+            _ => Value::Null,
+        }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
+        SystemFunction::new("current_schemas", TEXTS, |given| match given {
+            [Value::Boolean(true)] => "{pg_catalog,public}".into(),
+            _ => "{public}".into(),
+        }),
     ];
+    all.extend(text_functions::functions());
     for name in [
         "pg_table_is_visible",
         "pg_type_is_visible",
         "pg_function_is_visible",
+        "pg_collation_is_visible",
+        "pg_conversion_is_visible",
+        "pg_opclass_is_visible",
+        "pg_operator_is_visible",
+        "pg_ts_config_is_visible",
         "pg_relation_is_publishable",
         "has_table_privilege",
         "has_schema_privilege",
@@ -48,6 +72,17 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         "has_any_column_privilege",
     ] {
         all.push(SystemFunction::new(name, BOOL, yes));
+    }
+    // How large things are is not told by table: onrush.tables counts leaves.
+    for name in [
+        "pg_database_size",
+        "pg_indexes_size",
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_tablespace_size",
+        "pg_total_relation_size",
+    ] {
+        all.push(SystemFunction::new(name, INT8, null));
     }
     for name in [
         "obj_description",

@@ -8,7 +8,10 @@ mod empty;
 mod functions;
 mod information;
 mod names;
+mod roles;
+mod settings;
 mod tables;
+mod text_functions;
 mod types;
 
 use std::fmt;
@@ -36,7 +39,8 @@ pub(crate) const PG_CATALOG: &str = "pg_catalog";
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
 fn all() -> impl Iterator<Item = &'static SystemTable> {
-    tables::ALL.iter().chain(types::ALL).chain(information::ALL).chain(empty::ALL)
+    let with_rows = tables::ALL.iter().chain(roles::ALL).chain(types::ALL).chain(settings::ALL);
+    with_rows.chain(information::ALL).chain(empty::ALL)
 }
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.
@@ -97,5 +101,8 @@ mod kinds {
     pub(super) const INT4: ColumnType = ColumnType::Stored(DataType::Int32);
     pub(super) const INT8: ColumnType = ColumnType::Stored(DataType::Int64);
     pub(super) const REAL: ColumnType = ColumnType::Stored(DataType::Float32);
+    pub(super) const TEXTS: ColumnType = ColumnType::Array(DataType::Text);
+    pub(super) const INT2S: ColumnType = ColumnType::Array(DataType::Int16);
+    pub(super) const OIDS: ColumnType = ColumnType::Array(DataType::Int64);
     pub(super) const MOMENT: ColumnType = ColumnType::Stored(DataType::TimestampTz);
 }

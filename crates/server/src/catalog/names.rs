@@ -15,12 +15,14 @@ pub(super) const PUBLIC_OID: u32 = 2200;
 pub(super) const INFORMATION_OID: u32 = 13_000;
 /// `onrush`, the schema of the system views.
 pub(super) const ONRUSH_OID: u32 = 13_001;
-/// Whom everything belongs to, as there are no roles yet.
+/// Whom everything belongs to; roles have rights, and own nothing.
 pub(super) const OWNER_OID: u32 = 10;
 /// What the owner is called.
 pub(super) const OWNER: &str = "onrush";
 /// The only database.
 pub(super) const DATABASE_OID: u32 = 5;
+/// Where everything is.
+pub(super) const TABLESPACE_OID: u32 = 1663;
 /// How the rows of tables are kept.
 pub(super) const ACCESS_METHOD_OID: u32 = 2;
 /// How keys are found.
@@ -36,6 +38,13 @@ pub(super) fn table_oid(table: &Table) -> u32 {
 /// The number of its primary key.
 pub(super) fn key_oid(table: &Table) -> u32 {
     table_oid(table) + 1
+}
+
+/// The number of a role, made of its name.
+pub(super) fn role_oid(name: &str) -> u32 {
+    const FIRST: u32 = 1 << 30;
+    let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
+    FIRST | u32::try_from(hash & u64::from(FIRST - 1)).unwrap_or(0)
 }
 
 /// The name of its primary key.
@@ -115,6 +124,8 @@ pub(super) fn default_of(column: &ColumnDefinition) -> Option<String> {
     match &column.default {
         DefaultValue::None | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
         DefaultValue::Now => Some("now()".to_owned()),
+        DefaultValue::Key(KeyStrategy::UuidV4) => Some("gen_random_uuid()".to_owned()),
+        DefaultValue::Key(KeyStrategy::UuidV7) => Some("uuidv7()".to_owned()),
         DefaultValue::Key(strategy) => {
             let written = strategy.to_string().replace('-', "_");
             Some(if written.contains('(') { written } else { format!("{written}()") })

@@ -1,10 +1,11 @@
-//! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, roles, sessions.
+//! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
 use onrush::{Row, Table, Value};
 use onrush_query::Statement;
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, MOMENT, NAME, OID, REAL, TEXT};
+use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, INT8, NAME, OID, OIDS, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID, PG_CATALOG_OID, PUBLIC_OID};
+use super::roles::Rights;
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::values;
 
@@ -12,7 +13,7 @@ pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
         schema: PG_CATALOG,
         name: "pg_namespace",
-        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXT)],
+        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXTS)],
         rows: |_, _| namespaces(),
     },
     SystemTable {
@@ -46,12 +47,13 @@ pub(super) const ALL: &[SystemTable] = &[
             ("relispopulated", BOOL),
             ("relreplident", CHAR),
             ("relispartition", BOOL),
-            ("relacl", TEXT),
-            ("reloptions", TEXT),
+            ("relacl", TEXTS),
+            ("reloptions", TEXTS),
             ("relpartbound", TEXT),
         ],
         rows: |database, _| {
-            names::tables(database).iter().flat_map(|table| classes(table)).collect()
+            let rights = Rights::of(database);
+            names::tables(database).iter().flat_map(|table| classes(table, &rights)).collect()
         },
     },
     SystemTable {
@@ -77,9 +79,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("attcollation", OID),
             ("attstorage", CHAR),
             ("attcompression", CHAR),
-            ("attacl", TEXT),
-            ("attoptions", TEXT),
-            ("attfdwoptions", TEXT),
+            ("attacl", TEXTS),
+            ("attoptions", TEXTS),
+            ("attfdwoptions", TEXTS),
         ],
         rows: |database, _| {
             names::tables(database).iter().flat_map(|table| attributes(table)).collect()
@@ -112,8 +114,10 @@ pub(super) const ALL: &[SystemTable] = &[
             ("indisready", BOOL),
             ("indislive", BOOL),
             ("indisreplident", BOOL),
-            ("indkey", TEXT),
-            ("indoption", TEXT),
+            ("indkey", INT2S),
+            ("indcollation", OIDS),
+            ("indclass", OIDS),
+            ("indoption", INT2S),
             ("indexprs", TEXT),
             ("indpred", TEXT),
         ],
@@ -139,8 +143,8 @@ pub(super) const ALL: &[SystemTable] = &[
             ("confdeltype", CHAR),
             ("confmatchtype", CHAR),
             ("conislocal", BOOL),
-            ("conkey", TEXT),
-            ("confkey", TEXT),
+            ("conkey", INT2S),
+            ("confkey", INT2S),
             ("conbin", TEXT),
         ],
         rows: |database, _| names::tables(database).iter().map(constraint).collect(),
@@ -162,28 +166,24 @@ pub(super) const ALL: &[SystemTable] = &[
             ("datctype", TEXT),
             ("daticulocale", TEXT),
             ("datcollversion", TEXT),
-            ("datacl", TEXT),
+            ("datacl", TEXTS),
         ],
         rows: |_, statement| vec![database_row(statement)],
     },
     SystemTable {
         schema: PG_CATALOG,
-        name: "pg_roles",
+        name: "pg_tablespace",
         columns: &[
             ("oid", OID),
-            ("rolname", NAME),
-            ("rolsuper", BOOL),
-            ("rolinherit", BOOL),
-            ("rolcreaterole", BOOL),
-            ("rolcreatedb", BOOL),
-            ("rolcanlogin", BOOL),
-            ("rolreplication", BOOL),
-            ("rolconnlimit", INT4),
-            ("rolvaliduntil", MOMENT),
-            ("rolbypassrls", BOOL),
-            ("rolconfig", TEXT),
+            ("spcname", NAME),
+            ("spcowner", OID),
+            ("spcacl", TEXTS),
+            ("spcoptions", TEXTS),
         ],
-        rows: |_, _| vec![role()],
+        rows: |_, _| {
+            let (number, owner) = (oid(names::TABLESPACE_OID), oid(OWNER_OID));
+            vec![vec![number, "pg_default".into(), owner, Value::Null, Value::Null]]
+        },
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -260,7 +260,7 @@ fn namespaces() -> Vec<Row> {
 }
 
 /// A table and its primary key.
-fn classes(table: &Table) -> [Row; 2] {
+fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
     let definition = table.definition();
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let class = |number, name: String, method, kind: &'static str, columns: usize| {
@@ -294,7 +294,7 @@ fn classes(table: &Table) -> [Row; 2] {
             yes,
             if is_table { "d".into() } else { "n".into() },
             no,
-            Value::Null,
+            if is_table { rights.on(table.name()) } else { Value::Null },
             Value::Null,
             Value::Null,
         ]
@@ -361,6 +361,7 @@ fn key_numbers(table: &Table) -> Vec<String> {
 fn index(table: &Table) -> Row {
     let numbers = key_numbers(table);
     let count = Value::Int16(i16::try_from(numbers.len()).unwrap_or(i16::MAX));
+    let zeros = Value::from(format!("{{{}}}", vec!["0"; numbers.len()].join(",")));
     let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
     vec![
         oid(names::key_oid(table)),
@@ -378,8 +379,10 @@ fn index(table: &Table) -> Row {
         yes.clone(),
         yes,
         no,
-        numbers.join(" ").into(),
-        vec!["0"; numbers.len()].join(" ").into(),
+        format!("{{{}}}", numbers.join(",")).into(),
+        zeros.clone(),
+        zeros.clone(),
+        zeros,
         Value::Null,
         Value::Null,
     ]
@@ -421,29 +424,11 @@ fn database_row(statement: &Statement) -> Row {
         Value::Boolean(false),
         Value::Boolean(true),
         Value::Int32(-1),
-        oid(1663),
+        oid(names::TABLESPACE_OID),
         "C".into(),
         "C".into(),
         Value::Null,
         Value::Null,
-        Value::Null,
-    ]
-}
-
-fn role() -> Row {
-    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
-    vec![
-        oid(OWNER_OID),
-        names::OWNER.into(),
-        yes.clone(),
-        yes.clone(),
-        no.clone(),
-        no.clone(),
-        yes,
-        no.clone(),
-        Value::Int32(-1),
-        Value::Null,
-        no,
         Value::Null,
     ]
 }

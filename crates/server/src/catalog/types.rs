@@ -4,7 +4,7 @@ use onrush::{DataType, Row, Value};
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT};
+use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT, TEXTS};
 use super::names::{OWNER_OID, PG_CATALOG_OID};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::values;
@@ -34,8 +34,12 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("typndims", INT4),
         ("typcollation", OID),
         ("typdefault", TEXT),
+        ("typacl", TEXTS),
     ],
-    rows: |_, _| KNOWN.iter().map(|known| row(*known)).collect(),
+    rows: |_, _| {
+        let arrays = KNOWN.iter().filter_map(|(known, _)| Some((array_of(*known)?, "A")));
+        KNOWN.iter().copied().chain(arrays).map(row).collect()
+    },
 }];
 
 /// Each with the letter of its category.
@@ -61,12 +65,23 @@ const KNOWN: &[(ColumnType, &str)] = &[
     (ColumnType::Stored(DataType::Uuid), "U"),
 ];
 
+fn array_of(column_type: ColumnType) -> Option<ColumnType> {
+    match column_type {
+        ColumnType::Stored(data_type) => Some(ColumnType::Array(data_type)),
+        _ => None,
+    }
+}
+
 fn row((column_type, category): (ColumnType, &'static str)) -> Row {
     let number = values::oid_of(column_type);
     let name = Type::from_oid(number).map_or(String::new(), |known| known.name().to_owned());
     let size = values::type_size(column_type);
     let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
     let is_text = category == "S";
+    let element = match column_type {
+        ColumnType::Array(element) => values::oid_of(element),
+        _ => 0,
+    };
     vec![
         oid(number),
         name.clone().into(),
@@ -80,14 +95,15 @@ fn row((column_type, category): (ColumnType, &'static str)) -> Row {
         yes,
         ",".into(),
         oid(0),
-        oid(0),
-        oid(0),
-        format!("{name}in").into(),
+        oid(element),
+        oid(array_of(column_type).map_or(0, values::oid_of)),
+        if element == 0 { format!("{name}in").into() } else { "array_in".into() },
         no,
         oid(0),
         Value::Int32(-1),
         Value::Int32(0),
         oid(if is_text { 100 } else { 0 }),
+        Value::Null,
         Value::Null,
     ]
 }

@@ -133,6 +133,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// DEALLOCATE, which unlike Close wants the statement to be there.
+    pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
+        self.statement(name)?;
+        self.statements.remove(name);
+        self.complete("DEALLOCATE".into());
+        Ok(())
+    }
+
     pub(super) fn close(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         match Named::read(body)? {
             Named::Statement(name) => drop(self.statements.remove(name)),
@@ -189,6 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.statements.clear();
                 self.complete(tag);
             }
+            Answer::Deallocated(name) => self.deallocate(&name)?,
             Answer::Rows(rows) => return self.go_on(rows, &portal.is_binary, rows_max).await,
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
             Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,

@@ -384,6 +384,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.statements.clear();
                 self.complete(tag);
             }
+            Answer::Deallocated(name) => self.deallocate(&name)?,
             Answer::Rows(mut rows) => {
                 let columns = Arc::clone(rows.columns());
                 let formats = vec![false; columns.len()];

@@ -86,6 +86,9 @@ pub(super) fn apply(parameters: &BTreeMap<String, String>, settings: &mut Settin
                 }
             }
             name if name.starts_with("_pq_.") => {}
+            // Some drivers send that of their machine always. They are told that here it is UTC, and
+            // every moment goes out with its offset.
+            name if name.eq_ignore_ascii_case("timezone") => {}
             name => settings.set(&name.to_lowercase(), Some(value)).map_err(SqlError::fatal)?,
         }
     }

@@ -56,6 +56,8 @@ pub(crate) enum Answer {
     CopyOut(CopyPlan, RowStream),
     /// Done, and all prepared statements of the client are to be forgotten.
     Discarded(Cow<'static, str>),
+    /// This prepared statement of the client is to be forgotten.
+    Deallocated(String),
 }
 
 /// One client's side of the database.
@@ -182,6 +184,8 @@ impl Backend {
                 }
                 Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
             }
+            Plan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
+            Plan::Deallocate(Some(name)) => Ok(Answer::Deallocated(name.clone())),
             Plan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
             Plan::CopyIn(copy) => Ok(Answer::CopyIn(copy.clone())),
             Plan::CopyOut(copy) => self.copy_out(copy),

@@ -91,6 +91,7 @@ impl Backend {
             | Plan::Set(_)
             | Plan::Show(_)
             | Plan::Discard { .. }
+            | Plan::Deallocate(_)
             | Plan::Nothing(_) => Ok(()),
         }
     }

@@ -8,9 +8,13 @@ use crate::sql::SettingChange;
 
 /// What cannot be changed, and what it is.
 const FIXED: &[(&str, &str)] = &[
+    ("default_table_access_method", "onrush"),
+    ("default_tablespace", ""),
     ("integer_datetimes", "on"),
     ("in_hot_standby", "off"),
     ("is_superuser", "on"),
+    // JDBC asks for it before it looks for foreign keys.
+    ("max_index_keys", "32"),
     ("server_encoding", "UTF8"),
     ("server_version", "15.0"),
     ("server_version_num", "150000"),
@@ -179,6 +183,27 @@ impl Settings {
             }
         };
         Ok(shown)
+    }
+
+    /// All of them, as they are when a session begins.
+    pub(crate) fn at_the_beginning() -> Vec<(&'static str, String)> {
+        let settings = Settings::new(true);
+        let own =
+            ["synchronous_commit", "statement_timeout", "idle_in_transaction_session_timeout"];
+        let single = SINGLE.iter().map(|(name, ..)| *name);
+        let plain = FIXED.iter().chain(NOTED).map(|(name, _)| *name);
+        let names = own.into_iter().chain(single).chain(plain);
+        let mut all: Vec<_> =
+            names.filter_map(|name| Some((name, settings.show(name).ok()?))).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// What a setting is in every session, always; none where a session may change it.
+    pub(crate) fn everywhere(name: &str) -> Option<&'static str> {
+        let name = name.to_lowercase();
+        let single = SINGLE.iter().find(|(known, ..)| *known == name).map(|known| known.2);
+        single.or_else(|| FIXED.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
     }
 
     /// What a client is told at its beginning.

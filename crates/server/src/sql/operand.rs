@@ -141,7 +141,12 @@ impl Operand {
             Expr::Cast {
                 kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
             } => {
-                let through = super::create::data_type("the cast", data_type)?;
+                let through = match (any_numeric(data_type), target) {
+                    (false, _) => super::create::data_type("the cast", data_type)?,
+                    // As many digits as the place has.
+                    (true, DataType::Decimal { .. }) => target,
+                    (true, _) => return Err(too_much(expression)),
+                };
                 match Operand::new(expr, through, parameters)? {
                     Operand::Parameter(index, _) => Ok(Operand::Parameter(index, target)),
                     Operand::Constant(value) => {
@@ -195,6 +200,13 @@ impl Operand {
             Operand::RandomUuid => Ok(Value::Uuid(Uuid::new_v4())),
         }
     }
+}
+
+/// Whether it is `numeric` without a number of digits, which no column can be.
+fn any_numeric(data_type: &ast::DataType) -> bool {
+    use ast::DataType::{Dec, Decimal, Numeric};
+    use ast::ExactNumberInfo::None;
+    matches!(data_type, Numeric(None) | Decimal(None) | Dec(None))
 }
 
 /// The moment, in microseconds since 1970.

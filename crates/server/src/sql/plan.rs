@@ -69,6 +69,8 @@ pub(crate) enum Plan {
     Discard {
         all: bool,
     },
+    /// Forgets one prepared statement, or all.
+    Deallocate(Option<String>),
     /// Done by saying so: the tag.
     Nothing(&'static str),
     CopyIn(CopyPlan),
@@ -190,6 +192,10 @@ pub(crate) fn plan(
         }
         Statement::Discard { object_type } => {
             Ok(Plan::Discard { all: *object_type == DiscardObject::ALL })
+        }
+        Statement::Deallocate { name, .. } => {
+            let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+            Ok(Plan::Deallocate((!is_all).then(|| names::identifier(name))))
         }
         Statement::Copy { source, to, target, options, legacy_options, values }
             if values.is_empty() =>

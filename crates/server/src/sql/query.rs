@@ -39,7 +39,7 @@ impl QueryPlan {
             read_as.push(match column_type {
                 ColumnType::Stored(data_type) => data_type,
                 ColumnType::Oid => DataType::Int64,
-                ColumnType::Name | ColumnType::Char => DataType::Text,
+                ColumnType::Name | ColumnType::Char | ColumnType::Array(_) => DataType::Text,
             });
         }
         let column = |(source, column): (usize, &onrush_query::QueryColumn)| OutputColumn {

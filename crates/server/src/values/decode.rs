@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use onrush::{DataType, Decimal, Uuid, Value};
-use postgres_types::{FromSql, Type};
+use postgres_types::{FromSql, Kind, Type};
 
-use super::coerce;
+use super::{array, coerce};
 use crate::error::{Result, SqlError, state};
 
 /// 2000-01-01, where PostgreSQL begins to count, in days since 1970-01-01.
@@ -33,7 +33,8 @@ pub(crate) fn decode(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
     coerce(binary(wire.bytes, oid)?, target)
 }
 
-fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
+/// A value in the binary form of a type.
+pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
     let Some(declared) = Type::from_oid(oid) else { return Err(unknown_type(oid)) };
     Ok(match declared {
         Type::BOOL => Value::Boolean(bytes != [0]),
@@ -55,7 +56,10 @@ fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
         Type::TIMESTAMP => Value::Timestamp(moment(bytes)?),
         Type::TIMESTAMPTZ => Value::TimestampTz(moment(bytes)?),
-        _ => return Err(unknown_type(oid)),
+        other => match other.kind() {
+            Kind::Array(element) => Value::from(array::decode(bytes, element)?),
+            _ => return Err(unknown_type(oid)),
+        },
     })
 }
 

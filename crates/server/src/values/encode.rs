@@ -5,11 +5,15 @@ use onrush::Value;
 use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
+use super::array;
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS};
 use crate::error::{Result, SqlError, state};
 
 /// Appends the value in the binary form of its own type, or of the system's catalogue. NULL has none.
 pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut BytesMut) -> Result<()> {
+    if let (Value::Text(written), ColumnType::Array(element)) = (value, column_type) {
+        return array::encode(written, element, out);
+    }
     match value {
         // Numbers of things have no sign; none here is beyond 32 bits.
         Value::Int64(number) if column_type == ColumnType::Oid => {

@@ -1,13 +1,14 @@
 //! Values on the wire: which PostgreSQL type a column has, and how its values are written and read
 //! in text and in binary.
 
+mod array;
 mod decode;
 mod encode;
 
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 use onrush_types::text;
-use postgres_types::Type;
+use postgres_types::{Kind, Type};
 
 pub(crate) use decode::{Wire, decode};
 pub(crate) use encode::binary;
@@ -22,13 +23,23 @@ pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
         ColumnType::Oid => Type::OID,
         ColumnType::Name => Type::NAME,
         ColumnType::Char => Type::CHAR,
+        ColumnType::Array(element) => array::type_of(element),
     }
     .oid()
 }
 
 /// The type with this number; none where a value of it is read by what it stands beside.
 pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
-    let data_type = match Type::from_oid(oid)? {
+    let known = Type::from_oid(oid)?;
+    if let Kind::Array(element) = known.kind() {
+        return Some(ColumnType::Array(match column_type_of(element.oid())? {
+            ColumnType::Stored(data_type) => data_type,
+            ColumnType::Oid => DataType::Int64,
+            ColumnType::Name | ColumnType::Char => DataType::Text,
+            ColumnType::Array(_) => return None,
+        }));
+    }
+    let data_type = match known {
         Type::BOOL => DataType::Boolean,
         Type::INT2 => DataType::Int16,
         Type::INT4 => DataType::Int32,
@@ -79,6 +90,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         ColumnType::Oid => return 4,
         ColumnType::Name => return 64,
         ColumnType::Char => return 1,
+        ColumnType::Array(_) => return -1,
     };
     match data_type {
         DataType::Boolean => 1,
@@ -106,12 +118,36 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
     }
 }
 
-/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them.
+/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them, and what is
+/// more than a date or a timestamp without time zone is read without the rest.
 pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
     if data_type == DataType::Bytes && !written.contains('\\') {
         return Ok(Value::from(written.as_bytes()));
     }
-    Ok(text::parse(data_type, written)?)
+    let error = match text::parse(data_type, written) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    match part_of_moment(data_type, written) {
+        Some(part) => Ok(text::parse(data_type, part)?),
+        None => Err(error.into()),
+    }
+}
+
+/// Of a moment with its offset the date, or date and time, as they are written.
+fn part_of_moment(data_type: DataType, written: &str) -> Option<&str> {
+    if !matches!(data_type, DataType::Date | DataType::Timestamp) {
+        return None;
+    }
+    let written = written.trim();
+    let day = written.find(['T', ' '])?;
+    let zone = day + written[day..].find(['Z', '+', '-']).unwrap_or(written.len() - day);
+    // Only what is right as a whole is read in part.
+    text::parse(DataType::Timestamp, &written[..zone]).ok()?;
+    if zone < written.len() {
+        text::parse(DataType::TimestampTz, written).ok()?;
+    }
+    Some(if data_type == DataType::Date { &written[..day] } else { &written[..zone] })
 }
 
 /// The value as one that a column of `data_type` takes: what widens without loss is left to the

@@ -1,0 +1,102 @@
+//! Functions that take arrays apart.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray, new_empty_array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use onrush::{DataType, Value};
+
+use super::SystemFunction;
+use crate::array::{read_array, write_array};
+use crate::types::ColumnType;
+
+pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let elements = |given: &[Value<'_>]| match given.first() {
+        Some(Value::Text(written)) => read_array(written).ok().map(|elements| elements.len()),
+        _ => None,
+    };
+    let subscripts = ColumnType::Array(DataType::Int32);
+    let number = |number: usize| i32::try_from(number).map_or(Value::Null, Value::Int32);
+    vec![
+        Arc::new(ScalarUDF::new_from_impl(NumberedElements { signature })),
+        SystemFunction::new("subscripts", subscripts, move |given| {
+            let Some(count) = elements(given) else { return Value::Null };
+            let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+            write_array(numbers.iter().map(|number| Some(number.as_str()))).into()
+        })
+        .into_udf(),
+        // There is one dimension, and it begins at 1.
+        SystemFunction::new("array_upper", DataType::Int32.into(), move |given| {
+            elements(given).filter(|count| *count > 0).map_or(Value::Null, number)
+        })
+        .into_udf(),
+        SystemFunction::new("array_lower", DataType::Int32.into(), move |given| {
+            elements(given).filter(|count| *count > 0).map_or(Value::Null, |_| Value::Int32(1))
+        })
+        .into_udf(),
+    ]
+}
+
+/// The elements of an array as an array of `(x, n)`: the element and its number, from 1.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberedElements {
+    signature: Signature,
+}
+
+fn fields(element: &ArrowType) -> Fields {
+    let number = Field::new("n", ArrowType::Int32, true);
+    Fields::from(vec![Field::new("x", element.clone(), true), number])
+}
+
+impl ScalarUDFImpl for NumberedElements {
+    fn name(&self) -> &str {
+        "numbered_elements"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        match given {
+            [ArrowType::List(element)] => {
+                let pair = ArrowType::Struct(fields(element.data_type()));
+                Ok(ArrowType::List(Arc::new(Field::new_list_field(pair, true))))
+            }
+            _ => plan_err!("_pg_expandarray takes an array, not {given:?}"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args[0].to_array(args.number_rows)?;
+        let lists = given.as_list::<i32>();
+        let parts: Vec<ArrayRef> = (0..lists.len())
+            .map(|row| match lists.is_null(row) {
+                true => new_empty_array(&lists.value_type()),
+                false => lists.value(row),
+            })
+            .collect();
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        let elements = match parts.is_empty() {
+            true => new_empty_array(&lists.value_type()),
+            false => concat(&parts)?,
+        };
+        let count = |part: &&dyn Array| i32::try_from(part.len()).unwrap_or(i32::MAX);
+        let numbers: Int32Array = parts.iter().flat_map(|part| 1..=count(part)).collect();
+        let fields = fields(&lists.value_type());
+        let pair = Field::new_list_field(ArrowType::Struct(fields.clone()), true);
+        let pairs = StructArray::new(fields, vec![elements, Arc::new(numbers)], None);
+        let ends = OffsetBuffer::from_lengths(parts.iter().map(|part| part.len()));
+        let list = ListArray::new(Arc::new(pair), ends, Arc::new(pairs), lists.nulls().cloned());
+        Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}

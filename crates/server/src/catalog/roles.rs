@@ -1,0 +1,94 @@
+//! Roles and what was granted to them, as psql's `\\du` and `\\dp` read it.
+
+use onrush::{Database, Row, Value};
+use onrush_query::write_array;
+
+use super::kinds::{BOOL, INT4, MOMENT, NAME, OID, TEXTS};
+use super::names::{OWNER, OWNER_OID, quoted, role_oid};
+use super::{PG_CATALOG, SystemTable, oid};
+use crate::access::{self, Right, Role};
+
+pub(super) const ALL: &[SystemTable] = &[SystemTable {
+    schema: PG_CATALOG,
+    name: "pg_roles",
+    columns: &[
+        ("oid", OID),
+        ("rolname", NAME),
+        ("rolsuper", BOOL),
+        ("rolinherit", BOOL),
+        ("rolcreaterole", BOOL),
+        ("rolcreatedb", BOOL),
+        ("rolcanlogin", BOOL),
+        ("rolreplication", BOOL),
+        ("rolconnlimit", INT4),
+        ("rolvaliduntil", MOMENT),
+        ("rolbypassrls", BOOL),
+        ("rolconfig", TEXTS),
+    ],
+    rows: |database, _| roles(database),
+}];
+
+/// The owner of everything, and the roles that were made.
+fn roles(database: &Database) -> Vec<Row> {
+    let owner = Role { is_superuser: true, can_login: true, ..Role::default() };
+    let mut rows = vec![row(OWNER_OID, OWNER, &owner)];
+    let made = access::all_roles(database).unwrap_or_default();
+    rows.extend(made.iter().map(|(name, role)| row(role_oid(name), name, role)));
+    rows
+}
+
+fn row(number: u32, name: &str, role: &Role) -> Row {
+    let no = Value::Boolean(false);
+    vec![
+        oid(number),
+        name.to_owned().into(),
+        Value::Boolean(role.is_superuser),
+        Value::Boolean(true),
+        no.clone(),
+        no.clone(),
+        Value::Boolean(role.can_login),
+        no.clone(),
+        Value::Int32(-1),
+        Value::Null,
+        no,
+        Value::Null,
+    ]
+}
+
+/// What was granted on tables.
+pub(super) struct Rights {
+    /// Role, table, rights.
+    granted: Vec<(String, String, Vec<Right>)>,
+}
+
+impl Rights {
+    pub(super) fn of(database: &Database) -> Rights {
+        Rights { granted: access::all_grants(database).unwrap_or_default() }
+    }
+
+    /// The rights on a table, each role's as PostgreSQL writes it; NULL if nothing was granted.
+    pub(super) fn on(&self, table: &str) -> Value<'static> {
+        let granted: Vec<String> =
+            self.granted.iter().filter(|(_, on, _)| on == table).map(entry).collect();
+        if granted.is_empty() {
+            return Value::Null;
+        }
+        let owner = entry(&(OWNER.to_owned(), String::new(), Right::ALL.to_vec()));
+        let all = std::iter::once(&owner).chain(&granted);
+        write_array(all.map(|entry| Some(entry.as_str()))).into()
+    }
+}
+
+fn entry((role, _, rights): &(String, String, Vec<Right>)) -> String {
+    let letter = |right: &Right| match right {
+        Right::Insert => 'a',
+        Right::Select => 'r',
+        Right::Update => 'w',
+        Right::Delete => 'd',
+        Right::Truncate => 'D',
+    };
+    let mut letters: Vec<char> = rights.iter().map(letter).collect();
+    letters.sort_unstable_by_key(|letter| "arwdD".find(*letter));
+    let letters: String = letters.into_iter().collect();
+    format!("{}={letters}/{OWNER}", quoted(role))
+}

@@ -1,0 +1,159 @@
+//! What drivers send and ask that nobody writes by hand: arrays, queries of the catalogue, and what
+//! they tell about themselves.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{World, code, failure, query, read_message};
+use tokio::io::AsyncWriteExt;
+use tokio_postgres::types::Type;
+
+async fn with_rows(world: &World) -> tokio_postgres::Client {
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int, name text, PRIMARY KEY (id))").await;
+    query(&client, "INSERT INTO t VALUES (1, 'a'), (2, 'b c'), (3, NULL)").await;
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_parameter_has_the_type_of_what_it_is_compared_with() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let cases = [
+        ("SELECT id FROM t WHERE id = ANY($1)", Type::INT4_ARRAY),
+        ("SELECT id FROM t WHERE id < ANY($1)", Type::INT4_ARRAY),
+        ("SELECT id FROM t WHERE name <> ALL($1)", Type::TEXT_ARRAY),
+        ("SELECT id FROM t WHERE id = ANY($1::bigint[])", Type::INT8_ARRAY),
+        ("SELECT id FROM t WHERE $1 IS NULL OR id = ANY($1)", Type::INT4_ARRAY),
+    ];
+    for (text, expected) in cases {
+        let statement = client.prepare(text).await.unwrap();
+        assert_eq!(statement.params(), [expected], "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_found_by_an_array_in_binary() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let ids = |rows: Vec<tokio_postgres::Row>| -> Vec<i32> {
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let found = "SELECT id FROM t WHERE id = ANY($1) ORDER BY id";
+    assert_eq!(ids(client.query(found, &[&vec![1, 3, 5]]).await.unwrap()), [1, 3]);
+    assert!(client.query(found, &[&Vec::<i32>::new()]).await.unwrap().is_empty());
+    assert!(client.query(found, &[&Option::<Vec<i32>>::None]).await.unwrap().is_empty());
+    let named = "SELECT id FROM t WHERE name = ANY($1)";
+    let names = vec![Some("b c"), None, Some("quo\"te")];
+    assert_eq!(ids(client.query(named, &[&names]).await.unwrap()), [2]);
+    let others = "SELECT id FROM t WHERE id <> ALL($1) ORDER BY id";
+    assert_eq!(ids(client.query(others, &[&vec![1, 5]]).await.unwrap()), [2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_comes_in_binary_with_its_type() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let text =
+        "SELECT array_agg(id ORDER BY id), array_agg(name ORDER BY id), ARRAY[]::bigint[] FROM t";
+    let row = client.query_one(text, &[]).await.unwrap();
+    assert_eq!(row.columns()[0].type_(), &Type::INT4_ARRAY);
+    assert_eq!(row.get::<_, Vec<i32>>(0), [1, 2, 3]);
+    let names = [Some("a".to_owned()), Some("b c".to_owned()), None];
+    assert_eq!(row.get::<_, Vec<Option<String>>>(1), names);
+    assert!(row.get::<_, Vec<i64>>(2).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_array_is_an_error_of_its_statement() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    assert_eq!(failure(&client, "SELECT id FROM t WHERE id = ANY('{1,2')").await, "22P02");
+    assert_eq!(failure(&client, "SELECT id FROM t WHERE id = ANY('{1,x}')").await, "22P02");
+    assert_eq!(query(&client, "SELECT id FROM t WHERE id = ANY('{1,2}')").await, ["1", "2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_becomes_an_array() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let text = "SELECT array_to_string(ARRAY(SELECT id FROM t ORDER BY id DESC), ',')";
+    assert_eq!(query(&client, text).await, ["3,2,1"]);
+    let text = "SELECT ARRAY(SELECT name FROM t WHERE id = 99)";
+    assert_eq!(query(&client, text).await, ["{}"]);
+}
+
+/// As the JDBC driver asks for a primary key.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_columns_of_a_key_are_numbered() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int, customer int, PRIMARY KEY (customer, id))").await;
+    let text = "SELECT result.column_name, result.key_seq FROM (SELECT a.attname AS column_name, \
+        (information_schema._pg_expandarray(i.indkey)).n AS key_seq, \
+        information_schema._pg_expandarray(i.indkey) AS keys, a.attnum AS a_attnum \
+        FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_attribute a ON (ct.oid = a.attrelid) \
+        JOIN pg_catalog.pg_index i ON (a.attrelid = i.indrelid) WHERE ct.relname = 't' AND i.indisprimary \
+        ) result WHERE result.a_attnum = (result.keys).x ORDER BY result.key_seq";
+    assert_eq!(query(&client, text).await, ["customer|1", "id|2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn like_has_an_escape_character_of_its_own() {
+    let world = World::new();
+    let client = world.client().await;
+    let like = |text: &str, pattern: &str| format!("SELECT '{text}' LIKE '{pattern}' ESCAPE '/'");
+    for (text, pattern, expected) in
+        [("a_b", "a/_b", "t"), ("axb", "a/_b", "f"), ("axb", "a_b", "t"), ("a\\b", "a\\b", "t")]
+    {
+        assert_eq!(query(&client, &like(text, pattern)).await, [expected], "{text} {pattern}");
+    }
+}
+
+/// As node-postgres writes a date, and JDBC a number in its simple mode.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_in_other_words_are_read() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, day date, at timestamp, n numeric(12,3))")
+        .await;
+    let moment = "2026-02-28T23:30:00.000-05:00";
+    let insert = format!("INSERT INTO t VALUES (1, '{moment}', '{moment}', '-1.5'::numeric)");
+    query(&client, &insert).await;
+    let expected = "2026-02-28|2026-02-28 23:30:00|-1.500";
+    assert_eq!(query(&client, "SELECT day, at, n FROM t").await, [expected]);
+    assert_eq!(
+        failure(&client, "INSERT INTO t VALUES (2, '2026-02-28 noon', NULL, 1)").await,
+        "22007"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_is_deallocated() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let statement = client.prepare("SELECT count(*) FROM t").await.unwrap();
+    query(&client, "DEALLOCATE ALL").await;
+    assert_eq!(code(&client.query(&statement, &[]).await.unwrap_err()), "26000");
+    assert_eq!(failure(&client, "DEALLOCATE nothing").await, "26000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_tells_its_time_zone_at_the_beginning_is_told_that_it_is_utc() {
+    let world = World::new();
+    let mut socket = world.socket().await;
+    let body = b"\0\x03\0\0user\0test\0TimeZone\0Europe/Berlin\0\0";
+    socket.write_all(&(body.len() as u32 + 4).to_be_bytes()).await.unwrap();
+    socket.write_all(body).await.unwrap();
+    let mut told = Vec::new();
+    loop {
+        let (kind, body) = read_message(&mut socket).await.unwrap();
+        assert_ne!(kind, b'E', "{}", String::from_utf8_lossy(&body));
+        told.extend(body);
+        if kind == b'Z' {
+            break;
+        }
+    }
+    assert!(String::from_utf8_lossy(&told).contains("TimeZone\0UTC\0"));
+}
