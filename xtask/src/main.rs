@@ -1,6 +1,7 @@
 //! `cargo xtask`: the tests, the checks and the generated documents of the workspace.
 //!
 //! * `cargo xtask test`: every test there is, with a summary (`test_command.rs`).
+//! * `cargo xtask drivers`: tests of PostgreSQL's drivers in other languages (`drivers_command.rs`).
 //! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
 //! * `cargo xtask generate`: writes the generated documents anew.
@@ -15,6 +16,7 @@
 mod check_page;
 mod commands;
 mod cost_command;
+mod drivers_command;
 mod finding;
 mod latch_page;
 mod layers;
@@ -35,7 +37,7 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | check | check style | generate | miri | \
+const USAGE: &str = "usage: cargo xtask test | drivers | check | check style | generate | miri | \
      sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let root = workspace_root();
     let outcome = match words.as_slice() {
         ["test"] => test_command::run(&root),
+        ["drivers"] => drivers_command::run(&root),
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),
         ["generate"] => generate(&root),
