@@ -71,7 +71,10 @@ pub(crate) fn read(text: &str) -> Result<OwnTable, String> {
 /// sqlparser does not know, so it is left out before.
 fn parse(dialect: &dyn Dialect, text: &str) -> Result<(Vec<Statement>, bool), ParserError> {
     let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
-    let is = |at: usize, name: &str| matches!(&tokens[at].token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
+    let is = |at: usize, name: &str| match &tokens[at].token {
+        Token::Word(word) => word.value.eq_ignore_ascii_case(name),
+        _ => false,
+    };
     let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
     let words: Vec<usize> = (0..tokens.len()).filter(is_word).collect();
     let mut pairs = words.windows(2);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | idle: each statement commits by itself | BEGIN |
 //! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
-//! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; ROLLBACK TO a savepoint makes it open again |
+//! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; or ROLLBACK TO, which opens it again |
 
 use onrush::{Durability, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
