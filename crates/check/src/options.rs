@@ -4,11 +4,14 @@ use crate::error::CheckError;
 
 /// The most threads.
 pub const DOP_MAX: usize = 256;
+/// Threads for each processor that are of use: one checks while another reads. More of them only take
+/// the processors from each other.
+const THREADS_PER_PROCESSOR: usize = 2;
 
 /// What to check and how. The defaults check everything, with a thread a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// Threads that check, 1 to [`DOP_MAX`].
+    /// Threads that check, 1 to [`DOP_MAX`]; more than two for each processor are not started.
     pub dop: usize,
     /// Checksums and structure only; rows are not looked at.
     pub physical_only: bool,
@@ -29,7 +32,7 @@ pub struct CheckOptions {
 impl Default for CheckOptions {
     fn default() -> CheckOptions {
         CheckOptions {
-            dop: std::thread::available_parallelism().map_or(1, usize::from).min(DOP_MAX),
+            dop: processors().min(DOP_MAX),
             physical_only: false,
             read_stream_per_file: false,
             one_batch: false,
@@ -40,6 +43,11 @@ impl Default for CheckOptions {
 }
 
 impl CheckOptions {
+    /// Threads to start.
+    pub(crate) fn threads(&self) -> usize {
+        self.dop.min(THREADS_PER_PROCESSOR * processors())
+    }
+
     pub(crate) fn validate(&self) -> Result<(), CheckError> {
         let bad = |message: String| Err(CheckError::BadOption(message));
         if !(1..=DOP_MAX).contains(&self.dop) {
@@ -49,5 +57,21 @@ impl CheckOptions {
             return bad("max_errors is at least 1".to_owned());
         }
         Ok(())
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_would_only_be_in_each_others_way_are_not_started() {
+        let threads = |dop| CheckOptions { dop, ..CheckOptions::default() }.threads();
+        assert_eq!(threads(1), 1);
+        assert_eq!(threads(DOP_MAX), DOP_MAX.min(2 * processors()));
     }
 }
