@@ -18,7 +18,7 @@ use onrush_files::Disk;
 use crate::disk::{CrashDisk, CrashMode, Sweep};
 use crate::gate::{Gate, GatedDisk, database_folder};
 use crate::history::{Checked, History, Violation};
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::random::Random;
 use crate::summary::Summary;
 use crate::violation;
@@ -109,17 +109,26 @@ pub fn simulate(seed: u64, budget: Budget, summary: &mut Summary) -> Checked<()>
     })
 }
 
-/// Cuts a run that is over, from a boundary on. The run: its world, plan and disk, and from where
-/// on its database was there.
+/// Does `work` on the plan's database, once a checkpoint knows it, and cuts the power from there on.
 ///
 /// # Errors
 /// The first violation.
-pub(crate) fn cut_from(
-    from: usize,
-    (shared, plan, disk, created_at): (SharedWorld, Arc<Plan>, CrashDisk, usize),
+pub(crate) fn cut_from_checkpoint(
+    plan: Plan,
+    work: impl FnOnce(&SharedWorld) -> Checked<()>,
     budget: Budget,
     summary: &mut Summary,
 ) -> Checked<()> {
+    let plan = Arc::new(plan);
+    summary.runs += 1;
+    let disk = CrashDisk::new();
+    let world = World::create(Arc::clone(&plan), disk.clone())?;
+    let created_at = disk.operation_count();
+    let shared = Arc::new(Mutex::new(world));
+    world::prepare(&shared)?;
+    world::act_all(&shared, &[Action::Checkpoint])?;
+    let from = disk.operation_count();
+    work(&shared)?;
     ended(&shared, plan, disk, (created_at, 0), 0, summary).cut(from, budget, summary)
 }
 

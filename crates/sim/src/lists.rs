@@ -1,14 +1,11 @@
 //! Short workloads, all of them: every list of three actions of twelve, cut at every boundary in
 //! every mode. Short and exhaustive finds what long and random leaves to luck.
 
-use std::sync::{Arc, Mutex};
-
 use crate::cuts::{self, Budget, guarded};
-use crate::disk::CrashDisk;
 use crate::history::Checked;
 use crate::plan::{Action, Plan};
 use crate::summary::Summary;
-use crate::world::{self, World};
+use crate::world;
 
 /// What a list is made of.
 pub const ACTIONS: [Action; 12] = [
@@ -46,18 +43,9 @@ pub fn list(number: u64) -> Vec<Action> {
 pub fn cut_list(number: u64, summary: &mut Summary) -> Checked<()> {
     let actions = list(number);
     guarded(&format!("list {number}, {actions:?}"), || {
-        let plan = Arc::new(Plan::of_list(number));
-        summary.runs += 1;
-        let disk = CrashDisk::new();
-        let world = World::create(Arc::clone(&plan), disk.clone())?;
-        let created_at = disk.operation_count();
-        let shared = Arc::new(Mutex::new(world));
-        world::prepare(&shared)?;
-        world::act_all(&shared, &[Action::Checkpoint])?;
-        let from = disk.operation_count();
-        world::act_all(&shared, &actions)?;
         let budget = Budget { every_boundary: true, every_mode: true, ..Budget::default() };
-        cuts::cut_from(from, (shared, plan, disk, created_at), budget, summary)
+        let work = |world: &_| world::act_all(world, &actions);
+        cuts::cut_from_checkpoint(Plan::of_list(number), work, budget, summary)
     })
 }
 

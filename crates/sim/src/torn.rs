@@ -5,14 +5,12 @@
 //! those that were lost. So a block of the first life lies where one of the second belongs, with the
 //! LSN that it would have.
 
-use std::sync::{Arc, Mutex};
-
 use crate::cuts::{self, Budget, guarded};
-use crate::disk::{CrashDisk, CrashMode};
+use crate::disk::CrashMode;
 use crate::history::Checked;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::summary::Summary;
-use crate::world::{self, World};
+use crate::world;
 
 /// Blocks of one write reach the disk in any order, or not at all.
 const MODES: [CrashMode; 6] = [
@@ -42,16 +40,8 @@ const BUDGET: Budget = Budget {
 /// The first violation.
 pub fn tear_rounds(seed: u64, summary: &mut Summary) -> Checked<()> {
     guarded(&format!("torn rounds of seed {seed}"), || {
-        let plan = Arc::new(Plan::of_torn_rounds(seed));
-        summary.runs += 1;
-        let disk = CrashDisk::new();
-        let world = World::create(Arc::clone(&plan), disk.clone())?;
-        let created_at = disk.operation_count();
-        let shared = Arc::new(Mutex::new(world));
-        world::prepare(&shared)?;
-        world::act_all(&shared, &[Action::Checkpoint])?;
-        let from = disk.operation_count();
-        world::run(&shared, plan.actions)?;
-        cuts::cut_from(from, (shared, plan, disk, created_at), BUDGET, summary)
+        let plan = Plan::of_torn_rounds(seed);
+        let actions = plan.actions;
+        cuts::cut_from_checkpoint(plan, |world| world::run(world, actions), BUDGET, summary)
     })
 }
