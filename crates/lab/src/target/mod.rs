@@ -11,7 +11,7 @@
 //! - `instances.rs`: several of a target side by side, in processes of their own.
 //! - `embedded.rs`: what rivals in this process share; `rows.rs` makes their rows; `sqlite.rs`,
 //!   `lmdb.rs`, `redb.rs`, `fjall.rs` and `rocksdb.rs` say how each is opened and commits.
-//! - `server/`: rivals that are servers, started by the lab or reached by an address.
+//! - `server/`: servers, our own among them, started by the lab or reached by an address.
 //!
 //! Invariants
 //! 1. An instance's folder is made for it, and everything it leaves is below that folder: whoever
@@ -190,6 +190,8 @@ pub fn all() -> Vec<Box<dyn Target>> {
         #[cfg(feature = "rocksdb")]
         Box::new(rocksdb::RocksDb),
         #[cfg(feature = "servers")]
+        Box::new(server::OnrushServer),
+        #[cfg(feature = "servers")]
         Box::new(server::Postgresql),
         #[cfg(feature = "servers")]
         Box::new(server::Mariadb),
@@ -238,10 +240,12 @@ fn not_built(name: &str) -> String {
         "rocksdb" => "rocksdb is not in this build, since it takes minutes to compile; build with \
                       --features rocksdb (needs a C++ compiler and libclang)"
             .to_owned(),
-        "postgresql" | "mariadb" | "sqlserver" if !cfg!(feature = "servers") => format!(
-            "{name} is not in this build, since its driver takes minutes to compile; build with \
+        "onrush-server" | "postgresql" | "mariadb" | "sqlserver" if !cfg!(feature = "servers") => {
+            format!(
+                "{name} is not in this build, since its driver takes minutes to compile; build with \
              --features servers"
-        ),
+            )
+        }
         _ => format!("{name} is not in this version"),
     }
 }

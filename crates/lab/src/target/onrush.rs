@@ -264,7 +264,7 @@ fn placement(settings: &Settings, folder: &Path) -> Placement {
 }
 
 /// The engine's options, folders apart; or why there are none.
-fn options(settings: &Settings) -> Result<Options, String> {
+pub(super) fn options(settings: &Settings) -> Result<Options, String> {
     let text = |setting| Some(settings.text(setting)).filter(|text| !text.is_empty());
     let number = |setting: Setting| {
         let Some(text) = text(setting) else { return Ok(None) };
@@ -304,7 +304,7 @@ fn options(settings: &Settings) -> Result<Options, String> {
 }
 
 /// The engine's statistics under neutral names.
-fn snapshot(statistics: &Statistics) -> Snapshot {
+pub(super) fn snapshot(statistics: &Statistics) -> Snapshot {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let totals = &statistics.totals;
     let waits = totals.waits.iter().map(|total| WaitRecord {

@@ -8,7 +8,8 @@
 //! - `plan.rs`: who makes the keys, and what one statement and one transaction hold.
 //! - `sessions.rs`: the loop, in the client or in a procedure of the server.
 //! - `watch.rs`: what sessions wait for, seen by looking often.
-//! - `postgresql/`, `mariadb/`, `sqlserver/`: the servers.
+//! - `session.rs`: a connection over PostgreSQL's protocol.
+//! - `postgresql/`, `mariadb/`, `sqlserver/`: the servers. `onrush.rs`: our own, as one of them.
 //!
 //! Invariants
 //! 1. Connections are open and statements prepared before the clock starts.
@@ -16,10 +17,12 @@
 //!    content, not byte by byte.
 
 mod mariadb;
+mod onrush;
 mod plan;
 mod postgresql;
 pub(crate) mod process;
 mod programs;
+mod session;
 mod sessions;
 mod sqlserver;
 mod watch;
@@ -28,6 +31,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(super) use self::onrush::OnrushServer;
 pub(super) use mariadb::Mariadb;
 pub(super) use postgresql::Postgresql;
 pub(super) use sqlserver::SqlServer;
@@ -59,6 +63,11 @@ trait Rival: Send + Sync + Sized + 'static {
 
     /// One session, for one thread.
     type Connection: Connection;
+
+    /// What a load asks of it.
+    fn plan(settings: &Settings) -> Plan {
+        Plan::of(settings)
+    }
 
     /// Makes the database and the table below `folder`, and starts the server.
     fn create(folder: &Path, settings: &Settings, plan: &Plan) -> Result<Self, Refusal>;
@@ -160,7 +169,7 @@ struct Hosted<R: Rival> {
 
 impl<R: Rival> Hosted<R> {
     fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
-        let plan = Plan::of(settings);
+        let plan = R::plan(settings);
         let rival = R::create(&folder.join(R::NAME), settings, &plan).map_err(told::<R>)?;
         let now = rival.now_micros().map_err(told::<R>)?;
         Ok(Hosted {

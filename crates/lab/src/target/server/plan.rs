@@ -120,14 +120,29 @@ impl Plan {
     }
 }
 
-/// Why no server can run this cell.
+/// Why no server of others can run this cell.
 pub(super) fn impossible(settings: &Settings) -> Option<String> {
+    load_impossible(settings).or_else(|| keys_impossible(settings))
+}
+
+/// Why no server at all can run this cell.
+pub(super) fn load_impossible(settings: &Settings) -> Option<String> {
     if settings.is(Setting::Driver, "tasks") {
         return Some("its driver waits for each commit: a thread for each session".into());
     }
     if settings.size(Setting::Sessions) > SESSIONS_MAX {
         return Some(format!("more than {SESSIONS_MAX} sessions are too many for it"));
     }
+    if settings.rows_per_statement() > ROWS_PER_STATEMENT_MAX {
+        return Some(format!(
+            "a statement takes at most {ROWS_PER_STATEMENT_MAX} rows; set rows_per_statement"
+        ));
+    }
+    None
+}
+
+/// Why a procedure cannot make the keys of this cell.
+fn keys_impossible(settings: &Settings) -> Option<String> {
     let plan = Plan::of(settings);
     if plan.keys == KeySource::Ascending
         && !matches!(plan.strategy, KeyStrategy::SessionOffset | KeyStrategy::NodeOffset { .. })
@@ -146,11 +161,6 @@ pub(super) fn impossible(settings: &Settings) -> Option<String> {
              client, or take identity or session-offset"
                 .into(),
         );
-    }
-    if settings.rows_per_statement() > ROWS_PER_STATEMENT_MAX {
-        return Some(format!(
-            "a statement takes at most {ROWS_PER_STATEMENT_MAX} rows; set rows_per_statement"
-        ));
     }
     None
 }

@@ -1,31 +1,27 @@
 //! PostgreSQL: a fresh cluster below the cell's folder, reached by a socket there.
 //!
-//! - `session.rs`: one connection, by the driver `postgres`.
 //! - `statistics.rs`: what the server counts, under neutral names.
 
-mod session;
 mod statistics;
 
 use std::path::{Path, PathBuf};
 
+use postgres::Client;
 use rustix::process::Signal;
 
 use super::plan::{KeySource, Plan};
 use super::process::{Process, Recipe};
+use super::session::{self, Dialect, LOAD, LOOK_ON, SOCKET_FOLDER_BYTES_MAX, Session};
+use super::watch::Seen;
 use super::{Hosted, Refusal, Rival, plan, programs};
 use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
+use crate::target::record::Snapshot;
 use crate::target::{Instance, Target, checked};
 use onrush::KeyStrategy;
-use session::Session;
 
 const CHECK: &str = "pg_amcheck";
 const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
-/// Longest path of a folder for a socket: the system allows 107 bytes with the name.
-const SOCKET_FOLDER_BYTES_MAX: usize = 80;
-/// The application names of sessions of the load, and of those that look on.
-const LOAD: &str = "onrush-lab";
-const LOOK_ON: &str = "onrush-lab-looks-on";
 
 /// PostgreSQL.
 pub(in crate::target) struct Postgresql;
@@ -174,6 +170,36 @@ fn check_arguments(threads: u64) -> Vec<String> {
     fixed.chain([format!("--jobs={threads}"), "--table=my_big_table".to_owned()]).collect()
 }
 
+/// What PostgreSQL calls things.
+struct Own;
+
+impl Dialect for Own {
+    const DATABASE: &'static str = "postgres";
+    const CALL: &'static str = "call insert_rows($1, $2)";
+
+    fn call_parameters(_: &Plan, first_key: i64, transactions: i64) -> [i64; 2] {
+        [first_key, transactions]
+    }
+
+    fn look(&mut self, client: &mut Client, seen: &mut dyn FnMut(Seen)) -> Result<(), Refusal> {
+        // A session without a wait event runs, or waits for a processor.
+        const SEEN: &str = "select coalesce(wait_event_type, 'CPU'), \
+             coalesce(wait_event, 'running'), count(*) from pg_stat_activity \
+             where application_name = $1 group by 1, 2";
+        for row in client.query(SEEN, &[&LOAD]).map_err(session::refusal)? {
+            let (group, name): (String, String) = (row.get(0), row.get(1));
+            let sessions = u64::try_from(row.get::<_, i64>(2))?;
+            let is_idle = group == "Client"; // the next statement is not there yet
+            seen(Seen { group, name, sessions, is_idle });
+        }
+        Ok(())
+    }
+
+    fn statistics(&mut self, client: &mut Client) -> Result<Snapshot, Refusal> {
+        statistics::read(client)
+    }
+}
+
 /// A cluster and its server.
 struct Cluster {
     recipe: Recipe,
@@ -184,7 +210,7 @@ struct Cluster {
 
 impl Rival for Cluster {
     const NAME: &'static str = "postgresql";
-    type Connection = Session;
+    type Connection = Session<Own>;
 
     fn create(folder: &Path, settings: &Settings, plan: &Plan) -> Result<Self, Refusal> {
         let programs = programs_folder()?;
@@ -216,7 +242,7 @@ impl Rival for Cluster {
         let is_durable = settings.is_durable().into();
         let mut cluster = Cluster { recipe, socket_folder, process: None, is_durable };
         cluster.start()?;
-        let mut connection = session::connect(cluster.socket_folder.path(), LOOK_ON)?;
+        let mut connection = session::connect::<Own>(cluster.socket_folder.path(), LOOK_ON)?;
         connection.batch_execute(&table(plan)).map_err(session::refusal)?;
         if plan.is_loop_in_server {
             connection.batch_execute(&procedure(plan)).map_err(session::refusal)?;
@@ -225,13 +251,13 @@ impl Rival for Cluster {
         Ok(cluster)
     }
 
-    fn connect(&self) -> Result<Session, Refusal> {
-        let client = session::connect(self.socket_folder.path(), LOAD)?;
-        Session::new(client, self.is_durable.load(std::sync::atomic::Ordering::Relaxed))
+    fn connect(&self) -> Result<Session<Own>, Refusal> {
+        let client = session::connect::<Own>(self.socket_folder.path(), LOAD)?;
+        Session::new(client, Own, self.is_durable.load(std::sync::atomic::Ordering::Relaxed))
     }
 
-    fn look_on(&self) -> Result<Session, Refusal> {
-        Session::new(session::connect(self.socket_folder.path(), LOOK_ON)?, true)
+    fn look_on(&self) -> Result<Session<Own>, Refusal> {
+        Session::new(session::connect::<Own>(self.socket_folder.path(), LOOK_ON)?, Own, true)
     }
 
     fn set_durable(&self, is_durable: bool) -> Result<(), Refusal> {
@@ -240,12 +266,12 @@ impl Rival for Cluster {
     }
 
     fn settle(&self) -> Result<(), Refusal> {
-        let mut connection = session::connect(self.socket_folder.path(), LOOK_ON)?;
+        let mut connection = session::connect::<Own>(self.socket_folder.path(), LOOK_ON)?;
         connection.batch_execute("checkpoint").map_err(session::refusal)
     }
 
     fn check(&self, threads: u64) -> Result<u64, Refusal> {
-        let mut connection = session::connect(self.socket_folder.path(), LOOK_ON)?;
+        let mut connection = session::connect::<Own>(self.socket_folder.path(), LOOK_ON)?;
         let size = "select pg_total_relation_size('my_big_table')";
         let bytes: i64 = connection.query_one(size, &[]).map_err(session::refusal)?.get(0);
         let mut arguments = vec![format!("--host={}", self.socket_folder.path().display())];
@@ -256,11 +282,14 @@ impl Rival for Cluster {
     }
 
     fn wait_for_sessions(&self) -> Result<(), Refusal> {
-        statistics::wait_for_sessions(&mut session::connect(self.socket_folder.path(), LOOK_ON)?)
+        statistics::wait_for_sessions(&mut session::connect::<Own>(
+            self.socket_folder.path(),
+            LOOK_ON,
+        )?)
     }
 
     fn start(&mut self) -> Result<(), Refusal> {
-        let answers = || session::connect(self.socket_folder.path(), LOOK_ON).is_ok();
+        let answers = || session::connect::<Own>(self.socket_folder.path(), LOOK_ON).is_ok();
         self.process = Some(Process::start(&self.recipe, answers)?);
         Ok(())
     }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 
-use super::LOAD;
-use super::session::refusal;
 use crate::target::record::{self, CounterRecord, Snapshot};
 use crate::target::server::Refusal;
+use crate::target::server::session::{LOAD, refusal};
 
 /// First version whose log counts stand in pg_stat_io, and that of its other views.
 const LOG_IN_IO: i32 = 180_000;

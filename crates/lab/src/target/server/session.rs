@@ -1,4 +1,4 @@
-//! One connection to PostgreSQL.
+//! One connection over PostgreSQL's protocol, by the driver `postgres`, to whoever speaks it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,17 +8,41 @@ use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Config, NoTls, Statement};
 
-use super::{LOAD, statistics};
+use super::plan::{KeySource, Plan};
+use super::watch::Seen;
+use super::{Connection, Refusal};
 use crate::target::record::Snapshot;
 use crate::target::rows::{Columns, Key, Row};
-use crate::target::server::plan::{KeySource, Plan};
-use crate::target::server::watch::Seen;
-use crate::target::server::{Connection, Refusal};
+
+/// The application names of sessions of the load, and of those that look on.
+pub(super) const LOAD: &str = "onrush-lab";
+pub(super) const LOOK_ON: &str = "onrush-lab-looks-on";
+/// Longest path of a folder for a socket: the system allows 107 bytes with the name.
+pub(super) const SOCKET_FOLDER_BYTES_MAX: usize = 80;
+/// The name of the socket in its folder.
+pub(super) const SOCKET: &str = ".s.PGSQL.5432";
+
+/// In what servers of this protocol differ.
+pub(super) trait Dialect: Send + 'static {
+    /// The database that a client names.
+    const DATABASE: &'static str;
+    /// Calls the loop in the server.
+    const CALL: &'static str;
+
+    /// The parameters of that call: so many transactions, ascending keys from this one.
+    fn call_parameters(plan: &Plan, first_key: i64, transactions: i64) -> [i64; 2];
+
+    /// What every session of the load does just now.
+    fn look(&mut self, client: &mut Client, seen: &mut dyn FnMut(Seen)) -> Result<(), Refusal>;
+
+    /// What the server counts.
+    fn statistics(&mut self, client: &mut Client) -> Result<Snapshot, Refusal>;
+}
 
 /// Opens a connection.
-pub(super) fn connect(socket_folder: &Path, name: &str) -> Result<Client, Refusal> {
+pub(super) fn connect<D: Dialect>(socket_folder: &Path, name: &str) -> Result<Client, Refusal> {
     let mut config = Config::new();
-    config.host_path(socket_folder).user("onrush").dbname("postgres").application_name(name);
+    config.host_path(socket_folder).user("onrush").dbname(D::DATABASE).application_name(name);
     config.connect(NoTls).map_err(refusal)
 }
 
@@ -43,18 +67,23 @@ pub(super) fn insert_text(plan: &Plan, rows: usize) -> String {
 }
 
 /// A connection and its prepared statements.
-pub(super) struct Session {
+pub(super) struct Session<D> {
     client: Client,
+    dialect: D,
     inserts: HashMap<usize, Statement>, // by their rows
     call: Option<Statement>,
     plan: Option<Plan>,
 }
 
-impl Session {
-    pub(super) fn new(mut client: Client, is_durable: bool) -> Result<Session, Refusal> {
+impl<D: Dialect> Session<D> {
+    pub(super) fn new(
+        mut client: Client,
+        dialect: D,
+        is_durable: bool,
+    ) -> Result<Session<D>, Refusal> {
         let on = if is_durable { "on" } else { "off" };
         client.batch_execute(&format!("set synchronous_commit = {on}")).map_err(refusal)?;
-        Ok(Session { client, inserts: HashMap::new(), call: None, plan: None })
+        Ok(Session { client, dialect, inserts: HashMap::new(), call: None, plan: None })
     }
 
     fn statement(&mut self, rows: usize) -> Result<Statement, Refusal> {
@@ -68,11 +97,11 @@ impl Session {
     }
 }
 
-impl Connection for Session {
+impl<D: Dialect> Connection for Session<D> {
     fn prepare(&mut self, plan: &Plan) -> Result<(), Refusal> {
         self.plan = Some(plan.clone());
         if plan.is_loop_in_server {
-            let call = self.client.prepare("call insert_rows($1, $2)").map_err(refusal)?;
+            let call = self.client.prepare(D::CALL).map_err(refusal)?;
             self.call = Some(call);
             return Ok(());
         }
@@ -107,28 +136,20 @@ impl Connection for Session {
     }
 
     fn call(&mut self, first_key: i64, transactions: u64) -> Result<(), Refusal> {
-        let call = self.call.as_ref().ok_or("the connection was not prepared for a procedure")?;
-        let transactions = i64::try_from(transactions)?;
-        self.client.execute(call, &[&first_key, &transactions]).map_err(refusal)?;
+        let (Some(call), Some(plan)) = (&self.call, &self.plan) else {
+            return Err("the connection was not prepared for a procedure".into());
+        };
+        let [first, second] = D::call_parameters(plan, first_key, i64::try_from(transactions)?);
+        self.client.execute(call, &[&first, &second]).map_err(refusal)?;
         Ok(())
     }
 
     fn look(&mut self, seen: &mut dyn FnMut(Seen)) -> Result<(), Refusal> {
-        // A session without a wait event runs, or waits for a processor.
-        const SEEN: &str = "select coalesce(wait_event_type, 'CPU'), \
-             coalesce(wait_event, 'running'), count(*) from pg_stat_activity \
-             where application_name = $1 group by 1, 2";
-        for row in self.client.query(SEEN, &[&LOAD]).map_err(refusal)? {
-            let (group, name): (String, String) = (row.get(0), row.get(1));
-            let sessions = u64::try_from(row.get::<_, i64>(2))?;
-            let is_idle = group == "Client"; // the next statement is not there yet
-            seen(Seen { group, name, sessions, is_idle });
-        }
-        Ok(())
+        self.dialect.look(&mut self.client, seen)
     }
 
     fn statistics(&mut self) -> Result<Snapshot, Refusal> {
-        statistics::read(&mut self.client)
+        self.dialect.statistics(&mut self.client)
     }
 
     fn scan(&mut self, visit: &mut dyn FnMut(&Row)) -> Result<(), Refusal> {
