@@ -13,6 +13,8 @@ use onrush_lab::study::{Setting, Settings};
 use onrush_lab::target::record::{LOG_RECORD_BYTES, LOG_SYNCS};
 use onrush_lab::target::{self, Instance, LoadOrder, Target};
 use onrush_lab::{Quiet, Step};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 const SERVERS: [&str; 3] = ["onrush-server", "postgresql", "mariadb"];
 
@@ -64,13 +66,29 @@ fn run(target: &dyn Target, settings: &Settings, rows: u64, commits: u64) {
     assert_eq!(processes_in(folder.path()), 0, "{name}");
 }
 
-/// Processes whose working folder is below this one.
+/// How many processes have their working folder below this one.
 fn processes_in(folder: &Path) -> usize {
+    ids_in(folder).count()
+}
+
+fn ids_in(folder: &Path) -> impl Iterator<Item = Pid> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let below = |entry: &std::fs::DirEntry| {
-        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
-    };
-    processes.filter(below).count()
+    processes.filter_map(move |entry| {
+        let cwd = std::fs::read_link(entry.path().join("cwd")).ok()?;
+        cwd.starts_with(folder).then_some(())?;
+        Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)
+    })
+}
+
+/// Kills every process of a server, and waits until the system has ended them.
+fn kill_all_in(folder: &Path) {
+    let none = PidfdFlags::empty();
+    // Those that their first process ends may be gone before their turn.
+    let ids = ids_in(folder).filter_map(|id| Some((id, pidfd_open(id, none).ok()?)));
+    for (id, handle) in ids.collect::<Vec<_>>() {
+        let _ = kill_process(id, Signal::KILL);
+        poll(&mut [PollFd::new(&handle, PollFlags::IN)], None).unwrap();
+    }
 }
 
 #[test]
@@ -140,15 +158,7 @@ fn a_server_that_dies_is_told_and_leaves_nothing_behind() {
         let folder = folder();
         let mut instance = target.prepare(&small(), folder.path()).unwrap();
         load(&mut *instance, 100);
-        for process in std::fs::read_dir("/proc").unwrap().flatten() {
-            let cwd = std::fs::read_link(process.path().join("cwd"));
-            if cwd.is_ok_and(|cwd| cwd.starts_with(folder.path())) {
-                let id: i32 = process.file_name().to_str().unwrap().parse().unwrap();
-                let id = rustix::process::Pid::from_raw(id).unwrap();
-                // Those that its first process ends may be gone already.
-                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-            }
-        }
+        kill_all_in(folder.path());
         let order = LoadOrder { rows: 100, step: Step::Load };
         let message = instance.load(order, &Quiet).unwrap_err().to_string();
         assert!(message.contains("the server ended, signal: 9"), "{message}");
