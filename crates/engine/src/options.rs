@@ -76,6 +76,11 @@ pub struct Options {
     pub delayed_window_ms: u64,
     /// Delayed commits: never more than so many bytes of acknowledged log are not durable.
     pub delayed_window_bytes: u64,
+    /// How long a durable commit may poll, in microseconds, before it sleeps; 0: never. Only while
+    /// more sessions wait in threads than there are processors, where being woken takes longer than
+    /// the sync. It gives its processor to any thread that wants it at each look, so what it costs is
+    /// processor time that nobody else asked for.
+    pub commit_polling_us: u64,
     /// Memory for leaves in bytes, at least 64 leaves of 16 KiB. Tables may be much larger.
     pub leaf_memory_bytes: usize,
     /// Whether all memory for leaves is touched at open: opening takes a while longer (about a
@@ -117,6 +122,7 @@ impl Default for Options {
             durability: Durability::Durable,
             delayed_window_ms: 10,
             delayed_window_bytes: 16 << 20,
+            commit_polling_us: 1000,
             leaf_memory_bytes: 1 << 30,
             prefault_leaf_memory: false,
             checkpoint_log_bytes: 1 << 30,
@@ -179,6 +185,7 @@ impl Options {
             durability: _,
             delayed_window_ms,
             delayed_window_bytes,
+            commit_polling_us: _,
             leaf_memory_bytes,
             prefault_leaf_memory: _,
             checkpoint_log_bytes,

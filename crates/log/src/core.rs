@@ -5,9 +5,11 @@
 //!    is written.
 //! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
 
+use std::num::NonZero;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use onrush_waits::{Counter, Recorder};
@@ -39,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) durable: Padded<AtomicU64>, // raised by the leader, once a round
     pub(crate) written: AtomicU64,         // raised by the leader
     pub(crate) gather_holiday: AtomicU64,  // rounds for which nobody gathers; leader only
+    pub(crate) polling_holiday: AtomicU64, // rounds for which nobody polls; set by who did in vain
+    pub(crate) processors: usize,          // that the process may use
     pub(crate) last_round_bytes: AtomicU64, // written, or published meanwhile; by the leader
     pub(crate) wakers: Wakers,
     pub(crate) delayed: Delayed,
@@ -64,6 +68,8 @@ impl Core {
             durable: Padded(AtomicU64::new(start)),
             written: AtomicU64::new(start),
             gather_holiday: AtomicU64::new(0),
+            polling_holiday: AtomicU64::new(0),
+            processors: available_parallelism().map_or(1, NonZero::get),
             last_round_bytes: AtomicU64::new(0),
             wakers: Wakers::default(),
             delayed: Delayed::default(),

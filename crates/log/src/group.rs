@@ -180,8 +180,15 @@ impl CommitGroups {
         self.over_nanos[(ticket.group % WORDS) as usize].load(Relaxed)
     }
 
-    /// For a follower: sleeps until its group is over, or it leads, or `is_done` when it was woken.
-    pub(crate) fn sleep(&self, ticket: Ticket, is_done: impl Fn() -> bool) -> Woken {
+    /// For a follower: waits until its group is over, or it leads, or `is_done` when something has
+    /// changed. Before each sleep `poll` may look for a change in its own way; it says whether it
+    /// has seen one.
+    pub(crate) fn wait(
+        &self,
+        ticket: Ticket,
+        is_done: impl Fn() -> bool,
+        poll: impl Fn(&dyn Fn() -> bool) -> bool,
+    ) -> Woken {
         let word = self.word(ticket.group);
         loop {
             let seen = word.value.load(Acquire);
@@ -198,7 +205,9 @@ impl CommitGroups {
             if self.update(lead).is_ok() {
                 return Woken::Lead;
             }
-            word.sleep_while(seen);
+            if !poll(&|| word.value.load(Acquire) != seen) {
+                word.sleep_while(seen);
+            }
         }
     }
 
@@ -231,7 +240,7 @@ mod tests {
         assert_eq!(closed.members, 2);
         assert!(matches!(groups.join(), Joined::Follow(next) if next != ticket));
         groups.finish(closed, true, 0);
-        assert_eq!(groups.sleep(ticket, || false), Woken::Over);
+        assert_eq!(groups.wait(ticket, || false, |_| false), Woken::Over);
         assert_eq!(groups.expected_members(), 3);
     }
 
@@ -242,7 +251,7 @@ mod tests {
         let closed = groups.close();
         let Joined::Follow(ticket) = groups.join() else { panic!("two leaders") };
         groups.finish(closed, true, 0);
-        assert_eq!(groups.sleep(ticket, || false), Woken::Lead);
+        assert_eq!(groups.wait(ticket, || false, |_| false), Woken::Lead);
     }
 
     #[test]
@@ -254,9 +263,9 @@ mod tests {
             panic!("two leaders")
         };
         groups.finish(closed, true, 0);
-        assert_eq!(groups.sleep(first, || true), Woken::Done);
+        assert_eq!(groups.wait(first, || true, |_| false), Woken::Done);
         assert_eq!(groups.open_members(), 1);
-        assert_eq!(groups.sleep(second, || false), Woken::Lead);
+        assert_eq!(groups.wait(second, || false, |_| false), Woken::Lead);
     }
 
     #[test]
@@ -280,6 +289,8 @@ mod loom_tests {
         groups: CommitGroups,
         published: AtomicU32,
         durable: AtomicU32,
+        /// Whether waits look once more before they sleep.
+        polls: bool,
     }
 
     impl Model {
@@ -294,7 +305,13 @@ mod loom_tests {
                     Joined::Lead => true,
                     Joined::Follow(ticket) => {
                         let is_done = || self.durable.load(Acquire) >= end;
-                        self.groups.sleep(ticket, is_done) == Woken::Lead
+                        let poll = |is_changed: &dyn Fn() -> bool| {
+                            self.polls && {
+                                thread::yield_now();
+                                is_changed()
+                            }
+                        };
+                        self.groups.wait(ticket, is_done, poll) == Woken::Lead
                     }
                 };
                 if leads {
@@ -310,7 +327,7 @@ mod loom_tests {
         }
     }
 
-    fn every_commit_returns(threads: u32, commits: u32, preemptions: usize) {
+    fn every_commit_returns(threads: u32, commits: u32, preemptions: usize, polls: bool) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.check(move || {
@@ -318,6 +335,7 @@ mod loom_tests {
                 groups: CommitGroups::new(),
                 published: AtomicU32::new(0),
                 durable: AtomicU32::new(0),
+                polls,
             });
             let others: Vec<_> = (1..threads)
                 .map(|_| {
@@ -335,11 +353,17 @@ mod loom_tests {
 
     #[test]
     fn loom_no_wake_up_is_lost_by_two() {
-        every_commit_returns(2, 2, 3);
+        every_commit_returns(2, 2, 3, false);
     }
 
     #[test]
     fn loom_no_wake_up_is_lost_by_three() {
-        every_commit_returns(3, 1, 2);
+        every_commit_returns(3, 1, 2, false);
+    }
+
+    #[test]
+    fn loom_no_wake_up_is_lost_by_those_who_poll() {
+        every_commit_returns(2, 2, 3, true);
+        every_commit_returns(3, 1, 2, true);
     }
 }

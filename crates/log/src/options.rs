@@ -63,6 +63,10 @@ pub struct LogOptions {
     pub record_bytes_max: usize,
     /// How much delayed commits may stay behind.
     pub window: DelayedWindow,
+    /// How long a commit that waits may poll before it sleeps, in microseconds; 0 is never. It gives
+    /// its processor away at each look, and does so only while more commits wait than there are
+    /// processors.
+    pub commit_polling_us: u64,
     /// Who writes when nobody waits.
     pub writer: WriterPlace,
     /// Where the background threads count what they do.
@@ -86,6 +90,7 @@ impl LogOptions {
             capacity_bytes: 4 << 30,
             record_bytes_max: 4 << 20,
             window: DelayedWindow { milliseconds: 10, bytes: 4 << 20 },
+            commit_polling_us: 1000,
             writer: WriterPlace::Thread { cpu: None },
             registry,
             progress: None,
@@ -110,6 +115,7 @@ impl LogOptions {
             capacity_bytes,
             record_bytes_max,
             window,
+            commit_polling_us: _,
             writer: _,
             registry: _,
             progress: _,

@@ -5,6 +5,7 @@
 //! 2. A wait for an LSN returns Ok only when `durable` is there.
 //! 3. No timers: the leader gathers those who were just woken by giving them the processor, and
 //!    gives up as soon as nobody comes.
+//! 4. Polling changes nothing that others see: whoever polls could as well be asleep.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
@@ -17,12 +18,17 @@ use crate::group::{Joined, Woken};
 use crate::options::WriterPlace;
 use crate::pool::Prepared;
 
-/// How often in a row the leader may give the processor away without anybody joining.
+/// How often in a row the leader may give the processor away without anybody joining: those who
+/// sleep must first be woken; those who poll have all had their turn when it gets it back.
 const GATHER_IDLE_YIELDS_MAX: u32 = 8;
+const GATHER_IDLE_YIELDS_MAX_POLLING: u32 = 2;
 /// A leader that gathered longer than this in vain leaves it for some rounds: others are busy with
 /// something else.
 const GATHER_MICROS_MAX: u128 = 200;
 const GATHER_HOLIDAY_ROUNDS: u64 = 64;
+/// A wait that polled in vain stops all polling for so many rounds: the disk is slow just now, or the
+/// processors are busy with something else.
+const POLLING_HOLIDAY_ROUNDS: u64 = 64;
 /// Somebody who is inserting row after row publishes the next one well within this.
 const GATHER_SILENCE_MAX: Duration = Duration::from_micros(3);
 
@@ -40,7 +46,8 @@ impl Core {
         let mut waiting = recorder.wait(wait);
         loop {
             let is_done = || self.durable() >= lsn || self.failure().is_some();
-            let over = self.join_round(recorder, is_done);
+            let poll = |is_changed: &dyn Fn() -> bool| self.poll(recorder, is_changed);
+            let over = self.join_round(recorder, is_done, poll);
             if self.durable() >= lsn {
                 over.into_iter().for_each(|when| waiting.signalled_at(when));
                 return Ok(());
@@ -55,10 +62,15 @@ impl Core {
 
     /// Leads one round, or waits until somebody else's is over, or until `is_done` when woken.
     /// When it was over, if that was somebody else's doing.
-    fn join_round(&self, recorder: &Recorder, is_done: impl Fn() -> bool) -> Option<Instant> {
+    fn join_round(
+        &self,
+        recorder: &Recorder,
+        is_done: impl Fn() -> bool,
+        poll: impl Fn(&dyn Fn() -> bool) -> bool,
+    ) -> Option<Instant> {
         match self.groups.join() {
             Joined::Lead => self.lead(true, recorder),
-            Joined::Follow(ticket) => match self.groups.sleep(ticket, is_done) {
+            Joined::Follow(ticket) => match self.groups.wait(ticket, is_done, poll) {
                 Woken::Lead => self.lead(true, recorder),
                 Woken::Over => {
                     let over = Duration::from_nanos(self.groups.over_nanos(ticket));
@@ -75,7 +87,7 @@ impl Core {
         if self.groups.try_lead() {
             self.lead(false, recorder);
         } else {
-            self.join_round(recorder, || false);
+            self.join_round(recorder, || false, |_| false);
         }
     }
 
@@ -87,9 +99,47 @@ impl Core {
         }
     }
 
+    /// Whether waiting commits poll: being woken costs more than the sync where more of them wait
+    /// than there are processors.
+    fn is_polling(&self) -> bool {
+        self.options.commit_polling_us > 0
+            && self.groups.expected_members() as usize > self.processors
+            && self.polling_holiday.load(Relaxed) == 0
+    }
+
+    /// Looks for a change, and gives the processor away after each look. False: there was none for
+    /// longer than it pays.
+    fn poll(&self, recorder: &Recorder, is_changed: &dyn Fn() -> bool) -> bool {
+        if !self.is_polling() {
+            return false;
+        }
+        let patience = Duration::from_micros(self.options.commit_polling_us);
+        let began = Instant::now();
+        let mut spun = Spun { spins: 0, backoffs: 0, sleeps: 0 };
+        loop {
+            std::thread::yield_now();
+            spun.spins += 1;
+            spun.backoffs += 1;
+            let has_changed = is_changed();
+            if has_changed || began.elapsed() > patience {
+                spun.sleeps = u64::from(!has_changed);
+                recorder.spun(Spin::CommitGroup, spun);
+                if !has_changed {
+                    self.polling_holiday.store(POLLING_HOLIDAY_ROUNDS, Relaxed);
+                }
+                return has_changed;
+            }
+        }
+    }
+
     fn lead(&self, joined: bool, recorder: &Recorder) {
         if joined {
             self.gather();
+        }
+        let holiday = self.polling_holiday.load(Relaxed);
+        if holiday > 0 {
+            // Only leaders count it down; one that has just begun is at most a round shorter.
+            self.polling_holiday.store(holiday - 1, Relaxed);
         }
         let closed = self.groups.close();
         if let Err(error) = self.writer().round(self, recorder) {
@@ -114,8 +164,12 @@ impl Core {
             return;
         }
         let began = Instant::now();
+        let idle_yields_max = match self.is_polling() {
+            true => GATHER_IDLE_YIELDS_MAX_POLLING,
+            false => GATHER_IDLE_YIELDS_MAX,
+        };
         let mut idle_yields = 0;
-        while members < expected && idle_yields < GATHER_IDLE_YIELDS_MAX {
+        while members < expected && idle_yields < idle_yields_max {
             std::thread::yield_now();
             let now = self.groups.open_members();
             idle_yields = if now == members { idle_yields + 1 } else { 0 };
@@ -191,7 +245,7 @@ impl Core {
     fn wait_for_ring(&self, recorder: &Recorder) {
         let mut waiting = recorder.wait(Wait::LogBuffer);
         let before = self.room.limit();
-        let over = self.join_round(recorder, || self.failure().is_some());
+        let over = self.join_round(recorder, || self.failure().is_some(), |_| false);
         over.into_iter().for_each(|when| waiting.signalled_at(when));
         if self.room.limit() == before {
             yield_for_prefix(recorder); // records of others are in flight still

@@ -180,6 +180,8 @@ catalog! {
             "Somebody else took log space between the look at the tail and the own addition.";
         CompletedPrefix = "COMPLETED_PREFIX", Condition,
             "Looks at the completed prefix that found a record before it still being copied.";
+        CommitGroup = "COMMIT_GROUP", Condition,
+            "Looks of commits that wait for a sync; a sleep is a wait in which they did not help.";
         TransactionId = "TRANSACTION_ID", Word,
             "Taking or giving back the number of a transaction of several rows; one row needs none.";
         AdmissionPlace = "ADMISSION_PLACE", Word,

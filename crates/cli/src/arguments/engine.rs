@@ -37,6 +37,9 @@ pub struct EngineArguments {
     /// Delayed commits: never more log than this is not on disk [default: 16MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub window_bytes: Option<u64>,
+    /// How long a waiting commit may poll before it sleeps; 0 is never [default: 1000]
+    #[arg(long, value_name = "US")]
+    pub commit_polling_us: Option<u64>,
     /// Leave columns at their default out of the log [default: on]
     #[arg(long, value_name = "SWITCH")]
     pub elide_defaults: Option<Switch>,
@@ -78,6 +81,7 @@ impl EngineArguments {
         set(&mut options.checkpoint_seconds, self.checkpoint_seconds);
         set(&mut options.delayed_window_ms, self.window_ms);
         set(&mut options.delayed_window_bytes, self.window_bytes);
+        set(&mut options.commit_polling_us, self.commit_polling_us);
         set(&mut options.elide_defaults, self.elide_defaults.map(|word| word == Switch::On));
         set(&mut options.sequential_keys, self.sequential_keys);
         set(&mut options.large_pages, self.large_pages);

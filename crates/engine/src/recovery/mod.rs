@@ -259,6 +259,7 @@ fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
             milliseconds: options.delayed_window_ms,
             bytes: options.delayed_window_bytes,
         },
+        commit_polling_us: options.commit_polling_us,
         writer: match options.background {
             Background::Threads => WriterPlace::Thread { cpu: options.log_writer_cpu },
             Background::Callers => WriterPlace::Callers,

@@ -180,6 +180,8 @@ settings! {
         "Delayed commits: the sync is issued within so many milliseconds.";
     DelayedWindowBytes = "delayed_window_bytes", Kind::Bytes, Onrush, "16MiB",
         "Delayed commits: never more log than this is not on disk.";
+    CommitPollingUs = "commit_polling_us", Kind::Count(0, 1_000_000), Onrush, "1000",
+        "How long a waiting commit may poll before it sleeps, in microseconds; 0 is never.";
     CpuMask = "cpu_mask", Kind::Text, Onrush, "",
         "Processors for the engine's own threads, as a mask such as 0x3; empty is all.";
     CpusKeptFree = "cpus_kept_free", Kind::Count(0, 4096), Onrush, "0",

@@ -296,6 +296,7 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         },
         delayed_window_ms: settings.number(Setting::DelayedWindowMs),
         delayed_window_bytes: settings.number(Setting::DelayedWindowBytes),
+        commit_polling_us: settings.number(Setting::CommitPollingUs),
         cpu_mask: number(Setting::CpuMask)?,
         cpus_kept_free: settings.size(Setting::CpusKeptFree),
         log_writer_cpu: number(Setting::LogWriterCpu)?.map(|cpu| cpu as usize),

@@ -30,6 +30,7 @@ pub fn options(places: usize) -> LogOptions {
         capacity_bytes: 1 << 20,
         record_bytes_max: 16 << 10,
         window: DelayedWindow { milliseconds: 1000, bytes: 4096 },
+        commit_polling_us: 0,
         writer: WriterPlace::Callers,
         registry: Arc::new(Registry::new()),
         progress: None,
@@ -49,6 +50,10 @@ pub struct BlockWrite {
 pub struct TestDisk {
     pub memory: MemoryDisk,
     pub writes: Arc<Mutex<Vec<BlockWrite>>>,
+    /// Who waits for a durable write, as the test counts them.
+    pub waiting: Arc<AtomicUsize>,
+    /// A durable write takes until so many wait.
+    pub slow_until: Arc<AtomicUsize>,
     fail_in: Arc<AtomicUsize>, // durable writes until one fails, counted from 1; 0: never
 }
 
@@ -56,7 +61,13 @@ impl TestDisk {
     pub fn new() -> Self {
         let memory = MemoryDisk::new();
         memory.create_folder(Path::new(FOLDER)).unwrap();
-        Self { memory, writes: Arc::default(), fail_in: Arc::default() }
+        Self {
+            memory,
+            writes: Arc::default(),
+            waiting: Arc::default(),
+            slow_until: Arc::default(),
+            fail_in: Arc::default(),
+        }
     }
 
     pub fn arc(&self) -> Arc<dyn Disk> {
@@ -141,6 +152,9 @@ impl DiskFile for TestFile {
         self.inner.write_at(buffer, offset)
     }
     fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        while self.disk.waiting.load(SeqCst) < self.disk.slow_until.load(SeqCst) {
+            std::thread::yield_now();
+        }
         let left = self.disk.fail_in.load(SeqCst);
         self.disk.fail_in.store(left.saturating_sub(1), SeqCst);
         if left == 1 {

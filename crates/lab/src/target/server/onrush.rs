@@ -94,6 +94,7 @@ fn flags(options: &Options) -> Vec<(&'static str, String)> {
         ("checkpoint-seconds", options.checkpoint_seconds.to_string()),
         ("window-ms", options.delayed_window_ms.to_string()),
         ("window-bytes", options.delayed_window_bytes.to_string()),
+        ("commit-polling-us", options.commit_polling_us.to_string()),
         ("cpus-kept-free", options.cpus_kept_free.to_string()),
     ];
     let given = [
