@@ -2,7 +2,7 @@
 //! rows are right, so that the byte is of no use. Never a wrong row, never a panic.
 //!
 //! Which bytes are of any use is seen from the reads of check, open and scan: those that none of them
-//! reads cannot matter. Here some of the bits; all of them, in some twenty minutes, with
+//! reads cannot matter. Here some of the bits; all of them, in well over half an hour of a processor, with
 //! `ONRUSH_BIT_STRIDE=1 cargo test --release -p onrush-check --test every_flipped_bit`.
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,13 @@ fn folder() -> PathBuf {
 }
 
 fn options() -> Options {
-    Options { background: Background::Callers, ..Options::small() }
+    // As little memory as can be: it is opened again for each bit that no check finds.
+    Options {
+        background: Background::Callers,
+        leaf_memory_bytes: 64 * (16 << 10),
+        log_ring_bytes: 64 << 10,
+        ..Options::small()
+    }
 }
 
 /// Two tables, two checkpoints, closed.
@@ -50,8 +56,11 @@ fn small_database(disk: &MemoryDisk) {
     database.close().unwrap();
 }
 
+/// The rows of each table.
+type Rows = Vec<(String, Vec<onrush::Row>)>;
+
 /// All rows of all tables, or why they cannot be had.
-fn rows(disk: Arc<dyn Disk>) -> Result<Vec<(String, Vec<onrush::Row>)>, onrush::Error> {
+fn rows(disk: Arc<dyn Disk>) -> Result<Rows, onrush::Error> {
     let database = Database::open_on(disk, folder(), options())?;
     let mut all = Vec::new();
     for definition in database.tables() {
@@ -163,41 +172,6 @@ impl DiskFile for WatchedFile {
     }
 }
 
-/// The database as bytes, so that each flip starts from the same.
-struct Files(Vec<(PathBuf, Vec<u8>)>);
-
-impl Files {
-    fn of(disk: &MemoryDisk) -> Files {
-        let mut files = Vec::new();
-        for folder in [folder(), folder().join("log")] {
-            for name in disk.list(&folder).unwrap() {
-                let path = folder.join(name);
-                let Ok(file) = disk.open(&path, OpenMode::ReadOnly) else { continue };
-                let mut bytes = vec![0; file.len().unwrap() as usize];
-                file.read_at(&mut bytes, 0).unwrap();
-                files.push((path, bytes));
-            }
-        }
-        Files(files)
-    }
-
-    /// A new disk with these files; pages of zeros take no time.
-    fn disk(&self) -> MemoryDisk {
-        let disk = MemoryDisk::new();
-        disk.create_folder(&folder().join("log")).unwrap();
-        for (path, bytes) in &self.0 {
-            let file = disk.open(path, OpenMode::CreateNew).unwrap();
-            file.set_len(bytes.len() as u64).unwrap();
-            for (number, page) in bytes.chunks(UNIT as usize).enumerate() {
-                if page.iter().any(|byte| *byte != 0) {
-                    file.write_at(page, number as u64 * UNIT).unwrap();
-                }
-            }
-        }
-        disk
-    }
-}
-
 fn flip(disk: &MemoryDisk, path: &Path, bit: u64) {
     let file = disk.open(path, OpenMode::ReadWrite).unwrap();
     let mut byte = [0];
@@ -214,8 +188,7 @@ fn a_flipped_bit_is_found_or_of_no_use() {
     };
     let made = MemoryDisk::new();
     small_database(&made);
-    let files = Files::of(&made);
-    let watched = WatchedDisk { disk: files.disk(), read: Arc::default() };
+    let watched = WatchedDisk { disk: made.copy(), read: Arc::default() };
     let options = CheckOptions { dop: 1, ..CheckOptions::default() };
     let report = check(Arc::new(watched.clone()), &folder(), &options, &Progress::default());
     assert!(report.unwrap().is_sound());
@@ -223,53 +196,67 @@ fn a_flipped_bit_is_found_or_of_no_use() {
     assert_eq!(expected.iter().map(|(_, rows)| rows.len()).collect::<Vec<_>>(), [120, 120]);
     let read = watched.read.lock().unwrap().clone();
 
-    let mut bits = Vec::new();
+    let (mut sum, mut bits) = ([0; 3], 0_u64);
     for (path, units) in &read {
-        for (unit, _) in units.iter().enumerate().filter(|(_, read)| **read) {
-            let first = unit as u64 * UNIT * 8;
-            bits.extend((first..first + UNIT * 8).map(|bit| (path.clone(), bit)));
-        }
+        let of_unit = |unit: usize| unit as u64 * UNIT * 8..(unit as u64 + 1) * UNIT * 8;
+        let read = (0..units.len()).filter(|unit| units[*unit]).flat_map(of_unit);
+        let read: Vec<u64> = read.collect();
+        // Goes on from file to file, so that short ones have their share.
+        let first = bits.next_multiple_of(stride) - bits;
+        let chosen: Vec<u64> =
+            read.iter().copied().skip(first as usize).step_by(stride as usize).collect();
+        bits += read.len() as u64;
+        let [found, refused, of_no_use] = flip_each(&made, path, &chosen, &expected);
+        println!(
+            "{}: {} bits flipped of {} that are read: {found} found by the check, {refused} by \
+             opening, {of_no_use} of no use",
+            path.display(),
+            chosen.len(),
+            read.len()
+        );
+        sum = [sum[0] + found, sum[1] + refused, sum[2] + of_no_use];
     }
-    let chosen: Vec<_> = bits.iter().step_by(stride as usize).cloned().collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let part = chosen.len().div_ceil(threads);
-    let counts: Vec<[u64; 3]> = std::thread::scope(|scope| {
-        let work = |part: &[(PathBuf, u64)]| {
-            let mut disk = files.disk();
-            let mut counts = [0; 3];
-            for (path, bit) in part {
-                flip(&disk, path, *bit);
-                let outcome = if is_found(&disk) {
-                    0
-                } else {
-                    match rows(Arc::new(disk.clone())) {
-                        Err(_) => 1,
-                        Ok(found) => {
-                            assert_eq!(found, expected, "{} bit {bit}: wrong rows", path.display());
-                            2
-                        }
-                    }
-                };
-                counts[outcome] += 1;
-                match outcome {
-                    0 => flip(&disk, path, *bit),
-                    // It was opened, and so it was changed.
-                    _ => disk = files.disk(),
-                }
-            }
-            counts
-        };
-        let threads: Vec<_> =
-            chosen.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    let sum = |outcome: usize| counts.iter().map(|counts| counts[outcome]).sum::<u64>();
-    let (found, refused, of_no_use) = (sum(0), sum(1), sum(2));
+    let [found, refused, of_no_use] = sum;
     println!(
-        "{} of {} bits that are read flipped: {found} found by the check, {refused} by opening, \
+        "{} of {bits} bits that are read flipped: {found} found by the check, {refused} by opening, \
          {of_no_use} of no use",
-        chosen.len(),
-        bits.len()
+        found + refused + of_no_use
     );
     assert!(found > of_no_use, "{found} found, {of_no_use} of no use");
+}
+
+/// Flips these bits of a file one at a time: how many the check found, opening did, or were of no use.
+fn flip_each(made: &MemoryDisk, path: &Path, bits: &[u64], expected: &Rows) -> [u64; 3] {
+    let work = |part: &[u64]| {
+        let mut counts = [0; 3];
+        for bit in part {
+            let disk = made.copy();
+            flip(&disk, path, *bit);
+            let outcome = if is_found(&disk) {
+                0
+            } else {
+                match rows(Arc::new(disk.clone())) {
+                    Err(_) => 1,
+                    Ok(found) => {
+                        assert_eq!(&found, expected, "{} bit {bit}: wrong rows", path.display());
+                        2
+                    }
+                }
+            };
+            counts[outcome] += 1;
+        }
+        counts
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = bits.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            bits.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
+        let mut sum = [0; 3];
+        for thread in threads {
+            let counts = thread.join().unwrap();
+            sum = [sum[0] + counts[0], sum[1] + counts[1], sum[2] + counts[2]];
+        }
+        sum
+    })
 }

@@ -29,7 +29,7 @@ use crate::progress::ReadProgress;
 use crate::segment::{SEGMENT_HEADER_BYTES, Segment, SegmentFolder};
 use crate::units::{LogPosition, Lsn};
 
-/// Bytes read at a time: the largest block fits.
+/// Bytes read at a time, at most: the largest block fits.
 const WINDOW_BYTES: usize = 2 * PADDED_BYTES_MAX;
 
 /// Where a checked block lies.
@@ -285,7 +285,7 @@ type Found<'a> = Result<(Header, u32, &'a [u8]), NoBlock>;
 
 impl Window {
     fn new() -> Self {
-        Self { buffer: AlignedBuffer::new(WINDOW_BYTES), segment: 0, start: 0, bytes: 0 }
+        Self { buffer: AlignedBuffer::new(0), segment: 0, start: 0, bytes: 0 }
     }
 
     /// The block at `offset`, or why there is none.
@@ -319,6 +319,10 @@ impl Window {
             let rest = usize::try_from(segment.bytes - offset).unwrap_or(usize::MAX);
             let count = rest.min(WINDOW_BYTES);
             self.bytes = 0;
+            // As long as segments are, where they are short: most databases are small.
+            if self.buffer.len() < count {
+                self.buffer = AlignedBuffer::new(count);
+            }
             match segment.file.read_at(&mut self.buffer[..count], offset) {
                 Err(error) if error.kind() == DiskErrorKind::EndOfFile => return Ok(None),
                 result => result?,

@@ -44,10 +44,6 @@ pub fn finder(fault: Fault) -> Finder {
     }
 }
 
-/// Faults that the seeds of every day are not known to find; the command that scores tries them all
-/// the same. `docs/testing.md` names them.
-pub const NOT_EVERY_DAY: [Fault; 1] = [Fault::DuplicateNoWait];
-
 /// Plants `fault` and tries `seeds` until one notices. Returns that seed, and how many were tried.
 pub fn seeds_until_found(
     fault: Fault,

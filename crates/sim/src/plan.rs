@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use onrush::{
-    Background, ColumnDefinition, DataType, Durability, KeyStrategy, Options, SequentialKeys,
-    TableDefinition,
+    Background, ColumnDefinition, DataType, Durability, KeyStrategy, LargePages, Options,
+    SequentialKeys, TableDefinition,
 };
 
 use crate::random::Random;
@@ -55,6 +55,7 @@ pub enum Action {
     DeleteRun,
     Scatter,
     DeleteMissing,
+    Hearsay,
     Get,
     Scan,
     SnapshotScan,
@@ -75,8 +76,9 @@ pub enum Action {
 }
 
 /// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
-/// of rows comes by a chance of its own, changing rows all over a table with visits to commits, and
-/// filling leaves and log segments is for lists of actions, and doing so in one round for torn ones.
+/// of rows and answers that rest on others come by chances of their own, changing rows all over a
+/// table comes with visits to commits; filling leaves and log segments is for lists of actions, doing
+/// so in one round for torn ones.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -179,6 +181,9 @@ impl Plan {
         if visited_commits {
             weights.push((Action::Scatter, 40));
         }
+        if Random::for_part(seed, HEARSAY_PART).chance(1, 8) {
+            weights.push((Action::Hearsay, 60));
+        }
         Plan {
             seed,
             options,
@@ -271,6 +276,8 @@ const FRONT_PART: u64 = 5;
 const RUNS_PART: u64 = 7;
 const TORN_PART: u64 = 8;
 const COMMITS_PART: u64 = 9;
+/// No seed that is kept for what it once found has these runs, so that it stays what it was.
+const HEARSAY_PART: u64 = 30;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -332,6 +339,8 @@ fn options(random: &mut Random, shape: Shape) -> Options {
         elide_defaults: random.chance(3, 4),
         key_reserve: [1, 7, 64, 1024][random.below(4) as usize],
         background: Background::Callers,
+        // One fault of a page for all leaves, of which each recovery touches most.
+        large_pages: LargePages::Try,
         // The number of processors must not have a say either.
         cpus_kept_free: usize::MAX,
         ..Options::small()

@@ -1,6 +1,7 @@
 //! The engine beside the model: every call is made on both, and the answers must agree.
 //!
 //! - `world/rows.rs`: calls that change or read one row. `world/transactions.rs`: several rows.
+//!   `world/hearsay.rs`: answers that rest on what others did.
 //! - `world/tables.rs`: keys, payloads, tables made and dropped. `world/checkpoints.rs`:
 //!   checkpoints with visits, restarts.
 //!
@@ -10,6 +11,7 @@
 
 mod checkpoints;
 mod copies;
+mod hearsay;
 mod rows;
 mod tables;
 mod transactions;
@@ -293,6 +295,7 @@ impl World {
             Action::DeleteRun => self.delete_run(),
             Action::Scatter => self.scatter(),
             Action::DeleteMissing => self.delete_missing(),
+            Action::Hearsay => self.hearsay(),
             Action::Get => self.get(),
             Action::Scan => self.scan(),
             Action::SnapshotScan => self.snapshot_scan(),

@@ -1,5 +1,5 @@
 //! A few of the proofs on the real disk; all of them:
-//! `cargo run -p onrush-sim --release --bin prove -- kill | calls | full-disk`, and with
+//! `cargo run -p onrush-sim --release --bin prove -- kill | calls | full-disk | growth`, and with
 //! `--features lost-cache` also `lost-cache`.
 
 use std::process::{Command, Output};
@@ -29,6 +29,11 @@ fn a_system_call_that_kills_or_fails_loses_nothing_that_was_durable() {
 #[test]
 fn a_full_disk_loses_nothing() {
     prove(&["full-disk", "--sizes", "8"]);
+}
+
+#[test]
+fn a_database_larger_than_its_memory_is_sound_and_whole() {
+    prove(&["growth", "--mib", "24", "--leaf-memory-mib", "4"]);
 }
 
 #[test]

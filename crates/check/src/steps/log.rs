@@ -385,7 +385,7 @@ struct Window {
 
 impl Window {
     fn new() -> Window {
-        Window { buffer: AlignedBuffer::new(WINDOW_BYTES), segment: 0, start: 0, bytes: 0 }
+        Window { buffer: AlignedBuffer::new(0), segment: 0, start: 0, bytes: 0 }
     }
 
     /// The block at `offset`; the error says why there is none.
@@ -413,6 +413,10 @@ impl Window {
             let rest = usize::try_from(segment.bytes - offset).unwrap_or(WINDOW_BYTES);
             let count = rest.min(WINDOW_BYTES);
             self.bytes = 0;
+            // As long as segments are, where they are short: most databases are small.
+            if self.buffer.len() < count {
+                self.buffer = AlignedBuffer::new(count);
+            }
             let file = segment.file.as_ref().ok_or("the segment is missing")?;
             file.read_at(&mut self.buffer[..count], offset).map_err(|error| error.to_string())?;
             (self.segment, self.start, self.bytes) = (segment.number, offset, count);

@@ -1,7 +1,8 @@
 //! Elements that never move and are never freed while the arena lives, so that a reader may keep
 //! a place across any change; what an element holds is re-checked under its latch.
 //!
-//! Chunks double in size: the few words that find an element stay in the processor's cache.
+//! Chunks double in size: the few words that find an element stay in the processor's cache, and a small
+//! database is opened without making elements that it will never use.
 
 use std::sync::OnceLock;
 
@@ -9,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::advice::ask_for_large_pages;
 
-const FIRST_CHUNK: usize = 256;
-const CHUNKS: usize = 24;
+const FIRST_CHUNK: usize = 16;
+const CHUNKS: usize = 28;
 
 /// See the module.
 pub(crate) struct Arena<T> {

@@ -24,7 +24,7 @@ pub(super) fn copy(shared: &SharedWorld) -> Checked<()> {
         let mut expected = world.history.now().clone();
         expected.forget_unlogged();
         world.summary.copies += 1;
-        let into = PathBuf::from(format!("/{COPY}{}", world.moment()));
+        let into = free_folder(&world.disk, world.moment());
         let gate = world.plan.visits.then(|| world.gate.clone());
         (world.database()?.clone(), gate, into, expected)
     };
@@ -63,6 +63,18 @@ pub(super) fn copy(shared: &SharedWorld) -> Checked<()> {
         violation!("a copy is not what was committed: {}", found.differences(&expected));
     }
     Ok(())
+}
+
+/// A folder for a copy. Moments begin again after a power cut, while copies made before it stay.
+fn free_folder(disk: &CrashDisk, moment: usize) -> PathBuf {
+    let mut number = moment;
+    loop {
+        let folder = PathBuf::from(format!("/{COPY}{number}"));
+        if !matches!(disk.exists(&folder), Ok(true)) {
+            return folder;
+        }
+        number += 1;
+    }
 }
 
 /// The files of a copy on a disk of their own, so that opening it changes nothing here.

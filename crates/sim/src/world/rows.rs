@@ -20,6 +20,10 @@ impl World {
     /// Inserts a new row; with a token nobody waits.
     pub(super) fn insert_into(&mut self, table: usize, token: bool) -> Checked<()> {
         let session = self.some_session();
+        self.insert_by(session, table, token)
+    }
+
+    pub(super) fn insert_by(&mut self, session: usize, table: usize, token: bool) -> Checked<()> {
         let values = self.new_row(table);
         let handle = self.tables[table].handle.clone();
         let begun_at = self.moment();
@@ -85,12 +89,21 @@ impl World {
         let Some(table) = self.some_table() else { return Ok(()) };
         let Some(key) = self.some_key(table) else { return Ok(()) };
         let session = self.some_session();
-        let mut values = self.key_values(table, &key)?;
+        self.insert_taken_by(session, table, &key)
+    }
+
+    pub(super) fn insert_taken_by(
+        &mut self,
+        session: usize,
+        table: usize,
+        key: &[u8],
+    ) -> Checked<()> {
+        let mut values = self.key_values(table, key)?;
         values.extend(self.other_columns(table));
         let handle = self.tables[table].handle.clone();
         match self.sessions[session].insert(&handle, &values) {
             Err(Error::DuplicateKey { .. }) => {
-                let place = self.place(table, &key);
+                let place = self.place(table, key);
                 self.note_rests_on(session, &place);
                 Ok(())
             }
@@ -192,6 +205,10 @@ impl World {
 
     fn delete_row(&mut self, table: usize, key: Vec<u8>) -> Checked<()> {
         let session = self.some_session();
+        self.delete_by(session, table, key)
+    }
+
+    pub(super) fn delete_by(&mut self, session: usize, table: usize, key: Vec<u8>) -> Checked<()> {
         let handle = self.tables[table].handle.clone();
         let values = self.key_values(table, &key)?;
         let begun_at = self.moment();
@@ -220,11 +237,21 @@ impl World {
             return Ok(());
         }
         let key = gone.swap_remove(self.random.below(gone.len() as u64) as usize);
+        self.delete_missing_by(session, table, &key)
+    }
+
+    pub(super) fn delete_missing_by(
+        &mut self,
+        session: usize,
+        table: usize,
+        key: &[u8],
+    ) -> Checked<()> {
         let handle = self.tables[table].handle.clone();
-        let values = self.key_values(table, &key)?;
+        let values = self.key_values(table, key)?;
         match self.sessions[session].delete(&handle, &values) {
             Ok(false) => {
-                self.note_rests_on(session, &(name, key));
+                let place = self.place(table, key);
+                self.note_rests_on(session, &place);
                 Ok(())
             }
             Ok(true) => violation!("delete: the key {key:02x?} was not there, and no error"),

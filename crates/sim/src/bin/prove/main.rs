@@ -4,13 +4,14 @@
 //! - `oracle.rs`: that file, and what must be there by it. `workload.rs`: what the process does.
 //! - `kill.rs`: kill -9 at random moments. `calls.rs`: the Nth system call kills or fails, by strace.
 //!   `full_disk.rs`: a small tmpfs. `lost_cache.rs` (feature `lost-cache`): kill -9 on a disk that
-//!   loses what was not synced, `mounted.rs`.
+//!   loses what was not synced, `mounted.rs`. `growth.rs`: a database much larger than its memory.
 //!
 //! A killed process loses its memory and nothing that it has handed to the system: what syncs are
 //! worth is for the simulator to show, and for the disk that loses its cache.
 
 mod calls;
 mod full_disk;
+mod growth;
 mod kill;
 #[cfg(feature = "lost-cache")]
 mod lost_cache;
@@ -75,6 +76,18 @@ enum Proof {
         #[arg(long, default_value_t = 100)]
         sizes: u64,
     },
+    /// Writes a large database with little memory, checks it, opens it again and compares each row.
+    Growth {
+        /// Bytes of rows, in MiB.
+        #[arg(long, default_value_t = 10_500)]
+        mib: u64,
+        /// Memory for leaves, in MiB.
+        #[arg(long, default_value_t = 64)]
+        leaf_memory_mib: usize,
+        /// An empty folder for the database; a temporary one unless given.
+        #[arg(long)]
+        folder: Option<PathBuf>,
+    },
     /// The process that is killed: works until it is, or until so many commits.
     #[command(hide = true)]
     Work(workload::Work),
@@ -120,6 +133,7 @@ fn run(proof: Proof) -> Result<()> {
         }
         Proof::Calls { until, step } => calls::run(until, step),
         Proof::FullDisk { sizes } => full_disk::run(sizes),
+        Proof::Growth { mib, leaf_memory_mib, folder } => growth::run(mib, leaf_memory_mib, folder),
         Proof::Work(work) => workload::run(&work),
         Proof::FullDiskCase { folder, kib } => full_disk::case(&folder, kib),
     }
