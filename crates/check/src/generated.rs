@@ -18,6 +18,7 @@ const HASHED_BITS: u32 = 55;
 /// A generated column, and where its values stand.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
+    /// Its number among all columns that there ever were.
     pub(crate) column: usize,
     pub(crate) name: String,
     /// Numbers below make keys; after them inserts are refused.
@@ -52,6 +53,7 @@ impl Generated {
             {
                 let numbers_end = numbers_end(strategy, declared.data_type);
                 let name = declared.name.clone();
+                let column = definition.column_number(column);
                 found.push(Generated { column, name, numbers_end, strategy, place });
             }
         }

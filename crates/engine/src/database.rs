@@ -1,4 +1,7 @@
 //! An open database: tables, sessions, checkpoints, close. The one file that sees all layers.
+//! Altering tables: `database/alter.rs`.
+
+mod alter;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -503,6 +506,13 @@ impl Table {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.entry.id
+    }
+
+    /// Whether this is the table as it is now: there, and not altered since the handle was got. One
+    /// that is not refuses to write, and to read rows that are newer than itself.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.entry.is_current()
     }
 
     /// The table's definition.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use onrush_files::{DiskError, DiskErrorKind};
 use onrush_log::LogError;
-use onrush_types::TypeError;
+use onrush_types::{NeedsNoRows, TypeError};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -47,7 +47,7 @@ impl fmt::Display for Damage {
 pub enum Error {
     /// A value, row or table definition that is not possible. Your input.
     #[error(transparent)]
-    Type(#[from] TypeError),
+    Type(TypeError),
     /// The key is taken. Your input.
     #[error("table {table} already has a row with key {key}; use upsert to replace it")]
     DuplicateKey {
@@ -74,11 +74,21 @@ pub enum Error {
          truncated four billion times; export its rows into a new database"
     )]
     TableNumbersUsedUp,
-    /// The table was dropped or truncated while a transaction used it. Try again.
-    #[error("table {name} was dropped or truncated meanwhile; get the table again and retry")]
+    /// The table was dropped, truncated or altered while it was in use. Try again.
+    #[error("table {name} was dropped, truncated or altered meanwhile; get it again and retry")]
     TableChanged {
         /// The table.
         name: String,
+    },
+    /// A column that only a table without rows can get. Your input.
+    #[error("column {column} cannot be added to table {table}, which has rows: {reason}")]
+    RowsInTheWay {
+        /// The table.
+        table: String,
+        /// The new column.
+        column: String,
+        /// What its rows would lack.
+        reason: NeedsNoRows,
     },
     /// An online check that cannot be done.
     #[error(transparent)]
@@ -221,6 +231,18 @@ impl Error {
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         matches!(self, Error::OutcomeUnknown { .. } | Error::Stopped { .. })
+    }
+}
+
+/// A row of a version that the schema does not know yet was written after the table was altered.
+impl From<TypeError> for Error {
+    fn from(error: TypeError) -> Error {
+        match error {
+            TypeError::WrongSchemaVersion { table, found, expected } if found > expected => {
+                Error::TableChanged { name: table.into() }
+            }
+            error => Error::Type(error),
+        }
     }
 }
 

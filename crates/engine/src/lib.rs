@@ -90,8 +90,8 @@ pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
 pub use onrush_log::LogStatistics;
 pub use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, Schema, TableBuilder,
-    TableDefinition, TypeError, Uuid, Value,
+    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, NeedsNoRows, Schema,
+    TableBuilder, TableChange, TableDefinition, TypeError, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};

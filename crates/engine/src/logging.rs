@@ -31,6 +31,10 @@ pub(crate) enum RecordKind {
     Sequence = 8,
     /// Nothing: the place in the commit order of changes whose rows are not logged.
     Tick = 9,
+    /// As `PutElided`, of a table that was altered: the version of the row comes first.
+    PutElidedVersion = 10,
+    /// A table with another definition: name and columns.
+    AlterTable = 11,
 }
 
 /// The record of a change whose rows are not logged.
@@ -38,9 +42,10 @@ pub(crate) const TICK: &[u8] = &[RecordKind::Tick as u8];
 
 impl RecordKind {
     fn from_byte(byte: u8) -> Option<RecordKind> {
-        use RecordKind::{CreateTable, DropTable, Group, Put, PutElided, Remove, Sequence, Tick};
-        let rows = [PutElided, Put, Remove, Group];
-        let others = [CreateTable, DropTable, RecordKind::TruncateTable, Sequence, Tick];
+        use RecordKind::{AlterTable, CreateTable, DropTable, TruncateTable};
+        use RecordKind::{Group, Put, PutElided, PutElidedVersion, Remove, Sequence, Tick};
+        let rows = [PutElided, PutElidedVersion, Put, Remove, Group];
+        let others = [CreateTable, DropTable, TruncateTable, AlterTable, Sequence, Tick];
         rows.into_iter().chain(others).find(|kind| *kind as u8 == byte)
     }
 }
@@ -87,6 +92,10 @@ pub(crate) enum Record<'a> {
         definition: &'a [u8],
         object: ObjectId,
     },
+    AlterTable {
+        definition: &'a [u8],
+        object: ObjectId,
+    },
     DropTable {
         object: ObjectId,
     },
@@ -114,6 +123,7 @@ pub(crate) struct RowRecord<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RowChange<'a> {
     PutElided(&'a [u8]),
+    PutElidedVersion(&'a [u8]),
     Put(&'a [u8]),
     Remove,
 }
@@ -123,13 +133,18 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
     let (first, mut rest) = payload.split_first()?;
     let object = |rest: &mut &[u8]| u32::try_from(take_varint(rest)?).ok().map(ObjectId);
     Some(match RecordKind::from_byte(*first)? {
-        RecordKind::PutElided | RecordKind::Put | RecordKind::Remove => {
-            Record::Row(read_row(payload)?)
-        }
+        RecordKind::PutElided
+        | RecordKind::PutElidedVersion
+        | RecordKind::Put
+        | RecordKind::Remove => Record::Row(read_row(payload)?),
         RecordKind::Group => Record::Group(rest),
         RecordKind::CreateTable => {
             let object = object(&mut rest)?;
             Record::CreateTable { definition: rest, object }
+        }
+        RecordKind::AlterTable => {
+            let object = object(&mut rest)?;
+            Record::AlterTable { definition: rest, object }
         }
         RecordKind::DropTable => Record::DropTable { object: object(&mut rest)? },
         RecordKind::TruncateTable => {
@@ -153,6 +168,7 @@ fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
     let (key, body) = rest.split_at_checked(key_bytes)?;
     let change = match RecordKind::from_byte(*first)? {
         RecordKind::PutElided => RowChange::PutElided(body),
+        RecordKind::PutElidedVersion => RowChange::PutElidedVersion(body),
         RecordKind::Put => RowChange::Put(body),
         RecordKind::Remove if body.is_empty() => RowChange::Remove,
         _ => return None,

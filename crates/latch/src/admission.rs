@@ -170,6 +170,19 @@ impl Admission {
         self.shared.places.iter().all(|place| !is_inside(place.word.load(SeqCst)))
     }
 
+    /// Returns when every session that is inside now has left, or has left and come back. Whoever
+    /// changes what sessions look at inside first does so (sequentially consistent), then waits for
+    /// this: a session that enters later sees the change.
+    pub fn wait_until_left(&self) {
+        fence(SeqCst);
+        for place in &self.shared.places {
+            let word = place.word.load(SeqCst);
+            while is_inside(word) && place.word.load(SeqCst) == word {
+                sync::thread::yield_now();
+            }
+        }
+    }
+
     /// A ticket for a new session.
     pub fn ticket(&self) -> Ticket {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);

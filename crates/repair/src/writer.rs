@@ -150,10 +150,16 @@ impl SalvageTarget for Writer<'_> {
         Ok(())
     }
 
-    fn expand(&mut self, table: usize, elided: &[u8], row: &mut Vec<u8>) -> bool {
+    fn expand(
+        &mut self,
+        table: usize,
+        elided: &[u8],
+        names_version: bool,
+        row: &mut Vec<u8>,
+    ) -> bool {
         let open = self.open.as_ref();
-        let table = open.and_then(|open| open.tables.get(table));
-        table.is_some_and(|written| written.table.schema().expand_elided(elided, row).is_ok())
+        let Some(written) = open.and_then(|open| open.tables.get(table)) else { return false };
+        written.table.schema().expand_elided(elided, names_version, row).is_ok()
     }
 
     fn image_row(&mut self, table: usize, key: &[u8], row: &[u8]) -> Result<(), RepairError> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
 
-use onrush::{Error, TypeError};
+use onrush::{Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
 use sqlparser::parser::ParserError;
@@ -174,6 +174,8 @@ impl From<Error> for SqlError {
             Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
             Error::TableExists { .. } => state::DUPLICATE_TABLE,
+            Error::RowsInTheWay { reason: NeedsNoRows::NoValue, .. } => state::NOT_NULL_VIOLATION,
+            Error::RowsInTheWay { .. } => state::FEATURE_NOT_SUPPORTED,
             Error::TableChanged { .. } | Error::Conflict { .. } => state::SERIALIZATION_FAILURE,
             Error::BadOption { .. } => state::INVALID_PARAMETER_VALUE,
             Error::TransactionTooLarge { .. } => state::LIMIT_EXCEEDED,
@@ -260,6 +262,8 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::InColumn { cause, .. } => state_of_type_error(cause),
         TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
         TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
+        TypeError::KeyColumnStays(_) => state::FEATURE_NOT_SUPPORTED,
+        TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
         TypeError::UnknownDataType { .. } | TypeError::UnknownStrategy { .. } => {
             state::UNDEFINED_OBJECT

@@ -15,6 +15,7 @@
 
 mod access;
 mod catalog;
+mod comments;
 mod connection;
 mod error;
 mod execute;

@@ -61,6 +61,17 @@ fn tables_and_schemas_are_listed() {
 }
 
 #[test]
+fn comments_are_listed() {
+    let world = World::new();
+    let create = "CREATE TABLE orders (id bigint PRIMARY KEY)";
+    let Some(_) = psql(&world, &[create, "COMMENT ON TABLE orders IS 'all of them'"]) else {
+        return;
+    };
+    let listed = psql(&world, &["\\dt+"]).unwrap();
+    assert!(listed.contains("|all of them\n"), "{listed}");
+}
+
+#[test]
 fn databases_roles_and_privileges_are_listed() {
     let world = World::new();
     let create = "CREATE TABLE orders (id bigint PRIMARY KEY)";

@@ -41,10 +41,17 @@ pub fn list(number: u64) -> Vec<Action> {
 /// # Errors
 /// The first violation.
 pub fn cut_list(number: u64, summary: &mut Summary) -> Checked<()> {
-    let actions = list(number);
+    cut_actions(number, &list(number), summary)
+}
+
+/// As [`cut_list`], with actions of the caller's. `number` decides everything else.
+///
+/// # Errors
+/// The first violation.
+pub fn cut_actions(number: u64, actions: &[Action], summary: &mut Summary) -> Checked<()> {
     guarded(&format!("list {number}, {actions:?}"), || {
         let budget = Budget { every_boundary: true, every_mode: true, ..Budget::default() };
-        let work = |world: &_| world::act_all(world, &actions);
+        let work = |world: &_| world::act_all(world, actions);
         cuts::cut_from_checkpoint(Plan::of_list(number), work, budget, summary)
     })
 }

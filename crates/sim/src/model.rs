@@ -39,6 +39,15 @@ pub enum Effect {
         /// Its definition, as bytes.
         definition: Vec<u8>,
     },
+    /// A table has another definition, and perhaps another name; its rows are as they were.
+    Alter {
+        /// Its name before.
+        table: String,
+        /// Its name now.
+        name: String,
+        /// Its definition, as bytes.
+        definition: Vec<u8>,
+    },
     /// A table is gone.
     Drop {
         /// Its name.
@@ -120,6 +129,15 @@ impl State {
                 self.digest = self.digest.wrapping_add(table_digest(table, definition));
                 self.tables.insert(table.clone(), rows);
             }
+            Effect::Alter { table, name, definition } => {
+                let rows = self.tables.get(table).map(|rows| rows.rows.clone());
+                self.apply(&Effect::Drop { table: table.clone() });
+                let (table, definition) = (name.clone(), definition.clone());
+                self.apply(&Effect::Create { table, definition });
+                for (key, value) in rows.into_iter().flatten() {
+                    self.put(name, &key, &value);
+                }
+            }
             Effect::Drop { table } => {
                 self.clear(table);
                 if let Some(dropped) = self.tables.remove(table) {
@@ -175,7 +193,10 @@ impl State {
             Effect::Put { table, .. } | Effect::Remove { table, .. } => {
                 self.table(table).is_some_and(|table| table.unlogged)
             }
-            Effect::Create { .. } | Effect::Drop { .. } | Effect::Truncate { .. } => false,
+            Effect::Create { .. }
+            | Effect::Alter { .. }
+            | Effect::Drop { .. }
+            | Effect::Truncate { .. } => false,
         })
     }
 

@@ -65,6 +65,7 @@ pub enum Action {
     MoveRows,
     Truncate,
     DropAndCreate,
+    Alter,
     Checkpoint,
     Barrier,
     WriteLog,
@@ -77,8 +78,8 @@ pub enum Action {
 
 /// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
 /// of rows and answers that rest on others come by chances of their own, changing rows all over a
-/// table comes with visits to commits; filling leaves and log segments is for lists of actions, doing
-/// so in one round for torn ones.
+/// table comes with visits to commits; altering tables, filling leaves and log segments is for lists
+/// of actions, filling them in one round for torn ones.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -126,6 +127,8 @@ pub struct Plan {
     pub crowded: bool,
     /// Whether checkpoints are taken in the middle of commits that wait for a leaf.
     pub visited_commits: bool,
+    /// Whether tables are altered.
+    pub alters: bool,
 }
 
 impl Plan {
@@ -195,6 +198,7 @@ impl Plan {
             visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
             crowded: shape == Shape::Crowded,
             visited_commits,
+            alters: false,
         }
     }
 
@@ -231,6 +235,7 @@ impl Plan {
             visits: random.chance(1, 2),
             crowded: false,
             visited_commits: false,
+            alters: true,
         }
     }
 

@@ -2,13 +2,14 @@
 //!
 //! - `world/rows.rs`: calls that change or read one row. `world/transactions.rs`: several rows.
 //!   `world/hearsay.rs`: answers that rest on what others did.
-//! - `world/tables.rs`: keys, payloads, tables made and dropped. `world/checkpoints.rs`:
-//!   checkpoints with visits, restarts.
+//! - `world/tables.rs`: keys, payloads, tables made and dropped. `world/alter.rs`: tables altered.
+//!   `world/checkpoints.rs`: checkpoints with visits, restarts.
 //!
 //! Invariants
 //! 1. A call's answer is predicted from the model before the engine is asked.
 //! 2. The run follows from the seed: no clock, no second thread, no address decides anything.
 
+mod alter;
 mod checkpoints;
 mod copies;
 mod hearsay;
@@ -305,6 +306,7 @@ impl World {
             Action::MoveRows => self.move_rows(),
             Action::Truncate => self.truncate(),
             Action::DropAndCreate => self.drop_and_create(),
+            Action::Alter => self.alter(),
             Action::Barrier => self.barrier(),
             Action::WriteLog => self.write_log(),
             Action::ChangeDurability => {

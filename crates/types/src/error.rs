@@ -54,6 +54,17 @@ pub enum TypeError {
     /// Two columns with one name.
     #[error("column {0} is defined twice; rename one of the two")]
     DuplicateColumn(ColumnName),
+    /// A column of the key cannot be dropped.
+    #[error("column {0} is part of the primary key, which orders the rows; it cannot be dropped")]
+    KeyColumnStays(ColumnName),
+    /// A table that was altered as often as it can be.
+    #[error("table {table} has used up its {what}; copy its rows into a new table")]
+    AlteredTooOften {
+        /// The table.
+        table: Box<str>,
+        /// What there is no more of.
+        what: &'static str,
+    },
     /// A name that is not a column of the table.
     #[error("table {} has no column {:?}; its columns are: {known}", .name.table, .name.column)]
     UnknownColumn {

@@ -33,7 +33,9 @@ pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionSlot};
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView};
-pub use schema::{ColumnDefinition, DefaultValue, Schema, TableBuilder, TableDefinition};
+pub use schema::{
+    ColumnDefinition, DefaultValue, NeedsNoRows, Schema, TableBuilder, TableChange, TableDefinition,
+};
 pub use value::Value;
 
 pub use rust_decimal::Decimal;

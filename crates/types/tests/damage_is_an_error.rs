@@ -39,7 +39,7 @@ proptest! {
         let elided = damaged(&row.elided, at, change);
         prop_assert!(is_ok_or_damage(schema.decode_row(&key, &bytes)));
         prop_assert!(is_ok_or_damage(schema.decode_key(&key)));
-        prop_assert!(is_ok_or_damage(schema.expand_elided(&elided, &mut Vec::new())));
+        prop_assert!(is_ok_or_damage(schema.expand_elided(&elided, false, &mut Vec::new())));
         prop_assert!(change.is_some() || schema.decode_row(&row.key, &bytes).is_err());
     }
 
@@ -49,7 +49,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         prop_assert!(is_ok_or_damage(schema.decode_row(&bytes, &bytes)));
-        prop_assert!(is_ok_or_damage(schema.expand_elided(&bytes, &mut Vec::new())));
+        prop_assert!(is_ok_or_damage(schema.expand_elided(&bytes, false, &mut Vec::new())));
     }
 
     #[test]

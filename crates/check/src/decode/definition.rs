@@ -16,6 +16,18 @@ pub(crate) struct Definition {
     pub(crate) columns: Vec<Column>,
     /// Positions of the key columns, in key order.
     pub(crate) key: Vec<usize>,
+    /// Of a table that was altered.
+    pub(crate) history: Option<History>,
+}
+
+/// How an altered table came to its columns.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct History {
+    pub(crate) first_version: u16,
+    /// For each column its number, and the first version whose rows have it.
+    pub(crate) columns: Vec<(u16, u16)>,
+    /// Number, and the first versions whose rows have it and do not have it any more.
+    pub(crate) dropped: Vec<(u16, u16, u16, Column)>,
 }
 
 /// One column.
@@ -66,7 +78,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=2).contains(&format) {
+    if !(1..=3).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -96,13 +108,110 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format == 2 && input.u8().ok_or(SHORT)? != 1 {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3, 0)) {
         return Err("how the rows are logged is not known");
     }
+    let history = match format {
+        3 => Some(read_history(&mut input, version, &columns, &key)?),
+        _ => None,
+    };
     if !input.is_empty() {
         return Err("bytes are left over after the definition");
     }
-    Ok(Definition { name, version, columns, key })
+    Ok(Definition { name, version, columns, key, history })
+}
+
+fn read_history(
+    input: &mut Input<'_>,
+    version: u16,
+    columns: &[Column],
+    key: &[usize],
+) -> Read<History> {
+    let first_version = input.u16().ok_or(SHORT)?;
+    if first_version >= version {
+        return Err("a table that was altered has its first version still");
+    }
+    let mut since = Vec::new();
+    for (position, column) in columns.iter().enumerate() {
+        let (number, from) = (input.u16().ok_or(SHORT)?, input.u16().ok_or(SHORT)?);
+        if from < first_version || from > version || key.contains(&position) && from > first_version
+        {
+            return Err("a column is of a version that it cannot be of");
+        }
+        match input.u8().ok_or(SHORT)? {
+            0 => {}
+            1 => {
+                let length = usize::from(input.u16().ok_or(SHORT)?);
+                let bytes = input.take(length).ok_or(SHORT)?;
+                Rule::of(column.data_type).check_any(bytes)?;
+            }
+            _ => return Err("a flag is neither 0 nor 1"),
+        }
+        since.push((number, from));
+    }
+    let mut dropped = Vec::new();
+    for _ in 0..input.u16().ok_or(SHORT)? {
+        let number = input.u16().ok_or(SHORT)?;
+        let (from, until) = (input.u16().ok_or(SHORT)?, input.u16().ok_or(SHORT)?);
+        if from < first_version || from >= until || until > version {
+            return Err("a dropped column is of versions that it cannot be of");
+        }
+        dropped.push((number, from, until, read_column(input)?));
+    }
+    let ascends = |numbers: &[u16]| numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    let live: Vec<u16> = since.iter().map(|(number, _)| *number).collect();
+    let gone: Vec<u16> = dropped.iter().map(|(number, ..)| *number).collect();
+    let mut all = [live.as_slice(), &gone].concat();
+    all.sort_unstable();
+    let each_once = (0..COLUMNS_MAX).zip(&all).filter(|(at, number)| at == *number).count();
+    if !ascends(&live) || !ascends(&gone) || each_once != all.len() {
+        return Err("the numbers of the columns are not each there once");
+    }
+    Ok(History { first_version, columns: since, dropped })
+}
+
+impl Definition {
+    /// The number of a column, which it keeps whatever is added or dropped.
+    pub(crate) fn column_number(&self, column: usize) -> usize {
+        let known = self.history.as_ref().and_then(|history| history.columns.get(column));
+        known.map_or(column, |(number, _)| usize::from(*number))
+    }
+
+    /// The columns outside the key in rows of `version`, with their numbers and, if they are still
+    /// there, their positions.
+    pub(crate) fn stored_at(&self, version: u16) -> Vec<(usize, Option<usize>, &Column)> {
+        let since = |position: usize| match &self.history {
+            Some(history) => history.columns[position].1,
+            None => 0,
+        };
+        let outside = |position: &usize| !self.key.contains(position);
+        let live = (0..self.columns.len()).filter(outside).filter(|at| since(*at) <= version);
+        let mut stored: Vec<_> =
+            live.map(|at| (self.column_number(at), Some(at), &self.columns[at])).collect();
+        for (number, from, until, column) in self.history.iter().flat_map(|past| &past.dropped) {
+            if (*from..*until).contains(&version) {
+                stored.push((usize::from(*number), None, column));
+            }
+        }
+        stored.sort_by_key(|(number, ..)| *number);
+        stored
+    }
+
+    /// The versions with the same columns, oldest first, the newest last: from the first on, and up to
+    /// the second.
+    pub(crate) fn versions(&self) -> Vec<(u16, u16)> {
+        let Some(history) = &self.history else { return vec![(self.version, self.version)] };
+        let added = history.columns.iter().map(|(_, from)| *from);
+        let dropped = history.dropped.iter().flat_map(|(_, from, until, _)| [*from, *until]);
+        let mut starts: Vec<u16> = added.chain(dropped).chain([history.first_version]).collect();
+        starts.retain(|start| *start < self.version);
+        starts.sort_unstable();
+        starts.dedup();
+        let ends = starts.iter().skip(1).map(|next| next - 1).chain([self.version - 1]);
+        let mut versions: Vec<(u16, u16)> = starts.iter().copied().zip(ends).collect();
+        versions.push((self.version, self.version));
+        versions
+    }
 }
 
 fn read_name(input: &mut Input<'_>) -> Read<String> {

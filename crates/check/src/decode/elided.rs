@@ -7,9 +7,18 @@ use super::row::{RowFault, RowPlan, is_null};
 const SHORT: RowFault = RowFault::Shape("the elided row ends inside a column");
 
 impl RowPlan {
-    /// Checks a whole elided row.
-    pub(crate) fn check_elided(&self, bytes: &[u8]) -> Result<(), RowFault> {
+    /// Checks a whole elided row, which begins with its version or is of the table's first.
+    pub(crate) fn check_elided(&self, bytes: &[u8], names_version: bool) -> Result<(), RowFault> {
         let mut input = Input::new(bytes);
+        let version = match names_version {
+            true => Some(input.u16().ok_or(SHORT)?),
+            false => None,
+        };
+        let none = RowFault::Shape("the row is of another version of the table definition");
+        self.of_elided(version).ok_or(none)?.check_elided_input(input)
+    }
+
+    fn check_elided_input(&self, mut input: Input<'_>) -> Result<(), RowFault> {
         let count = self.stored().len();
         let present = input.take((count + 1).div_ceil(8)).ok_or(SHORT)?;
         let nulls = match is_null(present, 0) {

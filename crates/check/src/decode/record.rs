@@ -12,6 +12,10 @@ pub(crate) enum Record<'b> {
         object: u32,
         definition: &'b [u8],
     },
+    AlterTable {
+        object: u32,
+        definition: &'b [u8],
+    },
     DropTable {
         object: u32,
     },
@@ -40,7 +44,12 @@ pub(crate) struct Row<'b> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change<'b> {
     /// It has this row, as an elided one.
-    PutElided(&'b [u8]),
+    PutElided {
+        /// The elided row.
+        row: &'b [u8],
+        /// Whether it begins with its version; else it is of the table's first.
+        names_version: bool,
+    },
     /// It has this row.
     Put(&'b [u8]),
     /// It has none any more.
@@ -52,11 +61,15 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
     let mut input = Input::new(payload);
     let number = |input: &mut Input<'_>| u32::try_from(input.varint()?).ok();
     let record = match input.u8()? {
-        1..=3 => return read_row(payload).map(Record::Row),
+        1..=3 | 10 => return read_row(payload).map(Record::Row),
         4 => return Some(Record::Group(input.rest())),
         5 => {
             let object = number(&mut input)?;
             return Some(Record::CreateTable { object, definition: input.rest() });
+        }
+        11 => {
+            let object = number(&mut input)?;
+            return Some(Record::AlterTable { object, definition: input.rest() });
         }
         6 => Record::DropTable { object: number(&mut input)? },
         7 => Record::TruncateTable { object: number(&mut input)?, new_object: number(&mut input)? },
@@ -77,7 +90,8 @@ fn read_row(payload: &[u8]) -> Option<Row<'_>> {
     let object = u32::try_from(input.varint()?).ok()?;
     let key = input.counted()?;
     let change = match kind {
-        1 => Change::PutElided(input.rest()),
+        1 => Change::PutElided { row: input.rest(), names_version: false },
+        10 => Change::PutElided { row: input.rest(), names_version: true },
         2 => Change::Put(input.rest()),
         3 if input.is_empty() => Change::Remove,
         _ => return None,

@@ -11,14 +11,19 @@ use super::is_zero;
 pub(crate) enum RowFault {
     /// Its parts.
     Shape(&'static str),
-    /// The value of this column (its position among all).
+    /// The value of this column (its number among all that there ever were).
     Value(usize, &'static str),
 }
 
 /// How to check the rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct RowPlan {
-    version: u16,
+    /// Rows of these versions, from the first up to the second.
+    versions: (u16, u16),
+    /// How to check rows of earlier versions, where the table was altered.
+    earlier: Box<[RowPlan]>,
+    /// The version of rows whose record names none.
+    first_version: u16,
     /// Where the columns of fixed width begin, after version and NULL bitmap.
     fixed_at: usize,
     /// Where the ends of the variable columns stand, two bytes each.
@@ -48,7 +53,7 @@ struct Fixed {
 /// A column outside the key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored {
-    /// Its position among all columns.
+    /// Its number among all columns that there ever were.
     pub(crate) column: usize,
     pub(crate) rule: Rule,
     /// Its offset in the row, or its number among the variable columns.
@@ -59,13 +64,25 @@ pub(crate) struct Stored {
 
 impl RowPlan {
     pub(crate) fn new(definition: &Definition) -> RowPlan {
-        let outside = |(position, _): &(usize, _)| !definition.key.contains(position);
-        let columns: Vec<_> = definition.columns.iter().enumerate().filter(outside).collect();
+        let mut plans: Vec<RowPlan> = definition
+            .versions()
+            .into_iter()
+            .map(|versions| RowPlan::of_versions(definition, versions))
+            .collect();
+        let newest = RowPlan::of_versions(definition, (definition.version, definition.version));
+        let mut plan = plans.pop().unwrap_or(newest);
+        plan.first_version = plans.first().map_or(plan.versions.0, |first| first.versions.0);
+        plan.earlier = plans.into();
+        plan
+    }
+
+    fn of_versions(definition: &Definition, versions: (u16, u16)) -> RowPlan {
+        let columns = definition.stored_at(versions.0);
         let fixed_at = 2 + columns.len().div_ceil(8);
         let mut never_null = vec![0xFF; fixed_at - 2];
         let (mut offset, mut ordinal) = (fixed_at, 0);
         let mut stored = Vec::with_capacity(columns.len());
-        for (index, (column, declared)) in columns.iter().enumerate() {
+        for (index, (number, _, declared)) in columns.iter().enumerate() {
             if declared.nullable {
                 never_null[index / 8] &= !(1 << (index % 8));
             }
@@ -81,7 +98,7 @@ impl RowPlan {
                 }
             };
             let is_elided = declared.is_elided();
-            stored.push(Stored { column: *column, rule, place, is_elided });
+            stored.push(Stored { column: *number, rule, place, is_elided });
         }
         let all = || stored.iter().enumerate();
         let fixed = all().filter_map(|(index, stored)| {
@@ -91,7 +108,9 @@ impl RowPlan {
         });
         let variable = all().filter(|(_, stored)| stored.rule.width().is_none());
         RowPlan {
-            version: definition.version,
+            versions,
+            earlier: Box::default(),
+            first_version: versions.0,
             fixed_at,
             ends_at: offset,
             variable_at: offset + 2 * ordinal,
@@ -112,25 +131,53 @@ impl RowPlan {
         &self.never_null
     }
 
-    /// The bytes of a stored column of fixed width in a sound row; None if it is NULL.
+    /// How to check rows of this version; None for one that there never was.
+    #[inline]
+    fn of_version(&self, version: u16) -> Option<&RowPlan> {
+        let has = |plan: &RowPlan| (plan.versions.0..=plan.versions.1).contains(&version);
+        if has(self) { Some(self) } else { self.earlier.iter().find(|plan| has(plan)) }
+    }
+
+    /// How to check an elided row of this version, or of the first.
+    pub(crate) fn of_elided(&self, version: Option<u16>) -> Option<&RowPlan> {
+        self.of_version(version.unwrap_or(self.first_version))
+    }
+
+    /// The bytes of a stored column of fixed width in a sound row; None if it is NULL, or if the row is
+    /// older than the column.
     #[inline]
     pub(crate) fn fixed<'r>(&self, row: &'r [u8], index: usize) -> Option<&'r [u8]> {
         let stored = self.stored[index];
+        if !self.earlier.is_empty() && !self.is_of(row) {
+            let plan = self.of_version(u16_at(row, 0))?;
+            let then = plan.stored.iter().position(|other| other.column == stored.column)?;
+            return plan.fixed(row, then);
+        }
         if is_null(&row[2..], index) {
             return None;
         }
         row.get(stored.place..stored.place + stored.rule.width()?)
     }
 
+    #[inline]
+    fn is_of(&self, row: &[u8]) -> bool {
+        (self.versions.0..=self.versions.1).contains(&u16_at(row, 0))
+    }
+
     /// Checks a whole row.
     #[inline]
     pub(crate) fn check(&self, row: &[u8]) -> Result<(), RowFault> {
         use RowFault::Shape;
-        if row.len() < self.variable_at {
+        if row.len() < 2 {
             return Err(Shape("the row ends inside its fixed part"));
         }
-        if u16_at(row, 0) != self.version {
-            return Err(Shape("the row is of another version of the table definition"));
+        if !self.is_of(row) {
+            let plan = self.of_version(u16_at(row, 0));
+            let none = Shape("the row is of another version of the table definition");
+            return plan.ok_or(none)?.check(row);
+        }
+        if row.len() < self.variable_at {
+            return Err(Shape("the row ends inside its fixed part"));
         }
         let nulls = &row[2..self.fixed_at];
         let (mut any, mut wrong) = (0, 0);

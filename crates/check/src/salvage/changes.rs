@@ -70,11 +70,12 @@ impl<T: SalvageTarget> Changes<'_, T> {
                 return self.target.remove(number, row.key);
             }
             Change::Put(whole) => whole,
-            Change::PutElided(elided) => {
-                if table.plan.row.check_elided(elided).is_err() {
+            Change::PutElided { row: elided, names_version } => {
+                if table.plan.row.check_elided(elided, names_version).is_err() {
                     return Ok(());
                 }
-                let is_whole = self.target.expand(number, elided, &mut self.row);
+                let whole = &mut self.row;
+                let is_whole = self.target.expand(number, elided, names_version, whole);
                 if !is_whole || table.plan.row.check(&self.row).is_err() {
                     report(RecordFault {
                         invariant: Invariant::RecordFits,

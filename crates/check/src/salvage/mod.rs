@@ -48,7 +48,14 @@ pub trait SalvageTarget {
     fn begin(&mut self, tables: &[SalvagedTable]) -> Result<(), Self::Error>;
 
     /// Makes a whole row of its elided form, in place of what is in `row`; false if that cannot be.
-    fn expand(&mut self, table: usize, elided: &[u8], row: &mut Vec<u8>) -> bool;
+    /// `names_version`: whether the elided form begins with its version.
+    fn expand(
+        &mut self,
+        table: usize,
+        elided: &[u8],
+        names_version: bool,
+        row: &mut Vec<u8>,
+    ) -> bool;
 
     /// A row of an image. Of each table in key order, each key once unless the directory is damaged.
     ///

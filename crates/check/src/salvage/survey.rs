@@ -44,6 +44,15 @@ impl<'a> Survey<'a> {
                 let new = || Known { object, definition, counters: Vec::new() };
                 self.tables.entry(object).or_insert_with(new);
             }
+            Record::AlterTable { object, definition } => {
+                let known = self.tables.values_mut().find(|known| known.object == object);
+                let version = |bytes: &[u8]| read_definition(bytes).map(|table| table.version);
+                if let Some(known) = known
+                    && version(definition).ok() > version(&known.definition).ok()
+                {
+                    known.definition = definition.to_vec();
+                }
+            }
             Record::DropTable { object } => self.tables.retain(|_, known| known.object != object),
             Record::TruncateTable { object, new_object } => {
                 let known = self.tables.values_mut().find(|known| known.object == object);
@@ -68,7 +77,7 @@ impl RecordSink for Survey<'_> {
         });
         if !makes_sense {
             self.end = Some(lsn);
-        } else if matches!(payload.first(), Some(5..=7))
+        } else if matches!(payload.first(), Some(5..=7 | 11))
             && let Some(record) = read_record(payload)
         {
             self.define(&record);

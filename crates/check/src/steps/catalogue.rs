@@ -17,6 +17,7 @@ use crate::store::Store;
 #[derive(Debug)]
 pub(crate) struct TablePlan {
     pub(crate) name: String,
+    pub(crate) version: u16,
     pub(crate) key: KeyPlan,
     pub(crate) row: RowPlan,
     pub(crate) generated: Vec<Generated>,
@@ -26,6 +27,7 @@ impl TablePlan {
     pub(crate) fn new(definition: &Definition) -> TablePlan {
         TablePlan {
             name: definition.name.clone(),
+            version: definition.version,
             key: KeyPlan::new(definition),
             row: RowPlan::new(definition),
             generated: Generated::of(definition),
@@ -128,7 +130,7 @@ fn check_counters(store: &Store<'_>, at: SlotNumber, table: &RootTable, definiti
     let columns = definition.columns.iter().enumerate();
     let wanted: Vec<u32> = columns
         .filter(|(_, column)| column.strategy().is_some())
-        .map(|(position, _)| position as u32)
+        .map(|(position, _)| definition.column_number(position) as u32)
         .collect();
     if given != wanted {
         let found = format!("counters for columns {given:?}, generated columns {wanted:?}");

@@ -30,6 +30,8 @@ pub(crate) struct Records<'a> {
 #[derive(Clone, Copy)]
 enum Origin {
     Catalogue(usize),
+    /// Of the catalogue, but with another definition: that of `created`.
+    Altered(usize, usize),
     Created(usize),
 }
 
@@ -86,6 +88,11 @@ impl<'a> Records<'a> {
         };
         let (plan, highest) = match *origin {
             Origin::Created(index) => (self.created[index].as_ref(), None),
+            // Its counters are looked at by the catalogue's columns.
+            Origin::Altered(index, created) => {
+                self.note_numbers(index, row);
+                (self.created[created].as_ref(), None)
+            }
             Origin::Catalogue(index) => {
                 (self.catalogue.tables[index].plan.as_ref(), self.highest.get_mut(index))
             }
@@ -93,20 +100,16 @@ impl<'a> Records<'a> {
         let Some(plan) = plan else { return };
         let checked =
             plan.key.check(row.key).map_err(RowFault::Shape).and_then(|()| match row.change {
-                Change::PutElided(elided) => plan.row.check_elided(elided),
+                Change::PutElided { row, names_version } => {
+                    plan.row.check_elided(row, names_version)
+                }
                 Change::Put(value) => plan.row.check(value),
                 Change::Remove => Ok(()),
             });
         let found = match checked {
             Ok(()) => {
-                let value = if let Change::Put(value) = row.change { value } else { &[] };
-                for (generated, highest) in plan.generated.iter().zip(highest.into_iter().flatten())
-                {
-                    let in_row = !value.is_empty() || generated.is_in_key();
-                    if in_row && row.change != Change::Remove {
-                        *highest =
-                            (*highest).max(generated.number(&plan.key, &plan.row, row.key, value));
-                    }
+                if let Some(highest) = highest {
+                    plan.note_numbers(row, highest);
                 }
                 return;
             }
@@ -119,6 +122,59 @@ impl<'a> Records<'a> {
             key: Some(plan.key.words(row.key)),
             found,
         });
+    }
+}
+
+impl Records<'_> {
+    /// The numbers of generated columns in keys: a row of a later version than the catalogue's tells no
+    /// others.
+    fn note_numbers(&mut self, index: usize, row: &Row<'_>) {
+        let plan = self.catalogue.tables[index].plan.as_ref();
+        if let (Some(plan), Some(highest)) = (plan, self.highest.get_mut(index))
+            && plan.key.check(row.key).is_ok()
+        {
+            let key_only = Change::PutElided { row: &[], names_version: false };
+            let change = if row.change == Change::Remove { Change::Remove } else { key_only };
+            plan.note_numbers(&Row { change, ..*row }, highest);
+        }
+    }
+
+    /// A table has another definition, unless the catalogue has that or a later one already.
+    fn alter(&mut self, object: u32, bytes: &[u8], report: &mut dyn FnMut(RecordFault)) {
+        let plan = match read_definition(bytes) {
+            Ok(definition) => TablePlan::new(&definition),
+            Err(fault) => return report(RecordFault::new(Invariant::RecordFits, fault)),
+        };
+        let Some(&origin) = self.objects.get(&object) else { return };
+        let known = match origin {
+            Origin::Catalogue(index) => self.catalogue.tables[index].plan.as_ref(),
+            Origin::Altered(_, created) | Origin::Created(created) => {
+                self.created[created].as_ref()
+            }
+        };
+        if known.is_some_and(|known| known.version >= plan.version) {
+            return;
+        }
+        let created = self.created.len();
+        self.created.push(Some(plan));
+        let altered = match origin {
+            Origin::Catalogue(index) | Origin::Altered(index, _) => Origin::Altered(index, created),
+            Origin::Created(_) => Origin::Created(created),
+        };
+        self.objects.insert(object, altered);
+    }
+}
+
+impl TablePlan {
+    /// Raises the highest numbers of the generated columns by those of a sound row.
+    fn note_numbers(&self, row: &Row<'_>, highest: &mut [Option<u64>]) {
+        let value = if let Change::Put(value) = row.change { value } else { &[] };
+        for (generated, highest) in self.generated.iter().zip(highest) {
+            let in_row = !value.is_empty() || generated.is_in_key();
+            if in_row && row.change != Change::Remove {
+                *highest = (*highest).max(generated.number(&self.key, &self.row, row.key, value));
+            }
+        }
     }
 }
 
@@ -148,6 +204,9 @@ impl RecordSink for Records<'_> {
                     self.objects.insert(object, Origin::Created(self.created.len()));
                     self.created.push(plan);
                 }
+            }
+            Some(Record::AlterTable { object, definition }) => {
+                self.alter(object, definition, report)
             }
             Some(Record::DropTable { object }) => {
                 self.objects.remove(&object);

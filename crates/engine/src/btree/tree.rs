@@ -52,6 +52,9 @@ const HOPS_MAX: usize = 4;
 pub(crate) struct Tree {
     /// Whose rows. Changes when the table is truncated, under the structure mutex.
     object: AtomicU32,
+    /// The version of the table's definition that rows are written with. Changes when the table is
+    /// altered; whoever writes looks at it inside.
+    version: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
     pub(super) root: AtomicU32,
     /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
@@ -72,6 +75,7 @@ impl Tree {
     pub(crate) fn with_root(object: ObjectId, root: InnerId, logged: bool) -> Tree {
         Tree {
             object: AtomicU32::new(object.0),
+            version: AtomicU32::new(0),
             root: AtomicU32::new(root.0),
             logged,
             structure: Mutex::new(()),
@@ -82,6 +86,20 @@ impl Tree {
     #[inline]
     pub(crate) fn object(&self) -> ObjectId {
         ObjectId(self.object.load(Ordering::Acquire))
+    }
+
+    /// The version of the definition that rows are written with.
+    #[inline]
+    pub(crate) fn version(&self) -> u16 {
+        // Between setting it and waiting for who is inside there must be one order for all.
+        self.version.load(Ordering::SeqCst) as u16
+    }
+
+    /// Rows are written with this version from now on: see [`Admission::wait_until_left`].
+    ///
+    /// [`Admission::wait_until_left`]: onrush_latch::Admission::wait_until_left
+    pub(crate) fn set_version(&self, version: u16) {
+        self.version.store(u32::from(version), Ordering::SeqCst);
     }
 
     /// Whether the log takes the rows. Else every checkpoint takes the table for an empty one.

@@ -10,7 +10,7 @@ use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Sequence;
-use crate::btree::Tree;
+use crate::btree::{Refusal, Tree};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::units::ObjectId;
@@ -21,8 +21,9 @@ pub(crate) struct TableEntry {
     pub(crate) id: u32,
     pub(crate) schema: Schema,
     pub(crate) tree: Arc<Tree>,
-    /// Column and counter of each generated key.
-    sequences: Vec<(usize, Sequence)>,
+    /// Column and counter of each generated key. Those of an altered table are those that it had
+    /// before.
+    sequences: Vec<(usize, Arc<Sequence>)>,
     /// Bytes of a typical row in a leaf; sets how many identity values make a leaf full.
     entry_bytes: AtomicU64,
     /// Held from the draw of a key to its insert where keys must ascend in commit order.
@@ -37,15 +38,38 @@ impl TableEntry {
         counters: &[(u32, u64)],
     ) -> Result<TableEntry> {
         let schema = Schema::new(Arc::clone(&definition))?;
+        tree.set_version(definition.version());
+        TableEntry::around(id, schema, Arc::new(tree), |number| {
+            let next = counters.iter().find(|(column, _)| *column as usize == number);
+            Arc::new(Sequence::starting_at(next.map_or(0, |(_, next)| *next)))
+        })
+    }
+
+    /// The same table, rows and counters with another definition. Whoever has the old one can no
+    /// longer write once the tree has the new version.
+    pub(crate) fn altered(&self, definition: Arc<TableDefinition>) -> Result<TableEntry> {
+        let schema = Schema::new(definition)?;
+        let altered = TableEntry::around(self.id, schema, Arc::clone(&self.tree), |number| {
+            let known = self.numbered_sequence(number);
+            known.unwrap_or_else(|| Arc::new(Sequence::starting_at(0)))
+        })?;
+        altered.note_entry_bytes(self.entry_bytes());
+        Ok(altered)
+    }
+
+    fn around(
+        id: u32,
+        schema: Schema,
+        tree: Arc<Tree>,
+        sequence: impl Fn(usize) -> Arc<Sequence>,
+    ) -> Result<TableEntry> {
+        let definition = Arc::clone(schema.definition());
         let sequences = definition
             .columns()
             .iter()
             .enumerate()
             .filter(|(_, column)| matches!(column.default, DefaultValue::Key(_)))
-            .map(|(index, _)| {
-                let next = counters.iter().find(|(column, _)| *column as usize == index);
-                (index, Sequence::starting_at(next.map_or(0, |(_, next)| *next)))
-            })
+            .map(|(index, _)| (index, sequence(definition.column_number(index))))
             .collect();
         let entry_bytes = AtomicU64::new(0);
         let strict = |column: &ColumnDefinition| {
@@ -53,7 +77,24 @@ impl TableEntry {
             matches!(strategy, KeyStrategy::Identity { strict: true, .. })
         };
         let strict_order = definition.columns().iter().any(strict).then(|| Mutex::new(()));
-        Ok(TableEntry { id, schema, tree: Arc::new(tree), sequences, entry_bytes, strict_order })
+        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order })
+    }
+
+    /// Whether the table is there and was not altered since this entry was made.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        self.tree.object() != ObjectId(0) && self.tree.version() == self.schema.version()
+    }
+
+    /// Inside, before a row of this definition is written: whether it is still the table's.
+    #[inline]
+    pub(crate) fn check_version(&self) -> std::result::Result<(), Refusal> {
+        if self.tree.version() == self.schema.version() { Ok(()) } else { Err(Refusal::Gone) }
+    }
+
+    /// The number by which the log and checkpoints know a column.
+    pub(crate) fn column_number(&self, column: usize) -> usize {
+        self.schema.definition().column_number(column)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -62,17 +103,23 @@ impl TableEntry {
 
     /// The counter behind a generated column.
     pub(crate) fn sequence(&self, column: usize) -> Option<&Sequence> {
-        self.sequences.iter().find(|(own, _)| *own == column).map(|(_, sequence)| sequence)
+        self.sequences.iter().find(|(own, _)| *own == column).map(|(_, sequence)| &**sequence)
     }
 
-    /// Columns with a counter, and the marks below which numbers may have been handed out.
+    /// The counter behind the column of this number.
+    pub(crate) fn numbered_sequence(&self, number: usize) -> Option<Arc<Sequence>> {
+        let own = |(column, _): &&(usize, Arc<Sequence>)| self.column_number(*column) == number;
+        self.sequences.iter().find(own).map(|(_, sequence)| Arc::clone(sequence))
+    }
+
+    /// Columns with a counter, by number, and the marks below which numbers may have been handed out.
     pub(crate) fn counters(&self) -> Vec<(u32, u64)> {
         if planted(Fault::CounterNotStored) {
             return Vec::new();
         }
         self.sequences
             .iter()
-            .map(|(column, sequence)| (*column as u32, sequence.reserved()))
+            .map(|(column, sequence)| (self.column_number(*column) as u32, sequence.reserved()))
             .collect()
     }
 
@@ -102,14 +149,17 @@ pub(crate) struct Catalog {
     tables: RwLock<Tables>,
     /// Objects below were handed out; never goes back.
     next_object: AtomicU32,
-    /// Held while tables are created, dropped or truncated, and while a checkpoint looks at them.
+    /// Held while a table is altered, longer than `definitions`: one at a time.
+    pub(crate) altering: Mutex<()>,
+    /// Held while tables are created, dropped, altered or truncated, and while a checkpoint looks at them.
     pub(crate) definitions: Mutex<()>,
 }
 
 impl Default for Catalog {
     fn default() -> Self {
         let next_object = AtomicU32::new(1);
-        Catalog { tables: RwLock::default(), next_object, definitions: Mutex::new(()) }
+        let (altering, definitions) = (Mutex::new(()), Mutex::new(()));
+        Catalog { tables: RwLock::default(), next_object, altering, definitions }
     }
 }
 
@@ -152,6 +202,18 @@ impl Catalog {
         let mut tables = self.tables.write();
         tables.by_name.remove(table.name());
         tables.by_object.retain(|_, other| other.id != table.id);
+    }
+
+    /// The table has another definition from now on, which shares the rows. Who asks for it gets the
+    /// new one, and who has the old one can no longer write, at one moment.
+    pub(crate) fn alter(&self, old: &TableEntry, new: TableEntry) -> Arc<TableEntry> {
+        let new = Arc::new(new);
+        let mut tables = self.tables.write();
+        tables.by_name.remove(old.name());
+        tables.by_name.insert(new.name().to_owned(), Arc::clone(&new));
+        tables.by_object.insert(new.tree.object(), Arc::clone(&new));
+        new.tree.set_version(new.schema.version());
+        new
     }
 
     /// The table's rows are those of another object from now on.

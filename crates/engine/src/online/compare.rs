@@ -127,12 +127,11 @@ impl Comparison {
         let row = match change {
             LogChange::Remove => None,
             LogChange::Put(value) => Some(row_hash(hash, value)),
-            LogChange::PutElided(elided) => {
+            LogChange::PutElided { row, names_version } => {
                 side.row.clear();
                 // One that does not decode is a finding of the check already.
-                let Ok(()) = table.entry.schema.expand_elided(elided, &mut side.row) else {
-                    return;
-                };
+                let expanded = table.entry.schema.expand_elided(row, names_version, &mut side.row);
+                let Ok(()) = expanded else { return };
                 Some(row_hash(hash, &side.row))
             }
         };

@@ -81,6 +81,7 @@ struct BatchRow {
 #[derive(Clone, Copy)]
 enum BatchKind {
     PutElided,
+    PutElidedVersion,
     Put,
     Remove,
 }
@@ -147,6 +148,15 @@ impl Redo {
                     engine.catalog.add(Arc::new(entry));
                 }
             }
+            Record::AlterTable { definition, object } => {
+                let definition = Arc::new(TableDefinition::from_bytes(definition)?);
+                // A checkpoint after this record may know a later definition already.
+                if let Some(entry) = engine.catalog.by_object(object)
+                    && entry.schema.version() < definition.version()
+                {
+                    engine.catalog.alter(&entry, entry.altered(definition)?);
+                }
+            }
             Record::DropTable { object } => {
                 if let Some(entry) = engine.catalog.by_object(object) {
                     engine.catalog.remove(&entry);
@@ -163,7 +173,8 @@ impl Redo {
             }
             Record::Sequence { table, column, reserved } => {
                 let entry = engine.catalog.by_id(table);
-                if let Some(sequence) = entry.as_ref().and_then(|e| e.sequence(column as usize)) {
+                let counter = |entry: &Arc<TableEntry>| entry.numbered_sequence(column as usize);
+                if let Some(sequence) = entry.as_ref().and_then(counter) {
                     sequence.raise(reserved);
                 }
             }
@@ -243,6 +254,7 @@ impl Batch {
     fn push(&mut self, lsn: Lsn, row: &RowRecord<'_>) {
         let (kind, body): (BatchKind, &[u8]) = match row.change {
             RowChange::PutElided(body) => (BatchKind::PutElided, body),
+            RowChange::PutElidedVersion(body) => (BatchKind::PutElidedVersion, body),
             RowChange::Put(body) => (BatchKind::Put, body),
             RowChange::Remove => (BatchKind::Remove, &[]),
         };
@@ -299,7 +311,7 @@ impl Redoer {
             self.redo_row(row, key, body)?;
         }
         self.recorder.count(Counter::RedoneRecords, batch.rows.len() as u64);
-        // The table may be dropped or truncated behind the next barrier.
+        // The table may be dropped, truncated or altered behind the next barrier.
         self.table = None;
         Ok(())
     }
@@ -317,9 +329,10 @@ impl Redoer {
         let value: Option<&[u8]> = match row.kind {
             BatchKind::Put => Some(body),
             BatchKind::Remove => None,
-            BatchKind::PutElided => {
+            BatchKind::PutElided | BatchKind::PutElidedVersion => {
+                let names_version = matches!(row.kind, BatchKind::PutElidedVersion);
                 self.row.clear();
-                table.schema.expand_elided(body, &mut self.row)?;
+                table.schema.expand_elided(body, names_version, &mut self.row)?;
                 Some(&self.row)
             }
         };

@@ -96,6 +96,7 @@ impl Transaction<'_> {
                 unchanged_since: since,
                 transaction,
             };
+            write.table.entry.check_version()?;
             write.table.entry.tree.place_intent(engine, seat, &intent)
         };
         match for_each(&mut self.session.worker, writes, place)? {

@@ -146,7 +146,7 @@ fn lease(
         .ok_or_else(|| Error::Internal(format!("column {column} has no counter")))?;
     let engine = Arc::clone(&worker.engine);
     let recorder = Arc::clone(&worker.recorder);
-    let place = (table.id, column);
+    let place = (table.id, table.column_number(column));
     worker.release();
     let leads = table.schema.definition().primary_key().first() == Some(&column);
     match strategy {

@@ -2,7 +2,8 @@
 //!
 //! * `session.rs`: the calls. `worker.rs`: into the engine and out again, with what to do when an
 //!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
-//! * `batch.rs`: several new rows of one table. `transaction.rs`: several rows of any kind.
+//! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
+//!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
 //! * `commit.rs`: how their intents become one record.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
@@ -15,6 +16,7 @@ mod commit;
 mod context;
 mod counters;
 mod moving;
+mod row_record;
 mod savepoint;
 mod scan;
 #[allow(clippy::module_inception)]

@@ -1,12 +1,13 @@
 //! Rows from one table to another, in bulk: a transaction that deletes them here and inserts them
 //! there, from bytes to bytes.
 
-use onrush_types::TableDefinition;
+use onrush_types::{Schema, TableDefinition};
 use onrush_waits::{Counter, Phase};
 
 use super::ScanOptions;
+use super::row_record::{elided_kind, framed_row};
 use super::session::Session;
-use super::transaction::{Transaction, framed_row};
+use super::transaction::Transaction;
 use super::write_set::Write;
 use crate::database::Table;
 use crate::error::{Error, Result};
@@ -102,11 +103,14 @@ impl Transaction<'_> {
     fn one_move(&mut self, front: &Table, target: &Table, key: &[u8], value: &[u8]) -> Move {
         let (from, to) = (front.entry.tree.object(), target.entry.tree.object());
         let gone = framed_row(front, RecordKind::Remove, from, key, &[]);
-        let there = if self.session.worker.engine.options.elide_defaults {
+        let schema = &target.entry.schema;
+        // One of an earlier version goes as it is: its columns need not be today's.
+        let is_of_today = Schema::row_version(value) == Some(schema.version());
+        let there = if self.session.worker.engine.options.elide_defaults && is_of_today {
             let elided = &mut self.session.encoded.elided;
             elided.clear();
-            target.entry.schema.elide_row(value, elided);
-            framed_row(target, RecordKind::PutElided, to, key, elided)
+            schema.elide_row(value, elided);
+            framed_row(target, elided_kind(schema), to, key, elided)
         } else {
             framed_row(target, RecordKind::Put, to, key, value)
         };
@@ -147,8 +151,8 @@ pub(crate) fn check_alike(front: &Table, target: &Table) -> Result<()> {
         "columns must agree in name, type and NOT NULL; defaults may differ"
     } else if from.primary_key() != to.primary_key() {
         "they have different primary keys"
-    } else if from.version() != to.version() {
-        "their definitions have different versions"
+    } else if from.version() != to.version() || from.history() != to.history() {
+        "their definitions have different versions, or came to them in different ways"
     } else {
         return Ok(());
     };

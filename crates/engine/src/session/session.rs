@@ -8,6 +8,7 @@ use onrush_waits::{Counter, Phase, Recorder};
 
 use super::batch::Batch;
 use super::context::TableContext;
+use super::row_record::row_body;
 use super::scan::{Scan, ScanOptions};
 use super::snapshot::Snapshot;
 use super::token::{CommitToken, TokenSource};
@@ -284,6 +285,7 @@ impl Session {
             let hint = &mut self.contexts[index].hint;
             let payload = record.iter().map(|part| part.len()).sum();
             let outcome = self.worker.inside_with_room(payload, |engine, seat| {
+                table.entry.check_version()?;
                 tree.write(engine, seat, hint, &change)
             })?;
             match outcome {
@@ -358,7 +360,7 @@ impl Session {
         batch.clear();
         for row in rows {
             self.encode(table, row)?;
-            let (kind, body) = row_body(&self.worker.engine, &self.encoded);
+            let (kind, body) = row_body(&self.worker.engine, &table.entry.schema, &self.encoded);
             batch.push(object, kind, &self.encoded, body);
         }
         if batch.count() == 0 {
@@ -393,6 +395,7 @@ impl Session {
         let tree = &table.entry.tree;
         let hint = &mut contexts[index].hint;
         let outcome = worker.inside_with_room(payload, |engine, seat| {
+            table.entry.check_version()?;
             match tree.write_group(engine, seat, hint, object, batch, [header, rows]) {
                 Ok(written) => Ok(Some(written)),
                 Err(GroupRefusal::Refused(refusal)) => Err(refusal),
@@ -443,7 +446,7 @@ impl Session {
         let tree = &table.entry.tree;
         let object = tree.object();
         let record: [&[u8]; 3] = if tree.is_logged() {
-            let (kind, body) = row_body(&worker.engine, encoded);
+            let (kind, body) = row_body(&worker.engine, &table.entry.schema, encoded);
             row_header(kind, object, encoded.key.len(), header);
             [header, &encoded.key, body]
         } else {
@@ -454,7 +457,10 @@ impl Session {
         let payload = record.iter().map(|part| part.len()).sum();
         table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
         let hint = &mut contexts[index].hint;
-        worker.inside_with_room(payload, |engine, seat| tree.write(engine, seat, hint, &change))
+        worker.inside_with_room(payload, |engine, seat| {
+            table.entry.check_version()?;
+            tree.write(engine, seat, hint, &change)
+        })
     }
 
     fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
@@ -578,16 +584,6 @@ impl Session {
         }
         self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
         Ok(self.contexts.len() - 1)
-    }
-}
-
-/// Which form of the encoded row the log takes.
-#[inline]
-pub(super) fn row_body<'r>(engine: &Engine, encoded: &'r EncodedRow) -> (RecordKind, &'r [u8]) {
-    if engine.options.elide_defaults {
-        (RecordKind::PutElided, &encoded.elided)
-    } else {
-        (RecordKind::Put, &encoded.row)
     }
 }
 

@@ -13,7 +13,8 @@ use onrush_types::Value;
 use onrush_waits::Phase;
 
 use super::batch::Batch;
-use super::session::{Session, row_body};
+use super::row_record::{framed_row, row_body};
+use super::session::Session;
 use super::snapshot::Snapshot;
 use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
@@ -21,7 +22,7 @@ use crate::Row;
 use crate::btree::{GroupRows, Refusal};
 use crate::database::Table;
 use crate::error::{Error, Result};
-use crate::logging::{RecordKind, push_varint, row_header};
+use crate::logging::RecordKind;
 use crate::units::ObjectId;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
@@ -327,7 +328,8 @@ impl<'s> Transaction<'s> {
 
     fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) {
         let encoded = &self.session.encoded;
-        let (kind, body) = row_body(&self.session.worker.engine, encoded);
+        let schema = &table.entry.schema;
+        let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
         let record = framed_row(table, kind, at.0, &at.1, body);
         let value = Some(encoded.row.clone());
         let write = Write { table: table.clone(), value, must_be_absent, record };
@@ -363,27 +365,6 @@ impl Drop for Transaction<'_> {
 
 fn duplicate(table: &Table, key: &[u8]) -> Error {
     Error::DuplicateKey { table: table.name().to_owned(), key: table.describe_key(key) }
-}
-
-/// A row record with its length in front, as a group holds it; none for rows that are not logged.
-pub(super) fn framed_row(
-    table: &Table,
-    kind: RecordKind,
-    object: ObjectId,
-    key: &[u8],
-    body: &[u8],
-) -> Vec<u8> {
-    if !table.entry.tree.is_logged() {
-        return Vec::new();
-    }
-    let mut header = Vec::with_capacity(16);
-    row_header(kind, object, key.len(), &mut header);
-    let mut record = Vec::with_capacity(header.len() + key.len() + body.len() + 3);
-    push_varint((header.len() + key.len() + body.len()) as u64, &mut record);
-    record.extend_from_slice(&header);
-    record.extend_from_slice(key);
-    record.extend_from_slice(body);
-    record
 }
 
 impl Session {

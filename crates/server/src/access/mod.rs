@@ -264,6 +264,22 @@ impl Access {
         self.forget_grants(|_, table| table == name)
     }
 
+    /// A table has another name: what was granted on it goes with it.
+    pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        let _changing = self.changing.lock();
+        let granted: Vec<(String, BTreeSet<Right>)> = {
+            let roles = self.roles.read();
+            let own = roles.grants.iter().filter(|((_, table), _)| table == from);
+            own.map(|((role, _), rights)| (role.clone(), rights.clone())).collect()
+        };
+        for (role, rights) in granted {
+            let place = (role, to.to_owned());
+            store::put_grant(&self.database, &place, &rights)?;
+            self.roles.write().grants.insert(place, rights);
+        }
+        self.forget_grants(|_, table| table == from)
+    }
+
     fn forget_grants(&self, is_meant: impl Fn(&str, &str) -> bool) -> Result<()> {
         let places: Vec<(String, String)> = {
             let roles = self.roles.read();

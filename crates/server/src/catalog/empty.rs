@@ -12,10 +12,6 @@ pub(super) const ALL: &[SystemTable] = &[
         "pg_inherits",
         &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4), ("inhdetachpending", BOOL)],
     ),
-    table(
-        "pg_description",
-        &[("objoid", OID), ("classoid", OID), ("objsubid", INT4), ("description", TEXT)],
-    ),
     table("pg_shdescription", &[("objoid", OID), ("classoid", OID), ("description", TEXT)]),
     table(
         "pg_collation",

@@ -85,8 +85,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         all.push(SystemFunction::new(name, INT8, null));
     }
     for name in [
-        "obj_description",
-        "col_description",
         "shobj_description",
         "pg_get_statisticsobjdef_columns",
         "pg_get_viewdef",
@@ -98,6 +96,7 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         all.push(SystemFunction::new(name, TEXT, null));
     }
     all.extend(of_tables(database));
+    all.extend(super::comments::functions(database));
     all
 }
 
@@ -145,7 +144,7 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
     ]
 }
 
-fn number(given: &[Value<'_>], at: usize) -> Option<i64> {
+pub(super) fn number(given: &[Value<'_>], at: usize) -> Option<i64> {
     given.get(at)?.as_i64()
 }
 

@@ -4,6 +4,7 @@
 //! Numbers of things: a table has two, its own and that of its primary key, made of the number that
 //! the engine knows it by; so they stay as long as the table.
 
+mod comments;
 mod empty;
 mod functions;
 mod information;
@@ -40,7 +41,7 @@ pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
 fn all() -> impl Iterator<Item = &'static SystemTable> {
     let with_rows = tables::ALL.iter().chain(roles::ALL).chain(types::ALL).chain(settings::ALL);
-    with_rows.chain(information::ALL).chain(empty::ALL)
+    with_rows.chain(information::ALL).chain(comments::ALL).chain(empty::ALL)
 }
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.

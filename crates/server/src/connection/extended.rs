@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use onrush_query::ColumnType;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
@@ -14,7 +15,7 @@ use super::message::{self, Bind, Execute, Named, Parse};
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Answer, RowStream};
-use crate::sql::{self, Bound, Parameters, Parsed, Plan};
+use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Plan, PreparePlan};
 
 /// Most prepared statements of one client.
 const STATEMENTS_MAX: usize = 10_000;
@@ -28,6 +29,18 @@ pub(super) struct Prepared {
     plan: Plan,
     /// The type of each parameter.
     oids: Vec<u32>,
+}
+
+impl Prepared {
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The columns of the answer as clients are told of them. Where in a row each comes from may change.
+    fn described(&self) -> Option<Vec<(String, ColumnType)>> {
+        let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
+        Some(self.plan.columns()?.iter().map(column).collect())
+    }
 }
 
 /// A prepared statement with its parameters.
@@ -49,15 +62,7 @@ enum State {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn parse(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Parse { name, text, oids } = Parse::read(body)?;
-        if !name.is_empty() && self.statements.contains_key(name) {
-            let message = format!("there is a prepared statement {name} already");
-            return Err(SqlError::new(state::DUPLICATE_STATEMENT, message).into());
-        }
-        if self.statements.len() >= STATEMENTS_MAX {
-            let message = format!("there are {STATEMENTS_MAX} prepared statements already");
-            let hint = "Close those that are not needed any more, or DISCARD ALL.";
-            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint).into());
-        }
+        self.check_new(name)?;
         let mut statements = sql::read(text)?.into_iter();
         let parsed = statements.next();
         if statements.next().is_some() {
@@ -68,6 +73,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.statements.insert(name.to_owned(), Arc::new(prepared));
         self.wire.put(&ParseComplete::new());
         Ok(())
+    }
+
+    /// Whether there can be another prepared statement, of this name.
+    fn check_new(&self, name: &str) -> Result<()> {
+        if !name.is_empty() && self.statements.contains_key(name) {
+            let message = format!("there is a prepared statement {name} already");
+            return Err(SqlError::new(state::DUPLICATE_STATEMENT, message));
+        }
+        if self.statements.len() >= STATEMENTS_MAX {
+            let message = format!("there are {STATEMENTS_MAX} prepared statements already");
+            let hint = "Close those that are not needed any more, or DISCARD ALL.";
+            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint));
+        }
+        Ok(())
+    }
+
+    /// PREPARE.
+    pub(super) fn prepare_text(&mut self, plan: PreparePlan) -> Result<()> {
+        self.check_new(&plan.name)?;
+        let prepared = self.prepare(Some(plan.statement), plan.oids)?;
+        self.statements.insert(plan.name, Arc::new(prepared));
+        self.complete("PREPARE".into());
+        Ok(())
+    }
+
+    /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
+    pub(super) fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
+        let mut prepared = Arc::clone(self.statement(&plan.name)?);
+        if prepared.plan.is_stale() {
+            prepared = self.plan_again(&prepared)?;
+            self.statements.insert(plan.name.clone(), Arc::clone(&prepared));
+        }
+        let bound = plan.bind(&prepared.oids)?;
+        Ok((prepared, bound))
     }
 
     fn prepare(&self, parsed: Option<Parsed>, oids: Vec<u32>) -> Result<Prepared> {
@@ -177,16 +216,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(State::New);
         }
+        if portal.statement.plan.is_stale() {
+            portal.statement = self.plan_again(&portal.statement)?;
+        }
+        // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
+        let is_alone = !self.backend.is_in_transaction();
         let answer = match self.backend.execute(&portal.statement.plan, &portal.bound).await {
-            Err(error) if error.is_table_changed() && !self.backend.is_in_transaction() => {
-                // The table was dropped and perhaps created again since the statement was planned.
-                let old = &portal.statement;
-                let fresh = self.prepare(old.parsed.clone(), old.oids.clone())?;
-                if fresh.oids != old.oids || fresh.plan.columns() != old.plan.columns() {
-                    let message = "the table has changed, and with it the types of the statement";
-                    return Err(SqlError::not_supported(message, "Prepare it again.").into());
-                }
-                portal.statement = Arc::new(fresh);
+            // At this very moment.
+            Err(error) if error.is_table_changed() && is_alone => {
+                portal.statement = self.plan_again(&portal.statement)?;
                 self.backend.execute(&portal.statement.plan, &portal.bound).await?
             }
             other => other?,
@@ -198,11 +236,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
+            Answer::Prepare(plan) => self.prepare_text(plan)?,
+            Answer::Execute(plan) => {
+                let what = format!("EXECUTE {} in the extended protocol", plan.name);
+                return Err(SqlError::not_supported(what, "Bind the statement by its name.").into());
+            }
             Answer::Rows(rows) => return self.go_on(rows, &portal.is_binary, rows_max).await,
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
             Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
         }
         Ok(State::Done)
+    }
+
+    /// A table was altered, or dropped and perhaps created again, since the statement was planned.
+    fn plan_again(&self, old: &Prepared) -> Result<Arc<Prepared>> {
+        let fresh = self.prepare(old.parsed.clone(), old.oids.clone())?;
+        if fresh.oids != old.oids || fresh.described() != old.described() {
+            let message = "cached plan must not change result type";
+            return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("A table was altered: prepare the statement again."));
+        }
+        Ok(Arc::new(fresh))
     }
 
     async fn go_on(

@@ -378,8 +378,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run_text(&mut self, statement: &Parsed) -> std::result::Result<(), Stop> {
         self.backend.begin_statement();
         let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
-        match self.backend.execute(&plan, &Bound::default()).await? {
+        // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
+        let is_alone = !self.backend.is_in_transaction();
+        let answer = match self.backend.execute(&plan, &Bound::default()).await {
+            // Altered between plan and execution.
+            Err(error) if error.is_table_changed() && is_alone => {
+                let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
+                self.backend.execute(&plan, &Bound::default()).await?
+            }
+            other => other?,
+        };
+        let answer = match answer {
+            Answer::Execute(plan) => {
+                let (prepared, bound) = self.bind_text(&plan)?;
+                self.backend.execute(prepared.plan(), &bound).await?
+            }
+            other => other,
+        };
+        match answer {
             Answer::Done(tag) => self.complete(tag),
+            Answer::Prepare(plan) => self.prepare_text(plan)?,
+            Answer::Execute(_) => {
+                return Err(SqlError::new(state::INTERNAL, "EXECUTE runs no EXECUTE").into());
+            }
             Answer::Discarded(tag) => {
                 self.statements.clear();
                 self.complete(tag);
@@ -486,7 +507,11 @@ fn is_of_rows(statement: &Parsed) -> bool {
     let Parsed::Sql(statement) = statement else { return false };
     matches!(
         **statement,
-        Statement::Insert(_) | Statement::Query(_) | Statement::Update(_) | Statement::Delete(_)
+        Statement::Insert(_)
+            | Statement::Query(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Execute { .. }
     )
 }
 

@@ -37,7 +37,7 @@ pub(crate) use views::View;
 use crate::access::{Access, Identity};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
-use crate::sql::{Bound, CopyPlan, Explained, Plan, Planner};
+use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
 use savepoint::NamedSavepoint;
 use transaction::Work;
 
@@ -56,6 +56,10 @@ pub(crate) enum Answer {
     CopyOut(CopyPlan, RowStream),
     /// Done, and all prepared statements of the client are to be forgotten.
     Discarded(Cow<'static, str>),
+    /// This statement is to be kept for the client.
+    Prepare(PreparePlan),
+    /// This prepared statement of the client is to be run.
+    Execute(ExecutePlan),
     /// This prepared statement of the client is to be forgotten.
     Deallocated(String),
 }
@@ -165,8 +169,10 @@ impl Backend {
             Plan::CreateTable { definition, if_not_exists } => {
                 self.create_table(definition, *if_not_exists)
             }
+            Plan::AlterTable(plan) => self.alter_table(plan),
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
             Plan::Truncate { names } => self.truncate(names),
+            Plan::Comment(plan) => self.comment(plan),
             Plan::Roles(statement) => self.change_roles(statement),
             Plan::Begin => self.begin(),
             Plan::Commit => self.commit(),
@@ -184,6 +190,8 @@ impl Backend {
                 }
                 Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
             }
+            Plan::Prepare(plan) => Ok(Answer::Prepare(plan.clone())),
+            Plan::Execute(plan) => Ok(Answer::Execute(plan.clone())),
             Plan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
             Plan::Deallocate(Some(name)) => Ok(Answer::Deallocated(name.clone())),
             Plan::Nothing(tag) => Ok(Answer::Done((*tag).into())),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onrush::{Database, Row, Snapshot};
+use onrush::{Row, Snapshot};
 use onrush_query::{Client, QueryEngine, Rows, Statement, Want};
 use tokio::runtime::Handle;
 
@@ -78,7 +78,6 @@ impl Backend {
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
         Finder {
-            database: self.database.clone(),
             queries: Arc::clone(&self.queries),
             client: self.client.clone(),
             patience: self.patience.clone(),
@@ -88,7 +87,6 @@ impl Backend {
 
 /// Runs queries for statements that write.
 pub(super) struct Finder {
-    database: Database,
     queries: Arc<QueryEngine>,
     client: Client,
     patience: Patience,
@@ -102,7 +100,7 @@ impl Finder {
         want: Want,
         snapshot: Snapshot,
     ) -> Result<Rows> {
-        plan.check_tables(&self.database)?;
+        plan.check_tables()?;
         let mut parameters = Vec::with_capacity(plan.parameters.len());
         for (index, target) in plan.parameters.iter().enumerate() {
             parameters.push(bound.value(index, *target)?);

@@ -79,6 +79,8 @@ impl Backend {
             Plan::CopyIn(copy) => table(Right::Insert, copy.table.name()),
             Plan::CopyOut(copy) => table(Right::Select, copy.table.name()),
             Plan::CreateTable { .. } => superuser("CREATE TABLE"),
+            Plan::Comment(_) => superuser("COMMENT"),
+            Plan::AlterTable(_) => superuser("ALTER TABLE"),
             Plan::DropTables { .. } => superuser("DROP TABLE"),
             Plan::Checkpoint => superuser("CHECKPOINT"),
             Plan::Call(_) => superuser("CALL"),
@@ -91,6 +93,9 @@ impl Backend {
             | Plan::Set(_)
             | Plan::Show(_)
             | Plan::Discard { .. }
+            | Plan::Prepare(_)
+            // What it runs is looked at by itself.
+            | Plan::Execute(_)
             | Plan::Deallocate(_)
             | Plan::Nothing(_) => Ok(()),
         }

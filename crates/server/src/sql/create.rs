@@ -134,7 +134,8 @@ fn key_column(column: &IndexColumn) -> Result<String> {
     }
 }
 
-fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDefinition, bool)> {
+/// The definition of a column, and whether it says PRIMARY KEY.
+pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDefinition, bool)> {
     let name = names::identifier(&column.name);
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
     let (data_type, is_serial) = match serial_type(&column.data_type) {

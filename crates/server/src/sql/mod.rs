@@ -4,6 +4,8 @@
 //! sqlparser reads the text. A statement with any clause that is not known here is refused, never
 //! run without it: [`parse`] and then [`plan::plan`].
 
+mod alter;
+mod comment;
 mod condition;
 mod copy;
 mod create;
@@ -12,18 +14,22 @@ mod insert;
 mod names;
 mod operand;
 pub(crate) mod plan;
+mod prepare;
 mod query;
 mod role;
 mod select;
 mod setting;
 mod write;
 
+pub(crate) use alter::AlterPlan;
+pub(crate) use comment::CommentPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, InsertPlan, InsertRows};
 pub(crate) use names::SYSTEM_SCHEMA;
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
 pub(crate) use plan::{Call, Explained, Plan, SavepointPlan};
+pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
 pub(crate) use role::RoleStatement;
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};

@@ -9,15 +9,18 @@ use sqlparser::ast::{
     Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
+use super::alter::AlterPlan;
+use super::comment::CommentPlan;
 use super::copy::CopyPlan;
-use super::insert::InsertPlan;
+use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
+use super::prepare::{ExecutePlan, PreparePlan};
 use super::query::QueryPlan;
 use super::role::{self, RoleStatement};
 use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
-use super::{Planner, create, insert, names, select, setting, write};
+use super::{Planner, alter, comment, create, insert, names, prepare, select, setting, write};
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 
@@ -51,6 +54,7 @@ pub(crate) enum Plan {
         definition: TableDefinition,
         if_not_exists: bool,
     },
+    AlterTable(AlterPlan),
     DropTables {
         names: Vec<String>,
         if_exists: bool,
@@ -58,6 +62,7 @@ pub(crate) enum Plan {
     Truncate {
         names: Vec<String>,
     },
+    Comment(CommentPlan),
     Roles(RoleStatement),
     Begin,
     Commit,
@@ -69,6 +74,8 @@ pub(crate) enum Plan {
     Discard {
         all: bool,
     },
+    Prepare(PreparePlan),
+    Execute(ExecutePlan),
     /// Forgets one prepared statement, or all.
     Deallocate(Option<String>),
     /// Done by saying so: the tag.
@@ -94,6 +101,26 @@ impl Plan {
             Plan::Show(name) => Some([text_column(name)].into()),
             Plan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
             _ => None,
+        }
+    }
+
+    /// Whether a table that it was made for was altered or dropped since.
+    pub(crate) fn is_stale(&self) -> bool {
+        let is_stale = |table: &Table| !table.is_current();
+        match self {
+            Plan::Insert(insert) => {
+                let query = match &insert.rows {
+                    InsertRows::Found { query, .. } => query.is_stale(),
+                    _ => false,
+                };
+                is_stale(&insert.table) || query
+            }
+            Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
+            Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(),
+            Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(),
+            Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(),
+            Plan::CopyIn(copy) | Plan::CopyOut(copy) => is_stale(&copy.table),
+            _ => false,
         }
     }
 
@@ -151,6 +178,7 @@ pub(crate) fn plan(
             let names = user_tables(truncate.table_names.iter().map(|target| &target.name))?;
             Ok(Plan::Truncate { names })
         }
+        Statement::Comment { .. } => comment::plan(planner.database, statement),
         Statement::CreateRole(create) => role::create(create).map(Plan::Roles),
         Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::Roles),
         Statement::Drop { object_type: ObjectType::Role, if_exists, names, .. } => {
@@ -193,6 +221,10 @@ pub(crate) fn plan(
         Statement::Discard { object_type } => {
             Ok(Plan::Discard { all: *object_type == DiscardObject::ALL })
         }
+        Statement::Prepare { name, data_types, statement } => {
+            prepare::prepare(name, data_types, statement)
+        }
+        Statement::Execute { .. } => prepare::execute(statement),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Ok(Plan::Deallocate((!is_all).then(|| names::identifier(name))))
@@ -207,10 +239,7 @@ pub(crate) fn plan(
             "VACUUM and ANALYZE",
             "Nothing needs them here: pgbench -n leaves them out.",
         )),
-        Statement::AlterTable(_) => Err(SqlError::not_supported(
-            "ALTER TABLE",
-            "Create a new table, and COPY the rows out and in.",
-        )),
+        Statement::AlterTable(statement) => alter::plan(statement),
         Statement::CreateIndex(_) => Err(SqlError::not_supported(
             "a secondary index",
             "The primary key is the index; put the columns that you search by in front of it.",
@@ -220,7 +249,7 @@ pub(crate) fn plan(
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();
             Err(SqlError::not_supported(
                 verb.join(" "),
-                "There are CREATE, DROP and TRUNCATE TABLE, INSERT, SELECT, UPDATE, DELETE, COPY, \
+                "There are CREATE, ALTER, DROP and TRUNCATE TABLE, INSERT, SELECT, UPDATE, DELETE, COPY, \
                  transactions, SET, SHOW, CHECKPOINT and CALL.",
             ))
         }

@@ -56,19 +56,22 @@ impl QueryPlan {
         self.tables.iter().map(Table::name)
     }
 
+    /// Whether a table that it reads was altered or dropped since it was planned.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.tables.iter().any(|table| !table.is_current())
+    }
+
     /// The tables must be those that the plan was made for.
     ///
     /// # Errors
     /// [`TableChanged`](onrush::Error::TableChanged): then it may be planned again.
-    pub(crate) fn check_tables(&self, database: &Database) -> Result<()> {
-        for table in &self.tables {
-            let name = table.name();
-            let now = database.table(name).ok();
-            if !now.is_some_and(|now| std::ptr::eq(now.schema(), table.schema())) {
-                return Err(onrush::Error::TableChanged { name: name.to_owned() }.into());
+    pub(crate) fn check_tables(&self) -> Result<()> {
+        match self.tables.iter().find(|table| !table.is_current()) {
+            Some(table) => {
+                Err(onrush::Error::TableChanged { name: table.name().to_owned() }.into())
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

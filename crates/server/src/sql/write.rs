@@ -41,6 +41,13 @@ pub(crate) enum RowsToChange {
     Found(Arc<QueryPlan>),
 }
 
+impl RowsToChange {
+    /// Whether a table that they are looked for in was altered or dropped since.
+    pub(super) fn is_stale(&self) -> bool {
+        matches!(self, RowsToChange::Found(query) if query.is_stale())
+    }
+}
+
 /// An UPDATE.
 #[derive(Clone)]
 pub(crate) struct UpdatePlan {

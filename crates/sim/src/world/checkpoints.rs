@@ -84,6 +84,9 @@ pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
         if world.plan.has_front() && world.random.chance(1, 3) {
             action = Action::MoveRows;
         }
+        if world.plan.alters && world.random.chance(1, 20) {
+            action = Action::Alter;
+        }
         world.summary.visits += 1;
         if let Err(violation) = world.act(action) {
             world.visit_failed = Some(violation);

@@ -149,9 +149,9 @@ impl World {
         };
         let mut values = self.values_of(table, &key, &old)?;
         let mut assignments: Vec<(&str, Value<'static>)> = Vec::new();
-        let last = values.len() - 1;
-        values[last] = self.payload(table);
-        assignments.push(("payload", values[last].clone()));
+        let at = self.payload_at(table)?;
+        values[at] = self.payload(table);
+        assignments.push(("payload", values[at].clone()));
         let moves = matches!(self.tables[table].plan.keys, Keys::Ascending | Keys::Random);
         if moves && self.random.chance(1, 6) {
             values[0] = self.new_row(table).swap_remove(0);
@@ -291,12 +291,13 @@ impl World {
         let handle = self.tables[table].handle.clone();
         let values = self.key_values(table, &key)?;
         let found = match self.sessions[session].get(&handle, &values) {
-            Ok(Some(row)) => encode(&handle, &row)?.1,
+            Ok(Some(row)) => row,
             Ok(None) => violation!("get: no row with key {key:02x?}"),
             Err(error) => return self.failed("get", &error).map(|_| ()),
         };
         let expected = self.history.now().table(handle.name()).and_then(|t| t.rows.get(&key));
-        if expected != Some(&found) {
+        let expected = expected.map(|value| self.values_of(table, &key, value)).transpose()?;
+        if expected != Some(found) {
             violation!("get: another row at key {key:02x?}");
         }
         Ok(())

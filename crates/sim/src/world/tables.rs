@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Whether it has happened.
-    fn finish_definition(
+    pub(super) fn finish_definition(
         &mut self,
         what: &str,
         begun_at: usize,
@@ -150,12 +150,14 @@ impl World {
     }
 
     /// The columns after the key.
-    pub(super) fn other_columns(&mut self, table: usize) -> [Value<'static>; 2] {
+    pub(super) fn other_columns(&mut self, table: usize) -> Values {
         let kind = match self.random.below(3) {
             0 => Value::Int32(i32::try_from(self.random.below(1000)).unwrap_or(0)),
             _ => Value::Default,
         };
-        [kind, self.payload(table)]
+        let mut values = vec![kind, self.payload(table)];
+        values.extend(self.added_columns(table));
+        values
     }
 
     /// A row with a key that is new, in all likelihood.

@@ -122,7 +122,7 @@ impl World {
         let answer = match kind {
             0 | 1 if seen.is_some() => open.transaction.delete(&handle, &keys),
             2 | 3 => {
-                let payload = values[values.len() - 1].clone();
+                let payload = values[self.payload_at(table)?].clone();
                 open.transaction.update(&handle, &keys, &[("payload", payload)])
             }
             4 => open.transaction.upsert(&handle, &values).map(|()| true),
@@ -140,8 +140,8 @@ impl World {
             (2 | 3, Ok(false), None) => return Ok(true),
             (2 | 3, Ok(true), Some(old)) => {
                 let mut updated = self.values_of(table, &place.1, &old)?;
-                let last = updated.len() - 1;
-                updated[last] = values[values.len() - 1].clone();
+                let at = self.payload_at(table)?;
+                updated[at] = values[at].clone();
                 (Some(encode(&handle, &updated)?.1), before == Some(true))
             }
             (4, Ok(true), _) => (Some(value), false),
@@ -182,8 +182,8 @@ impl World {
         let handle = self.tables[table].handle.clone();
         match open.transaction.get(&handle, keys) {
             Ok(row) => {
-                let found = row.map(|row| encode(&handle, &row)).transpose()?;
-                if found.map(|(_, value)| value) != seen {
+                let seen = seen.map(|value| self.values_of(table, &place.1, &value)).transpose()?;
+                if row != seen {
                     violation!("get in a transaction: another row at {:02x?}", place.1);
                 }
                 Ok(true)
@@ -265,8 +265,8 @@ impl World {
             let Some(key) = self.some_key(table) else { break };
             let mut values = self.key_values(table, &key)?;
             values.extend(self.other_columns(table));
-            let last = values.len() - 1;
-            values[last] = vec![3; self.random.below(60) as usize].into();
+            let at = self.payload_at(table)?;
+            values[at] = vec![3; self.random.below(60) as usize].into();
             let (key, value) = encode(handle, &values)?;
             if let Err(error) = open.transaction.upsert(handle, &values) {
                 self.failed("upsert in a transaction", &error)?;

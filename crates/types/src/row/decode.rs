@@ -1,7 +1,7 @@
 //! From bytes to values: all columns, or only those wanted.
 
 use super::field::{self, bit};
-use crate::schema::Place;
+use crate::schema::{Earlier, Place, Source};
 use crate::{Schema, TypeError, Value};
 
 /// A stored row, checked once, from which columns are read one by one without copying text.
@@ -10,6 +10,8 @@ pub struct RowView<'r> {
     schema: &'r Schema,
     key: &'r [u8],
     row: &'r [u8],
+    /// For a row of an earlier version.
+    earlier: Option<&'r Earlier>,
 }
 
 impl Schema {
@@ -18,29 +20,46 @@ impl Schema {
         Some(u16::from_le_bytes([*row.first()?, *row.get(1)?]))
     }
 
-    /// Looks into a stored row. Checks the version and that all parts are there.
+    /// Looks into a stored row, also one of an earlier version of the table, which is seen as one of
+    /// this. Checks the version and that all parts are there.
     ///
     /// # Errors
-    /// [`TypeError::RowDamaged`], [`TypeError::WrongSchemaVersion`].
+    /// [`TypeError::RowDamaged`]; [`TypeError::WrongSchemaVersion`] for a version that the table never
+    /// had, or not yet.
     #[inline]
     pub fn view<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
+        if row.get(..2) != self.template.get(..2) {
+            return self.view_earlier(key, row);
+        }
         match self.row_fault(row) {
-            None => Ok(RowView { schema: self, key, row }),
+            None => Ok(RowView { schema: self, key, row, earlier: None }),
             Some(fault) => Err(fault),
         }
     }
 
+    #[cold]
+    fn view_earlier<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
+        let Some(version) = Schema::row_version(row) else {
+            return Err(self.row_damaged(row.len(), "the row ends inside its fixed part"));
+        };
+        let Some(earlier) = self.earlier(version) else { return Err(self.wrong_version(version)) };
+        match earlier.schema.row_fault(row) {
+            None => Ok(RowView { schema: self, key, row, earlier: Some(earlier) }),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    #[cold]
+    pub(super) fn wrong_version(&self, found: u16) -> TypeError {
+        let expected = self.version();
+        TypeError::WrongSchemaVersion { table: self.name().into(), found, expected }
+    }
+
+    /// Whether the parts of a row are there; its version is not looked at.
     #[inline]
     fn row_fault(&self, row: &[u8]) -> Option<TypeError> {
         if row.len() < self.layout.variable {
             return Some(self.row_damaged(row.len(), "the row ends inside its fixed part"));
-        }
-        if row[..2] != self.template[..2] {
-            return Some(TypeError::WrongSchemaVersion {
-                table: self.name().into(),
-                found: u16::from_le_bytes([row[0], row[1]]),
-                expected: self.version(),
-            });
         }
         let mut start = self.layout.variable;
         for at in (self.layout.ends..self.layout.variable).step_by(2) {
@@ -124,13 +143,34 @@ impl<'r> RowView<'r> {
 
     #[inline]
     fn stored(&self, index: usize) -> Result<Value<'r>, TypeError> {
-        let schema = self.schema;
-        if bit(&self.row[schema.layout.nulls..], index) {
+        match self.earlier {
+            None => self.schema.stored_value(index, self.row),
+            Some(earlier) => self.stored_earlier(earlier, index),
+        }
+    }
+
+    #[cold]
+    fn stored_earlier(&self, earlier: &'r Earlier, index: usize) -> Result<Value<'r>, TypeError> {
+        match &earlier.sources[self.schema.stored[index].column] {
+            Source::Missing(value) => Ok(value.borrowed()),
+            Source::Column(column) => match earlier.schema.place(*column) {
+                Some(Place::Stored(index)) => earlier.schema.stored_value(index, self.row),
+                _ => Err(self.schema.row_damaged(0, "a column stood in the key before")),
+            },
+        }
+    }
+}
+
+impl Schema {
+    /// The value of a column outside the key in a row of this version whose parts are there.
+    #[inline]
+    fn stored_value<'r>(&'r self, index: usize, row: &'r [u8]) -> Result<Value<'r>, TypeError> {
+        if bit(&row[self.layout.nulls..], index) {
             return Ok(Value::Null);
         }
-        let bytes = schema.field_bytes(index, self.row);
-        field::read(schema.stored[index].data_type, bytes)
-            .map_err(|reason| schema.row_damaged(offset_of(self.row, bytes), reason))
+        let bytes = self.field_bytes(index, row);
+        field::read(self.stored[index].data_type, bytes)
+            .map_err(|reason| self.row_damaged(offset_of(row, bytes), reason))
     }
 }
 

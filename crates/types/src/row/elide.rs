@@ -10,8 +10,23 @@ impl Schema {
         (self.stored.len() + 1).div_ceil(8)
     }
 
+    /// Whether the elided form begins with the version of the row: that of every table that was
+    /// altered, but for the rows that are older than that.
+    #[inline]
+    pub fn elided_names_version(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn push_elided_version(&self, elided: &mut Vec<u8>) {
+        if self.elided_names_version() {
+            elided.extend_from_slice(&self.version().to_le_bytes());
+        }
+    }
+
     /// Appends the elided form of a sound row of this schema's version to `elided`.
     pub fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
+        self.push_elided_version(elided);
         let start = elided.len();
         elided.resize(start + self.elided_bitmap_bytes(), 0);
         let nulls = &row[self.layout.nulls..self.layout.fixed];
@@ -35,18 +50,44 @@ impl Schema {
         }
     }
 
-    /// Restores the row bytes from their elided form; `row` is replaced. The schema must be of the
-    /// version that the log record names.
+    /// Restores the row bytes from their elided form; `row` is replaced. `names_version`: whether the
+    /// form begins with its version, as the log record says; else it is of the table's first.
     ///
     /// # Errors
-    /// [`TypeError::RowDamaged`] when the bytes are not an elided row of this schema.
-    pub fn expand_elided(&self, elided: &[u8], row: &mut Vec<u8>) -> Result<(), TypeError> {
+    /// [`TypeError::RowDamaged`] when the bytes are not an elided row of this table;
+    /// [`TypeError::WrongSchemaVersion`] for a version that it never had.
+    pub fn expand_elided(
+        &self,
+        elided: &[u8],
+        names_version: bool,
+        row: &mut Vec<u8>,
+    ) -> Result<(), TypeError> {
         let mut input = Input { bytes: elided, at: 0 };
-        self.expand(&mut input, row).map_err(|reason| TypeError::RowDamaged {
-            table: self.name().into(),
-            at: input.at,
-            reason,
+        self.expand_of(&mut input, names_version, row).map_err(|fault| match fault {
+            ExpandFault::Damaged(reason) => {
+                TypeError::RowDamaged { table: self.name().into(), at: input.at, reason }
+            }
+            ExpandFault::Version(found) => self.wrong_version(found),
         })
+    }
+
+    fn expand_of(
+        &self,
+        input: &mut Input<'_>,
+        names_version: bool,
+        row: &mut Vec<u8>,
+    ) -> Result<(), ExpandFault> {
+        let version = match names_version {
+            true => u16::from_le_bytes(input.take(2)?.try_into().map_err(|_| "it has no version")?),
+            false => self.definition.first_version(),
+        };
+        if version == self.version() {
+            return Ok(self.expand(input, row)?);
+        }
+        let earlier = self.earlier(version).ok_or(ExpandFault::Version(version))?;
+        earlier.schema.expand(input, row)?;
+        row[..2].copy_from_slice(&version.to_le_bytes());
+        Ok(())
     }
 
     fn expand(&self, input: &mut Input<'_>, row: &mut Vec<u8>) -> Result<(), &'static str> {
@@ -113,6 +154,19 @@ impl Schema {
             }
         }
         Ok(())
+    }
+}
+
+/// Why an elided row is none.
+enum ExpandFault {
+    Damaged(&'static str),
+    /// It is of this version, which there never was.
+    Version(u16),
+}
+
+impl From<&'static str> for ExpandFault {
+    fn from(reason: &'static str) -> ExpandFault {
+        ExpandFault::Damaged(reason)
     }
 }
 

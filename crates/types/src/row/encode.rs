@@ -74,6 +74,7 @@ impl Schema {
         if some_null {
             self.elide_row(&out.row, &mut out.elided);
         } else {
+            self.push_elided_version(&mut out.elided);
             out.elided.extend_from_slice(&plan.bitmap);
             for &index in &plan.computed {
                 out.elided.extend_from_slice(self.field_bytes(index, &out.row));

@@ -28,8 +28,9 @@
 //!       variable width: u16 length and bytes
 //! ```
 //!
-//! Columns with a computed default, or with none, are always present. The schema version is not in
-//! it: the log record names the version. Without bit 0 every present column is not NULL, and the
+//! Columns with a computed default, or with none, are always present. The schema version is not in it:
+//! it is the table's first, or, once the table was altered, it stands in front as a u16, and the log
+//! record says so. Without bit 0 every present column is not NULL, and the
 //! others are as in the row of defaults.
 
 mod decode;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 4 bytes  "ORTD"
-//! u8       format: 1, or 2 with the last byte below
+//! u8       format: 1; 2 with the last byte below; 3 with that and the history
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -20,11 +20,27 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       format 2 only: 1, the rows are not logged
+//! u8       formats 2 and 3: 1, the rows are not logged; format 3 only: 0, they are
+//!
+//! format 3 only, a table that was altered:
+//! u16      its first version
+//! for each column:
+//!   u16    its number: its place among all columns that there ever were
+//!   u16    the first version whose rows have it
+//!   u8     what rows of earlier versions hold in it: 0 NULL, 1 a value
+//!          value: u16 length and the column's bytes as in a row
+//! u16      number of dropped columns, then for each, by number:
+//!   u16    its number
+//!   u16    the first version whose rows have it
+//!   u16    the first version whose rows do not
+//!   column as above
 //! ```
 //!
-//! Format 2 is written only where it says more than format 1 does.
+//! A format is written only where it says more than the one before does.
 
+use std::sync::Arc;
+
+use super::history::{Dropped, History, Since};
 use super::{ColumnDefinition, DefaultValue, TableDefinition};
 use crate::row::field;
 use crate::{DataType, KeyStrategy, TypeError, Value};
@@ -32,29 +48,36 @@ use crate::{DataType, KeyStrategy, TypeError, Value};
 const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
 const FORMAT_WITH_LOGGING: u8 = 2;
+const FORMAT_WITH_HISTORY: u8 = 3;
 const UNLOGGED: u8 = 1;
+const LOGGED: u8 = 0;
 
 impl TableDefinition {
     /// The definition's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
-        out.push(if self.is_logged() { FORMAT } else { FORMAT_WITH_LOGGING });
+        let format = match (self.history(), self.is_logged()) {
+            (Some(_), _) => FORMAT_WITH_HISTORY,
+            (None, false) => FORMAT_WITH_LOGGING,
+            (None, true) => FORMAT,
+        };
+        out.push(format);
         out.extend_from_slice(&self.version().to_le_bytes());
         push_short(self.name().as_bytes(), &mut out);
         push_u16(self.columns().len(), &mut out);
         for column in self.columns() {
-            push_short(column.name.as_bytes(), &mut out);
-            push_type(column.data_type, &mut out);
-            out.push(u8::from(column.nullable));
-            push_default(column, &mut out);
+            push_column(column, &mut out);
         }
         push_u16(self.primary_key().len(), &mut out);
         for &column in self.primary_key() {
             push_u16(column, &mut out);
         }
-        if !self.is_logged() {
-            out.push(UNLOGGED);
+        if format != FORMAT {
+            out.push(if self.is_logged() { LOGGED } else { UNLOGGED });
+        }
+        if let Some(history) = self.history() {
+            push_history(self, history, &mut out);
         }
         out
     }
@@ -66,11 +89,45 @@ impl TableDefinition {
     /// refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<TableDefinition, TypeError> {
         let mut input = Input { bytes, at: 0 };
-        let parts = read(&mut input)
+        let definition = read(&mut input)
             .map_err(|reason| TypeError::DefinitionDamaged { at: input.at, reason })?;
-        let Parts { name, version, columns, primary_key, logged } = parts;
-        TableDefinition::from_parts(name, version, columns, primary_key, logged)
+        definition.checked()
     }
+}
+
+fn push_column(column: &ColumnDefinition, out: &mut Vec<u8>) {
+    push_short(column.name.as_bytes(), out);
+    push_type(column.data_type, out);
+    out.push(u8::from(column.nullable));
+    push_default(column, out);
+}
+
+fn push_history(definition: &TableDefinition, history: &History, out: &mut Vec<u8>) {
+    push_u16(usize::from(history.first_version), out);
+    for (column, since) in definition.columns().iter().zip(&history.columns) {
+        push_u16(usize::from(since.number), out);
+        push_u16(usize::from(since.version), out);
+        out.push(u8::from(!since.missing.is_null()));
+        if !since.missing.is_null() {
+            push_value(column, &since.missing, out);
+        }
+    }
+    push_u16(history.dropped.len(), out);
+    for dropped in &history.dropped {
+        push_u16(usize::from(dropped.number), out);
+        push_u16(usize::from(dropped.versions.0), out);
+        push_u16(usize::from(dropped.versions.1), out);
+        push_column(&dropped.column, out);
+    }
+}
+
+/// A value of a column, in front of it its length.
+fn push_value(column: &ColumnDefinition, value: &Value<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    push_u16(0, out);
+    field::write_any(column.data_type, value, out);
+    let length = (out.len() - start - 2) as u16;
+    out[start..start + 2].copy_from_slice(&length.to_le_bytes());
 }
 
 /// Counts and lengths here are limited far below 65,536 by the checks of the definition.
@@ -116,11 +173,7 @@ fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
         DefaultValue::Constant(value) if value.is_null() => out.push(4),
         DefaultValue::Constant(value) => {
             out.push(1);
-            let start = out.len();
-            push_u16(0, out);
-            field::write_any(column.data_type, value, out);
-            let length = (out.len() - start - 2) as u16;
-            out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+            push_value(column, value, out);
         }
         DefaultValue::Now => out.push(2),
         DefaultValue::Key(strategy) => {
@@ -148,14 +201,6 @@ fn push_strategy(strategy: KeyStrategy, out: &mut Vec<u8>) {
         KeyStrategy::BitReversed => out.push(7),
         KeyStrategy::HashPrefix => out.push(8),
     }
-}
-
-struct Parts {
-    name: String,
-    version: u16,
-    columns: Vec<ColumnDefinition>,
-    primary_key: Vec<usize>,
-    logged: bool,
 }
 
 struct Input<'b> {
@@ -200,12 +245,12 @@ impl<'b> Input<'b> {
     }
 }
 
-fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
+fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
     if input.take(4)? != MAGIC {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if format != FORMAT && format != FORMAT_WITH_LOGGING {
+    if !(FORMAT..=FORMAT_WITH_HISTORY).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -213,11 +258,7 @@ fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
     let column_count = input.u16()?;
     let mut columns = Vec::new();
     for _ in 0..column_count {
-        let name = input.name()?;
-        let data_type = read_type(input)?;
-        let nullable = input.flag()?;
-        let default = read_default(data_type, input)?;
-        columns.push(ColumnDefinition { name, data_type, nullable, default });
+        columns.push(read_column(input)?);
     }
     let key_count = input.u16()?;
     let mut primary_key = Vec::new();
@@ -229,14 +270,52 @@ fn read(input: &mut Input<'_>) -> Result<Parts, &'static str> {
             Some(_) => primary_key.push(column),
         }
     }
-    let logged = format == FORMAT;
-    if !logged && input.u8()? != UNLOGGED {
-        return Err("how the rows are logged is not known");
-    }
+    let logged = match format {
+        FORMAT => true,
+        _ => match input.u8()? {
+            UNLOGGED => false,
+            LOGGED if format == FORMAT_WITH_HISTORY => true,
+            _ => return Err("how the rows are logged is not known"),
+        },
+    };
+    let history = match format {
+        FORMAT_WITH_HISTORY => Some(Arc::new(read_history(&columns, input)?)),
+        _ => None,
+    };
     if input.at != input.bytes.len() {
         return Err("bytes are left over at the end");
     }
-    Ok(Parts { name, version, columns, primary_key, logged })
+    Ok(TableDefinition { name, version, columns, primary_key, logged, history })
+}
+
+fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> {
+    let name = input.name()?;
+    let data_type = read_type(input)?;
+    let nullable = input.flag()?;
+    let default = read_default(data_type, input)?;
+    Ok(ColumnDefinition { name, data_type, nullable, default })
+}
+
+fn read_history(
+    columns: &[ColumnDefinition],
+    input: &mut Input<'_>,
+) -> Result<History, &'static str> {
+    let first_version = input.u16()?;
+    let mut since = Vec::with_capacity(columns.len());
+    for column in columns {
+        let (number, version) = (input.u16()?, input.u16()?);
+        let missing = match input.flag()? {
+            false => Value::Null,
+            true => field::read(column.data_type, input.short()?)?.into_owned(),
+        };
+        since.push(Since { number, version, missing });
+    }
+    let mut dropped = Vec::new();
+    for _ in 0..input.u16()? {
+        let (number, versions) = (input.u16()?, (input.u16()?, input.u16()?));
+        dropped.push(Dropped { number, column: read_column(input)?, versions });
+    }
+    Ok(History { first_version, columns: since, dropped })
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{DefaultValue, TableDefinition};
+use super::{DefaultValue, Earlier, TableDefinition};
 use crate::row::field;
 use crate::{ColumnName, DataType, KEY_BYTES_MAX, KeyGenerator, ROW_BYTES_MAX, TypeError};
 
@@ -25,6 +25,8 @@ pub struct Schema {
     /// None when some column has neither default nor NULL, or computes a text or a default
     /// of variable length: then a row of all defaults takes the long way.
     pub(crate) all_defaults: Option<AllDefaults>,
+    /// How rows of earlier versions are read, oldest first.
+    pub(crate) earlier: Box<[Earlier]>,
 }
 
 /// A key column.
@@ -116,7 +118,9 @@ impl Schema {
             template: Box::default(),
             logged_nulls: Box::default(),
             all_defaults: None,
+            earlier: Box::default(),
         };
+        schema.earlier = Earlier::all_of(&schema.definition)?;
         schema.check_sizes()?;
         schema.template = schema.make_template()?;
         schema.logged_nulls = schema.find_logged_nulls();
@@ -137,6 +141,12 @@ impl Schema {
     /// The schema version that rows are written with.
     pub fn version(&self) -> u16 {
         self.definition.version()
+    }
+
+    /// How rows of another version are read; None for versions that there never were.
+    #[cold]
+    pub(crate) fn earlier(&self, version: u16) -> Option<&Earlier> {
+        self.earlier.iter().find(|earlier| earlier.has(version))
     }
 
     /// How many columns the table has.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::history::History;
 use super::{ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::{ColumnName, DataType, TypeError};
@@ -19,11 +20,13 @@ pub const NAME_BYTES_MAX: usize = 128;
 /// 3. A row of defaults fits [`crate::ROW_BYTES_MAX`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
-    name: String,
-    version: u16,
-    columns: Vec<ColumnDefinition>,
-    primary_key: Vec<usize>,
-    logged: bool,
+    pub(super) name: String,
+    pub(super) version: u16,
+    pub(super) columns: Vec<ColumnDefinition>,
+    pub(super) primary_key: Vec<usize>,
+    pub(super) logged: bool,
+    /// None for a table that was never altered.
+    pub(super) history: Option<Arc<History>>,
 }
 
 /// Collects a table's columns and key; [`TableBuilder::build`] checks them.
@@ -53,7 +56,7 @@ impl TableDefinition {
         &self.name
     }
 
-    /// The version of the definition, written into every row; it rises when columns change.
+    /// The version of the definition, written into every row; it rises when the table is altered.
     pub fn version(&self) -> u16 {
         self.version
     }
@@ -96,23 +99,19 @@ impl TableDefinition {
         Ok(self)
     }
 
-    /// Builds from parts that were stored; the same checks as for a new table.
-    pub(super) fn from_parts(
-        name: String,
-        version: u16,
-        columns: Vec<ColumnDefinition>,
-        primary_key: Vec<usize>,
-        logged: bool,
-    ) -> Result<TableDefinition, TypeError> {
-        let mut definition = TableDefinition { name, version, columns, primary_key, logged };
-        definition.check_columns()?;
-        definition.check_key()?;
+    /// The same checks as for a new table, for one made of parts.
+    pub(super) fn checked(mut self) -> Result<TableDefinition, TypeError> {
+        self.check_columns()?;
+        self.check_key()?;
+        if let Some(reason) = self.history.as_ref().and_then(|history| history.fault(&self)) {
+            return Err(TypeError::DefinitionDamaged { at: 0, reason });
+        }
         // Compiling lays out the row of defaults, which checks the sizes.
-        Schema::new(Arc::new(definition.clone()))?;
-        Ok(definition)
+        Schema::new(Arc::new(self.clone()))?;
+        Ok(self)
     }
 
-    fn check_columns(&mut self) -> Result<(), TypeError> {
+    pub(super) fn check_columns(&mut self) -> Result<(), TypeError> {
         check_name(&self.name)?;
         if self.columns.is_empty() || self.columns.len() > COLUMNS_MAX {
             return Err(TypeError::ColumnCount {
@@ -195,7 +194,8 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        TableDefinition::from_parts(self.name, self.version, self.columns, primary_key, self.logged)
+        let TableBuilder { name, version, columns, logged, .. } = self;
+        TableDefinition { name, version, columns, primary_key, logged, history: None }.checked()
     }
 }
 

@@ -6,10 +6,13 @@
 pub mod codec;
 mod compiled;
 mod definition;
+mod history;
 
 pub use compiled::Schema;
 pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, TableBuilder, TableDefinition};
+pub(crate) use history::{Earlier, Source};
+pub use history::{History, NeedsNoRows, TableChange};
 
 use crate::{DataType, KeyStrategy, Value};
 

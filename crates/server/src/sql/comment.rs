@@ -1,0 +1,47 @@
+//! COMMENT ON TABLE and COMMENT ON COLUMN.
+
+use onrush::Database;
+use sqlparser::ast::{CommentObject, ObjectName, Statement};
+
+use super::names;
+use super::plan::{self, Plan};
+use crate::error::{Result, SqlError, state};
+
+/// What is said of a table or column.
+#[derive(Clone, Debug)]
+pub(crate) struct CommentPlan {
+    pub(crate) table: String,
+    /// Empty: the table itself.
+    pub(crate) column: String,
+    /// None takes it away.
+    pub(crate) text: Option<String>,
+}
+
+pub(super) fn plan(database: &Database, statement: &Statement) -> Result<Plan> {
+    let Statement::Comment { object_type, object_name, comment, if_exists: false } = statement
+    else {
+        return Err(SqlError::not_supported(statement, FORMS));
+    };
+    let (table, column) = match object_type {
+        CommentObject::Table => (names::user_table(object_name)?, None),
+        CommentObject::Column => {
+            let mut table = object_name.clone();
+            let column = names::column(&ObjectName(table.0.split_off(table.0.len() - 1)))?;
+            if table.0.is_empty() {
+                let message = "a column has the name of its table in front";
+                return Err(SqlError::new(state::SYNTAX_ERROR, message));
+            }
+            (names::user_table(&table)?, Some(column))
+        }
+        other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
+    };
+    let known = plan::table(database, &table)?;
+    if let Some(column) = &column {
+        known.definition().column_index(column)?;
+    }
+    // As in PostgreSQL, an empty comment is none.
+    let text = comment.clone().filter(|text| !text.is_empty());
+    Ok(Plan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
+}
+
+const FORMS: &str = "There are COMMENT ON TABLE name and COMMENT ON COLUMN table.column.";

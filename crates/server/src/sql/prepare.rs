@@ -1,0 +1,111 @@
+//! PREPARE and EXECUTE as statements. Both kinds of prepared statements, those of the protocol and
+//! these, have one list of names, as in PostgreSQL.
+
+use bytes::Bytes;
+use onrush::Value;
+use onrush_query::ColumnType;
+use sqlparser::ast::{self, Expr, Ident, Statement};
+
+use super::operand::{Bound, Operand, Parameters};
+use super::plan::Plan;
+use super::{Parsed, create, names};
+use crate::error::{Result, SqlError, state};
+use crate::values;
+
+/// A statement to be kept under a name.
+#[derive(Clone, Debug)]
+pub(crate) struct PreparePlan {
+    pub(crate) name: String,
+    pub(crate) statement: Parsed,
+    /// The types of its first parameters; 0 where it is left open.
+    pub(crate) oids: Vec<u32>,
+}
+
+/// A kept statement to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct ExecutePlan {
+    pub(crate) name: String,
+    arguments: Vec<Expr>,
+}
+
+pub(super) fn prepare(
+    name: &Ident,
+    data_types: &[ast::DataType],
+    statement: &Statement,
+) -> Result<Plan> {
+    if !matches!(
+        statement,
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    ) {
+        let message = "only SELECT, VALUES, INSERT, UPDATE and DELETE can be prepared";
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
+    }
+    let oid = |data_type: &ast::DataType| {
+        if data_type.to_string().eq_ignore_ascii_case("unknown") {
+            return Ok(0);
+        }
+        create::data_type("a parameter", data_type).map(values::oid_of)
+    };
+    let oids = data_types.iter().map(oid).collect::<Result<_>>()?;
+    let statement = Parsed::Sql(Box::new(statement.clone()));
+    Ok(Plan::Prepare(PreparePlan { name: names::identifier(name), statement, oids }))
+}
+
+pub(super) fn execute(statement: &Statement) -> Result<Plan> {
+    match statement {
+        Statement::Execute {
+            name: Some(name),
+            parameters,
+            has_parentheses: _,
+            immediate: false,
+            into,
+            using,
+            output: false,
+            default: false,
+        } if into.is_empty() && using.is_empty() => match names::parts(name)?.as_slice() {
+            [name] => {
+                let arguments = parameters.clone();
+                Ok(Plan::Execute(ExecutePlan { name: name.clone(), arguments }))
+            }
+            _ => Err(SqlError::new(state::SYNTAX_ERROR, format!("{name} is no statement's name"))),
+        },
+        other => Err(SqlError::not_supported(other, "Write EXECUTE name (value, ...).")),
+    }
+}
+
+impl ExecutePlan {
+    /// The arguments, as parameters of these types.
+    pub(crate) fn bind(&self, oids: &[u32]) -> Result<Bound> {
+        if self.arguments.len() != oids.len() {
+            let (given, needed) = (self.arguments.len(), oids.len());
+            let message = format!(
+                "wrong number of parameters for prepared statement {}: {given}, not {needed}",
+                self.name
+            );
+            return Err(SqlError::new(state::SYNTAX_ERROR, message));
+        }
+        let (mut text, mut values) = (String::new(), Vec::with_capacity(oids.len()));
+        for (argument, oid) in self.arguments.iter().zip(oids) {
+            let target = match values::column_type_of(*oid) {
+                Some(ColumnType::Stored(data_type)) => data_type,
+                Some(ColumnType::Oid) => onrush::DataType::Int64,
+                _ => onrush::DataType::Text,
+            };
+            let operand = Operand::new(argument, target, &mut Parameters::none())?;
+            let start = text.len();
+            match operand.value(&Bound::default())? {
+                Value::Null => values.push(None),
+                Value::Default => {
+                    return Err(SqlError::new(state::SYNTAX_ERROR, "DEFAULT is no argument"));
+                }
+                value => {
+                    // A string takes what there is.
+                    let _ = values::write_text(&value, &mut text);
+                    values.push(Some(start..text.len()));
+                }
+            }
+        }
+        let is_binary = vec![false; oids.len()];
+        Ok(Bound { message: Bytes::from(text), values, is_binary, oids: oids.to_vec() })
+    }
+}

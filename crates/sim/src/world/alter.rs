@@ -1,0 +1,151 @@
+//! Tables altered: columns added, renamed and dropped again, and tables renamed. Rows stay as they are,
+//! so in the model only the definition changes.
+
+use onrush::{ColumnDefinition, DataType, Error, TableChange, TableDefinition, Value};
+
+use super::World;
+use super::tables::Values;
+use crate::history::Checked;
+use crate::model::Effect;
+use crate::violation;
+
+/// How the names of added columns begin.
+const ADDED: &str = "added-";
+/// Columns added to one table at a time.
+const ADDED_MAX: usize = 6;
+
+impl World {
+    /// Where the payload stands among the columns.
+    pub(super) fn payload_at(&self, table: usize) -> Checked<usize> {
+        match self.tables[table].handle.definition().column_index("payload") {
+            Ok(column) => Ok(column),
+            Err(error) => violation!("{error}"),
+        }
+    }
+
+    /// Values of the columns that were added.
+    pub(super) fn added_columns(&mut self, table: usize) -> Values {
+        let handle = self.tables[table].handle.clone();
+        let added = handle.definition().columns().iter();
+        let added = added.filter(|column| column.name.starts_with(ADDED));
+        added.map(|column| self.added_value(column)).collect()
+    }
+
+    fn added_value(&mut self, column: &ColumnDefinition) -> Value<'static> {
+        let has_value = column.nullable || column.default != onrush::DefaultValue::None;
+        if has_value && self.random.chance(1, 2) {
+            return Value::Default;
+        }
+        let number = self.random.below(1000);
+        match column.data_type {
+            DataType::Int32 => Value::Int32(i32::try_from(number).unwrap_or(0)),
+            _ => Value::from("x".repeat(usize::try_from(number / 50).unwrap_or(0))),
+        }
+    }
+
+    pub(super) fn alter(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        let live = &self.tables[table];
+        let name = live.name().to_owned();
+        // Rows are moved only between tables that are alike.
+        let is_front = |other: &crate::plan::TablePlan| other.front_of.is_some();
+        if is_front(&live.plan) || self.plan.tables.iter().any(is_front) {
+            return Ok(());
+        }
+        let (base, handle) = (live.plan.name.clone(), live.handle.clone());
+        let changes = self.some_changes(handle.definition(), &base);
+        let mut expected = TableDefinition::clone(handle.definition());
+        for change in &changes {
+            expected = match expected.altered(change, 0) {
+                Ok(expected) => expected,
+                Err(error) => violation!("a change of a plan is refused: {error}"),
+            };
+        }
+        let has_rows = self.history.now().table(&name).is_some_and(|rows| !rows.rows.is_empty());
+        let needs_none = changes.iter().any(|change| change.needs_no_rows().is_some());
+        let (new, definition) = (expected.name().to_owned(), expected.to_bytes());
+        let effect = Effect::Alter { table: name.clone(), name: new.clone(), definition };
+        let begun_at = self.moment();
+        let outcome = self.database()?.alter_table(&name, &changes);
+        match outcome {
+            Ok(_) if has_rows && needs_none => {
+                violation!("alter {name}: it has rows, and no error")
+            }
+            Err(Error::RowsInTheWay { .. }) if has_rows && needs_none => return Ok(()),
+            _ => {}
+        }
+        if let Ok(handle) = &outcome
+            && *handle.definition() != expected
+        {
+            violation!("alter {name}: it is {:?}, not {expected:?}", handle.definition());
+        }
+        let handle = outcome.as_ref().ok().cloned();
+        let done = self.finish_definition("alter", begun_at, effect, outcome.map(|_| ()))?;
+        if let (true, Some(handle)) = (done, handle) {
+            self.tables[table].handle = handle;
+            self.follow_name(&name, &new);
+        }
+        Ok(())
+    }
+
+    fn some_changes(&mut self, definition: &TableDefinition, base: &str) -> Vec<TableChange> {
+        let count = 1 + self.random.below(2);
+        let mut names: Vec<String> = definition.columns().iter().map(|c| c.name.clone()).collect();
+        names.retain(|name| name.starts_with(ADDED));
+        let mut changes = Vec::new();
+        for _ in 0..count {
+            let fresh = format!("{ADDED}{}", self.random.below(1 << 40));
+            let at = usize::try_from(self.random.below(names.len().max(1) as u64)).unwrap_or(0);
+            match self.random.below(8) {
+                0 => {
+                    let to = format!("{base}+{}", self.random.below(u64::MAX));
+                    changes.push(TableChange::Rename { to });
+                }
+                1 if !names.is_empty() => {
+                    let from = std::mem::replace(&mut names[at], fresh.clone());
+                    changes.push(TableChange::RenameColumn { from, to: fresh });
+                }
+                2..=4 if !names.is_empty() => {
+                    changes.push(TableChange::DropColumn { name: names.remove(at) });
+                }
+                _ if names.len() < ADDED_MAX => {
+                    names.push(fresh.clone());
+                    changes.push(TableChange::AddColumn(self.some_column(fresh)));
+                }
+                _ => {}
+            }
+        }
+        changes
+    }
+
+    fn some_column(&mut self, name: String) -> ColumnDefinition {
+        let integer = ColumnDefinition::new(name.clone(), DataType::Int32);
+        let text = ColumnDefinition::new(name, DataType::Text);
+        match self.random.below(6) {
+            0 => integer,
+            1 => integer.not_null().default_value(7i32),
+            2 => text,
+            3 => text.not_null().default_value("a text that rows from before have"),
+            4 => integer.default_value(-1i32),
+            // For a table without rows.
+            _ => integer.not_null(),
+        }
+    }
+
+    /// What is known of the rows of a table is known under its new name, too.
+    fn follow_name(&mut self, old: &str, new: &str) {
+        if old == new {
+            return;
+        }
+        let renamed =
+            |(table, key): &super::Place| (table == old).then(|| (new.to_owned(), key.clone()));
+        let handed = self.handed.iter();
+        let handed: Vec<_> =
+            handed.filter_map(|(place, moment)| Some((renamed(place)?, *moment))).collect();
+        self.handed.extend(handed);
+        let changed = self.changed.iter();
+        let changed: Vec<_> =
+            changed.filter_map(|(place, commit)| Some((renamed(place)?, *commit))).collect();
+        self.changed.extend(changed);
+    }
+}

@@ -1,0 +1,325 @@
+//! How a table came to its columns: what is needed to read rows that were written before a column
+//! was added or dropped. Rows are never rewritten for that; each names the version it was written with.
+//!
+//! Invariants
+//! 1. Every column has a number for ever: that of its place among all columns there ever were. The
+//!    columns of each version stand in the order of their numbers.
+//! 2. Key columns are there from the first version on and are never dropped.
+//! 3. A change makes a new version, a new name too, so that versions tell older from newer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{COLUMNS_MAX, ColumnDefinition, DefaultValue, Schema, TableDefinition};
+use crate::{TypeError, Value};
+
+/// What a table that was altered knows of its past.
+#[derive(Debug, Clone, PartialEq)]
+pub struct History {
+    /// The version that the table was created with.
+    pub(super) first_version: u16,
+    /// One for each column of the definition, in its order.
+    pub(super) columns: Vec<Since>,
+    /// Columns that are gone, by number.
+    pub(super) dropped: Vec<Dropped>,
+}
+
+/// Where a column comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Since {
+    pub(super) number: u16,
+    /// The first version whose rows have it.
+    pub(super) version: u16,
+    /// What rows of earlier versions hold in it.
+    pub(super) missing: Value<'static>,
+}
+
+/// A column that rows of earlier versions have.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Dropped {
+    pub(super) number: u16,
+    pub(super) column: ColumnDefinition,
+    /// The versions whose rows have it: from the first on, and before the second.
+    pub(super) versions: (u16, u16),
+}
+
+/// A change of a table's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableChange {
+    /// A new column behind the others. The rows that there are hold its constant default, the moment
+    /// of the change where the default is now, else NULL.
+    AddColumn(ColumnDefinition),
+    /// A column is gone; not one of the key.
+    DropColumn {
+        /// Its name.
+        name: String,
+    },
+    /// A column has another name.
+    RenameColumn {
+        /// Its name.
+        from: String,
+        /// The new one.
+        to: String,
+    },
+    /// The table has another name.
+    Rename {
+        /// The new name.
+        to: String,
+    },
+}
+
+impl TableChange {
+    /// Why the change can only be made while the table has no rows; `None` if rows do not matter.
+    pub fn needs_no_rows(&self) -> Option<NeedsNoRows> {
+        let TableChange::AddColumn(column) = self else { return None };
+        match &column.default {
+            DefaultValue::None if !column.nullable => Some(NeedsNoRows::NoValue),
+            DefaultValue::Key(_) => Some(NeedsNoRows::GeneratedKeys),
+            _ => None,
+        }
+    }
+}
+
+/// Why only a table without rows can get a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsNoRows {
+    /// It is NOT NULL and has no default.
+    NoValue,
+    /// Its default makes another key for every row.
+    GeneratedKeys,
+}
+
+impl fmt::Display for NeedsNoRows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            NeedsNoRows::NoValue => {
+                "it is NOT NULL and has no default, so they would have no value; give it a default"
+            }
+            NeedsNoRows::GeneratedKeys => {
+                "its keys are made when a row is inserted; add it to a new table and copy the rows"
+            }
+        })
+    }
+}
+
+impl TableDefinition {
+    /// The definition after a change, as a new version. `unix_micros` is the moment of the change,
+    /// for defaults that are now.
+    ///
+    /// # Errors
+    /// No such column; a name that is taken; a key column to be dropped; a table that was changed
+    /// 65,535 times, or has had 1,024 columns; what [`TableBuilder::build`](super::TableBuilder)
+    /// refuses.
+    pub fn altered(
+        &self,
+        change: &TableChange,
+        unix_micros: i64,
+    ) -> Result<TableDefinition, TypeError> {
+        let mut altered = self.clone();
+        let mut history = self.history().cloned().unwrap_or_else(|| History::first_of(self));
+        altered.version = self.version.checked_add(1).ok_or_else(|| self.used_up("versions"))?;
+        match change {
+            TableChange::AddColumn(column) => {
+                let number = history.next_number();
+                if usize::from(number) >= COLUMNS_MAX {
+                    return Err(self.used_up("columns, those dropped included"));
+                }
+                altered.columns.push(column.clone());
+                // Brings a constant default into the column's type.
+                altered.check_columns()?;
+                let missing = missing_value(&altered.columns[self.columns.len()], unix_micros);
+                let version = altered.version;
+                history.columns.push(Since { number, version, missing });
+            }
+            TableChange::DropColumn { name } => {
+                let index = self.column_index(name)?;
+                if self.primary_key.contains(&index) {
+                    return Err(TypeError::KeyColumnStays(self.column_name(index)));
+                }
+                let column = altered.columns.remove(index);
+                let Since { number, version, .. } = history.columns.remove(index);
+                let versions = (version, altered.version);
+                history.dropped.push(Dropped { number, column, versions });
+                history.dropped.sort_by_key(|dropped| dropped.number);
+                altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
+            }
+            TableChange::RenameColumn { from, to } => {
+                let index = self.column_index(from)?;
+                altered.columns[index].name.clone_from(to);
+            }
+            TableChange::Rename { to } => altered.name.clone_from(to),
+        }
+        altered.history = Some(Arc::new(history));
+        altered.checked()
+    }
+
+    /// The past of a table that was altered.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_deref()
+    }
+
+    /// The version that the table was created with; rows of it may still be there.
+    pub fn first_version(&self) -> u16 {
+        self.history().map_or(self.version, |history| history.first_version)
+    }
+
+    /// The number of a column, which it keeps whatever is added or dropped.
+    pub fn column_number(&self, column: usize) -> usize {
+        let since = self.history().and_then(|history| history.columns.get(column));
+        since.map_or(column, |since| usize::from(since.number))
+    }
+
+    /// The table as it was from `version` on, with where each of today's columns stood then.
+    pub(super) fn as_of(&self, version: u16) -> Option<(TableDefinition, Vec<Source>)> {
+        let history = self.history()?;
+        let live = self
+            .columns
+            .iter()
+            .zip(&history.columns)
+            .map(|(column, since)| (since.number, column, (since.version, u16::MAX)));
+        let gone = history.dropped.iter().map(|gone| (gone.number, &gone.column, gone.versions));
+        let mut then: Vec<_> = live
+            .chain(gone)
+            .filter(|(_, _, (since, until))| *since <= version && version < *until)
+            .collect();
+        then.sort_by_key(|(number, ..)| *number);
+        let at = |number: u16| then.iter().position(|(other, ..)| *other == number);
+        let source = |since: &Since| match at(since.number) {
+            Some(index) => Source::Column(index),
+            None => Source::Missing(since.missing.clone()),
+        };
+        let sources = history.columns.iter().map(source).collect();
+        let key = |key: &usize| at(history.columns[*key].number);
+        let definition = TableDefinition {
+            name: self.name.clone(),
+            version,
+            primary_key: self.primary_key.iter().map(key).collect::<Option<_>>()?,
+            columns: then.iter().map(|(_, column, _)| (*column).clone()).collect(),
+            logged: self.logged,
+            history: None,
+        };
+        Some((definition, sources))
+    }
+
+    /// The versions at which the columns changed, from the first of all on; the newest is not among
+    /// them.
+    pub(super) fn earlier_versions(&self) -> Vec<u16> {
+        let Some(history) = self.history() else { return Vec::new() };
+        let added = history.columns.iter().map(|since| since.version);
+        let dropped = history.dropped.iter().flat_map(|gone| [gone.versions.0, gone.versions.1]);
+        let mut versions: Vec<u16> = [history.first_version]
+            .into_iter()
+            .chain(added)
+            .chain(dropped)
+            .filter(|version| *version < self.version)
+            .collect();
+        versions.sort_unstable();
+        versions.dedup();
+        versions
+    }
+
+    fn used_up(&self, what: &'static str) -> TypeError {
+        TypeError::AlteredTooOften { table: self.name().into(), what }
+    }
+}
+
+impl History {
+    fn first_of(definition: &TableDefinition) -> History {
+        let first_version = definition.version();
+        let since = |number: usize| Since {
+            // There are at most 1,024.
+            number: number as u16,
+            version: first_version,
+            missing: Value::Null,
+        };
+        let columns = (0..definition.columns().len()).map(since).collect();
+        History { first_version, columns, dropped: Vec::new() }
+    }
+
+    fn next_number(&self) -> u16 {
+        let live = self.columns.iter().map(|since| since.number);
+        let gone = self.dropped.iter().map(|gone| gone.number);
+        live.chain(gone).max().map_or(0, |number| number + 1)
+    }
+
+    /// Why it is not the past of `definition`.
+    pub(super) fn fault(&self, definition: &TableDefinition) -> Option<&'static str> {
+        let (first, newest) = (self.first_version, definition.version());
+        if first >= newest || self.columns.len() != definition.columns().len() {
+            return Some("its history is of another table");
+        }
+        let since_in_range = |since: &Since| (first..=newest).contains(&since.version);
+        let in_range = |gone: &Dropped| {
+            first <= gone.versions.0
+                && gone.versions.0 < gone.versions.1
+                && gone.versions.1 <= newest
+        };
+        if !self.columns.iter().all(since_in_range) || !self.dropped.iter().all(in_range) {
+            return Some("a column is of a version that there was not");
+        }
+        let ascends = |numbers: &[u16]| numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        let live: Vec<u16> = self.columns.iter().map(|since| since.number).collect();
+        let gone: Vec<u16> = self.dropped.iter().map(|gone| gone.number).collect();
+        let mut all = [live.as_slice(), &gone].concat();
+        all.sort_unstable();
+        let each_once = all.iter().enumerate().all(|(at, number)| at == usize::from(*number));
+        if !ascends(&live) || !ascends(&gone) || !each_once || all.len() > COLUMNS_MAX {
+            return Some("the numbers of its columns are not each there once");
+        }
+        let is_first = |key: &usize| self.columns[*key].version == first;
+        (!definition.primary_key().iter().all(is_first)).then_some("a key column was added later")
+    }
+}
+
+/// What the rows that there are hold in a column that is added.
+fn missing_value(column: &ColumnDefinition, unix_micros: i64) -> Value<'static> {
+    match &column.default {
+        DefaultValue::Constant(value) => value.clone(),
+        DefaultValue::Now => column.data_type.moment(unix_micros).unwrap_or(Value::Null),
+        DefaultValue::None | DefaultValue::Key(_) => Value::Null,
+    }
+}
+
+/// Where a column of today is found in a row of an earlier version.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// At this position among the columns then.
+    Column(usize),
+    /// Nowhere: it holds this.
+    Missing(Value<'static>),
+}
+
+/// The rows of earlier versions with the same columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Earlier {
+    /// The versions: from the first on, and before the second.
+    pub(crate) versions: (u16, u16),
+    pub(crate) schema: Schema,
+    /// For each column of today.
+    pub(crate) sources: Box<[Source]>,
+}
+
+impl Earlier {
+    /// All of a definition, oldest first.
+    ///
+    /// # Errors
+    /// A version whose columns never fitted.
+    pub(crate) fn all_of(definition: &TableDefinition) -> Result<Box<[Earlier]>, TypeError> {
+        let versions = definition.earlier_versions();
+        let until = versions.iter().skip(1).copied().chain([definition.version()]);
+        let mut all = Vec::with_capacity(versions.len());
+        for (from, until) in versions.iter().copied().zip(until) {
+            let Some((then, sources)) = definition.as_of(from) else {
+                let reason = "a key column was added later";
+                return Err(TypeError::DefinitionDamaged { at: 0, reason });
+            };
+            let schema = Schema::new(Arc::new(then))?;
+            all.push(Earlier { versions: (from, until), schema, sources: sources.into() });
+        }
+        Ok(all.into())
+    }
+
+    pub(crate) fn has(&self, version: u16) -> bool {
+        (self.versions.0..self.versions.1).contains(&version)
+    }
+}
