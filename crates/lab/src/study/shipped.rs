@@ -16,6 +16,7 @@ const STUDIES: &[(&str, &str)] = &[
     ("phases", include_str!("../../studies/phases.toml")),
     ("population", include_str!("../../studies/population.toml")),
     ("singleton", include_str!("../../studies/singleton.toml")),
+    ("sessions", include_str!("../../studies/sessions.toml")),
     ("server", include_str!("../../studies/server.toml")),
     ("generator", include_str!("../../studies/generator.toml")),
 ];
