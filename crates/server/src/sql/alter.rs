@@ -21,7 +21,7 @@ pub(crate) struct AlterPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedChange {
     pub(crate) change: TableChange,
-    /// IF [NOT] EXISTS: nothing is done where there is nothing to do.
+    /// `IF EXISTS` or `IF NOT EXISTS`: nothing is done where there is nothing to do.
     pub(crate) if_needed: bool,
 }
 
