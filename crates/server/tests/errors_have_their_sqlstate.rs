@@ -49,7 +49,7 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "SELECT * FROM t ORDER BY n FETCH FIRST 1 ROW WITH TIES",
         "EXPLAIN DELETE FROM t",
         "INSERT INTO t VALUES (1, 2) ON CONFLICT (id) DO UPDATE SET n = t.n + 1",
-        "ALTER TABLE t ADD COLUMN x int",
+        "ALTER TABLE t ALTER COLUMN n TYPE bigint",
         "CREATE INDEX i ON t (n)",
         "CREATE VIEW v AS SELECT 1",
         "CREATE TABLE u (id int PRIMARY KEY, n int CHECK (n > 0))",
