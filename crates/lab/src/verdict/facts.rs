@@ -1,10 +1,12 @@
 //! The figures of a run that a verdict weighs, and how they are told.
 
+use onrush_waits::Spin;
+
 use super::Surroundings;
 use super::cause::{Cause, ForAdvice};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, Repeat};
-use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED};
+use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED, WaitRecord};
 use crate::units::{elapsed, micros, rounded};
 
 /// So many other waits are named beside the longest.
@@ -78,6 +80,13 @@ impl<'c> Facts<'c> {
                 is_shared_edge: settings.is(Setting::SequentialKeys, "shared-edge"),
             },
         })
+    }
+
+    /// Whether waiting commits polled: processors are busy with looking then, and that is no bound.
+    pub(super) fn commits_polled(&self) -> bool {
+        let looked =
+            |wait: &WaitRecord| wait.group == "spin" && wait.name == Spin::CommitGroup.name();
+        self.repeat.waits.iter().any(|wait| looked(wait) && wait.count > 0)
     }
 
     pub(super) fn longest(&self) -> Option<&Waited> {

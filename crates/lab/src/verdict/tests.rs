@@ -62,6 +62,22 @@ fn verdict(cell: &CellOutcome) -> Verdict {
 }
 
 #[test]
+fn commits_that_poll_are_bound_by_the_sync_time_though_the_processors_are_busy() {
+    let mut cell = waits(planted(), &[("WRITELOG", 230.0)]);
+    cell.repeats[0].cpu_percent = 90.0;
+    assert_eq!(verdict(&cell).cause, Cause::Processor);
+    let group = "spin".into();
+    let looks = WaitRecord {
+        group,
+        name: onrush_waits::Spin::CommitGroup.name().into(),
+        count: 9,
+        ..WaitRecord::default()
+    };
+    cell.repeats[0].waits.push(looks);
+    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+}
+
+#[test]
 fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions() {
     let mut cell = waits(planted(), &[("WRITELOG", 9.1), ("LOG_COMPLETION", 100.0)]);
     cell.settings.set(Setting::Sessions, 1.into());
