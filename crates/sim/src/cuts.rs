@@ -96,17 +96,23 @@ struct Run {
 pub fn simulate(seed: u64, budget: Budget, summary: &mut Summary) -> Checked<()> {
     guarded(&format!("seed {seed}"), || {
         let plan = Arc::new(Plan::new(seed));
-        summary.runs += 1;
         *summary.runs_by_files.entry(plan.options.data_folders.len().max(1)).or_default() += 1;
-        let disk = CrashDisk::new();
-        let world = World::create(Arc::clone(&plan), disk.clone())?;
-        let created_at = disk.operation_count();
-        let shared = Arc::new(Mutex::new(world));
-        world::prepare(&shared)?;
+        let (shared, disk, created_at) = begun(&plan, summary)?;
         world::run(&shared, plan.actions)?;
         let run = ended(&shared, plan, disk, (created_at, 0), 0, summary);
         run.cut(0, budget, summary)
     })
+}
+
+/// A run at its beginning: its world, made ready, its disk, and where the database was complete.
+fn begun(plan: &Arc<Plan>, summary: &mut Summary) -> Checked<(SharedWorld, CrashDisk, usize)> {
+    summary.runs += 1;
+    let disk = CrashDisk::new();
+    let world = World::create(Arc::clone(plan), disk.clone())?;
+    let created_at = disk.operation_count();
+    let shared = Arc::new(Mutex::new(world));
+    world::prepare(&shared)?;
+    Ok((shared, disk, created_at))
 }
 
 /// Does `work` on the plan's database, once a checkpoint knows it, and cuts the power from there on.
@@ -120,12 +126,7 @@ pub(crate) fn cut_from_checkpoint(
     summary: &mut Summary,
 ) -> Checked<()> {
     let plan = Arc::new(plan);
-    summary.runs += 1;
-    let disk = CrashDisk::new();
-    let world = World::create(Arc::clone(&plan), disk.clone())?;
-    let created_at = disk.operation_count();
-    let shared = Arc::new(Mutex::new(world));
-    world::prepare(&shared)?;
+    let (shared, disk, created_at) = begun(&plan, summary)?;
     world::act_all(&shared, &[Action::Checkpoint])?;
     let from = disk.operation_count();
     work(&shared)?;

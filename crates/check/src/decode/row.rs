@@ -69,8 +69,8 @@ impl RowPlan {
             .into_iter()
             .map(|versions| RowPlan::of_versions(definition, versions))
             .collect();
-        let newest = RowPlan::of_versions(definition, (definition.version, definition.version));
-        let mut plan = plans.pop().unwrap_or(newest);
+        let newest = || RowPlan::of_versions(definition, (definition.version, definition.version));
+        let mut plan = plans.pop().unwrap_or_else(newest);
         plan.first_version = plans.first().map_or(plan.versions.0, |first| first.versions.0);
         plan.earlier = plans.into();
         plan
