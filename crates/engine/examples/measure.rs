@@ -1,8 +1,9 @@
 //! Measures the insert path, without the lab around it: `measure KEY THREADS ROWS [durable]`.
 //!
-//! Environment: `BATCH` rows a commit; `FULL` logs whole rows; `MEM` memory for leaves and `CKPT`
-//! checkpoint interval in MiB; `COLD` leaves memory untouched at open; `READ` reads afterwards;
-//! `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed.
+//! Environment: `BATCH` rows a commit; `STATEMENTS` inserts them one by one; `FULL` logs whole rows;
+//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD` leaves memory untouched at
+//! open; `READ` reads afterwards; `STATS` prints counters, waits and phases; `DIR` the folder,
+//! replaced and removed.
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,6 +65,14 @@ fn main() {
                     for _ in 0..rows / threads {
                         session.insert(&table, &[]).unwrap();
                     }
+                } else if std::env::var("STATEMENTS").is_ok() {
+                    for _ in 0..rows / threads / batch {
+                        let mut transaction = session.begin().unwrap();
+                        for _ in 0..batch {
+                            transaction.insert(&table, &[]).unwrap();
+                        }
+                        transaction.commit().unwrap();
+                    }
                 } else {
                     for _ in 0..rows / threads / batch {
                         session
@@ -113,14 +122,21 @@ fn main() {
             .take(200_000)
             .map(|r| r.unwrap()[0].clone())
             .collect();
-        let o = Instant::now();
         let mut x = 12345u64;
-        for _ in 0..1_000_000 {
+        let mut next_key = || {
             x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let k = keys[(x >> 33) as usize % keys.len()].clone();
-            assert!(session.get(&table, &[k]).unwrap().is_some());
+            std::slice::from_ref(&keys[(x >> 33) as usize % keys.len()])
+        };
+        let o = Instant::now();
+        for _ in 0..1_000_000 {
+            assert!(session.get(&table, next_key()).unwrap().is_some());
         }
         println!("gets {:.2} M/s one thread", 1.0 / o.elapsed().as_secs_f64());
+        let o = Instant::now();
+        for _ in 0..1_000_000 {
+            assert!(session.get_raw(&table, next_key(), |_, _| ()).unwrap().is_some());
+        }
+        println!("gets as bytes {:.2} M/s one thread", 1.0 / o.elapsed().as_secs_f64());
         let o = Instant::now();
         let n = session.scan(&table, &Default::default()).unwrap().visit_raw(|_, _| ()).unwrap();
         println!("scan in memory {:.2} M rows/s", n as f64 / o.elapsed().as_secs_f64() / 1e6);

@@ -1,5 +1,5 @@
-//! Several new rows of one table under latches held together: the quick way for a batch whose
-//! keys lie in few leaves, which is the rule for ascending keys.
+//! Several new rows of one table under latches held together: the quick way for a batch, and for a
+//! transaction that only inserts, whose keys lie in few leaves, which is the rule for ascending keys.
 //!
 //! The first leaf is waited for, the others are only tried, so nobody waits for a leaf while he
 //! holds one. While nobody can see it, each row is checked
@@ -10,7 +10,7 @@
 //! latches, and the general way over intents decides.
 
 use onrush_latch::ExclusiveGuard;
-use onrush_log::Reservation;
+use onrush_log::{Lsn, Reservation};
 
 use super::split::HalfSplit;
 use super::split_point::{SplitKind, choose};
@@ -18,6 +18,7 @@ use super::write::make_dirty;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
 use crate::space::Purpose;
@@ -31,6 +32,10 @@ pub(crate) trait GroupRows {
     fn count(&self) -> usize;
     /// Key bytes and value bytes.
     fn row(&self, index: usize) -> (&[u8], &[u8]);
+    /// A key that was changed from this LSN on is a conflict, also one that is not there any more.
+    fn unchanged_since(&self) -> Option<Lsn> {
+        None
+    }
 }
 
 /// Why a batch was not written. Nothing of it is there.
@@ -76,6 +81,10 @@ impl Tree {
         for index in 0..rows.count() {
             let row = rows.row(index);
             placed = self.place(engine, seat, hint, object, row, &mut held, &mut halves);
+            // Under the latch of its leaf: nobody removes the key any more.
+            if placed.is_ok() && self.was_removed_since(row.0, rows.unchanged_since()) {
+                placed = Err(GroupRefusal::NotThisWay);
+            }
             if placed.is_err() {
                 break;
             }
@@ -97,6 +106,11 @@ impl Tree {
         engine.log.fill(&reservation, &record);
         engine.log.complete(seat.place);
         Ok(reservation)
+    }
+
+    fn was_removed_since(&self, key: &[u8], since: Option<Lsn>) -> bool {
+        let is_removed = |since: Lsn| self.versions.removed_at(key) >= since.0;
+        since.is_some_and(is_removed) && !planted(Fault::ConflictIgnored)
     }
 
     fn place<'e>(

@@ -1,4 +1,5 @@
-//! How the rows of a transaction become one record.
+//! How the rows of a transaction become one record. One that only inserts into one table, and whose
+//! leaves are few, goes the way of a batch (`btree/group.rs`). Any other:
 //!
 //! 1. Intents are placed in (object, key) order; this may wait and may fail, and nothing is
 //!    logged if it does.
@@ -11,13 +12,17 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 use onrush_waits::Counter;
 
+use super::session::Session;
+use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::{Place, Write, Writes};
-use crate::btree::{Intent, Refusal, Seat};
+use crate::btree::{GroupRefusal, GroupRows, Intent, Refusal, Seat};
+use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{TICK, group_header, take_varint};
+use crate::units::ObjectId;
 
 /// Rows that one stay inside the engine places or folds at most.
 const WRITES_INSIDE: usize = 64;
@@ -42,25 +47,59 @@ impl Transaction<'_> {
         if record.len() > limit {
             return Err(Error::TransactionTooLarge { bytes: record.len(), limit });
         }
-        let since = self.snapshot.as_ref().map(|snapshot| snapshot.lsn);
+        match self.commit_as_group(&writes, &record)? {
+            Some(end) => Ok(Some(self.committed(&writes, end))),
+            None => self.commit_over_intents(&writes, &record).map(Some),
+        }
+    }
+
+    /// The general way.
+    pub(super) fn commit_over_intents(&mut self, writes: &Writes, record: &[u8]) -> Result<Committed> {
+        let since = self.held.as_ref().map(HeldLsn::lsn);
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = engine.transactions.begin(&self.session.worker.recorder);
         let committed = self
-            .place_intents(&writes, transaction, since)
-            .and_then(|()| publish(&mut self.session.worker, transaction, &record));
+            .place_intents(writes, transaction, since)
+            .and_then(|()| publish(&mut self.session.worker, transaction, record));
         if committed.is_err() {
             engine.transactions.decide(transaction, None);
         }
         engine.transactions.announce(&self.session.worker.recorder);
-        let folded = fold(&mut self.session.worker, &writes);
+        let folded = fold(&mut self.session.worker, writes);
         if folded.is_ok() {
             engine.transactions.end(transaction, &self.session.worker.recorder);
         }
         let end = committed?;
         folded?;
-        self.count_rows(&writes);
+        Ok(self.committed(writes, end))
+    }
+
+    /// A transaction that only inserts into one table goes the way of a batch, without intents. None
+    /// if it cannot go that way, for whatever reason; then nothing was written.
+    fn commit_as_group(&mut self, writes: &Writes, record: &[u8]) -> Result<Option<Lsn>> {
+        let since = self.held.as_ref().map(HeldLsn::lsn);
+        let Some(inserted) = InsertedRows::of(writes, since) else { return Ok(None) };
+        let entry = &inserted.table.entry;
+        let index = self.session.context(inserted.table)?;
+        let Session { worker, contexts, .. } = &mut *self.session;
+        let hint = &mut contexts[index].hint;
+        let outcome = worker.inside_with_room(record.len(), |engine, seat| {
+            entry.check_version()?;
+            match entry.tree.write_group(engine, seat, hint, inserted.object, &inserted, [record, &[]])
+            {
+                Ok(written) => Ok(Some(written.end)),
+                Err(GroupRefusal::Refused(refusal)) => Err(refusal),
+                Err(GroupRefusal::NotThisWay) => Ok(None),
+            }
+        })?;
+        // Over intents it is refused again, with the key that it is refused for.
+        Ok(outcome.unwrap_or(None))
+    }
+
+    fn committed(&self, writes: &Writes, end: Lsn) -> Committed {
+        self.count_rows(writes);
         let logged = writes.values().any(|write| !write.record.is_empty());
-        Ok(Some(Committed { end, logged }))
+        Committed { end, logged }
     }
 
     /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
@@ -105,6 +144,41 @@ impl Transaction<'_> {
                 Err(self.session.explain_write(&write.table, key, refusal))
             }
         }
+    }
+}
+
+/// The rows of a transaction that does nothing but insert into one table.
+struct InsertedRows<'w> {
+    table: &'w Table,
+    object: ObjectId,
+    rows: Vec<(&'w [u8], &'w [u8])>,
+    since: Option<Lsn>,
+}
+
+impl<'w> InsertedRows<'w> {
+    fn of(writes: &'w Writes, since: Option<Lsn>) -> Option<InsertedRows<'w>> {
+        let ((object, _), Write { table, .. }) = writes.first_key_value()?;
+        let row = |((own, key), write): (&'w Place, &'w Write)| {
+            let is_alike = own == object && Arc::ptr_eq(&write.table.entry, &table.entry);
+            let value = write.value.as_deref().filter(|_| write.must_be_absent && is_alike);
+            value.map(|value| (key.as_slice(), value))
+        };
+        let rows = writes.iter().map(row).collect::<Option<_>>()?;
+        Some(InsertedRows { table, object: *object, rows, since })
+    }
+}
+
+impl GroupRows for InsertedRows<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, index: usize) -> (&[u8], &[u8]) {
+        self.rows[index]
+    }
+
+    fn unchanged_since(&self) -> Option<Lsn> {
+        self.since
     }
 }
 
@@ -164,7 +238,7 @@ fn for_each<'w>(
 
 /// The log record of the whole transaction, without the rows that are not logged; a single row
 /// needs no group around it.
-fn group_record(writes: &Writes) -> Vec<u8> {
+pub(super) fn group_record(writes: &Writes) -> Vec<u8> {
     let records = writes.values().map(|write| write.record.as_slice());
     let logged: Vec<&[u8]> = records.filter(|record| !record.is_empty()).collect();
     match logged.as_slice() {

@@ -7,6 +7,7 @@ use onrush_waits::{Counter, Phase};
 use super::ScanOptions;
 use super::row_record::{elided_kind, framed_row};
 use super::session::Session;
+use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use super::write_set::Write;
 use crate::database::Table;
@@ -65,12 +66,12 @@ impl Session {
         rows_max: u64,
     ) -> Result<u64> {
         self.call(Phase::Commit, |session| {
-            let snapshot = session.open_snapshot()?;
+            let snapshot = Snapshot::new(session.hold_now()?);
             let options = ScanOptions { limit: Some(rows_max), ..ScanOptions::default() };
             let mut scan = snapshot.scan(front, &options)?.starting_at(from);
             let limit = session.worker.engine.options.record_bytes_max();
             let mut left = limit.saturating_sub(GROUP_HEADER_BYTES_MAX);
-            let mut transaction = Transaction::new(session, Some(snapshot));
+            let mut transaction = Transaction::new(session, Some(snapshot.held));
             let (mut rows, mut last) = (0, Vec::new());
             while let Some(moved) =
                 scan.with_next(|key, value| transaction.one_move(front, target, key, value))?

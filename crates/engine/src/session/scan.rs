@@ -211,7 +211,7 @@ impl Scan {
 
     fn fill(&mut self) -> Result<()> {
         let Scan { snapshot, table, object, direction, bounds, batch, .. } = self;
-        let View::Before(lsn) = snapshot.view() else { return Ok(()) };
+        let View::Before(lsn) = snapshot.held.view() else { return Ok(()) };
         snapshot.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let outcome = snapshot.worker.inside(|engine, seat| {

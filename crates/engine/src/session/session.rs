@@ -10,12 +10,12 @@ use super::batch::Batch;
 use super::context::TableContext;
 use super::row_record::row_body;
 use super::scan::{Scan, ScanOptions};
-use super::snapshot::Snapshot;
+use super::snapshot::{HeldLsn, Snapshot};
 use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal, Seen, View};
+use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal, View};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -57,6 +57,8 @@ pub struct Session {
     pub(super) worker: Worker,
     pub(super) contexts: Vec<TableContext>,
     pub(super) encoded: EncodedRow,
+    /// Value bytes of the row that was read last.
+    value: Vec<u8>,
     header: Vec<u8>,
     pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
@@ -70,17 +72,27 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn new(engine: &Arc<Engine>) -> Session {
+        let recorder = Recorder::for_session(&engine.registry, "session");
+        let source = TokenSource { engine: Arc::clone(engine), recorder: Arc::downgrade(&recorder) };
         Session {
-            worker: Worker::new(engine, Recorder::for_session(&engine.registry, "session")),
+            worker: Worker::new(engine, recorder),
             contexts: Vec::new(),
             encoded: EncodedRow::new(),
+            value: Vec::new(),
             header: Vec::with_capacity(16),
-            source: Arc::new(TokenSource { engine: Arc::clone(engine) }),
+            source: Arc::new(source),
             batch: Batch::default(),
             durability: engine.options.durability,
             last_commit: Lsn(0),
             last_seen: Lsn(0),
         }
+    }
+
+    /// Its number among [`Database::sessions`](crate::Database::sessions), which no other session
+    /// of the database ever has.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.worker.recorder.id()
     }
 
     /// Chooses when this session's further commits are acknowledged.
@@ -198,21 +210,33 @@ impl Session {
     /// # Errors
     /// A key that does not fit the table; a damaged leaf.
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
-        self.call(Phase::Read, |session| session.get_row(table, key))
+        let schema = &table.entry.schema;
+        let row = self.get_raw(table, key, |key, value| schema.decode_row(key, value))?;
+        Ok(row.transpose()?)
     }
 
-    fn get_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
-        let mut bytes = std::mem::take(&mut self.encoded.key);
-        bytes.clear();
-        table.entry.schema.encode_key(key, &mut bytes)?;
-        let seen = self.newest(table, &bytes);
-        let row = match seen? {
-            Some(seen) => Some(table.entry.schema.decode_row(&bytes, &seen.value)?),
-            None => None,
-        };
-        self.encoded.key = bytes;
-        self.worker.recorder.count(Counter::RowsRead, u64::from(row.is_some()));
-        Ok(row)
+    /// Hands key bytes and value bytes of the newest committed version of the row with this primary
+    /// key to `use_row`, as a scan's [`visit_raw`](Scan::visit_raw) does: for who needs no values of
+    /// his own. Durable or not as with [`get`](Self::get).
+    ///
+    /// # Errors
+    /// A key that does not fit the table; a damaged leaf.
+    pub fn get_raw<T>(
+        &mut self,
+        table: &Table,
+        key: &[Value<'_>],
+        use_row: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.call(Phase::Read, |session| {
+            let mut bytes = std::mem::take(&mut session.encoded.key);
+            bytes.clear();
+            table.entry.schema.encode_key(key, &mut bytes)?;
+            let seen = session.newest(table, &bytes)?;
+            let used = seen.map(|_| use_row(&bytes, &session.value));
+            session.encoded.key = bytes;
+            session.worker.recorder.count(Counter::RowsRead, u64::from(used.is_some()));
+            Ok(used)
+        })
     }
 
     /// Sets columns, by name, of the row with this primary key. False if there is no such row.
@@ -238,16 +262,16 @@ impl Session {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         loop {
-            let Some(seen) = self.newest(table, &bytes)? else {
+            let Some(seen_at) = self.newest(table, &bytes)? else {
                 return self.nothing_there(table, &bytes);
             };
             let schema = &table.entry.schema;
-            if schema.update_row(&bytes, &seen.value, &assignments, &mut self.encoded)? {
+            if schema.update_row(&bytes, &self.value, &assignments, &mut self.encoded)? {
                 let mut transaction = self.begin()?;
                 let updated = transaction.update_resolved(table, &bytes, &assignments)?;
                 return transaction.commit().map(|()| updated);
             }
-            match self.put(table, Expect::Version(seen.lsn))? {
+            match self.put(table, Expect::Version(seen_at))? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
                     let logged = table.entry.tree.is_logged();
@@ -275,12 +299,12 @@ impl Session {
         row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
         let index = self.context(table)?;
         loop {
-            let Some(seen) = self.newest(table, &bytes)? else {
+            let Some(seen_at) = self.newest(table, &bytes)? else {
                 return self.nothing_there(table, &bytes);
             };
             let record: [&[u8]; 3] =
                 if tree.is_logged() { [&self.header, &bytes, &[]] } else { [TICK, &[], &[]] };
-            let expect = Expect::Version(seen.lsn);
+            let expect = Expect::Version(seen_at);
             let change = Change { object, key: &bytes, value: None, expect, record };
             let hint = &mut self.contexts[index].hint;
             let payload = record.iter().map(|part| part.len()).sum();
@@ -314,8 +338,8 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn begin(&mut self) -> Result<Transaction<'_>> {
-        let snapshot = self.snapshot()?;
-        Ok(Transaction::new(self, Some(snapshot)))
+        let held = self.call(Phase::Read, Session::hold_now)?;
+        Ok(Transaction::new(self, Some(held)))
     }
 
     /// A consistent view of everything committed until now, this session's commits included.
@@ -323,14 +347,14 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
-        self.call(Phase::Read, Session::open_snapshot)
+        self.call(Phase::Read, Session::hold_now).map(Snapshot::new)
     }
 
-    pub(super) fn open_snapshot(&mut self) -> Result<Snapshot> {
+    /// Everything committed until now, this session's commits included.
+    pub(super) fn hold_now(&mut self) -> Result<HeldLsn> {
         self.worker.engine.check_readable()?;
         self.worker.wait_complete(self.last_commit.max(self.last_seen));
-        let lsn = self.worker.engine.snapshots.open(&self.worker.engine.log, &self.worker.recorder);
-        Ok(Snapshot::new(&self.worker.engine, lsn))
+        Ok(HeldLsn::open(&self.worker.engine, &self.worker.recorder))
     }
 
     /// A consistent view of everything durable now: nothing in it can be lost by a crash. Newer
@@ -339,13 +363,9 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn durable_snapshot(&mut self) -> Result<Snapshot> {
-        self.worker.engine.check_readable()?;
-        let lsn = self
-            .worker
-            .engine
-            .snapshots
-            .open_durable(&self.worker.engine.log, &self.worker.recorder);
-        Ok(Snapshot::new(&self.worker.engine, lsn))
+        let Worker { engine, recorder, .. } = &self.worker;
+        engine.check_readable()?;
+        Ok(Snapshot::new(HeldLsn::open_durable(engine, recorder)))
     }
 
     /// Encodes and writes the rows of a batch; the end of its record, or none without rows.
@@ -463,17 +483,19 @@ impl Session {
         })
     }
 
-    fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
+    /// The LSN of the newest committed version of a row, whose bytes are left in `self.value`.
+    fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<u64>> {
         table.check_database(&self.worker.engine)?;
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
-        let object = tree.object();
-        let outcome =
-            self.worker.inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest))?;
+        let (object, value) = (tree.object(), &mut self.value);
+        let outcome = self.worker.inside(|engine, seat| {
+            tree.get(engine, seat, object, key, View::Newest, value)
+        })?;
         match outcome {
             Ok(seen) => {
-                if let Some(seen) = &seen {
-                    self.last_seen = self.last_seen.max(Lsn(seen.lsn + 1));
+                if let Some(lsn) = seen {
+                    self.last_seen = self.last_seen.max(Lsn(lsn + 1));
                 }
                 Ok(seen)
             }

@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 /// ```
 pub struct Snapshot {
     pub(super) worker: Worker,
-    pub(super) lsn: Lsn,
+    pub(super) held: HeldLsn,
     /// The changes of the transaction that it was taken in, as they were then: value bytes, or none
     /// for a row that is removed.
     own: Option<Arc<OwnChanges>>,
@@ -47,10 +47,75 @@ pub struct Snapshot {
 /// Changes of a transaction that nobody else sees yet.
 pub(super) type OwnChanges = BTreeMap<Place, Option<Vec<u8>>>;
 
+/// What was committed below an LSN is kept in memory as long as this lives. A transaction reads by
+/// it with its session's own way into the engine.
+pub(super) struct HeldLsn {
+    engine: Arc<Engine>,
+    lsn: Lsn,
+}
+
+impl HeldLsn {
+    /// Everything committed now.
+    pub(super) fn open(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
+        let lsn = engine.snapshots.open(&engine.log, recorder);
+        HeldLsn { engine: Arc::clone(engine), lsn }
+    }
+
+    /// Everything durable now.
+    pub(super) fn open_durable(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
+        let lsn = engine.snapshots.open_durable(&engine.log, recorder);
+        HeldLsn { engine: Arc::clone(engine), lsn }
+    }
+
+    /// The same, held once more.
+    pub(super) fn again(&self) -> HeldLsn {
+        let engine = Arc::clone(&self.engine);
+        HeldLsn { lsn: engine.snapshots.reopen(self.lsn), engine }
+    }
+
+    pub(super) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// The LSN below which this sees.
+    pub(super) fn view(&self) -> View {
+        let planted = crate::fault::planted(crate::fault::Fault::LessOrEqualVisible);
+        View::Before(Lsn(self.lsn.0 + u64::from(planted)))
+    }
+
+    /// The version of the row at `key` that this sees.
+    pub(super) fn get_bytes(
+        &self,
+        worker: &mut Worker,
+        table: &Table,
+        key: &[u8],
+    ) -> Result<Option<Seen>> {
+        table.check_database(&worker.engine)?;
+        worker.engine.check_readable()?;
+        let tree = &table.entry.tree;
+        let (object, view) = (tree.object(), self.view());
+        let mut value = Vec::new();
+        let outcome = worker
+            .inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
+        match outcome {
+            Ok(seen) => Ok(seen.map(|lsn| Seen { lsn, value })),
+            Err(Refusal::Gone) => Err(Error::TableChanged { name: table.name().to_owned() }),
+            Err(other) => Err(Error::Internal(format!("a read was refused: {other:?}"))),
+        }
+    }
+}
+
+impl Drop for HeldLsn {
+    fn drop(&mut self) {
+        self.engine.snapshots.close(self.lsn);
+    }
+}
+
 impl Snapshot {
-    pub(super) fn new(engine: &Arc<Engine>, lsn: Lsn) -> Snapshot {
+    pub(super) fn new(held: HeldLsn) -> Snapshot {
+        let engine = &held.engine;
         let worker = Worker::new(engine, Recorder::new(&engine.registry, "snapshot"));
-        Snapshot { worker, lsn, own: None }
+        Snapshot { worker, held, own: None }
     }
 
     /// The same view with changes that nobody else sees.
@@ -62,13 +127,7 @@ impl Snapshot {
     /// Everything committed below this position in the log, in bytes, is seen.
     #[must_use]
     pub fn lsn(&self) -> u64 {
-        self.lsn.0
-    }
-
-    /// The LSN below which this view sees.
-    pub(super) fn view(&self) -> View {
-        let planted = crate::fault::planted(crate::fault::Fault::LessOrEqualVisible);
-        View::Before(Lsn(self.lsn.0 + u64::from(planted)))
+        self.held.lsn.0
     }
 
     /// The row with this primary key.
@@ -85,23 +144,10 @@ impl Snapshot {
             return Ok(own.as_ref().map(decode).transpose()?);
         }
         let bytes = place.1;
-        match self.get_bytes(table, &bytes)? {
+        match self.held.get_bytes(&mut self.worker, table, &bytes)? {
             Some(seen) => Ok(Some(table.entry.schema.decode_row(&bytes, &seen.value)?)),
             None => Ok(None),
         }
-    }
-
-    pub(super) fn get_bytes(&mut self, table: &Table, key: &[u8]) -> Result<Option<Seen>> {
-        table.check_database(&self.worker.engine)?;
-        self.worker.engine.check_readable()?;
-        let tree = &table.entry.tree;
-        let (object, view) = (tree.object(), self.view());
-        let outcome =
-            self.worker.inside(|engine, seat| tree.get(engine, seat, object, key, view))?;
-        outcome.map_err(|refusal| match refusal {
-            Refusal::Gone => Error::TableChanged { name: table.name().to_owned() },
-            other => Error::Internal(format!("a read was refused: {other:?}")),
-        })
     }
 
     /// Reads rows in key order.
@@ -109,9 +155,7 @@ impl Snapshot {
     /// # Errors
     /// Bounds that do not fit the table's key.
     pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        let engine = &self.worker.engine;
-        let lsn = engine.snapshots.reopen(self.lsn);
-        Scan::new(Snapshot::new(engine, lsn), table, options, self.own_changes(table))
+        Scan::new(Snapshot::new(self.held.again()), table, options, self.own_changes(table))
     }
 
     /// The keys between the bounds of `options`, cut into at most `parts` ranges with about as many
@@ -152,8 +196,7 @@ impl Snapshot {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Scan> {
-        let engine = &self.worker.engine;
-        let snapshot = Snapshot::new(engine, engine.snapshots.reopen(self.lsn));
+        let snapshot = Snapshot::new(self.held.again());
         Scan::between(snapshot, table, range.bounds.clone(), direction, self.own_changes(table))
     }
 
@@ -168,11 +211,5 @@ impl Snapshot {
         let Some(own) = &self.own else { return Vec::new() };
         let of_table = own.range((object, Vec::new())..).take_while(|((own, _), _)| *own == object);
         of_table.map(|((_, key), value)| (key.clone(), value.clone())).collect()
-    }
-}
-
-impl Drop for Snapshot {
-    fn drop(&mut self) {
-        self.worker.engine.snapshots.close(self.lsn);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use onrush_log::Lsn;
+use onrush_waits::{Recorder, Wait};
 
 use super::session::Session;
 use crate::engine::Engine;
@@ -15,12 +16,15 @@ use crate::error::Result;
 /// share.
 pub(crate) struct TokenSource {
     pub(crate) engine: Arc<Engine>,
+    /// Of the session, as long as there is one.
+    pub(crate) recorder: Weak<Recorder>,
 }
 
 /// A commit that has happened and will be durable. Waiting is optional: dropping the token changes
 /// nothing.
 ///
-/// It can be waited for in three ways: [`wait`](Self::wait) blocks, `.await` does not, and
+/// It can be waited for in four ways: [`wait`](Self::wait) blocks, `.await` does not,
+/// [`wait_async`](Self::wait_async) does not either and counts the time as the session's, and
 /// [`is_durable`](Self::is_durable) only asks.
 ///
 /// ```
@@ -78,6 +82,20 @@ impl CommitToken {
             return Ok(());
         }
         Ok(engine.log.wait_durable(self.end, &engine.recorder)?)
+    }
+
+    /// Waits as `.await` does. The time is counted as a wait of the session that the token is from,
+    /// `WRITELOG`, so it must not be used meanwhile. That takes two readings of the clock.
+    ///
+    /// # Errors
+    /// [`OutcomeUnknown`](crate::Error::OutcomeUnknown) when the log failed first.
+    pub async fn wait_async(self) -> Result<()> {
+        if self.is_durable() {
+            return Ok(());
+        }
+        let recorder = self.source.recorder.upgrade();
+        let _waiting = recorder.map(|recorder| recorder.task_wait(Wait::WriteLog));
+        self.await
     }
 }
 

@@ -13,9 +13,11 @@ use onrush_types::Value;
 use onrush_waits::Phase;
 
 use super::batch::Batch;
+use super::commit::group_record;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
-use super::snapshot::Snapshot;
+use super::snapshot::{HeldLsn, Snapshot};
+use super::worker::Worker;
 use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
@@ -61,13 +63,13 @@ use crate::units::ObjectId;
 pub struct Transaction<'s> {
     pub(super) session: &'s mut Session,
     /// What it reads; none for a transaction that only inserts.
-    pub(super) snapshot: Option<Snapshot>,
+    pub(super) held: Option<HeldLsn>,
     pub(super) writes: WriteSet,
 }
 
 impl<'s> Transaction<'s> {
-    pub(super) fn new(session: &'s mut Session, snapshot: Option<Snapshot>) -> Transaction<'s> {
-        Transaction { session, snapshot, writes: WriteSet::default() }
+    pub(super) fn new(session: &'s mut Session, held: Option<HeldLsn>) -> Transaction<'s> {
+        Transaction { session, held, writes: WriteSet::default() }
     }
 
     /// Inserts a row; see [`Session::insert`].
@@ -87,8 +89,8 @@ impl<'s> Transaction<'s> {
             Some(Write { value: Some(_), .. }) => return Err(duplicate(table, &at.1)),
             Some(Write { must_be_absent, .. }) => *must_be_absent,
             None => {
-                if let Some(snapshot) = &mut self.snapshot
-                    && snapshot.get_bytes(table, &at.1)?.is_some()
+                if let Some(held) = &self.held
+                    && held.get_bytes(&mut self.session.worker, table, &at.1)?.is_some()
                 {
                     return Err(duplicate(table, &at.1));
                 }
@@ -239,12 +241,9 @@ impl<'s> Transaction<'s> {
 
     /// What was committed when this transaction began.
     fn view(&self) -> Snapshot {
-        let engine = &self.session.worker.engine;
-        let lsn = match &self.snapshot {
-            Some(snapshot) => engine.snapshots.reopen(snapshot.lsn),
-            None => engine.snapshots.open(&engine.log, &self.session.worker.recorder),
-        };
-        Snapshot::new(engine, lsn)
+        let Worker { engine, recorder, .. } = &self.session.worker;
+        let held = self.held.as_ref().map(HeldLsn::again);
+        Snapshot::new(held.unwrap_or_else(|| HeldLsn::open(engine, recorder)))
     }
 
     /// Commits: all changes, or on error none. Waits as the session's durability says.
@@ -255,7 +254,7 @@ impl<'s> Transaction<'s> {
     pub fn commit(mut self) -> Result<()> {
         self.call(Phase::Commit, |transaction| {
             let committed = transaction.commit_writes();
-            transaction.snapshot = None;
+            transaction.held = None;
             match committed? {
                 Some(commit) => transaction.session.acknowledge(commit.end, commit.logged),
                 None => Ok(()),
@@ -270,7 +269,7 @@ impl<'s> Transaction<'s> {
     pub fn commit_token(mut self) -> Result<CommitToken> {
         self.call(Phase::Commit, |transaction| {
             let committed = transaction.commit_writes();
-            transaction.snapshot = None;
+            transaction.held = None;
             let end = committed?.map(|commit| commit.end);
             let end = end.unwrap_or(Lsn(transaction.session.last_commit_lsn()));
             Ok(transaction.session.token(end))
@@ -285,7 +284,7 @@ impl<'s> Transaction<'s> {
         outcome
     }
 
-    /// Commits the rows of a batch over intents.
+    /// Commits the rows of a batch that could not go its quick way.
     pub(super) fn commit_batch(
         mut self,
         table: &Table,
@@ -303,9 +302,8 @@ impl<'s> Transaction<'s> {
             };
             self.writes.put((object, key.to_vec()), write);
         }
-        let commit = self.commit_writes()?;
-        let nothing = || Error::Internal("a batch without rows was committed".into());
-        commit.map(|commit| commit.end).ok_or_else(nothing)
+        let writes = self.writes.take();
+        Ok(self.commit_over_intents(&writes, &group_record(&writes))?.end)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -320,10 +318,9 @@ impl<'s> Transaction<'s> {
         if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
             return Ok(write.value.clone());
         }
-        match &mut self.snapshot {
-            Some(snapshot) => Ok(snapshot.get_bytes(table, key)?.map(|seen| seen.value)),
-            None => Ok(None),
-        }
+        let Some(held) = &self.held else { return Ok(None) };
+        let seen = held.get_bytes(&mut self.session.worker, table, key)?;
+        Ok(seen.map(|seen| seen.value))
     }
 
     fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) {
@@ -353,9 +350,9 @@ impl<'s> Transaction<'s> {
 /// Closing the snapshot takes its time, too, unless the commit has done so.
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if self.snapshot.is_some() {
+        if self.held.is_some() {
             let _: Result<()> = self.call(Phase::Commit, |transaction| {
-                transaction.snapshot = None;
+                transaction.held = None;
                 transaction.writes = WriteSet::default();
                 Ok(())
             });
