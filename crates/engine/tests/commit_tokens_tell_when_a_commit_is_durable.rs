@@ -13,6 +13,7 @@ use std::thread::Thread;
 
 use common::faulty_disk::FaultyDisk;
 use common::{Fixture, all_rows, ids, note, notes};
+use onrush::{RecorderKind, Wait};
 
 /// Wakes the thread that runs the future: the smallest executor there is.
 struct Unpark(Thread);
@@ -61,6 +62,31 @@ fn a_token_is_durable_once_its_sync_has_returned() {
     });
     assert!(token.is_durable());
     assert!(db.durable_lsn() >= token.lsn());
+}
+
+#[test]
+fn what_a_task_waits_for_is_its_sessions_wait_for_the_log() {
+    let disk = FaultyDisk::default();
+    let (db, table) = Fixture::on(Arc::new(disk.clone())).create_with(notes());
+    let mut session = db.session().unwrap();
+    let of_session = || {
+        let sessions = db.sessions();
+        sessions.into_iter().find(|one| one.kind == RecorderKind::Session).unwrap()
+    };
+    disk.hold_syncs();
+    let token = session.insert_token(&table, &note(1, "one")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| block_on(token.wait_async()).unwrap());
+        disk.wait_for_held_sync();
+        while of_session().waits_now.is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(of_session().waits_now, Some(Wait::WriteLog));
+        disk.release_syncs();
+    });
+    assert_eq!(of_session().waits_now, None);
+    let waits: Vec<Wait> = of_session().wait_nanos.iter().map(|(wait, _)| *wait).collect();
+    assert_eq!(waits, [Wait::WriteLog]);
 }
 
 #[test]

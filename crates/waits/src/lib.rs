@@ -6,7 +6,7 @@
 //! - [`catalog`]: the lists. Every wait, latch class, spin, counter and phase there is, each with
 //!   its sentence.
 //! - [`recorder`]: the numbers of one session or background thread, written by it alone.
-//! - [`guard`]: the time of one wait, from when it began until it ended.
+//! - [`guard`]: the time of one wait, from when it began until it ended; [`task_guard`]: that of a task.
 //! - [`registry`]: all recorders of a database, live and retired.
 //! - [`totals`]: their sum, the difference of two sums, and the classic reports.
 //! - [`exposition`]: the same for Prometheus.
@@ -29,6 +29,7 @@ pub mod registry;
 pub mod report;
 mod sampling;
 mod scheduler;
+pub mod task_guard;
 pub mod totals;
 
 pub use catalog::{
@@ -39,6 +40,7 @@ pub use numbers::Spun;
 pub use recorder::{Recorder, WorkGuard};
 pub use registry::{LiveSummary, LiveTotals, RecorderKind, Registry, Statistics};
 pub use sampling::SAMPLE_INTERVAL_MAX;
+pub use task_guard::TaskWaitGuard;
 pub use totals::{CounterTotal, LatchTotal, PhaseTotal, SpinTotal, Totals, WaitTotal};
 
 /// Whether anything is recorded: the feature `statistics`.

@@ -15,6 +15,7 @@ use crate::guard::WaitGuard;
 use crate::numbers::{Numbers, Spun};
 use crate::registry::{RecorderKind, Shared};
 use crate::sampling::{Sampling, now_nanos};
+use crate::task_guard::TaskWaitGuard;
 
 /// The numbers of one session or background thread, written by it alone.
 ///
@@ -75,6 +76,12 @@ impl Recorder {
     #[inline]
     pub fn wait(&self, wait: Wait) -> WaitGuard<'_> {
         WaitGuard::start(self, wait)
+    }
+
+    /// Begins a wait of a task, between two calls of its session, which lasts until the guard is
+    /// dropped, on whatever thread.
+    pub fn task_wait(self: &Arc<Self>, wait: Wait) -> TaskWaitGuard {
+        TaskWaitGuard::start(self, wait)
     }
 
     /// Adds a wait that is over: `total` from beginning to end, of which `signal` after what was
