@@ -101,6 +101,8 @@ faults! {
     RemoveNotRedone,
     /// Recovery does not truncate truncated tables.
     TruncateNotRedone,
+    /// Recovery does not alter altered tables.
+    AlterNotRedone,
     /// A clean close does not make delayed commits durable.
     CloseNotDurable,
     /// A new table is reported before it is durable.

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{COUNTING, Left, files, folder, options, target};
-use onrush::{Database, KeyStrategy, Value};
+use onrush::{ColumnDefinition, DataType, Database, KeyStrategy, TableChange, Value};
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
 
@@ -97,6 +97,46 @@ fn generated_keys_go_on_beyond_those_written_by_hand() {
         let rows = &common::rows_of(&new)[name];
         assert_eq!(rows[1][0], 5_000_001i64.into(), "{name}");
         assert_eq!(rows[1][2], 7_000_001i64.into(), "{name}");
+    }
+}
+
+#[test]
+fn altered_tables_have_their_columns_of_today_and_the_rows_of_all_versions() {
+    for left in [Left::Closed, Left::Dropped] {
+        let disk = MemoryDisk::new();
+        let database = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+        let identity = KeyStrategy::Identity { start: 1, strict: false };
+        database.create_table(common::keyed_table("before", identity)).unwrap();
+        let mut session = database.session().unwrap();
+        common::insert_keyed(&mut session, &database, "before", 30);
+        let weight = ColumnDefinition::new("weight", DataType::Int32).default_value(7i32);
+        database.alter_table("before", &[TableChange::AddColumn(weight)]).unwrap();
+        database.checkpoint().unwrap();
+        // The images know of the first change, the log alone of the others.
+        let of_three = database.table("before").unwrap();
+        session.insert(&of_three, &[100i64.into(), "x".into(), 1i64.into(), 8i32.into()]).unwrap();
+        let changes = [
+            TableChange::DropColumn { name: "note".into() },
+            TableChange::Rename { to: "after".into() },
+        ];
+        let altered = database.alter_table("before", &changes).unwrap();
+        session.insert(&altered, &[101i64.into(), 2i64.into(), Value::Null]).unwrap();
+        let expected = common::rows_of(&database);
+        match left {
+            Left::Closed => {
+                drop((session, of_three, altered));
+                database.close().unwrap();
+            }
+            Left::Dropped => drop((session, of_three, altered, database)),
+        }
+
+        let report = common::repair_disk(&disk).unwrap();
+
+        assert_eq!(report.outcome, Outcome::NothingLost, "{left:?}: {report}");
+        assert_eq!(common::repaired_rows(&disk), expected, "{left:?}");
+        assert_eq!(expected["after"].len(), 32);
+        let (old, new) = (common::open(&disk, &folder()), common::open(&disk, &target()));
+        assert_eq!(old.tables(), new.tables());
     }
 }
 

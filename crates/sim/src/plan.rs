@@ -77,8 +77,8 @@ pub enum Action {
 }
 
 /// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
-/// of rows and answers that rest on others come by chances of their own, changing rows all over a
-/// table comes with visits to commits; altering tables, filling leaves and log segments is for lists
+/// of rows, answers that rest on others and altered tables come by chances of their own, changing
+/// rows all over a table comes with visits to commits; filling leaves and log segments is for lists
 /// of actions, filling them in one round for torn ones.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
@@ -187,6 +187,10 @@ impl Plan {
         if Random::for_part(seed, HEARSAY_PART).chance(1, 8) {
             weights.push((Action::Hearsay, 60));
         }
+        let alters = Random::for_part(seed, ALTERS_PART).chance(1, 8);
+        if alters {
+            weights.push((Action::Alter, 30));
+        }
         Plan {
             seed,
             options,
@@ -198,7 +202,7 @@ impl Plan {
             visits: shape == Shape::Crowded || shape != Shape::TightLog && random.chance(2, 3),
             crowded: shape == Shape::Crowded,
             visited_commits,
-            alters: false,
+            alters,
         }
     }
 
@@ -281,8 +285,9 @@ const FRONT_PART: u64 = 5;
 const RUNS_PART: u64 = 7;
 const TORN_PART: u64 = 8;
 const COMMITS_PART: u64 = 9;
-/// No seed that is kept for what it once found has these runs, so that it stays what it was.
+/// No seed that is kept for what it once found has runs of these, so that it stays what it was.
 const HEARSAY_PART: u64 = 30;
+const ALTERS_PART: u64 = 87;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
