@@ -6,18 +6,15 @@
 //! Invariant: when [`Server::stop`] returns, no client is left, and everything that was committed is
 //! durable.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use onrush::{Database, Uuid};
+use onrush::Database;
 use onrush_query::{QueryEngine, QueryError, QueryOptions};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
@@ -26,6 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::Access;
 use crate::catalog;
+use crate::clients::Clients;
 use crate::connection::{self, Door};
 use crate::options::ServerOptions;
 use crate::tls::TlsFiles;
@@ -103,51 +101,13 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
-    next_number: AtomicI32,
-    /// By number: the secret that a cancel request must know, and what it sets.
-    cancels: Mutex<HashMap<i32, (i32, Arc<AtomicBool>)>>,
-}
-
-/// One client's place, until it is dropped.
-pub(crate) struct Seat {
-    shared: Arc<Shared>,
-    pub(crate) number: i32,
-    pub(crate) secret: i32,
-    _permit: OwnedSemaphorePermit,
+    pub(crate) clients: Arc<Clients>,
 }
 
 impl Shared {
-    /// A place for one more client, if there is one.
-    pub(crate) fn seat(self: &Arc<Shared>) -> Option<Seat> {
-        let permit = Arc::clone(&self.seats).try_acquire_owned().ok()?;
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        // Random bits of the system: who does not know them cannot cancel.
-        let (secret, _, _, _) = Uuid::new_v4().as_fields();
-        let secret = i32::from_be_bytes(secret.to_be_bytes());
-        Some(Seat { shared: Arc::clone(self), number, secret, _permit: permit })
-    }
-
-    /// Gives up the statement that client `number` runs, if the secret is right.
-    pub(crate) fn cancel(&self, number: i32, secret: i32) {
-        if let Some((expected, is_cancelled)) = self.cancels.lock().get(&number)
-            && *expected == secret
-        {
-            is_cancelled.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Seat {
-    /// A cancel request for this client will set the flag.
-    pub(crate) fn register(&self, is_cancelled: &Arc<AtomicBool>) {
-        let entry = (self.secret, Arc::clone(is_cancelled));
-        self.shared.cancels.lock().insert(self.number, entry);
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.shared.cancels.lock().remove(&self.number);
+    /// A place for one more client, until it is dropped, if there is one.
+    pub(crate) fn seat(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.seats).try_acquire_owned().ok()
     }
 }
 
@@ -210,8 +170,7 @@ impl Server {
             queries: Arc::new(queries),
             access,
             shutdown: watch::Sender::new(false),
-            next_number: AtomicI32::new(1),
-            cancels: Mutex::new(HashMap::new()),
+            clients: Arc::default(),
             options: options.clone(),
         });
         let mut server = Server {

@@ -149,3 +149,16 @@ async fn a_statement_outlives_the_table_that_it_was_made_for() {
     client.execute(&insert, &[&3i64]).await.unwrap();
     assert_eq!(query(&client, "SELECT id FROM t").await, ["3"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn execute_tells_the_columns_of_the_statement_that_it_names() {
+    let world = World::new();
+    let client = world.client().await;
+    client
+        .batch_execute("PREPARE numbers (int) AS SELECT $1 + 1 AS number, 'x' AS letter")
+        .await
+        .unwrap();
+    let row = client.query_one("EXECUTE numbers (7)", &[]).await.unwrap();
+    assert_eq!((row.columns()[0].name(), row.get::<_, i32>(0)), ("number", 8));
+    assert_eq!(row.get::<_, &str>("letter"), "x");
+}

@@ -139,6 +139,14 @@ impl Access {
         self.roles.read().roles.values().any(|role| role.can_login)
     }
 
+    /// Whether who comes in as `asking` may read what `other` says to the database.
+    pub(crate) fn sees_statements(&self, asking: &str, other: &str) -> bool {
+        let roles = self.roles.read();
+        let is_superuser = roles.roles.get(asking).is_some_and(|role| role.is_superuser);
+        let is_open = !roles.roles.values().any(|role| role.can_login);
+        asking == other || is_superuser || is_open
+    }
+
     /// Whether anybody can come in by a password.
     pub(crate) fn has_passwords(&self) -> bool {
         let roles = self.roles.read();

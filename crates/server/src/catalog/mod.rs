@@ -4,6 +4,7 @@
 //! Numbers of things: a table has two, its own and that of its primary key, made of the number that
 //! the engine knows it by; so they stay as long as the table.
 
+mod activity;
 mod comments;
 mod empty;
 mod functions;
@@ -22,6 +23,9 @@ use onrush::{Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
+
+use crate::sql::Planner;
+use activity::ActivityView;
 
 /// A column of a system table.
 type Column = (&'static str, ColumnType);
@@ -46,13 +50,18 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.
 pub(crate) fn find(
-    database: &Database,
+    planner: &Planner<'_>,
     schema: Option<&str>,
     name: &str,
 ) -> Option<Arc<dyn MadeRows>> {
     let schema = schema.unwrap_or(PG_CATALOG);
+    let database = planner.database.clone();
+    if (schema, name) == (PG_CATALOG, activity::NAME_OF_VIEW) {
+        let (clients, access) = (Arc::clone(planner.clients), Arc::clone(planner.access));
+        return Some(Arc::new(ActivityView { database, clients, access }));
+    }
     let table = all().find(|table| table.schema == schema && table.name == name)?;
-    Some(Arc::new(TableOfDatabase { table, database: database.clone() }))
+    Some(Arc::new(TableOfDatabase { table, database }))
 }
 
 /// Whether it is a table for things that there are none of here.

@@ -3,7 +3,7 @@
 use onrush::{Row, Table, Value};
 use onrush_query::Statement;
 
-use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, INT8, NAME, OID, OIDS, REAL, TEXT, TEXTS};
+use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID, PG_CATALOG_OID, PUBLIC_OID};
 use super::roles::Rights;
 use super::{PG_CATALOG, SystemTable, oid};
@@ -229,25 +229,6 @@ pub(super) const ALL: &[SystemTable] = &[
             names::tables(database).iter().map(row).collect()
         },
     },
-    SystemTable {
-        schema: PG_CATALOG,
-        name: "pg_stat_activity",
-        columns: &[
-            ("datid", OID),
-            ("datname", NAME),
-            ("pid", INT8),
-            ("usename", NAME),
-            ("application_name", TEXT),
-            ("wait_event_type", TEXT),
-            ("wait_event", TEXT),
-            ("state", TEXT),
-            ("query", TEXT),
-            ("backend_type", TEXT),
-        ],
-        rows: |database, statement| {
-            database.sessions().into_iter().map(|one| activity(one, statement)).collect()
-        },
-    },
 ];
 
 fn namespaces() -> Vec<Row> {
@@ -430,23 +411,5 @@ fn database_row(statement: &Statement) -> Row {
         Value::Null,
         Value::Null,
         Value::Null,
-    ]
-}
-
-/// What a session of the engine does now. Its number is that of `onrush.sessions`.
-fn activity(session: onrush::LiveSummary, statement: &Statement) -> Row {
-    let waits = session.waits_now.map(|wait| wait.name());
-    let is_client = session.kind == onrush::RecorderKind::Session;
-    vec![
-        oid(names::DATABASE_OID),
-        statement.client.database.to_string().into(),
-        Value::Int64(i64::try_from(session.id).unwrap_or(i64::MAX)),
-        statement.client.user.to_string().into(),
-        session.name.into(),
-        waits.map_or(Value::Null, |_| "Onrush".into()),
-        waits.map_or(Value::Null, Value::from),
-        Value::Null,
-        Value::Null,
-        if is_client { "client backend".into() } else { "background worker".into() },
     ]
 }

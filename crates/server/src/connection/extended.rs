@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::message::{self, Bind, Execute, Named, Parse};
 use super::{Connection, Stop};
+use crate::clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Answer, RowStream};
 use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Plan, PreparePlan};
@@ -26,16 +27,14 @@ const PORTALS_MAX: usize = 1000;
 pub(super) struct Prepared {
     /// What it was made of; none for a text without a statement.
     parsed: Option<Parsed>,
+    /// Its text, as others may see it.
+    text: Arc<str>,
     plan: Plan,
     /// The type of each parameter.
     oids: Vec<u32>,
 }
 
 impl Prepared {
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
     /// The columns of the answer as clients are told of them. Where in a row each comes from may change.
     fn described(&self) -> Option<Vec<(String, ColumnType)>> {
         let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
@@ -69,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let message = "a prepared statement has several statements in it";
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
-        let prepared = self.prepare(parsed, oids)?;
+        let prepared = self.prepare(parsed, clients::shown(text), oids)?;
         self.statements.insert(name.to_owned(), Arc::new(prepared));
         self.wire.put(&ParseComplete::new());
         Ok(())
@@ -92,14 +91,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// PREPARE.
     pub(super) fn prepare_text(&mut self, plan: PreparePlan) -> Result<()> {
         self.check_new(&plan.name)?;
-        let prepared = self.prepare(Some(plan.statement), plan.oids)?;
+        let text = clients::shown(&plan.text);
+        let prepared = self.prepare(Some(plan.statement), text, plan.oids)?;
         self.statements.insert(plan.name, Arc::new(prepared));
         self.complete("PREPARE".into());
         Ok(())
     }
 
     /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
-    pub(super) fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
+    fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
         let mut prepared = Arc::clone(self.statement(&plan.name)?);
         if prepared.plan.is_stale() {
             prepared = self.plan_again(&prepared)?;
@@ -109,13 +109,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok((prepared, bound))
     }
 
-    fn prepare(&self, parsed: Option<Parsed>, oids: Vec<u32>) -> Result<Prepared> {
+    /// What EXECUTE names is run; all other answers stay what they are.
+    pub(super) async fn execute_named(&mut self, answer: Answer) -> Result<Answer> {
+        match answer {
+            Answer::Execute(plan) => {
+                let (prepared, bound) = self.bind_text(&plan)?;
+                self.backend.execute(&prepared.plan, &bound).await
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn prepare(
+        &self,
+        parsed: Option<Parsed>,
+        text: Arc<str>,
+        oids: Vec<u32>,
+    ) -> Result<Prepared> {
         let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => Plan::Nothing(""),
         };
-        Ok(Prepared { parsed, plan, oids: parameters.into_oids()? })
+        Ok(Prepared { parsed, text, plan, oids: parameters.into_oids()? })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {
@@ -130,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let message = format!("there are {PORTALS_MAX} portals already");
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).into());
         }
-        let columns = statement.plan.columns().map_or(0, |columns| columns.len());
+        let columns = self.columns(&statement).map_or(0, |columns| columns.len());
         let is_binary = message::for_each(&bind.result_is_binary, columns)?;
         let bound = Bound {
             message: body,
@@ -156,13 +172,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Named::Statement(name) => {
                 let statement = Arc::clone(self.statement(name)?);
                 self.wire.put(&ParameterDescription::new(statement.oids.clone()));
-                let columns = statement.plan.columns();
+                let columns = self.columns(&statement);
                 let formats = vec![false; columns.as_ref().map_or(0, |columns| columns.len())];
                 (columns, formats)
             }
             Named::Portal(name) => {
                 let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-                (portal.statement.plan.columns(), portal.is_binary.clone())
+                (self.columns(&portal.statement), portal.is_binary.clone())
             }
         };
         match columns {
@@ -170,6 +186,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             None => self.wire.put(&NoData::new()),
         }
         Ok(())
+    }
+
+    /// The columns of the answer; those of an EXECUTE are of the statement that it names.
+    fn columns(&self, prepared: &Prepared) -> Option<Arc<[OutputColumn]>> {
+        match &prepared.plan {
+            Plan::Execute(plan) => self.statements.get(&plan.name)?.plan.columns(),
+            plan => plan.columns(),
+        }
     }
 
     /// DEALLOCATE, which unlike Close wants the statement to be there.
@@ -193,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         // Taken out while it runs: a portal whose statement fails is gone.
         let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
-        self.backend.begin_statement();
+        self.backend.begin_statement(&portal.statement.text);
         let state = match std::mem::replace(&mut portal.state, State::Done) {
             State::New => self.run_new(&mut portal, rows_max).await?,
             State::Open(rows) => self.go_on(rows, &portal.is_binary, rows_max).await?,
@@ -229,7 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             other => other?,
         };
-        match answer {
+        match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),
             Answer::Discarded(tag) => {
                 self.statements.clear();
@@ -237,10 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
             Answer::Prepare(plan) => self.prepare_text(plan)?,
-            Answer::Execute(plan) => {
-                let what = format!("EXECUTE {} in the extended protocol", plan.name);
-                return Err(SqlError::not_supported(what, "Bind the statement by its name.").into());
-            }
+            Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Rows(rows) => return self.go_on(rows, &portal.is_binary, rows_max).await,
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
             Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
@@ -250,7 +271,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// A table was altered, or dropped and perhaps created again, since the statement was planned.
     fn plan_again(&self, old: &Prepared) -> Result<Arc<Prepared>> {
-        let fresh = self.prepare(old.parsed.clone(), old.oids.clone())?;
+        let text = Arc::clone(&old.text);
+        let fresh = self.prepare(old.parsed.clone(), text, old.oids.clone())?;
         if fresh.oids != old.oids || fresh.described() != old.described() {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
@@ -272,6 +294,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.complete(rows.tag());
         Ok(State::Done)
     }
+}
+
+/// PREPARE takes none, so there is none.
+pub(super) fn execute_in_execute() -> SqlError {
+    SqlError::new(state::INTERNAL, "EXECUTE runs no EXECUTE")
 }
 
 fn no_portal(name: &str) -> SqlError {

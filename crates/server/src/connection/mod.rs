@@ -33,12 +33,13 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::Identity;
+use crate::clients;
 use crate::error::{Result, Severity, SqlError, state};
 use crate::execute::{Answer, Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values;
-use extended::{Portal, Prepared};
+use extended::{Portal, Prepared, execute_in_execute};
 use startup::Beginning;
 use wire::{Frame, OUTPUT_BYTES, Wire};
 
@@ -140,7 +141,7 @@ async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
         Ok(Beginning::Cancel { number, secret }) => {
-            shared.cancel(number, secret);
+            shared.clients.cancel(number, secret);
             return;
         }
         Ok(Beginning::Encrypt) => return,
@@ -185,7 +186,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
     shared: &Arc<Shared>,
     who: Identity,
 ) -> std::result::Result<(), (Wire<S>, Stop)> {
-    let Some(seat) = shared.seat() else {
+    let Some(_seat) = shared.seat() else {
         let most = shared.options.connections_max;
         let error = SqlError::new(
             state::TOO_MANY_CONNECTIONS,
@@ -195,14 +196,16 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         return Err((wire, error.into()));
     };
     let name = who.name.clone();
-    let mut backend = match Backend::new(shared, seat.number, who) {
+    let mut backend = match Backend::new(shared, who) {
         Ok(backend) => backend,
         Err(error) => return Err((wire, error.into())),
     };
     if let Err(error) = startup::apply(parameters, &mut backend.settings) {
         return Err((wire, error.into()));
     }
-    seat.register(&backend.patience.is_cancelled);
+    backend.presence.is_called(backend.settings.application());
+    let client = backend.presence.entry();
+    let (number, secret) = (client.number, client.secret);
     let mut connection = Connection {
         wire,
         backend,
@@ -211,11 +214,11 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         skips_to_sync: false,
         shared: Arc::clone(shared),
     };
-    tracing::debug!(number = seat.number, user = name, "a client has come");
-    startup::welcome(&mut connection.wire, &connection.backend.settings, seat.number, seat.secret);
+    tracing::debug!(number, user = name, "a client has come");
+    startup::welcome(&mut connection.wire, &connection.backend.settings, number, secret);
     connection.ready();
     let Err(stop) = connection.converse().await else { return Ok(()) };
-    tracing::debug!(number = seat.number, "a client has gone");
+    tracing::debug!(number, "a client has gone");
     match stop {
         Stop::Closed => Ok(()),
         stop => Err((connection.wire, stop)),
@@ -244,7 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn settle(&mut self) -> std::result::Result<(), Stop> {
         if let Some(token) = self.backend.newest.take()
             && !token.is_durable()
-            && let Err(error) = token.await
+            && let Err(error) = token.wait_async().await
         {
             return Err(SqlError::from(error).fatal().into());
         }
@@ -252,6 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn wait_for_input(&mut self) -> std::result::Result<(), Stop> {
+        self.backend.presence.rests(self.backend.status());
         let timeout = self.backend.settings.idle_in_transaction_timeout;
         let limit = self.backend.is_in_transaction() && !timeout.is_zero();
         let mut shutdown = self.shared.shutdown.subscribe();
@@ -350,7 +354,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The statements of a text, one after the other. Several that only read and write rows are one
     /// transaction.
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
-        let statements = sql::read(message::text(body)?)?;
+        let text = message::text(body)?;
+        let (statements, text) = (sql::read(text)?, clients::shown(text));
         if statements.is_empty() {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(());
@@ -362,7 +367,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.backend.begin()?;
         }
         for statement in &statements {
-            let outcome = self.run_text(statement).await;
+            let outcome = self.run_text(statement, &text).await;
             if outcome.is_err() && is_one {
                 self.backend.fail();
                 self.backend.roll_back();
@@ -375,8 +380,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    async fn run_text(&mut self, statement: &Parsed) -> std::result::Result<(), Stop> {
-        self.backend.begin_statement();
+    async fn run_text(
+        &mut self,
+        statement: &Parsed,
+        text: &Arc<str>,
+    ) -> std::result::Result<(), Stop> {
+        self.backend.begin_statement(text);
         let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
         let is_alone = !self.backend.is_in_transaction();
@@ -388,19 +397,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             other => other?,
         };
-        let answer = match answer {
-            Answer::Execute(plan) => {
-                let (prepared, bound) = self.bind_text(&plan)?;
-                self.backend.execute(prepared.plan(), &bound).await?
-            }
-            other => other,
-        };
-        match answer {
+        match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),
             Answer::Prepare(plan) => self.prepare_text(plan)?,
-            Answer::Execute(_) => {
-                return Err(SqlError::new(state::INTERNAL, "EXECUTE runs no EXECUTE").into());
-            }
+            Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Discarded(tag) => {
                 self.statements.clear();
                 self.complete(tag);

@@ -35,6 +35,7 @@ pub(crate) use settings::Settings;
 pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
+use crate::clients::{Clients, Presence};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
@@ -69,6 +70,9 @@ pub(crate) struct Backend {
     pub(super) database: Database,
     queries: Arc<QueryEngine>,
     pub(super) access: Arc<Access>,
+    clients: Arc<Clients>,
+    /// This client, as others see it.
+    pub(crate) presence: Presence,
     client: Client,
     pub(super) who: Identity,
     pub(super) work: Work,
@@ -84,34 +88,46 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// For the client with this number, which a cancel request names.
-    pub(crate) fn new(shared: &Shared, number: i32, who: Identity) -> Result<Backend> {
+    /// For a client that has come in.
+    pub(crate) fn new(shared: &Shared, who: Identity) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
         let settings = Settings::new(session.durability() == Durability::Durable);
         session.set_durability(Durability::Delayed);
+        let clients = &shared.clients;
+        let client = Client {
+            number: clients.next_number(),
+            user: who.name.as_str().into(),
+            database: DATABASE.into(),
+            version: VERSION.into(),
+        };
+        let patience = Patience::default();
+        let is_cancelled = &patience.is_cancelled;
+        let presence = clients.enter(client.number, &client.user, session.id(), is_cancelled);
         Ok(Backend {
             database: database.clone(),
             queries: Arc::clone(&shared.queries),
             access: Arc::clone(&shared.access),
-            client: Client {
-                number,
-                user: who.name.as_str().into(),
-                database: DATABASE.into(),
-                version: VERSION.into(),
-            },
+            clients: Arc::clone(clients),
+            presence,
+            client,
             who,
             work: Work::Idle(Box::new(session)),
             savepoints: Vec::new(),
             settings,
             newest: None,
             notices: Vec::new(),
-            patience: Patience::default(),
+            patience,
         })
     }
 
     pub(crate) fn planner(&self) -> Planner<'_> {
-        Planner { database: &self.database, queries: &self.queries }
+        Planner {
+            database: &self.database,
+            queries: &self.queries,
+            clients: &self.clients,
+            access: &self.access,
+        }
     }
 
     /// What the client is told with each *ready*.
@@ -180,6 +196,7 @@ impl Backend {
             Plan::Savepoint(plan) => self.savepoint(plan),
             Plan::Set(change) => {
                 self.settings.change(change, self.is_in_transaction())?;
+                self.presence.is_called(self.settings.application());
                 Ok(Answer::Done("SET".into()))
             }
             Plan::Show(name) => self.show(name),
@@ -228,8 +245,9 @@ impl Backend {
             .with_hint("It takes effect at once and cannot be rolled back: COMMIT first."))
     }
 
-    /// A statement begins: its time starts to count.
-    pub(crate) fn begin_statement(&mut self) {
+    /// A statement with this text begins: its time starts to count.
+    pub(crate) fn begin_statement(&mut self, text: &Arc<str>) {
+        self.presence.begins(text);
         self.patience.begin(self.settings.statement_timeout);
     }
 }

@@ -77,6 +77,11 @@ impl Settings {
         }
     }
 
+    /// What the client calls itself.
+    pub(crate) fn application(&self) -> &str {
+        self.noted.get("application_name").map_or("", String::as_str)
+    }
+
     /// As when the session began.
     pub(super) fn reset(&mut self) {
         *self = Settings::new(self.is_durable_by_default);

@@ -36,6 +36,8 @@ pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use setting::SettingChange;
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
+use std::sync::Arc;
+
 use onrush::Database;
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
@@ -43,6 +45,8 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use crate::access::Access;
+use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
 
 /// Most tokens in a row without a comma, inside one pair of parentheses. A chain of operators is a
@@ -54,6 +58,8 @@ const CHAIN_TOKENS_MAX: usize = 4000;
 pub(crate) struct Planner<'b> {
     pub(crate) database: &'b Database,
     pub(crate) queries: &'b QueryEngine,
+    pub(crate) clients: &'b Arc<Clients>,
+    pub(crate) access: &'b Arc<Access>,
 }
 
 /// One statement, read but not planned.

@@ -17,6 +17,7 @@ use crate::values;
 pub(crate) struct PreparePlan {
     pub(crate) name: String,
     pub(crate) statement: Parsed,
+    pub(crate) text: String,
     /// The types of its first parameters; 0 where it is left open.
     pub(crate) oids: Vec<u32>,
 }
@@ -47,8 +48,9 @@ pub(super) fn prepare(
         create::data_type("a parameter", data_type).map(values::oid_of)
     };
     let oids = data_types.iter().map(oid).collect::<Result<_>>()?;
+    let (name, text) = (names::identifier(name), statement.to_string());
     let statement = Parsed::Sql(Box::new(statement.clone()));
-    Ok(Plan::Prepare(PreparePlan { name: names::identifier(name), statement, oids }))
+    Ok(Plan::Prepare(PreparePlan { name, statement, text, oids }))
 }
 
 pub(super) fn execute(statement: &Statement) -> Result<Plan> {

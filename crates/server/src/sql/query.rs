@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use onrush::{DataType, Database, Table};
+use onrush::{DataType, Table};
 use onrush_query::{ColumnType, Query, QueryError, Relation, Relations};
 use sqlparser::ast;
 
@@ -31,7 +31,7 @@ impl QueryPlan {
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
-        let relations = Known { database: planner.database, tables: RefCell::default() };
+        let relations = Known { planner, tables: RefCell::default() };
         let query = planner.queries.plan(query, &relations, &parameters.column_types())?;
         let mut read_as = Vec::new();
         for (index, column_type) in query.parameters().into_iter().enumerate() {
@@ -77,7 +77,7 @@ impl QueryPlan {
 
 /// The relations that there are now.
 struct Known<'d> {
-    database: &'d Database,
+    planner: &'d Planner<'d>,
     /// Those that were asked for.
     tables: RefCell<Vec<Table>>,
 }
@@ -90,22 +90,21 @@ impl Relations for Known<'_> {
             Some(schema) => matches!(schema, catalog::PG_CATALOG | catalog::INFORMATION_SCHEMA),
         };
         if is_system {
-            return catalog::find(self.database, schema, name).map(Relation::Made).ok_or_else(
-                || {
-                    let message = format!("the catalogue has no {name}");
-                    let hint = "information_schema.columns and onrush.tables tell about tables.";
-                    unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
-                },
-            );
+            let found = catalog::find(self.planner, schema, name).map(Relation::Made);
+            return found.ok_or_else(|| {
+                let message = format!("the catalogue has no {name}");
+                let hint = "information_schema.columns and onrush.tables tell about tables.";
+                unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
+            });
         }
         match schema {
             None | Some("public") => {
-                let table = plan::table(self.database, name).map_err(unknown)?;
+                let table = plan::table(self.planner.database, name).map_err(unknown)?;
                 self.tables.borrow_mut().push(table.clone());
                 Ok(Relation::Table(table))
             }
             Some(names::SYSTEM_SCHEMA) => View::of(name)
-                .map(|view| Relation::Made(view.of_database(self.database)))
+                .map(|view| Relation::Made(view.of_database(self.planner.database)))
                 .ok_or_else(|| {
                     let message = format!("there is no view onrush.{name}");
                     let hint = format!("There are: {}.", View::names());
