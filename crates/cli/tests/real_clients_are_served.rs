@@ -135,3 +135,14 @@ fn java() {
     }
     client.test("mvn", &[&maven[..], &["--offline"]].concat());
 }
+
+#[test]
+#[ignore = "it installs drivers: cargo xtask drivers"]
+fn rust() {
+    let Some(client) = Client::find("rust", &["cargo"]) else { return };
+    if !client.install("Cargo.lock", || client.run("cargo", &["fetch", "--locked"])) {
+        return;
+    }
+    let target = client.path("target");
+    client.test("cargo", &["test", "--locked", "--offline", "--target-dir", &target]);
+}
