@@ -86,7 +86,7 @@ fn what_a_task_waits_for_is_its_sessions_wait_for_the_log() {
     });
     assert_eq!(of_session().waits_now, None);
     let waits: Vec<Wait> = of_session().wait_nanos.iter().map(|(wait, _)| *wait).collect();
-    assert_eq!(waits, [Wait::WriteLog]);
+    assert!(waits.contains(&Wait::WriteLog), "{waits:?}");
 }
 
 #[test]

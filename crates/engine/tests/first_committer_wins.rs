@@ -31,6 +31,19 @@ fn the_second_update_of_a_row_is_refused_at_commit() {
 }
 
 #[test]
+fn an_insert_conflicts_with_a_row_that_came_and_went_meanwhile() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let (mut a, mut b) = (db.session().unwrap(), db.session().unwrap());
+    let mut transaction = b.begin().unwrap();
+    transaction.insert(&table, &note(1, "late")).unwrap();
+    transaction.insert(&table, &note(2, "late")).unwrap();
+    a.insert(&table, &note(2, "early")).unwrap();
+    a.delete(&table, &[2i64.into()]).unwrap();
+    refused(transaction.commit(), &["notes", "id = 2", "retry"]);
+    assert!(all_rows(&mut a, &table).is_empty());
+}
+
+#[test]
 fn every_kind_of_change_conflicts_with_every_other() {
     // What the winner does outside of a transaction, and what the loser does inside of one.
     for winner in ["update", "delete", "delete and insert"] {

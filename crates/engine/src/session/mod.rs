@@ -5,7 +5,7 @@
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
-//! * `commit.rs`: how their intents become one record.
+//! * `commit.rs`: how its rows become one record, all at once or over intents.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 

@@ -61,7 +61,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn receive(&mut self, incoming: &mut Incoming<'_>) -> std::result::Result<(), Stop> {
         loop {
             let Some(frame) = self.wire.next_frame()? else {
-                self.settle().await?;
+                // Nothing is answered before the end, so nothing need be durable before.
+                if !self.wire.output.is_empty() {
+                    self.settle().await?;
+                }
                 self.wait_for_input().await?;
                 continue;
             };

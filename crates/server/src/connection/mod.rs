@@ -233,6 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Some(frame) => self.handle(frame).await?,
                 None => {
                     self.settle().await?;
+                    self.backend.presence.rests(self.backend.status());
                     self.wait_for_input().await?;
                 }
             }
@@ -255,7 +256,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn wait_for_input(&mut self) -> std::result::Result<(), Stop> {
-        self.backend.presence.rests(self.backend.status());
         let timeout = self.backend.settings.idle_in_transaction_timeout;
         let limit = self.backend.is_in_transaction() && !timeout.is_zero();
         let mut shutdown = self.shared.shutdown.subscribe();

@@ -77,20 +77,20 @@ impl Decoder {
     fn record_length(&self, rest: &[u8], is_end: bool) -> Result<Option<usize>> {
         let LineFormat { is_csv, quote, escape, .. } = self.format;
         let mut is_quoted = false;
-        let mut is_escaped = false;
-        for (position, byte) in rest.iter().copied().enumerate() {
-            if std::mem::take(&mut is_escaped) {
-                continue;
+        if is_csv {
+            let mut is_escaped = false;
+            for (position, byte) in rest.iter().copied().enumerate() {
+                if std::mem::take(&mut is_escaped) {
+                    continue;
+                }
+                is_escaped = is_quoted && byte == escape && escape != quote;
+                is_quoted ^= byte == quote;
+                if byte == b'\n' && !is_quoted {
+                    return Ok(Some(position + 1));
+                }
             }
-            // In a text a backslash makes an end of line part of the field.
-            is_escaped = match is_csv {
-                true => is_quoted && byte == escape && escape != quote,
-                false => byte == b'\\',
-            };
-            is_quoted ^= is_csv && byte == quote;
-            if byte == b'\n' && !is_quoted {
-                return Ok(Some(position + 1));
-            }
+        } else if let Some(position) = not_escaped(b'\n', rest) {
+            return Ok(Some(position + 1));
         }
         if rest.len() > LINE_BYTES_MAX {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, "a line is longer than any row"));
@@ -105,27 +105,33 @@ impl Decoder {
     }
 }
 
-/// Whether an odd number of backslashes stands at the end.
-fn ends_escaped(bytes: &[u8]) -> bool {
-    bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+/// Where `wanted` stands first without a backslash before it, which makes it part of a field.
+fn not_escaped(wanted: u8, bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let position = from + memchr::memchr2(wanted, b'\\', bytes.get(from..)?)?;
+        if bytes[position] == wanted {
+            return Some(position);
+        }
+        from = position + 2;
+    }
 }
 
-fn split_text(record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
-    let mut start = 0;
-    for position in 0..=record.len() {
-        let is_end = position == record.len();
-        if is_end
-            || (record[position] == format.delimiter && !ends_escaped(&record[start..position]))
-        {
-            let raw = &record[start..position];
-            let is_null = raw == format.null.as_bytes();
-            fields.push((!is_null).then(|| unescaped(raw)));
-            start = position + 1;
-        }
+fn split_text(mut record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
+    loop {
+        let end = not_escaped(format.delimiter, record);
+        let raw = &record[..end.unwrap_or(record.len())];
+        let is_null = raw == format.null.as_bytes();
+        fields.push((!is_null).then(|| unescaped(raw)));
+        let Some(end) = end else { return };
+        record = &record[end + 1..];
     }
 }
 
 fn unescaped(raw: &[u8]) -> Vec<u8> {
+    if memchr::memchr(b'\\', raw).is_none() {
+        return raw.to_vec();
+    }
     let mut text = Vec::with_capacity(raw.len());
     let mut bytes = raw.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
