@@ -7,6 +7,7 @@
 mod binary;
 mod decode;
 mod encode;
+mod fields;
 
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
@@ -19,7 +20,7 @@ use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
 use crate::sql::{CopyFormat, CopyPlan};
 use crate::values::{self, Wire};
-use decode::Field;
+use fields::Fields;
 
 /// Rows committed at a time.
 const BATCH_ROWS: usize = 1000;
@@ -30,8 +31,10 @@ const BATCH_BYTES: usize = 256 << 10;
 struct Incoming<'p> {
     plan: &'p CopyPlan,
     decoder: Decoder,
-    batch: Vec<Vec<Value<'static>>>,
-    batch_bytes: usize,
+    /// The rows of the batch, as they stand in the stream.
+    fields: Fields,
+    /// The row of the batch that has been found bad.
+    bad_row: Option<usize>,
     committed: u64,
 }
 
@@ -45,8 +48,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut incoming = Incoming {
             plan,
             decoder: Decoder::new(&plan.format),
-            batch: Vec::new(),
-            batch_bytes: 0,
+            fields: Fields::default(),
+            bad_row: None,
             committed: 0,
         };
         let outcome = self.receive(&mut incoming).await;
@@ -70,7 +73,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             match frame.kind {
                 b'd' => {
-                    incoming.batch_bytes += frame.body.len();
                     incoming.decoder.push(&frame.body);
                     self.take_rows(incoming, false)?;
                     self.backend.patience.check()?;
@@ -97,10 +99,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn take_rows(&mut self, incoming: &mut Incoming<'_>, is_end: bool) -> Result<()> {
-        while let Some(fields) = incoming.decoder.next(is_end)? {
-            let row = row(incoming.plan, fields)?;
-            incoming.batch.push(row);
-            if incoming.batch.len() >= BATCH_ROWS || incoming.batch_bytes >= BATCH_BYTES {
+        while incoming.decoder.next(is_end, &mut incoming.fields)? {
+            let fields = &incoming.fields;
+            if fields.row_count() >= BATCH_ROWS || fields.byte_count() >= BATCH_BYTES {
                 self.commit_batch(incoming)?;
             }
         }
@@ -108,17 +109,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn commit_batch(&mut self, incoming: &mut Incoming<'_>) -> Result<()> {
-        let rows = std::mem::take(&mut incoming.batch);
-        incoming.batch_bytes = 0;
-        if !rows.is_empty() {
-            self.backend.insert_rows(&incoming.plan.table, &rows)?;
-            incoming.committed += rows.len() as u64;
+        let Incoming { plan, fields, .. } = incoming;
+        let (rows, width) = (fields.row_count(), plan.table.definition().columns().len());
+        if rows == 0 {
+            return Ok(());
         }
+        let mut values = Vec::with_capacity(rows * width);
+        for index in 0..rows {
+            if let Err(error) = read_row(plan, fields.row(index), &mut values) {
+                incoming.bad_row = Some(index);
+                return Err(error);
+            }
+        }
+        self.backend.insert_rows(&plan.table, values.chunks_exact(width))?;
+        incoming.fields.clear();
+        incoming.committed += rows as u64;
         Ok(())
     }
 
     fn explain(&self, incoming: &Incoming<'_>, mut error: SqlError) -> SqlError {
-        let place = incoming.decoder.place();
+        let rows = incoming.fields.row_count();
+        let rows_behind = incoming.bad_row.map_or(0, |bad| rows - 1 - bad);
+        let place = incoming.decoder.place(rows_behind as u64);
         error.message = format!("COPY {}, {place}: {}", incoming.plan.table.name(), error.message);
         if !self.backend.is_in_transaction() && error.hint.is_none() {
             let rows = incoming.committed;
@@ -174,25 +186,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-fn row(plan: &CopyPlan, fields: &[Field]) -> Result<Vec<Value<'static>>> {
+/// Appends a value for each column of the table.
+fn read_row<'f>(
+    plan: &CopyPlan,
+    fields: impl ExactSizeIterator<Item = Option<&'f [u8]>>,
+    rows: &mut Vec<Value<'f>>,
+) -> Result<()> {
     if fields.len() != plan.columns.len() {
         let (given, needed) = (fields.len(), plan.columns.len());
         let message = format!("{given} columns are given, {needed} are expected");
         return Err(SqlError::new(state::BAD_COPY_FORMAT, message));
     }
     let columns = plan.table.definition().columns();
-    let mut row = vec![Value::Default; columns.len()];
+    let first = rows.len();
+    rows.resize(first + columns.len(), Value::Default);
     let is_binary = plan.format == CopyFormat::Binary;
-    for (field, column) in fields.iter().zip(&plan.columns) {
-        row[*column] = match field {
+    for (field, column) in fields.zip(&plan.columns) {
+        rows[first + column] = match field {
             None => Value::Null,
             Some(bytes) => {
                 let wire = Wire { bytes, is_binary, oid: 0 };
-                values::decode(wire, columns[*column].data_type)?.into_owned()
+                values::decode(wire, columns[*column].data_type)?
             }
         };
     }
-    Ok(row)
+    Ok(())
 }
 
 /// How the protocol names a format.
@@ -243,19 +261,19 @@ impl Decoder {
         }
     }
 
-    /// The next row, if all of it is there.
-    fn next(&mut self, is_end: bool) -> Result<Option<&[Field]>> {
+    /// Cuts the next row, if all of it is there.
+    fn next(&mut self, is_end: bool, fields: &mut Fields) -> Result<bool> {
         match self {
-            Decoder::Lines(lines) => lines.next(is_end),
-            Decoder::Binary(binary) => binary.next(is_end),
+            Decoder::Lines(lines) => lines.next(is_end, fields),
+            Decoder::Binary(binary) => binary.next(is_end, fields),
         }
     }
 
-    /// Where in the stream the row is that was read last.
-    fn place(&self) -> String {
+    /// Where in the stream the row is that was cut last but so many.
+    fn place(&self, rows_behind: u64) -> String {
         match self {
-            Decoder::Lines(lines) => format!("line {}", lines.line()),
-            Decoder::Binary(binary) => format!("row {}", binary.row()),
+            Decoder::Lines(lines) => format!("line {}", lines.line() - rows_behind),
+            Decoder::Binary(binary) => format!("row {}", binary.row() - rows_behind),
         }
     }
 }

@@ -25,7 +25,7 @@ impl Backend {
             (rows, Conflict::Fail, None) => {
                 let rows: Vec<_> =
                     rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
-                self.insert_rows(&plan.table, &rows)?;
+                self.insert_rows(&plan.table, rows.iter().map(Vec::as_slice))?;
                 Ok(Answer::Done(tag("INSERT", rows.len() as u64)))
             }
             (rows, ..) => self.insert_the_long_way(plan, rows, bound),
@@ -51,8 +51,11 @@ impl Backend {
     }
 
     /// All or none.
-    pub(crate) fn insert_rows(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<()> {
-        let rows = rows.iter().map(Vec::as_slice);
+    pub(crate) fn insert_rows<'v>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = &'v [Value<'v>]>,
+    ) -> Result<()> {
         match &mut self.work {
             Work::Idle(session) if self.settings.is_durable => {
                 let token = session.insert_many_token(table, rows)?;

@@ -4,7 +4,7 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 
-use super::decode::Field;
+use super::fields::Fields;
 use crate::error::{Result, SqlError, state};
 use crate::sql::CopyPlan;
 use crate::values;
@@ -25,7 +25,6 @@ pub(super) struct Decoder {
     input: Vec<u8>,
     /// Where the next row begins in `input`.
     at: usize,
-    fields: Vec<Field>,
     row: u64,
     has_header: bool,
     is_over: bool,
@@ -43,10 +42,10 @@ impl Decoder {
         self.row
     }
 
-    /// The next row, if all of it is there. The stream has an end of its own.
-    pub(super) fn next(&mut self, is_end: bool) -> Result<Option<&[Field]>> {
+    /// Cuts the next row, if all of it is there. The stream has an end of its own.
+    pub(super) fn next(&mut self, is_end: bool, fields: &mut Fields) -> Result<bool> {
         if self.is_over {
-            return Ok(None);
+            return Ok(false);
         }
         let mut rest = Rest(&self.input[self.at..]);
         let taken = if self.has_header { Some(()) } else { take_header(&mut rest)? };
@@ -54,7 +53,7 @@ impl Decoder {
             Some(()) => {
                 self.has_header = true;
                 self.at = self.input.len() - rest.0.len();
-                take_row(&mut rest, &mut self.fields, self.row + 1)?
+                take_row(&mut rest, fields, self.row + 1)?
             }
             None => None,
         };
@@ -63,13 +62,13 @@ impl Decoder {
                 self.at = self.input.len() - rest.0.len();
                 self.is_over = !is_row;
                 self.row += u64::from(is_row);
-                Ok(is_row.then_some(self.fields.as_slice()))
+                Ok(is_row)
             }
             None if self.input.len() - self.at > ROW_BYTES_MAX => {
                 Err(SqlError::new(state::LIMIT_EXCEEDED, "a row is longer than any can be"))
             }
             None if is_end => Err(bad("the stream ends before its end marker")),
-            None => Ok(None),
+            None => Ok(false),
         }
     }
 }
@@ -93,8 +92,7 @@ fn take_header(rest: &mut Rest<'_>) -> Result<Option<()>> {
 }
 
 /// Whether it was a row, or the end; none if it is not all there.
-fn take_row(rest: &mut Rest<'_>, fields: &mut Vec<Field>, row: u64) -> Result<Option<bool>> {
-    fields.clear();
+fn take_row(rest: &mut Rest<'_>, fields: &mut Fields, row: u64) -> Result<Option<bool>> {
     let Some(count) = rest.number().map(i16::from_be_bytes) else { return Ok(None) };
     if count == END {
         return Ok(Some(false));
@@ -103,17 +101,27 @@ fn take_row(rest: &mut Rest<'_>, fields: &mut Vec<Field>, row: u64) -> Result<Op
         return Err(bad(&format!("row {row} has {count} columns")));
     }
     for _ in 0..count {
-        let Some(length) = rest.number().map(i32::from_be_bytes) else { return Ok(None) };
-        if length == NULL_LENGTH {
-            fields.push(None);
-            continue;
-        }
-        let length = usize::try_from(length)
-            .map_err(|_| bad(&format!("row {row} has a value of {length} bytes")))?;
-        let Some(value) = rest.take(length) else { return Ok(None) };
-        fields.push(Some(value.to_vec()));
+        let Some(field) = take_field(rest, row)? else {
+            fields.drop_row();
+            return Ok(None);
+        };
+        fields.push(field);
     }
+    fields.end_row();
     Ok(Some(true))
+}
+
+/// A field, which is none if it is NULL; none if it is not all there.
+fn take_field<'b>(rest: &mut Rest<'b>, row: u64) -> Result<Option<Option<&'b [u8]>>> {
+    match rest.number().map(i32::from_be_bytes) {
+        None => Ok(None),
+        Some(NULL_LENGTH) => Ok(Some(None)),
+        Some(length) => {
+            let length = usize::try_from(length)
+                .map_err(|_| bad(&format!("row {row} has a value of {length} bytes")))?;
+            Ok(rest.take(length).map(Some))
+        }
+    }
 }
 
 /// What has not been read yet.
@@ -174,7 +182,7 @@ mod tests {
     use super::*;
 
     /// A stream with a header, rows, an end, and something behind it.
-    fn stream(rows: &[Vec<Field>]) -> Vec<u8> {
+    fn stream(rows: &[Vec<Option<Vec<u8>>>]) -> Vec<u8> {
         let mut stream = BytesMut::new();
         header(&mut stream);
         for row in rows {
@@ -196,16 +204,13 @@ mod tests {
                 proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..4), 0..4),
             piece in 1usize..40,
         ) {
-            let mut decoder = Decoder::default();
-            let mut found = Vec::new();
+            let (mut decoder, mut fields) = (Decoder::default(), Fields::default());
             for bytes in stream(&rows).chunks(piece) {
                 decoder.push(bytes);
-                while let Some(fields) = decoder.next(false).expect("well-formed") {
-                    found.push(fields.to_vec());
-                }
+                while decoder.next(false, &mut fields).expect("well-formed") {}
             }
-            prop_assert!(decoder.next(true).expect("well-formed").is_none());
-            prop_assert_eq!(found, rows);
+            prop_assert!(!decoder.next(true, &mut fields).expect("well-formed"));
+            prop_assert_eq!(fields.rows(), rows);
         }
 
         #[test]
@@ -217,19 +222,20 @@ mod tests {
                 decoder.push(&stream);
             }
             decoder.push(&bytes);
-            while let Ok(Some(_)) = decoder.next(true) {}
+            let mut fields = Fields::default();
+            while let Ok(true) = decoder.next(true, &mut fields) {}
         }
     }
 
     #[test]
     fn a_stream_that_is_no_binary_copy_or_has_no_end_is_refused() {
-        let mut lines = Decoder::default();
+        let (mut lines, mut fields) = (Decoder::default(), Fields::default());
         lines.push(b"1\tone\n2\ttwo\n3\tthree\n");
-        assert_eq!(lines.next(false).unwrap_err().state, state::BAD_COPY_FORMAT);
+        assert_eq!(lines.next(false, &mut fields).unwrap_err().state, state::BAD_COPY_FORMAT);
         let mut cut = Decoder::default();
         let whole = stream(&[vec![Some(vec![1, 2, 3])]]);
         cut.push(&whole[..HEADER_BYTES + 7]);
-        assert!(cut.next(false).expect("not yet").is_none());
-        assert_eq!(cut.next(true).unwrap_err().state, state::BAD_COPY_FORMAT);
+        assert!(!cut.next(false, &mut fields).expect("not yet"));
+        assert_eq!(cut.next(true, &mut fields).unwrap_err().state, state::BAD_COPY_FORMAT);
     }
 }

@@ -1,13 +1,11 @@
 //! A stream of lines to the fields of its rows.
 
+use super::fields::Fields;
 use crate::error::{Result, SqlError, state};
 use crate::sql::LineFormat;
 
 /// Longest line: longer than any row.
 const LINE_BYTES_MAX: usize = 1 << 20;
-
-/// None is NULL.
-pub(super) type Field = Option<Vec<u8>>;
 
 /// Cuts rows out of what has arrived.
 pub(super) struct Decoder {
@@ -15,7 +13,6 @@ pub(super) struct Decoder {
     input: Vec<u8>,
     /// Where the next row begins in `input`.
     at: usize,
-    fields: Vec<Field>,
     line: u64,
     has_header: bool,
     is_over: bool,
@@ -27,7 +24,6 @@ impl Decoder {
             format: format.clone(),
             input: Vec::new(),
             at: 0,
-            fields: Vec::new(),
             line: 0,
             has_header: format.has_header,
             is_over: false,
@@ -45,31 +41,33 @@ impl Decoder {
         self.line
     }
 
-    /// The next row, if all of it is there; at the end of the stream the last line need not end.
-    pub(super) fn next(&mut self, is_end: bool) -> Result<Option<&[Field]>> {
+    /// Cuts the next row, if all of it is there; at the end of the stream the last line need not end.
+    pub(super) fn next(&mut self, is_end: bool, fields: &mut Fields) -> Result<bool> {
         loop {
             if self.is_over {
-                return Ok(None);
+                return Ok(false);
             }
             let rest = &self.input[self.at..];
-            let Some(length) = self.record_length(rest, is_end)? else { return Ok(None) };
+            let Some(length) = self.record_length(rest, is_end)? else { return Ok(false) };
             let record = &rest[..length];
             let record = record.strip_suffix(b"\n").unwrap_or(record);
             let record = record.strip_suffix(b"\r").unwrap_or(record);
             self.line += 1;
-            self.fields.clear();
+            self.at += length;
             if record == b"\\." {
                 self.is_over = true;
-            } else if self.format.is_csv {
-                split_csv(record, &self.format, &mut self.fields);
-            } else {
-                split_text(record, &self.format, &mut self.fields);
+                return Ok(false);
             }
-            self.at += length;
             if std::mem::take(&mut self.has_header) {
                 continue;
             }
-            return Ok((!self.is_over).then_some(self.fields.as_slice()));
+            if self.format.is_csv {
+                split_csv(record, &self.format, fields);
+            } else {
+                split_text(record, &self.format, fields);
+            }
+            fields.end_row();
+            return Ok(true);
         }
     }
 
@@ -117,22 +115,26 @@ fn not_escaped(wanted: u8, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn split_text(mut record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
+fn split_text(mut record: &[u8], format: &LineFormat, fields: &mut Fields) {
     loop {
         let end = not_escaped(format.delimiter, record);
         let raw = &record[..end.unwrap_or(record.len())];
-        let is_null = raw == format.null.as_bytes();
-        fields.push((!is_null).then(|| unescaped(raw)));
+        if raw == format.null.as_bytes() {
+            fields.push(None);
+        } else if memchr::memchr(b'\\', raw).is_none() {
+            fields.push(Some(raw));
+        } else {
+            fields.push_with(|text| {
+                unescape(raw, text);
+                true
+            });
+        }
         let Some(end) = end else { return };
         record = &record[end + 1..];
     }
 }
 
-fn unescaped(raw: &[u8]) -> Vec<u8> {
-    if memchr::memchr(b'\\', raw).is_none() {
-        return raw.to_vec();
-    }
-    let mut text = Vec::with_capacity(raw.len());
+fn unescape(raw: &[u8], text: &mut Vec<u8>) {
     let mut bytes = raw.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
         if byte != b'\\' {
@@ -154,7 +156,6 @@ fn unescaped(raw: &[u8]) -> Vec<u8> {
             None => text.push(b'\\'),
         }
     }
-    text
 }
 
 /// Up to `most` digits, `first` among them.
@@ -175,32 +176,42 @@ fn number(
     (value & 0xff) as u8
 }
 
-fn split_csv(record: &[u8], format: &LineFormat, fields: &mut Vec<Field>) {
-    let mut field = Vec::new();
+fn split_csv(record: &[u8], format: &LineFormat, fields: &mut Fields) {
+    let mut rest = Some(record);
+    while let Some(text) = rest {
+        fields.push_with(|field| {
+            let start = field.len();
+            let was_quoted;
+            (was_quoted, rest) = take_csv(text, format, field);
+            was_quoted || field[start..] != *format.null.as_bytes()
+        });
+    }
+}
+
+/// Appends the first field to `field`; whether it was quoted, and what stands behind its delimiter.
+fn take_csv<'t>(
+    text: &'t [u8],
+    format: &LineFormat,
+    field: &mut Vec<u8>,
+) -> (bool, Option<&'t [u8]>) {
     let (mut is_quoted, mut was_quoted) = (false, false);
     let mut position = 0;
-    while position <= record.len() {
-        let byte = record.get(position).copied();
-        let next = record.get(position + 1).copied();
-        match byte {
-            Some(byte) if is_quoted && byte == format.escape && is_escapable(next, format) => {
-                field.extend(next);
-                position += 1;
-            }
-            Some(byte) if byte == format.quote => {
-                is_quoted = !is_quoted;
-                was_quoted = true;
-            }
-            Some(byte) if is_quoted || byte != format.delimiter => field.push(byte),
-            _ => {
-                let is_null = !was_quoted && field == format.null.as_bytes();
-                let text = std::mem::take(&mut field);
-                fields.push((!is_null).then_some(text));
-                was_quoted = false;
-            }
+    while let Some(byte) = text.get(position).copied() {
+        let next = text.get(position + 1).copied();
+        if is_quoted && byte == format.escape && is_escapable(next, format) {
+            field.extend(next);
+            position += 1;
+        } else if byte == format.quote {
+            is_quoted = !is_quoted;
+            was_quoted = true;
+        } else if is_quoted || byte != format.delimiter {
+            field.push(byte);
+        } else {
+            return (was_quoted, Some(&text[position + 1..]));
         }
         position += 1;
     }
+    (was_quoted, None)
 }
 
 fn is_escapable(next: Option<u8>, format: &LineFormat) -> bool {
@@ -224,23 +235,16 @@ mod tests {
 
     /// The rows of a stream that arrives in pieces of `piece` bytes; NULL is `∅`.
     fn rows(format: &LineFormat, stream: &str, piece: usize) -> Vec<Vec<String>> {
-        let mut decoder = Decoder::new(format);
-        let mut rows = Vec::new();
-        let mut take = |decoder: &mut Decoder, is_end| {
-            while let Some(fields) = decoder.next(is_end).expect("well-formed") {
-                let text = |field: &Field| match field {
-                    None => "∅".to_owned(),
-                    Some(bytes) => String::from_utf8(bytes.clone()).expect("text"),
-                };
-                rows.push(fields.iter().map(text).collect());
-            }
-        };
+        let (mut decoder, mut fields) = (Decoder::new(format), Fields::default());
         for bytes in stream.as_bytes().chunks(piece) {
             decoder.push(bytes);
-            take(&mut decoder, false);
+            while decoder.next(false, &mut fields).expect("well-formed") {}
         }
-        take(&mut decoder, true);
-        rows
+        while decoder.next(true, &mut fields).expect("well-formed") {}
+        let text = |field: Option<Vec<u8>>| {
+            field.map_or("∅".to_owned(), |bytes| String::from_utf8(bytes).expect("text"))
+        };
+        fields.rows().into_iter().map(|row| row.into_iter().map(text).collect()).collect()
     }
 
     #[test]
@@ -263,9 +267,10 @@ mod tests {
 
     #[test]
     fn a_quote_that_does_not_end_is_an_error() {
-        let mut decoder = Decoder::new(&format(true));
+        let (mut decoder, mut fields) = (Decoder::new(&format(true)), Fields::default());
         decoder.push(b"1,\"open\n2,x\n");
-        assert!(decoder.next(false).expect("not yet").is_none());
-        assert_eq!(decoder.next(true).unwrap_err().state, state::BAD_COPY_FORMAT);
+        assert!(!decoder.next(false, &mut fields).expect("not yet"));
+        let refused = decoder.next(true, &mut fields).unwrap_err();
+        assert_eq!(refused.state, state::BAD_COPY_FORMAT);
     }
 }
