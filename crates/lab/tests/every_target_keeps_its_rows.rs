@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use onrush_lab::study::{Setting, Settings};
+#[cfg(feature = "rocksdb")]
+use onrush_lab::target::record::{LOG_BYTES, LOG_SYNCS};
 use onrush_lab::target::{self, LoadOrder, Target};
 use onrush_lab::{Quiet, Step};
 
 /// Targets that need nothing but this process.
-const EMBEDDED: [&str; 5] = ["onrush", "sqlite", "lmdb", "redb", "fjall"];
+const EMBEDDED: &[&str] = match cfg!(feature = "rocksdb") {
+    true => &["onrush", "sqlite", "lmdb", "redb", "fjall", "rocksdb"],
+    false => &["onrush", "sqlite", "lmdb", "redb", "fjall"],
+};
 
 fn small() -> Settings {
     Settings::default().with(Setting::Sessions, 4).with(Setting::CacheBytes, 32 << 20)
@@ -35,7 +40,7 @@ fn run(target: &dyn Target, settings: &Settings, rows: u64) -> u64 {
 
 #[test]
 fn with_every_kind_of_key_one_row_a_commit_not_synced() {
-    for name in EMBEDDED {
+    for &name in EMBEDDED {
         let target = target::find(name).unwrap();
         for key in ["session-offset", "uuid-v4", "identity", "bit-reversed"] {
             let settings = small().with(Setting::Durability, "delayed").with(Setting::Key, key);
@@ -46,7 +51,7 @@ fn with_every_kind_of_key_one_row_a_commit_not_synced() {
 
 #[test]
 fn durable_and_several_rows_a_commit() {
-    for name in EMBEDDED {
+    for &name in EMBEDDED {
         let target = target::find(name).unwrap();
         assert_eq!(run(&*target, &small(), 101), 601, "{name}");
         let settings = small().with(Setting::RowsPerCommit, 10);
@@ -127,9 +132,23 @@ fn those_with_statistics_count_what_was_inserted() {
     }
 }
 
+#[cfg(feature = "rocksdb")]
+#[test]
+fn rocksdb_tells_what_its_writes_waited_for() {
+    let settings = small();
+    let folder = tempfile::tempdir().unwrap();
+    let mut instance = target::find("rocksdb").unwrap().prepare(&settings, folder.path()).unwrap();
+    instance.load(LoadOrder { rows: 1_000, step: Step::Load }, &Quiet).unwrap();
+    let counted = instance.statistics().unwrap();
+    let log = counted.waits.iter().find(|wait| wait.name == "write_wal_time").unwrap();
+    assert!(log.is_sampled && log.count > 0 && log.seconds > 0.0, "{log:?}");
+    assert!(counted.counter(LOG_SYNCS).unwrap() > 0.0, "{counted:?}");
+    assert!(counted.counter(LOG_BYTES).unwrap() >= 1_000.0 * 151.0, "{counted:?}");
+}
+
 #[test]
 fn each_shows_its_version_and_what_it_was_configured_with() {
-    for name in EMBEDDED {
+    for &name in EMBEDDED {
         let shown = target::find(name).unwrap().shown(&small()).unwrap();
         assert!(shown.version.contains('.'), "{name}: {}", shown.version);
         assert!(shown.settings.len() >= 2, "{name}");
@@ -141,7 +160,7 @@ fn what_a_target_cannot_do_is_known_before_it_is_tried() {
     let tasks = small().with(Setting::Driver, "tasks");
     let check = small().with(Setting::Operation, "check");
     let server = small().with(Setting::LoopIn, "server");
-    for name in EMBEDDED {
+    for &name in EMBEDDED {
         let target = target::find(name).unwrap();
         assert_eq!(target.impossible(&tasks).is_some(), name != "onrush", "{name}");
         let has_full_check = matches!(name, "onrush" | "sqlite");

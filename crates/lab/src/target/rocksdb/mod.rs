@@ -1,23 +1,27 @@
 //! RocksDB: a log-structured merge tree; writers queue up, and the first one writes the log for
 //! all.
 
+mod statistics;
+
 use std::path::Path;
 
 use ::rocksdb::{BlockBasedOptions, Cache, DB, IteratorMode, Options, WriteBatch, WriteOptions};
 
-use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
-use super::redb::version;
-use super::rows::Row;
-use super::{Instance, Target};
+use self::statistics::{Timer, Waited};
 use crate::error::LabError;
 use crate::machine::cpus;
 use crate::study::{Setting, Settings, TargetShown};
+use crate::target::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
+use crate::target::record::Snapshot;
+use crate::target::redb::version;
+use crate::target::rows::Row;
+use crate::target::{Instance, Target};
 
 /// Four memtables of this size: level 0 is written in large files.
 const WRITE_BUFFER_BYTES: usize = 128 << 20;
 
 /// RocksDB.
-pub(super) struct RocksDb;
+pub(in crate::target) struct RocksDb;
 
 impl Target for RocksDb {
     fn name(&self) -> &'static str {
@@ -37,6 +41,7 @@ impl Target for RocksDb {
             ("block_cache", settings.number(Setting::CacheBytes).to_string()),
             ("allow_concurrent_memtable_write", "true".to_owned()),
             ("compression", "none".to_owned()),
+            ("statistics", "tickers; perf context of one commit in 64".to_owned()),
         ];
         Ok(TargetShown::of(format!("crate {}", version("rocksdb")), settings))
     }
@@ -46,10 +51,16 @@ impl Target for RocksDb {
     }
 }
 
-struct Merged(DB);
+struct Merged {
+    database: DB,
+    /// As it was opened with: its statistics are read by them.
+    options: Options,
+    waited: Waited,
+}
 
 impl Store for Merged {
     const NAME: &'static str = "rocksdb";
+    const HAS_STATISTICS: bool = true;
     type Session<'s> = Writer<'s>;
 
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
@@ -62,17 +73,19 @@ impl Store for Merged {
         options.set_max_write_buffer_number(4);
         options.set_allow_concurrent_memtable_write(true);
         options.set_block_based_table_factory(&blocks);
-        Ok(Merged(DB::open(&options, folder.join("data"))?))
+        statistics::switch_on(&mut options);
+        let database = DB::open(&options, folder.join("data"))?;
+        Ok(Merged { database, options, waited: Waited::default() })
     }
 
     fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
         let mut options = WriteOptions::default();
         options.set_sync(is_durable);
-        Ok(Writer { database: &self.0, options })
+        Ok(Writer { database: &self.database, options, timer: Timer::new(&self.waited) })
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
-        for row in self.0.iterator(IteratorMode::Start) {
+        for row in self.database.iterator(IteratorMode::Start) {
             let (key, value) = row?;
             visit(&key, &value);
         }
@@ -80,25 +93,31 @@ impl Store for Merged {
     }
 
     fn settle(&self) -> Result<(), Refusal> {
-        Ok(self.0.flush_wal(true)?)
+        Ok(self.database.flush_wal(true)?)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.waited.snapshot(&self.options)
     }
 }
 
 struct Writer<'s> {
     database: &'s DB,
     options: WriteOptions,
+    timer: Timer<'s>,
 }
 
 impl StoreSession for Writer<'_> {
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
+        let Writer { database, options, timer } = self;
         if let [row] = rows {
             let (key, value) = (row.key_bytes(), row.value_bytes());
-            return Ok(self.database.put_opt(key, value, &self.options)?);
+            return Ok(timer.time(|| database.put_opt(key, value, options))?);
         }
         let mut batch = WriteBatch::default();
         for row in rows {
             batch.put(row.key_bytes(), row.value_bytes());
         }
-        Ok(self.database.write_opt(batch, &self.options)?)
+        Ok(timer.time(|| database.write_opt(batch, options))?)
     }
 }
