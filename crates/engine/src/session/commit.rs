@@ -54,7 +54,11 @@ impl Transaction<'_> {
     }
 
     /// The general way.
-    pub(super) fn commit_over_intents(&mut self, writes: &Writes, record: &[u8]) -> Result<Committed> {
+    pub(super) fn commit_over_intents(
+        &mut self,
+        writes: &Writes,
+        record: &[u8],
+    ) -> Result<Committed> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = engine.transactions.begin(&self.session.worker.recorder);
@@ -85,8 +89,14 @@ impl Transaction<'_> {
         let hint = &mut contexts[index].hint;
         let outcome = worker.inside_with_room(record.len(), |engine, seat| {
             entry.check_version()?;
-            match entry.tree.write_group(engine, seat, hint, inserted.object, &inserted, [record, &[]])
-            {
+            match entry.tree.write_group(
+                engine,
+                seat,
+                hint,
+                inserted.object,
+                &inserted,
+                [record, &[]],
+            ) {
                 Ok(written) => Ok(Some(written.end)),
                 Err(GroupRefusal::Refused(refusal)) => Err(refusal),
                 Err(GroupRefusal::NotThisWay) => Ok(None),

@@ -7,7 +7,7 @@
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
-//! * `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
+//! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
 
 mod account;
 mod ahead;
@@ -16,6 +16,7 @@ mod commit;
 mod context;
 mod counters;
 mod moving;
+mod read;
 mod row_record;
 mod savepoint;
 mod scan;

@@ -9,13 +9,11 @@ use onrush_waits::{Counter, Phase, Recorder};
 use super::batch::Batch;
 use super::context::TableContext;
 use super::row_record::row_body;
-use super::scan::{Scan, ScanOptions};
-use super::snapshot::{HeldLsn, Snapshot};
 use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal, View};
+use crate::btree::{Change, Expect, GroupRefusal, GroupRows, Refusal};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -58,7 +56,7 @@ pub struct Session {
     pub(super) contexts: Vec<TableContext>,
     pub(super) encoded: EncodedRow,
     /// Value bytes of the row that was read last.
-    value: Vec<u8>,
+    pub(super) value: Vec<u8>,
     header: Vec<u8>,
     pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
@@ -73,7 +71,8 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(engine: &Arc<Engine>) -> Session {
         let recorder = Recorder::for_session(&engine.registry, "session");
-        let source = TokenSource { engine: Arc::clone(engine), recorder: Arc::downgrade(&recorder) };
+        let source =
+            TokenSource { engine: Arc::clone(engine), recorder: Arc::downgrade(&recorder) };
         Session {
             worker: Worker::new(engine, recorder),
             contexts: Vec::new(),
@@ -202,43 +201,6 @@ impl Session {
         })
     }
 
-    /// The newest committed version of the row with this primary key.
-    ///
-    /// It may have been committed but not be durable yet; see
-    /// [`durable_snapshot`](Self::durable_snapshot).
-    ///
-    /// # Errors
-    /// A key that does not fit the table; a damaged leaf.
-    pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
-        let schema = &table.entry.schema;
-        let row = self.get_raw(table, key, |key, value| schema.decode_row(key, value))?;
-        Ok(row.transpose()?)
-    }
-
-    /// Hands key bytes and value bytes of the newest committed version of the row with this primary
-    /// key to `use_row`, as a scan's [`visit_raw`](Scan::visit_raw) does: for who needs no values of
-    /// his own. Durable or not as with [`get`](Self::get).
-    ///
-    /// # Errors
-    /// A key that does not fit the table; a damaged leaf.
-    pub fn get_raw<T>(
-        &mut self,
-        table: &Table,
-        key: &[Value<'_>],
-        use_row: impl FnOnce(&[u8], &[u8]) -> T,
-    ) -> Result<Option<T>> {
-        self.call(Phase::Read, |session| {
-            let mut bytes = std::mem::take(&mut session.encoded.key);
-            bytes.clear();
-            table.entry.schema.encode_key(key, &mut bytes)?;
-            let seen = session.newest(table, &bytes)?;
-            let used = seen.map(|_| use_row(&bytes, &session.value));
-            session.encoded.key = bytes;
-            session.worker.recorder.count(Counter::RowsRead, u64::from(used.is_some()));
-            Ok(used)
-        })
-    }
-
     /// Sets columns, by name, of the row with this primary key. False if there is no such row.
     ///
     /// # Errors
@@ -324,14 +286,6 @@ impl Session {
         }
     }
 
-    /// Reads rows in key order from a snapshot taken now.
-    ///
-    /// # Errors
-    /// Bounds that do not fit the table's key.
-    pub fn scan(&mut self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        self.snapshot()?.into_scan(table, options)
-    }
-
     /// Begins a transaction of several rows and tables. It reads from a snapshot taken now, and
     /// its own changes.
     ///
@@ -340,32 +294,6 @@ impl Session {
     pub fn begin(&mut self) -> Result<Transaction<'_>> {
         let held = self.call(Phase::Read, Session::hold_now)?;
         Ok(Transaction::new(self, Some(held)))
-    }
-
-    /// A consistent view of everything committed until now, this session's commits included.
-    ///
-    /// # Errors
-    /// A stopped or closed engine.
-    pub fn snapshot(&mut self) -> Result<Snapshot> {
-        self.call(Phase::Read, Session::hold_now).map(Snapshot::new)
-    }
-
-    /// Everything committed until now, this session's commits included.
-    pub(super) fn hold_now(&mut self) -> Result<HeldLsn> {
-        self.worker.engine.check_readable()?;
-        self.worker.wait_complete(self.last_commit.max(self.last_seen));
-        Ok(HeldLsn::open(&self.worker.engine, &self.worker.recorder))
-    }
-
-    /// A consistent view of everything durable now: nothing in it can be lost by a crash. Newer
-    /// commits, this session's own included, may be missing.
-    ///
-    /// # Errors
-    /// A stopped or closed engine.
-    pub fn durable_snapshot(&mut self) -> Result<Snapshot> {
-        let Worker { engine, recorder, .. } = &self.worker;
-        engine.check_readable()?;
-        Ok(Snapshot::new(HeldLsn::open_durable(engine, recorder)))
     }
 
     /// Encodes and writes the rows of a batch; the end of its record, or none without rows.
@@ -483,26 +411,6 @@ impl Session {
         })
     }
 
-    /// The LSN of the newest committed version of a row, whose bytes are left in `self.value`.
-    fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<u64>> {
-        table.check_database(&self.worker.engine)?;
-        self.worker.engine.check_readable()?;
-        let tree = &table.entry.tree;
-        let (object, value) = (tree.object(), &mut self.value);
-        let outcome = self.worker.inside(|engine, seat| {
-            tree.get(engine, seat, object, key, View::Newest, value)
-        })?;
-        match outcome {
-            Ok(seen) => {
-                if let Some(lsn) = seen {
-                    self.last_seen = self.last_seen.max(Lsn(lsn + 1));
-                }
-                Ok(seen)
-            }
-            Err(refusal) => Err(self.explain(table, refusal)),
-        }
-    }
-
     /// The answer *no such row* of a durable session rests on whoever removed it being durable.
     fn nothing_there(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
         let removed_at = table.entry.tree.versions.removed_at(key);
@@ -524,7 +432,7 @@ impl Session {
 
     /// A refusal in the user's words.
     #[cold]
-    fn explain(&mut self, table: &Table, refusal: Refusal) -> Error {
+    pub(super) fn explain(&mut self, table: &Table, refusal: Refusal) -> Error {
         let key = self.encoded.key.clone();
         self.explain_key(table, refusal, &key)
     }

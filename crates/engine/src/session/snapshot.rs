@@ -95,8 +95,8 @@ impl HeldLsn {
         let tree = &table.entry.tree;
         let (object, view) = (tree.object(), self.view());
         let mut value = Vec::new();
-        let outcome = worker
-            .inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
+        let outcome =
+            worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
         match outcome {
             Ok(seen) => Ok(seen.map(|lsn| Seen { lsn, value })),
             Err(Refusal::Gone) => Err(Error::TableChanged { name: table.name().to_owned() }),

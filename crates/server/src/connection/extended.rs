@@ -120,12 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    fn prepare(
-        &self,
-        parsed: Option<Parsed>,
-        text: Arc<str>,
-        oids: Vec<u32>,
-    ) -> Result<Prepared> {
+    fn prepare(&self, parsed: Option<Parsed>, text: Arc<str>, oids: Vec<u32>) -> Result<Prepared> {
         let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,

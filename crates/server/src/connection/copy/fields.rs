@@ -27,7 +27,7 @@ impl Fields {
         if !is_value {
             self.bytes.truncate(start);
         }
-        self.places.push(is_value.then(|| start..self.bytes.len()));
+        self.places.push(is_value.then_some(start..self.bytes.len()));
     }
 
     /// The row is complete.
