@@ -113,7 +113,7 @@ impl Session {
 
     /// Key bytes and value bytes of the row that this session encoded last: after an insert, the
     /// inserted row with its generated key. Equal to what a scan's
-    /// [`visit_raw`](Scan::visit_raw) gives for that row.
+    /// [`visit_raw`](crate::Scan::visit_raw) gives for that row.
     #[must_use]
     pub fn last_row(&self) -> (&[u8], &[u8]) {
         (&self.encoded.key, &self.encoded.row)
