@@ -12,12 +12,11 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 use onrush_waits::Counter;
 
-use super::session::Session;
 use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::{Place, Write, Writes};
-use crate::btree::{GroupRefusal, GroupRows, Intent, Refusal, Seat};
+use crate::btree::{GroupRows, Intent, Refusal, Seat};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -83,25 +82,8 @@ impl Transaction<'_> {
     fn commit_as_group(&mut self, writes: &Writes, record: &[u8]) -> Result<Option<Lsn>> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let Some(inserted) = InsertedRows::of(writes, since) else { return Ok(None) };
-        let entry = &inserted.table.entry;
-        let index = self.session.context(inserted.table)?;
-        let Session { worker, contexts, .. } = &mut *self.session;
-        let hint = &mut contexts[index].hint;
-        let outcome = worker.inside_with_room(record.len(), |engine, seat| {
-            entry.check_version()?;
-            match entry.tree.write_group(
-                engine,
-                seat,
-                hint,
-                inserted.object,
-                &inserted,
-                [record, &[]],
-            ) {
-                Ok(written) => Ok(Some(written.end)),
-                Err(GroupRefusal::Refused(refusal)) => Err(refusal),
-                Err(GroupRefusal::NotThisWay) => Ok(None),
-            }
-        })?;
+        let InsertedRows { table, object, .. } = inserted;
+        let outcome = self.session.write_group(table, object, &inserted, [record, &[]])?;
         // Over intents it is refused again, with the key that it is refused for.
         Ok(outcome.unwrap_or(None))
     }

@@ -338,23 +338,34 @@ impl Session {
         if payload > limit {
             return Err(Error::TransactionTooLarge { bytes: payload, limit });
         }
-        let index = self.context(table)?;
-        let Session { worker, contexts, .. } = self;
-        let tree = &table.entry.tree;
-        let hint = &mut contexts[index].hint;
-        let outcome = worker.inside_with_room(payload, |engine, seat| {
-            table.entry.check_version()?;
-            match tree.write_group(engine, seat, hint, object, batch, [header, rows]) {
-                Ok(written) => Ok(Some(written)),
-                Err(GroupRefusal::Refused(refusal)) => Err(refusal),
-                Err(GroupRefusal::NotThisWay) => Ok(None),
-            }
-        })?;
-        match outcome {
-            Ok(Some(written)) => Ok(written.end),
+        match self.write_group(table, object, batch, [header, rows])? {
+            Ok(Some(end)) => Ok(end),
             Ok(None) => Transaction::new(self, None).commit_batch(table, object, batch),
             Err(refusal) => Err(self.explain(table, refusal)),
         }
+    }
+
+    /// Inserts all rows with one record, and returns its end; none if their leaves cannot be latched
+    /// together. Unless there is an end nothing was written.
+    pub(super) fn write_group(
+        &mut self,
+        table: &Table,
+        object: ObjectId,
+        rows: &impl GroupRows,
+        record: [&[u8]; 2],
+    ) -> Result<std::result::Result<Option<Lsn>, Refusal>> {
+        let index = self.context(table)?;
+        let Session { worker, contexts, .. } = self;
+        let hint = &mut contexts[index].hint;
+        let payload = record[0].len() + record[1].len();
+        worker.inside_with_room(payload, |engine, seat| {
+            table.entry.check_version()?;
+            match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
+                Ok(written) => Ok(Some(written.end)),
+                Err(GroupRefusal::Refused(refusal)) => Err(refusal),
+                Err(GroupRefusal::NotThisWay) => Ok(None),
+            }
+        })
     }
 
     #[inline]
