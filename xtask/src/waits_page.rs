@@ -14,8 +14,7 @@ const HEAD: &str = "<!-- Made by `cargo xtask generate` from crates/waits/src/ca
 # Waits, latches, spins, counters and phases
 
 Everything that a session or a background thread of Onrush can wait for has a name, a count and a
-time. How to read them: [statistics](statistics.md). Some entries are not used yet: they stand for
-parts that are still to come.
+time. How to read them: [statistics](statistics.md).
 
 *Wait time* is *resource time* (until the thing was there) plus *signal time* (from then until the
 thread ran again). Idle waits are left out of percentages.

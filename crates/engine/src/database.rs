@@ -210,8 +210,16 @@ impl Database {
     /// # Errors
     /// A stopped or closed engine.
     pub fn session(&self) -> Result<Session> {
-        self.engine().check_readable()?;
+        self.check_running()?;
         Ok(Session::new(self.engine()))
+    }
+
+    /// Whether the database takes work. Costs nothing, so it may be asked often.
+    ///
+    /// # Errors
+    /// [`Closed`](Error::Closed); [`Stopped`](Error::Stopped) with the cause.
+    pub fn check_running(&self) -> Result<()> {
+        self.engine().check_readable()
     }
 
     /// Creates a table. Durable when this returns.

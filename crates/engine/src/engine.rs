@@ -59,7 +59,7 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     pub(crate) history: History,
     /// How long each 64th insert of a session pauses, so that a checkpoint can catch up. Set by
-    /// the checkpoint thread.
+    /// the engine's own threads.
     pub(crate) pause_micros: AtomicU32,
     /// Woken when frames run short.
     evictor_thread: OnceLock<Thread>,
@@ -97,6 +97,18 @@ fn stopped(failure: LogError) -> Error {
     match failure {
         LogError::OutcomeUnknown { cause } => Error::Stopped { cause: cause.to_string() },
         other => Error::from(other),
+    }
+}
+
+/// Stops the engine if its thread panics while this lives: a latch may have been held over a half-made
+/// change, a reserved piece of the log never filled, or a checkpoint half taken.
+pub(crate) struct StopOnPanic<'a>(&'a Engine);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop_for("a thread panicked inside the engine");
+        }
     }
 }
 
@@ -220,15 +232,24 @@ impl Engine {
     /// one after which a retry helps.
     pub(crate) fn stop(&self, error: DiskError) -> Error {
         let cause = error.to_string();
-        let _ = self.failure.set(cause.clone());
-        self.log.fail(Arc::new(error));
+        self.fail(&cause, Arc::new(error));
         Error::Stopped { cause }
     }
 
     /// Stops the engine for another reason than the disk.
     pub(crate) fn stop_for(&self, cause: &str) {
-        let _ = self.failure.set(cause.to_owned());
-        self.log.fail(Arc::new(std::io::Error::other(cause.to_owned())));
+        self.fail(cause, Arc::new(std::io::Error::other(cause.to_owned())));
+    }
+
+    fn fail(&self, words: &str, cause: Arc<dyn std::error::Error + Send + Sync>) {
+        let _ = self.failure.set(words.to_owned());
+        self.log.fail(cause);
+        self.transactions.stop();
+    }
+
+    /// Stops the engine if the calling thread panics before it drops what this returns.
+    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
+        StopOnPanic(self)
     }
 
     /// The tree of an object, if it still has one.
@@ -244,7 +265,8 @@ impl Engine {
         recorder: &Recorder,
     ) -> Result<()> {
         match blocked {
-            Blocked::Load(leaf) => self.load_leaf(leaf, recorder),
+            Blocked::Load(leaf) => self.load_leaf(leaf, Wait::PageIoLatchEx, recorder),
+            Blocked::LoadToRead(leaf) => self.load_leaf(leaf, Wait::PageIoLatchSh, recorder),
             Blocked::Spares => {
                 while spares.len() < crate::btree::SPARE_FRAMES {
                     spares.push(self.take_frame(recorder)?);

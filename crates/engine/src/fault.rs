@@ -3,4 +3,4 @@
 pub use onrush_fault::Fault;
 #[cfg(feature = "planted-faults")]
 pub use onrush_fault::plant;
-pub(crate) use onrush_fault::planted;
+pub(crate) use onrush_fault::{panic_if_planted, planted};

@@ -214,6 +214,7 @@ pub(crate) fn from_log_error(error: LogError) -> Error {
         LogError::InvalidOption { name, reason } => {
             Error::BadOption { setting: name, given: "out of range".into(), reason }
         }
+        LogError::FutureFormat { path, found, known } => Error::FutureFormat { path, found, known },
         LogError::Closed => Error::Closed,
         LogError::Thread(cause) => {
             Error::Internal(format!("the log cannot start a thread: {cause}"))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use onrush_latch::available_cpus;
+use onrush_latch::{available_cpus, usable_cpus};
 
 use crate::error::{Error, Result};
 pub use crate::memory::LargePages;
@@ -93,11 +93,12 @@ pub struct Options {
     pub checkpoint_seconds: u64,
     /// Large pages for the memory of leaves.
     pub large_pages: LargePages,
-    /// Processors that the engine's own threads may use, bit 0 for the first. None: all.
+    /// Processors that the engine's own threads may use, bit 0 for the first; at least one of them
+    /// must be there. None: all.
     pub cpu_mask: Option<u64>,
     /// Processors that sessions leave free: so many fewer are inside the engine at a time.
     pub cpus_kept_free: usize,
-    /// Processor of the log writer. None: the system chooses.
+    /// Processor of the log writer, one that there is. None: the system chooses.
     pub log_writer_cpu: Option<usize>,
     /// What happens where many sessions insert ascending keys.
     pub sequential_keys: SequentialKeys,
@@ -193,7 +194,7 @@ impl Options {
             large_pages: _,
             cpu_mask,
             cpus_kept_free: _,
-            log_writer_cpu: _,
+            log_writer_cpu,
             sequential_keys: _,
             elide_defaults: _,
             key_reserve,
@@ -254,7 +255,30 @@ impl Options {
             "at least 4096 bytes",
         )?;
         check(*cpu_mask != Some(0), "cpu_mask", "0".into(), "at least one processor")?;
-        check(*key_reserve >= 1, "key_reserve", key_reserve.to_string(), "at least 1")
+        check(*key_reserve >= 1, "key_reserve", key_reserve.to_string(), "at least 1")?;
+        let names_processors = cpu_mask.is_some() || log_writer_cpu.is_some();
+        match names_processors.then(usable_cpus).flatten() {
+            Some(usable) => self.check_processors(&usable),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the processors that are named are among the `usable` ones.
+    fn check_processors(&self, usable: &[usize]) -> Result<()> {
+        let missing = |setting, given| {
+            let numbers: Vec<String> = usable.iter().map(usize::to_string).collect();
+            let numbers = numbers.join(", ");
+            let reason = format!("there is no such processor; this process has {numbers}");
+            Err(Error::BadOption { setting, given, reason })
+        };
+        let is_in = |mask: u64| usable.iter().any(|cpu| *cpu < 64 && mask >> cpu & 1 == 1);
+        if let Some(mask) = self.cpu_mask.filter(|mask| !is_in(*mask)) {
+            return missing("cpu_mask", format!("{mask:#x}"));
+        }
+        match self.log_writer_cpu.filter(|cpu| !usable.contains(cpu)) {
+            Some(cpu) => missing("log_writer_cpu", cpu.to_string()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -273,5 +297,18 @@ mod tests {
         let options = Options { log_block_bytes_max: 100, ..Options::default() };
         let message = options.validate().unwrap_err().to_string();
         assert!(message.contains("log_block_bytes_max") && message.contains("512"), "{message}");
+    }
+
+    #[test]
+    fn processors_that_there_are_not_are_named_with_those_that_there_are() {
+        let of =
+            |cpu_mask, log_writer_cpu| Options { cpu_mask, log_writer_cpu, ..Options::default() };
+        for good in [of(Some(0b110), None), of(Some(u64::MAX), Some(4)), of(None, None)] {
+            good.check_processors(&[2, 4]).unwrap();
+        }
+        for bad in [of(Some(0b1011), None), of(Some(1 << 63), None), of(Some(0b100), Some(3))] {
+            let message = bad.check_processors(&[2, 4]).unwrap_err().to_string();
+            assert!(message.contains("this process has 2, 4"), "{message}");
+        }
     }
 }

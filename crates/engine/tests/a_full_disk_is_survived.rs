@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use common::{Fixture, all_rows, delayed_session, ids, note, notes};
@@ -78,6 +79,119 @@ fn nothing_acknowledged_is_lost_when_it_stays_full() {
         let db = fixture.open();
         let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
         assert_eq!(ids(&rows), acknowledged);
+    }
+}
+
+/// How the rows of a commit come to the database.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Batch,
+    Transaction,
+}
+
+/// Commits 1,000 rows at a time, from each of `numbers` on, until the disk is full. Adds the ids that
+/// were acknowledged.
+fn commit_thousands(
+    session: &mut Session,
+    (table, way, text): (&Table, Way, &str),
+    numbers: impl Iterator<Item = i64>,
+    id_of: impl Fn(i64) -> i64,
+    acknowledged: &mut BTreeSet<i64>,
+) -> Option<Error> {
+    for first in numbers {
+        let ids: Vec<i64> = (first..first + 1000).map(&id_of).collect();
+        match commit(session, table, way, &ids, text) {
+            Ok(()) => acknowledged.extend(ids),
+            Err(error) => return Some(error),
+        }
+    }
+    None
+}
+
+fn commit(
+    session: &mut Session,
+    table: &Table,
+    way: Way,
+    ids: &[i64],
+    text: &str,
+) -> Result<(), Error> {
+    let rows: Vec<_> = ids.iter().map(|id| note(*id, text)).collect();
+    match way {
+        Way::Batch => session.insert_many(table, rows.iter().map(|row| row.as_slice())),
+        Way::Transaction => {
+            let mut transaction = session.begin()?;
+            rows.iter().try_for_each(|row| transaction.insert(table, row))?;
+            transaction.commit()
+        }
+    }
+}
+
+/// What must hold once commits of 1,000 rows have filled the disk: each ends, with or without room
+/// for a part of its rows; no row of a refused one is there; rows can be removed; and with room the
+/// next one succeeds.
+fn is_survived_by_large_commits(way: Way, text: &str, id_of: impl Fn(i64) -> i64) {
+    let disk = MemoryDisk::with_capacity(2 * CAPACITY);
+    let mut fixture = Fixture::on(Arc::new(disk.clone()));
+    fixture.options.log_ring_bytes = 16 << 20;
+    fixture.options.log_capacity_bytes = 64 << 20;
+    fixture.options.leaf_memory_bytes = 32 << 20;
+    let (db, table) = fixture.create_with(notes());
+    let mut session = delayed_session(&db);
+    let mut acknowledged = BTreeSet::new();
+    let mut thousands = (0..1 << 20).step_by(1000);
+    let what = (&table, way, text);
+    let is_full = |error: Option<Error>| match error {
+        Some(Error::DiskFull { .. }) => true,
+        None => false,
+        Some(error) => panic!("{way:?}: {error}"),
+    };
+    let filled = commit_thousands(&mut session, what, &mut thousands, &id_of, &mut acknowledged);
+    assert!(is_full(filled) && !acknowledged.is_empty());
+
+    // Each round makes room for about one leaf more of small rows, and so for a part of a commit.
+    for _ in 0..20 {
+        for _ in 0..100 {
+            let id = acknowledged.pop_first().unwrap();
+            assert!(session.delete(&table, &[id.into()]).unwrap(), "{way:?}");
+        }
+        is_full(commit_thousands(
+            &mut session,
+            what,
+            thousands.by_ref().take(1),
+            &id_of,
+            &mut acknowledged,
+        ));
+    }
+    let expected = |acknowledged: &BTreeSet<i64>| acknowledged.iter().copied().collect::<Vec<_>>();
+    assert_eq!(ids(&all_rows(&mut session, &table)), expected(&acknowledged));
+
+    disk.set_capacity(u64::MAX);
+    let one = thousands.by_ref().take(1);
+    assert!(!is_full(commit_thousands(&mut session, what, one, &id_of, &mut acknowledged)));
+    drop((session, table, db));
+    let db = fixture.open();
+    let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
+    assert_eq!(ids(&rows), expected(&acknowledged));
+}
+
+/// Scatters the numbers below 2^20.
+fn scattered(number: i64) -> i64 {
+    (number * 0x9E375) % (1 << 20)
+}
+
+#[test]
+fn commits_of_many_small_rows_say_disk_full_too() {
+    for way in [Way::Batch, Way::Transaction] {
+        is_survived_by_large_commits(way, &"x".repeat(100), |number| number);
+        is_survived_by_large_commits(way, &"x".repeat(100), scattered);
+    }
+}
+
+#[test]
+fn commits_of_many_large_rows_say_disk_full_too() {
+    for way in [Way::Batch, Way::Transaction] {
+        is_survived_by_large_commits(way, &"x".repeat(1000), |number| number);
+        is_survived_by_large_commits(way, &"x".repeat(1000), scattered);
     }
 }
 

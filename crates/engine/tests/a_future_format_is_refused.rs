@@ -5,8 +5,9 @@
 mod common;
 
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
-use common::{Fixture, refused};
+use common::{Fixture, note, notes, refused};
 use onrush::Error;
 
 /// Checksum of a sealed block: its first twelve bytes, then all after the checksum.
@@ -32,6 +33,47 @@ fn a_superblock_of_the_next_version() {
     let error = refused(fixture.try_open(), &["superblock.onrush", "format 2", "newer"]);
     assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }));
     assert!(before == std::fs::read(&path).unwrap());
+}
+
+/// The log segment that holds the log of a small database, and its path.
+fn log_segment(fixture: &Fixture) -> (PathBuf, Vec<u8>) {
+    let path = fixture.path().join("log/log-0000000000000001.segment");
+    let bytes = std::fs::read(&path).unwrap();
+    (path, bytes)
+}
+
+#[test]
+fn a_log_segment_of_the_next_version() {
+    let fixture = Fixture::new();
+    fixture.create().close().unwrap();
+    let (path, mut bytes) = log_segment(&fixture);
+    bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
+    seal(&mut bytes[..4096]);
+    std::fs::write(&path, &bytes).unwrap();
+    let error = refused(fixture.try_open(), &[path.to_str().unwrap(), "format 2", "newer"]);
+    assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }), "{error:?}");
+    assert!(bytes == std::fs::read(&path).unwrap());
+}
+
+/// The last block of a log may be torn, and is then cut; one that a newer Onrush wrote may not.
+#[test]
+fn a_log_block_of_the_next_version() {
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(notes());
+    db.session().unwrap().insert(&table, &note(1, "new")).unwrap();
+    drop((table, db));
+    let (path, mut bytes) = log_segment(&fixture);
+    let is_block = |bytes: &[u8]| bytes.starts_with(b"ONRUSHLB");
+    let at = (4096..bytes.len()).step_by(4096).take_while(|at| is_block(&bytes[*at..]));
+    let at = at.last().unwrap();
+    let block = &mut bytes[at..at + 4096];
+    block[8..12].copy_from_slice(&2u32.to_le_bytes());
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&block[..92]), &block[96..]);
+    block[92..96].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    let error = refused(fixture.try_open(), &[path.to_str().unwrap(), "format 2", "newer"]);
+    assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }), "{error:?}");
+    assert!(bytes == std::fs::read(&path).unwrap());
 }
 
 #[test]

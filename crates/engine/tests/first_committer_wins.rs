@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Fixture, accounts, all_rows, note, noted, notes, refused};
+use std::sync::Barrier;
+
+use common::{Fixture, accounts, all_rows, delayed_session, note, noted, notes, refused};
 use onrush::{Error, Value};
 
 #[test]
@@ -135,4 +137,51 @@ fn a_counter_that_many_transactions_raise_loses_none() {
     });
     let row = db.session().unwrap().get(&table, &[1i64.into()]).unwrap().unwrap();
     assert_eq!(row[1], 400i64.into());
+}
+
+/// Two that change the same rows in opposite orders never wait for each other in a circle, and of
+/// the two exactly one commits.
+#[test]
+fn opposite_orders_do_not_deadlock() {
+    const ROUNDS: i64 = 200;
+    let (db, table) = Fixture::in_memory().create_with(accounts());
+    let rows: [i64; 4] = [1, 2, 3, 4];
+    for id in rows {
+        db.session().unwrap().insert(&table, &[id.into(), 0i64.into()]).unwrap();
+    }
+    let barrier = Barrier::new(2);
+    let changes = |order: Vec<i64>| {
+        let (db, table, barrier) = (&db, &table, &barrier);
+        move || {
+            let mut session = delayed_session(db);
+            let mut wins = Vec::new();
+            for round in 1..=ROUNDS {
+                barrier.wait();
+                let mut transaction = session.begin().unwrap();
+                for id in &order {
+                    let balance = [("balance", Value::Int64(round))];
+                    assert!(transaction.update(table, &[(*id).into()], &balance).unwrap());
+                }
+                // Both have their snapshots, and so conflict whoever is first.
+                barrier.wait();
+                match transaction.commit() {
+                    Ok(()) => wins.push(round),
+                    Err(Error::Conflict { .. }) => {}
+                    Err(error) => panic!("round {round}: {error}"),
+                }
+            }
+            wins
+        }
+    };
+    let wins = std::thread::scope(|scope| {
+        let up = scope.spawn(changes(rows.to_vec()));
+        let down = scope.spawn(changes(rows.into_iter().rev().collect()));
+        let mut wins = up.join().unwrap();
+        wins.extend(down.join().unwrap());
+        wins.sort_unstable();
+        wins
+    });
+    assert_eq!(wins, (1..=ROUNDS).collect::<Vec<_>>());
+    let balances = all_rows(&mut db.session().unwrap(), &table);
+    assert!(balances.iter().all(|row| row[1] == Value::Int64(ROUNDS)), "{balances:?}");
 }

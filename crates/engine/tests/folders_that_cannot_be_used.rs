@@ -44,7 +44,8 @@ fn a_file_in_the_way() {
     std::fs::write(fixture.path(), "not a folder").unwrap();
     let path = fixture.path();
     let path = path.to_str().unwrap();
-    assert!(matches!(refused(fixture.try_create(), &[path]), Error::Disk(_)));
+    let error = refused(fixture.try_create(), &[path, "taken", "choose another"]);
+    assert!(matches!(error, Error::Disk(_)));
     refused(fixture.try_open(), &[path]);
     let below = fixture.path().join("deeper");
     refused(Database::create(&below, Options::small()), &[path]);
@@ -119,6 +120,21 @@ fn data_and_log_may_have_folders_of_their_own() {
     let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
     assert_eq!(rows.len(), 2000);
     drop(db);
-    std::fs::remove_dir_all(&data[1]).unwrap();
-    refused(fixture.try_open(), &[data[1].to_str().unwrap()]);
+    let aside = folder("aside");
+    for moved in [&data[1], &log] {
+        std::fs::rename(moved, &aside).unwrap();
+        refused(fixture.try_open(), &[moved.to_str().unwrap(), "put it back", "backup"]);
+        std::fs::rename(&aside, moved).unwrap();
+    }
+    fixture.open();
+}
+
+/// The system says of some folders that the one above is missing, though it is there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_where_none_can_be_made() {
+    for path in ["/proc/onrush", "/proc/onrush/deeper"] {
+        let error = refused(Database::create(path, Options::small()), &["/proc/onrush"]);
+        assert!(matches!(error, Error::Disk(_)), "{error:?}");
+    }
 }

@@ -295,3 +295,29 @@ fn raise_next_object(folder: &Path, next: u32) {
         }
     });
 }
+
+/// A leaf in which a transaction has placed a row stays in memory until the transaction is over.
+#[test]
+fn a_transaction_over_more_leaves_than_there_is_memory_for() {
+    const LEAVES: i64 = 100;
+    let (db, table) = Fixture::in_memory().with_little_memory().create_with(notes());
+    let mut session = delayed_session(&db);
+    // Two rows fill a leaf.
+    let text = "x".repeat(7000);
+    for id in 0..2 * LEAVES {
+        session.insert(&table, &note(id, &text)).unwrap();
+    }
+    let change = |session: &mut onrush::Session, leaves: i64| {
+        let mut transaction = session.begin().unwrap();
+        for id in (0..2 * leaves).step_by(2) {
+            let short = [("note", "short".into())];
+            assert!(transaction.update(&table, &[id.into()], &short).unwrap());
+        }
+        transaction.commit()
+    };
+    let error = refused(change(&mut session, LEAVES), &["64 frames", "leaf_memory_bytes"]);
+    assert!(matches!(error, Error::LeafMemoryTooSmall { frames: 64 }), "{error:?}");
+    assert_eq!(session.get(&table, &[0i64.into()]).unwrap(), Some(noted(0, &text)));
+    change(&mut session, LEAVES / 4).unwrap();
+    assert_eq!(session.get(&table, &[0i64.into()]).unwrap(), Some(noted(0, "short")));
+}

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Fixture, refused};
-use onrush::{Error, Options};
+use onrush::{Error, LargePages, Options};
 
 #[test]
 fn every_setting_has_its_range() {
@@ -31,6 +31,38 @@ fn every_setting_has_its_range() {
         assert!(matches!(error, Error::BadOption { .. }), "{setting}: {error:?}");
         assert!(!fixture.path().exists(), "{setting}: something was created");
         refused(fixture.try_open(), &[setting]);
+    }
+}
+
+#[test]
+fn a_processor_that_there_is_not() {
+    let mut fixture = Fixture::new();
+    fixture.options.log_writer_cpu = Some(100_000);
+    let error = refused(fixture.try_create(), &["log_writer_cpu", "100000", "this process has"]);
+    assert!(matches!(error, Error::BadOption { setting: "log_writer_cpu", .. }), "{error:?}");
+    assert!(!fixture.path().exists(), "something was created");
+    fixture.options.log_writer_cpu = None;
+    fixture.create().close().unwrap();
+    fixture.options.log_writer_cpu = Some(100_000);
+    refused(fixture.try_open(), &["log_writer_cpu"]);
+}
+
+/// Machines with reserved large pages open the database; on all others this is an error before
+/// anything is there, and not the end of the process at the first row.
+#[test]
+fn large_pages_that_are_required_are_there_or_opening_says_so() {
+    let mut fixture = Fixture::new();
+    fixture.options.large_pages = LargePages::Require;
+    match fixture.try_create() {
+        Ok(db) => {
+            let table = db.create_table(common::notes()).unwrap();
+            db.session().unwrap().insert(&table, &common::note(1, "x")).unwrap();
+        }
+        Err(error) => {
+            let error = refused::<()>(Err(error), &["large_pages", "reserve", "nr_hugepages"]);
+            assert!(matches!(error, Error::BadOption { setting: "large_pages", .. }), "{error:?}");
+            assert!(!fixture.path().exists(), "something was created");
+        }
     }
 }
 

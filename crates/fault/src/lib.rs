@@ -109,6 +109,12 @@ faults! {
     TableNotDurable,
     /// A transaction may change a row that was changed since its snapshot.
     ConflictIgnored,
+    /// The engine panics under the latch of a leaf, its LSN reserved and its record not copied.
+    PanicInWrite,
+    /// The engine panics under the latch of a leaf in which a transaction has placed an intent.
+    PanicInCommit,
+    /// A checkpoint panics under the latch of a leaf.
+    PanicInCheckpoint,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -137,4 +143,12 @@ pub use switch::{plant, planted};
 #[must_use]
 pub const fn planted(_fault: Fault) -> bool {
     false
+}
+
+/// Panics if `fault` is planted, without a message.
+#[inline(always)]
+pub fn panic_if_planted(fault: Fault) {
+    if planted(fault) {
+        std::panic::resume_unwind(Box::new("a planted fault"));
+    }
 }

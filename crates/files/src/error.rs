@@ -109,17 +109,19 @@ impl DiskError {
         }
     }
 
-    fn cure(&self) -> Option<&'static str> {
+    fn cure(&self) -> &'static str {
         match self.kind {
-            DiskErrorKind::Full => Some("free some space or raise the quota, then try again"),
-            DiskErrorKind::ReadOnly => Some("open it for writing, or mount it read-write"),
-            DiskErrorKind::Permission => Some("check the owner and the mode of the folder"),
-            DiskErrorKind::Locked => Some("close the other opener, or choose another folder"),
-            DiskErrorKind::Failed => Some("repair the first cause, then close and open again"),
-            DiskErrorKind::Other => Some("check the device and the system log"),
-            DiskErrorKind::NotFound | DiskErrorKind::AlreadyExists | DiskErrorKind::EndOfFile => {
-                None
+            DiskErrorKind::Full => "free some space or raise the quota, then try again",
+            DiskErrorKind::NotFound => {
+                "check the path; what was there before and is gone: put it back, or restore a backup"
             }
+            DiskErrorKind::AlreadyExists => "choose another name, or move what has it away",
+            DiskErrorKind::ReadOnly => "open it for writing, or mount it read-write",
+            DiskErrorKind::Permission => "check the owner and the mode of the folder",
+            DiskErrorKind::Locked => "close the other opener, or choose another folder",
+            DiskErrorKind::EndOfFile => "it was cut short: put all of it back, or restore a backup",
+            DiskErrorKind::Failed => "repair the first cause, then close and open again",
+            DiskErrorKind::Other => "check the device and the system log",
         }
     }
 }
@@ -134,10 +136,7 @@ impl fmt::Display for DiskError {
         if let Some(source) = &self.source {
             write!(formatter, " ({source})")?;
         }
-        match self.cure() {
-            Some(cure) => write!(formatter, "; {cure}"),
-            None => Ok(()),
-        }
+        write!(formatter, "; {}", self.cure())
     }
 }
 

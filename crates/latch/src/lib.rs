@@ -25,7 +25,7 @@ mod sync;
 pub mod version;
 
 pub use admission::{Admission, Entered, Ticket};
-pub use cpus::available_cpus;
+pub use cpus::{available_cpus, usable_cpus};
 pub use guards::{ExclusiveGuard, SharedGuard};
 pub use latch::Latch;
 pub use rank::{LatchRank, RankedMutex, RankedMutexGuard, lock_counted};

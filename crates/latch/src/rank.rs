@@ -30,10 +30,6 @@ pub enum LatchRank {
     Transaction,
     /// Previous row versions.
     Versions,
-    /// The list of leaves changed in one epoch.
-    DirtyList,
-    /// Free slots of the data files.
-    Slots,
     /// The right to write the log.
     LogWriter,
 }
@@ -50,8 +46,6 @@ impl LatchRank {
             LatchClass::FrameTable => Self::FrameTable,
             LatchClass::Transaction => Self::Transaction,
             LatchClass::Versions => Self::Versions,
-            LatchClass::DirtyList => Self::DirtyList,
-            LatchClass::Slots => Self::Slots,
             LatchClass::LogWriter => Self::LogWriter,
         }
     }

@@ -25,7 +25,9 @@
 //!    pass.
 //! 3. The first block of an incarnation may start below the end of the block before it: what lies
 //!    between was a record cut in the middle, and is dropped.
-//! 4. The time orders nothing. It is for people who name a moment to restore to.
+//! 4. Later versions keep magic, version, place, length and checksum where they are: a block of a
+//!    later version is told from a damaged one, and then refused.
+//! 5. The time orders nothing. It is for people who name a moment to restore to.
 
 use onrush_files::BLOCK_BYTES;
 
@@ -36,7 +38,8 @@ pub(crate) const HEADER_BYTES: usize = 96;
 /// The largest block there may be on disk, whatever the options were when it was written.
 pub(crate) const PADDED_BYTES_MAX: usize = 1 << 20;
 const MAGIC: u64 = u64::from_le_bytes(*b"ONRUSHLB");
-const FORMAT_VERSION: u32 = 1;
+/// The version of blocks and of segment headers.
+pub(crate) const FORMAT_VERSION: u32 = 1;
 const FLAG_FIRST: u32 = 1;
 const CHECKSUM_AT: usize = 92;
 
@@ -50,6 +53,7 @@ pub(crate) fn payload_bytes_max(options: &LogOptions) -> usize {
 /// What a header says, its checksum apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    pub(crate) format_version: u32,
     pub(crate) is_first: bool,
     pub(crate) database_id: u128,
     pub(crate) incarnation: u64,
@@ -101,7 +105,7 @@ impl Header {
         // At most PADDED_BYTES_MAX, so 32 bits hold it.
         let payload_bytes = u32::try_from(self.payload_bytes).unwrap_or(u32::MAX);
         block[0..8].copy_from_slice(&MAGIC.to_le_bytes());
-        block[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        block[8..12].copy_from_slice(&self.format_version.to_le_bytes());
         block[12..16].copy_from_slice(&flags.to_le_bytes());
         block[16..32].copy_from_slice(&self.database_id.to_le_bytes());
         block[32..40].copy_from_slice(&self.incarnation.to_le_bytes());
@@ -126,8 +130,6 @@ pub(crate) fn padded_bytes(payload_bytes: usize) -> usize {
 pub(crate) enum NoBlock {
     /// Nothing was ever written here, or something else.
     Magic,
-    /// Written by another version of Onrush.
-    Version(u32),
     /// Its length makes no sense.
     Length,
     /// The checksum differs.
@@ -139,7 +141,6 @@ impl NoBlock {
     pub(crate) fn reason(self) -> String {
         match self {
             Self::Magic => "there is no log block".into(),
-            Self::Version(version) => format!("its block has format version {version}"),
             Self::Length => "the length of its block makes no sense".into(),
             Self::Checksum => "the checksum of its block differs".into(),
         }
@@ -164,16 +165,14 @@ pub(crate) fn claimed_bytes(bytes: &[u8]) -> Result<usize, NoBlock> {
     if u64_at(bytes, 0) != MAGIC {
         return Err(NoBlock::Magic);
     }
-    if u32_at(bytes, 8) != FORMAT_VERSION {
-        return Err(NoBlock::Version(u32_at(bytes, 8)));
-    }
     match usize::try_from(u32_at(bytes, 80)) {
         Ok(payload) if payload <= PADDED_BYTES_MAX - HEADER_BYTES => Ok(padded_bytes(payload)),
         _ => Err(NoBlock::Length),
     }
 }
 
-/// Decodes the block that is exactly `block`: its header, its checksum, its record bytes.
+/// Decodes the block that is exactly `block`: its header, its checksum, its record bytes. The version
+/// is for the caller to look at.
 pub(crate) fn open(block: &[u8]) -> Result<(Header, u32, &[u8]), NoBlock> {
     if block.len() < HEADER_BYTES || claimed_bytes(block)? != block.len() {
         return Err(NoBlock::Length);
@@ -187,6 +186,7 @@ pub(crate) fn open(block: &[u8]) -> Result<(Header, u32, &[u8]), NoBlock> {
     database_id.copy_from_slice(&block[16..32]);
     let payload_bytes = usize::try_from(u32_at(block, 80)).map_err(|_| NoBlock::Length)?;
     let header = Header {
+        format_version: u32_at(block, 8),
         is_first: u32_at(block, 12) & FLAG_FIRST != 0,
         database_id: u128::from_le_bytes(database_id),
         incarnation: u64_at(block, 32),
@@ -207,6 +207,7 @@ mod tests {
 
     fn header(payload_bytes: usize) -> Header {
         Header {
+            format_version: FORMAT_VERSION,
             is_first: true,
             database_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
             incarnation: 7,
@@ -270,7 +271,5 @@ mod tests {
         let (mut block, _) = sealed(b"row");
         block[80..84].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(claimed_bytes(&block), Err(NoBlock::Length));
-        block[8] = 9;
-        assert_eq!(claimed_bytes(&block), Err(NoBlock::Version(9)));
     }
 }

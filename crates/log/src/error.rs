@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use onrush_files::DiskError;
@@ -68,6 +69,16 @@ pub enum LogError {
         /// The LSN that the caller said must be there.
         must_reach: Lsn,
     },
+    /// A newer version of Onrush wrote a part of the log that this one would have to read. It is not
+    /// opened, and nothing was changed.
+    FutureFormat {
+        /// The file of the log segment.
+        path: PathBuf,
+        /// Its format version, or the one of a block in it.
+        found: u32,
+        /// The one that this version of Onrush knows.
+        known: u32,
+    },
     /// The disk failed while the log was opened, created or recycled.
     Disk(Arc<DiskError>),
     /// What the caller's own function answered while records were handed to it.
@@ -108,6 +119,11 @@ impl fmt::Display for LogError {
                 "the log ends at lsn {ends_at} (segment {segment}, offset {offset}), \
                  but the checkpoint needs it up to {must_reach}: log segments are \
                  missing or damaged; restore them or a backup"
+            ),
+            Self::FutureFormat { path, found, known } => write!(
+                formatter,
+                "{} has format {found}, this version knows {known}; use a newer Onrush",
+                path.display()
             ),
             Self::Disk(cause) => write!(formatter, "log: {cause}"),
             Self::Apply(cause) => write!(formatter, "replay: {cause}"),

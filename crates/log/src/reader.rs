@@ -13,6 +13,8 @@
 //!    whole record ended.
 //! 2. A record is handed over only when the blocks that hold it have all been checked.
 //! 3. Reading changes nothing on disk.
+//! 4. A block that follows and is of a later format version is neither damage nor a torn tail: it
+//!    refuses to open.
 //!
 //! Not seen: damage in the very last round before a crash looks like a torn tail. The marker block
 //! of a clean close shrinks this to nothing when the database was closed.
@@ -22,7 +24,7 @@ use std::collections::VecDeque;
 use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
 
-use crate::block::{self, Header, NoBlock, PADDED_BYTES_MAX};
+use crate::block::{self, FORMAT_VERSION, Header, NoBlock, PADDED_BYTES_MAX};
 use crate::error::LogError;
 use crate::frame::{self, Frame};
 use crate::progress::ReadProgress;
@@ -90,6 +92,9 @@ pub(crate) fn read_chain(
         let (header, checksum, payload) = block;
         if let Err(reason) = chain.check(folder, &header) {
             break reason;
+        }
+        if header.format_version != FORMAT_VERSION {
+            return Err(folder.future_format(header.segment, header.format_version));
         }
         if header.is_first {
             records.resume(header.start);

@@ -25,13 +25,13 @@ use onrush_files::{
     AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
 };
 
+use crate::block::FORMAT_VERSION;
 use crate::error::LogError;
 use crate::options::LogOptions;
 
 /// Bytes before the first block.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = BLOCK_BYTES as u64;
 const MAGIC: [u8; 8] = *b"ONRUSHLS";
-const FORMAT_VERSION: u32 = 1;
 const ZERO_BYTES: usize = 1 << 20;
 const NAME_START: &str = "log-";
 const NAME_END: &str = ".segment";
@@ -155,7 +155,7 @@ impl SegmentFolder {
 
     /// Opens a segment that an earlier run of the database left; `None` if there is no whole one of
     /// that number.
-    pub(crate) fn open(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>, DiskError> {
+    pub(crate) fn open(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>, LogError> {
         let file = match self.disk.open(&self.path(number), mode) {
             Err(error) if error.kind() == DiskErrorKind::NotFound => return Ok(None),
             result => result?,
@@ -165,7 +165,7 @@ impl SegmentFolder {
             Err(error) if error.kind() == DiskErrorKind::EndOfFile => return Ok(None),
             result => result?,
         }
-        let Some(bytes) = self.check_header(&header, number) else { return Ok(None) };
+        let Some(bytes) = self.check_header(&header, number)? else { return Ok(None) };
         if file.len()? < bytes {
             return Ok(None);
         }
@@ -193,17 +193,28 @@ impl SegmentFolder {
     }
 
     /// The length of the file, if the header is a good one of this segment.
-    fn check_header(&self, header: &[u8], number: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
+    ///
+    /// # Errors
+    /// It is a good one of a later format version.
+    fn check_header(&self, header: &[u8], number: u64) -> Result<Option<u64>, LogError> {
+        let (mut bytes, mut version) = ([0; 8], [0; 4]);
         bytes.copy_from_slice(&header[40..48]);
-        let bytes = u64::from_le_bytes(bytes);
+        version.copy_from_slice(&header[8..12]);
+        let (bytes, version) = (u64::from_le_bytes(bytes), u32::from_le_bytes(version));
         let is_ours = header[0..8] == MAGIC
-            && header[8..12] == FORMAT_VERSION.to_le_bytes()
             && header[12..16] == header_checksum(header).to_le_bytes()
             && header[16..32] == self.database_id.to_le_bytes()
             && header[32..40] == number.to_le_bytes();
+        if is_ours && version != FORMAT_VERSION {
+            return Err(self.future_format(number, version));
+        }
         let is_whole = bytes.is_multiple_of(SEGMENT_HEADER_BYTES) && bytes > SEGMENT_HEADER_BYTES;
-        (is_ours && is_whole).then_some(bytes)
+        Ok((is_ours && is_whole).then_some(bytes))
+    }
+
+    /// The error for a segment that a newer Onrush wrote in.
+    pub(crate) fn future_format(&self, number: u64, found: u32) -> LogError {
+        LogError::FutureFormat { path: self.path(number), found, known: FORMAT_VERSION }
     }
 
     /// Moves whole segments to where they are kept, durably.

@@ -17,7 +17,7 @@ use onrush_fault::{Fault, planted};
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, Phase, Recorder};
 
-use crate::block::{self, Header};
+use crate::block::{self, FORMAT_VERSION, Header};
 use crate::core::Core;
 use crate::error::LogError;
 use crate::options::{DISK_BLOCK_BYTES, LogOptions};
@@ -193,6 +193,7 @@ impl Writer {
         (durable_to, built_at_us): (u64, u64),
     ) -> usize {
         let header = Header {
+            format_version: FORMAT_VERSION,
             is_first: self.place.is_first,
             database_id: self.place.database_id,
             incarnation: self.place.incarnation,

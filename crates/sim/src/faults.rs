@@ -30,6 +30,20 @@ pub enum Finder {
     /// It needs two threads at one moment: the model in `tests/checkpoint_against_splits.rs`, which
     /// has the fault too.
     Model,
+    /// A test of its own, `tests/a_panic_inside_stops_the_engine.rs`: nothing is lost, so no cut
+    /// would tell.
+    Panics,
+}
+
+impl Finder {
+    /// What finds it without trying seeds.
+    pub fn without_seeds(self) -> Option<&'static str> {
+        match self {
+            Finder::Model => Some("the model of checkpoints"),
+            Finder::Panics => Some("a test of its own"),
+            _ => None,
+        }
+    }
 }
 
 /// What finds this fault.
@@ -40,6 +54,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::WindowTooLong | Fault::WindowBytesIgnored | Fault::StallIgnored => Finder::Window,
         Fault::RotTakenForTear => Finder::Rot,
         Fault::ChainUnchecked => Finder::Torn,
+        Fault::PanicInWrite | Fault::PanicInCommit | Fault::PanicInCheckpoint => Finder::Panics,
         _ => Finder::Cuts,
     }
 }
@@ -66,7 +81,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         Finder::Window => window::simulate(seed, 1, &mut summary),
         Finder::Torn => torn::tear_rounds(seed, &mut summary),
         Finder::Rot => rot::flip_log_bits(seed, 20, &mut summary),
-        Finder::Model => Ok(()),
+        Finder::Model | Finder::Panics => Ok(()),
     }
 }
 

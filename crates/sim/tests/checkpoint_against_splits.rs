@@ -222,6 +222,9 @@ found! {
     a_join_that_keeps_a_wider_image_is_found: JoinKeepsImage,
     a_join_that_is_imaged_late_is_found: JoinImagedLate,
     a_join_of_a_leaf_that_the_inner_nodes_do_not_know_is_found: JoinUnknownLeaf,
+    a_group_reserved_before_its_intents_stand_is_found: GroupReservedFirst,
+    a_slot_freed_while_it_is_written_is_found: WriterKeepsNoSlot,
+    a_walk_by_the_fences_of_images_is_found: FencesOfImage,
     a_pin_that_keeps_no_slots_is_found: PinKeepsNoSlots,
     a_pin_that_holds_no_log_is_found: PinHoldsNoLog,
 }

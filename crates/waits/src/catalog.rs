@@ -116,7 +116,6 @@ catalog! {
         OnlineRest = "ONLINE_REST", Idle,
             "An online check or backup rests, so that sessions have the processors.";
         BackgroundIdle = "BACKGROUND_IDLE", Idle, "Another background thread has nothing to do.";
-        ClientIdle = "CLIENT_IDLE", Idle, "A session waits for its client.";
     }
 }
 
@@ -136,8 +135,6 @@ catalog! {
         Inner = "INNER", Structure, "One inner node of a tree.";
         TreeStructure = "TREE_STRUCTURE", Structure, "The shape of one tree: splits and removals.";
         FrameTable = "FRAME_TABLE", Structure, "The table from leaves to their memory.";
-        DirtyList = "DIRTY_LIST", Structure, "The list of leaves changed in one epoch.";
-        Slots = "SLOTS", Structure, "The free slots of the data files.";
         Transaction = "TRANSACTION", Structure, "The state of one transaction.";
         Versions = "VERSIONS", Structure, "The store of previous row versions.";
         KeyGenerator = "KEY_GENERATOR", Structure, "The generator of a column's default keys.";
@@ -233,8 +230,6 @@ catalog! {
         ImageBytes = "IMAGE_BYTES", Bytes, "Bytes of leaf images written.";
         Checkpoints = "CHECKPOINTS", Events, "Checkpoints installed.";
         RedoneRecords = "REDONE_RECORDS", Events, "Log records redone by recovery.";
-        LogRecords = "LOG_RECORDS", Events, "Log records published.";
-        LogRecordBytes = "LOG_RECORD_BYTES", Bytes, "Bytes of log records published.";
         LogRounds = "LOG_ROUNDS", Events, "Rounds of the log writer: a write, and a sync if due.";
         LogBlocks = "LOG_BLOCKS", Events, "Log blocks written.";
         LogBytes = "LOG_BYTES", Bytes, "Bytes of log written, headers and padding included.";

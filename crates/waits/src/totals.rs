@@ -247,6 +247,10 @@ impl Totals {
         for (mine, theirs) in difference.waits.iter_mut().zip(&earlier.waits) {
             mine.subtract(theirs);
         }
+        for latch in &mut difference.latches {
+            // The longest of all may be an earlier one; none of these was longer than all of them.
+            latch.nanos_max = latch.nanos_max.min(latch.nanos);
+        }
         difference
     }
 

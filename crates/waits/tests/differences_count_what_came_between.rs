@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_waits::{Counter, Recorder, Registry, Totals, Wait};
+use onrush_waits::{Counter, LatchClass, Recorder, Registry, Spun, Totals, Wait};
 
 fn wait(recorder: &Recorder, micros: u64) {
     recorder.waited(Wait::WriteLog, Duration::from_micros(micros), Duration::ZERO);
@@ -61,4 +61,17 @@ fn after_a_reset_sums_begin_at_nothing_and_go_on() {
         assert_eq!(totals.counter(Counter::Commits), 2);
         assert_eq!(totals.wait(Wait::WriteLog).nanos, 3000);
     }
+}
+
+#[test]
+fn a_latch_that_nobody_waited_for_since_has_no_longest_wait() {
+    let registry = Registry::new();
+    let recorder = Recorder::new(&registry, "session");
+    let spun = Spun { spins: 1, ..Spun::default() };
+    recorder.latch_wait(LatchClass::Leaf, Duration::from_millis(18), spun);
+    let earlier = registry.totals();
+    assert_eq!(registry.totals().since(&earlier).latch(LatchClass::Leaf).nanos_max, 0);
+    recorder.latch_wait(LatchClass::Leaf, Duration::from_micros(2), spun);
+    let since = registry.totals().since(&earlier);
+    assert_eq!(since.latch(LatchClass::Leaf).nanos_max, 2000, "and not the 18 ms before");
 }

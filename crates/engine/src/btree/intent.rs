@@ -16,7 +16,7 @@ use onrush_waits::Recorder;
 use super::write::Placing;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::engine::Engine;
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, LeafRows, Stamp};
 use crate::space::Purpose;
@@ -52,6 +52,7 @@ impl Tree {
         let purpose = if intent.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
         let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.intent(self, seat, intent);
+        panic_if_planted(Fault::PanicInCommit);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {

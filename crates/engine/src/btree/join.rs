@@ -15,7 +15,7 @@
 //!    leaves, in its drain: a walk would meet a leaf that is wider than its image.
 
 use onrush_latch::{ExclusiveGuard, lock_counted};
-use onrush_waits::{Counter, LatchClass, Recorder};
+use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::{Refusal, Tree};
 use crate::buffer::LeafState;
@@ -101,7 +101,7 @@ impl Tree {
             if left.rows.is_none() && left.image.is_some() {
                 drop(left);
                 // A damaged image is for those to report who need its rows.
-                if engine.load_leaf(left_id, recorder).is_err() {
+                if engine.load_leaf(left_id, Wait::PageIoLatchEx, recorder).is_err() {
                     return Joined::NotNow;
                 }
                 continue;

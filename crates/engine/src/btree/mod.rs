@@ -46,8 +46,10 @@ pub(crate) const SPARE_FRAMES: usize = 2;
 /// What has to be done, outside of the engine's places and latches, before another try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blocked {
-    /// The rows of this leaf are on disk only.
+    /// The rows of this leaf are on disk only, and one of them is to change.
     Load(LeafId),
+    /// The rows of this leaf are on disk only, and are to be read.
+    LoadToRead(LeafId),
     /// Two spare frames are needed for a split.
     Spares,
     /// No slot could be reserved for a leaf that becomes dirty.

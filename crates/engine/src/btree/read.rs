@@ -52,7 +52,7 @@ impl Tree {
             Some(lsn)
         };
         let (id, leaf) = self.latch_shared(engine, seat.recorder, key, object)?;
-        let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
+        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let found = rows.find(key);
         if let Some(slot) = found.intent
             && let Some(seen) = resolved_intent(engine, rows, slot, view)

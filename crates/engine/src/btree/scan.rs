@@ -153,7 +153,7 @@ impl Tree {
         bounds: &Bounds,
         batch: &mut Batch,
     ) -> Result<(), Blocked> {
-        let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
+        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let low = bounds.low.as_slice().max(leaf.low.bytes());
         let high = match (&bounds.high, &leaf.high) {
             (Some(bound), Some(fence)) => Some(bound.as_slice().min(fence.bytes())),

@@ -15,7 +15,7 @@ use super::split::{HalfSplit, open_edge, split};
 use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, Stamp};
 use crate::space::Purpose;
@@ -60,6 +60,7 @@ impl Tree {
         let purpose = if change.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
         let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.change(self, seat, change);
+        panic_if_planted(Fault::PanicInWrite);
         let Placing { id, leaf, half, .. } = placing;
         if result.is_ok() {
             hint.remember(id, &leaf);

@@ -35,6 +35,7 @@ impl Evictor {
 
     /// Frees about `wanted` frames; returns how many it freed.
     fn run(&mut self, engine: &Engine, recorder: &Recorder, wanted: usize) -> Result<usize> {
+        let _stop = engine.stop_on_panic();
         let leaves = engine.leaves.len();
         let mut freed = 0;
         let mut captured = 0;

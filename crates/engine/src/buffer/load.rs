@@ -13,11 +13,11 @@ use crate::units::{LEAF_BYTES, LeafId};
 
 impl Engine {
     /// Makes sure the leaf's rows are in memory, at least for a moment. Called without latches
-    /// and without a place inside: it may wait for the disk and for a frame.
+    /// and without a place inside: it may wait for the disk, which is counted as `wait`, and for a frame.
     ///
     /// # Errors
     /// A damaged image, with its place; a failed read.
-    pub(crate) fn load_leaf(&self, id: LeafId, recorder: &Recorder) -> Result<()> {
+    pub(crate) fn load_leaf(&self, id: LeafId, wait: Wait, recorder: &Recorder) -> Result<()> {
         let leaf = self.leaves.get(id.0);
         let frame = self.take_frame(recorder)?;
         let image = {
@@ -38,7 +38,7 @@ impl Engine {
         };
         let mut page = AlignedBuffer::new(LEAF_BYTES);
         {
-            let _wait = recorder.wait(Wait::PageIoLatchEx);
+            let _wait = recorder.wait(wait);
             if let Err(error) = self.space.files().read(image.slot(), &mut page) {
                 self.frames.give_back(frame);
                 return Err(error.into());

@@ -3,7 +3,7 @@
 //! Invariants
 //! 1. A number is handed out once, also after a crash: only numbers below the durable mark are,
 //!    and after a crash counting goes on at the mark.
-//! 2. At the end of the 64-bit range there is an error, never a wrap.
+//! 2. At the end of the 64-bit range there are no more numbers, never a wrap.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, push_varint};
 
@@ -51,10 +51,11 @@ impl Sequence {
         self.reserved.fetch_max(reserved, Ordering::AcqRel);
     }
 
-    /// Takes `count` numbers. `granted` runs before anyone can take the numbers after them.
+    /// Takes `count` numbers, fewer or none where the counter ends. `granted` runs before anyone can
+    /// take the numbers after them.
     ///
     /// # Errors
-    /// The end of the range; a log that cannot make the new mark durable.
+    /// A log that cannot make the new mark durable.
     pub(crate) fn lease(
         &self,
         engine: &Arc<Engine>,
@@ -64,9 +65,10 @@ impl Sequence {
         granted: impl FnOnce(&Range<u64>) -> Result<()>,
     ) -> Result<Range<u64>> {
         let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
-        let end = next.checked_add(count).ok_or_else(|| {
-            Error::Internal("a key counter has reached the end of its 64 bits".into())
-        })?;
+        let end = next.saturating_add(count);
+        if end == *next {
+            return Ok(end..end);
+        }
         if end > self.reserved() {
             let reserved = end.saturating_add(engine.options.key_reserve);
             self.reserve(engine, (table, column), reserved, recorder)?;

@@ -31,6 +31,7 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
             if let Some(mask) = engine.options.cpu_mask {
                 pin_to(mask);
             }
+            let _stop = engine.stop_on_panic();
             job(&engine, &recorder);
         };
         std::thread::Builder::new().name(name.into()).spawn(run).ok()
@@ -74,7 +75,8 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
 }
 
 /// Inserts slow down smoothly as the log fills, long before it is full: from three quarters of
-/// its space on, each 64th insert of a session pauses, at most a millisecond.
+/// its space on, each 64th insert of a session pauses, at most a millisecond. Both threads see to
+/// it: while a checkpoint is taken, which is when the log fills, the one that takes it cannot.
 fn throttle_inserts(engine: &Engine) {
     let space = engine.log.space();
     let quarter = (space.capacity_bytes / 4).max(1);
@@ -85,6 +87,7 @@ fn throttle_inserts(engine: &Engine) {
 
 fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
     while !engine.is_closing() && !engine.has_failed() {
+        throttle_inserts(engine);
         engine.history.sample_if_due(engine);
         engine.join_emptied(recorder);
         match engine.evict_ahead(recorder) {

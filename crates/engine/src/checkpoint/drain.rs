@@ -12,7 +12,7 @@ use crate::btree::{EmptyLeaf, Joined};
 use crate::buffer::{Imager, LeafState};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::fault::{Fault, planted};
+use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::units::{Epoch, LeafId, ObjectId};
 
@@ -120,6 +120,7 @@ fn image_leaves(
         let id = leaves[number];
         let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         let due = leaf.object != ObjectId(0) && leaf.is_dirty() && leaf.dirty_epoch < epoch;
+        panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {
             forget_image(engine, &mut leaf);

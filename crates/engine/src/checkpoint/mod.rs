@@ -74,6 +74,7 @@ pub(crate) fn run(engine: &Arc<Engine>, recorder: &Recorder) -> Result<Checkpoin
         return Ok(CheckpointReport::default());
     };
     let _work = recorder.work(Phase::Checkpoint);
+    let _stop = engine.stop_on_panic();
     checkpointer.take(engine, recorder)
 }
 

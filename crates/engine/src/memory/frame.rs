@@ -28,6 +28,9 @@ pub enum LargePages {
     Require,
 }
 
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE_BYTES: usize = 2 << 20;
+
 /// 16 KiB of memory with one owner.
 #[derive(Debug)]
 pub(crate) struct Frame {
@@ -90,21 +93,19 @@ unsafe impl Sync for FramePool {}
 impl FramePool {
     /// Maps memory for `frames` frames; with `prefault` touches all of it now, so that no insert
     /// pays for the first touch.
+    ///
+    /// # Errors
+    /// Not so much memory, or not so many large pages reserved where they are required.
     pub(crate) fn new(
         frames: usize,
         large_pages: LargePages,
         prefault: bool,
     ) -> std::io::Result<FramePool> {
-        const LARGE: usize = 2 << 20;
         let region_bytes = frames
             .checked_mul(LEAF_BYTES)
-            .and_then(|bytes| bytes.checked_next_multiple_of(LARGE))
+            .and_then(|bytes| bytes.checked_next_multiple_of(LARGE_PAGE_BYTES))
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        #[cfg(target_os = "linux")]
-        if large_pages == LargePages::Require {
-            flags |= MapFlags::HUGETLB;
-        }
+        let flags = MapFlags::PRIVATE | mapping_flags(large_pages);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
         let region =
@@ -169,6 +170,16 @@ impl Drop for FramePool {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new` with this length; no frame is used any more (2).
         let _ = unsafe { munmap(self.region.as_ptr().cast(), self.region_bytes) };
+    }
+}
+
+/// Large pages are taken from the system's reserve now: without that promise the first touch of a page
+/// that is not there would end the process. Other memory is taken when it is touched.
+fn mapping_flags(large_pages: LargePages) -> MapFlags {
+    match large_pages {
+        #[cfg(target_os = "linux")]
+        LargePages::Require => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
+        _ => MapFlags::NORESERVE,
     }
 }
 

@@ -8,5 +8,5 @@ mod prefetch;
 
 pub(crate) use arena::Arena;
 pub use frame::LargePages;
-pub(crate) use frame::{Frame, FramePool};
+pub(crate) use frame::{Frame, FramePool, LARGE_PAGE_BYTES};
 pub(crate) use prefetch::prefetch;

@@ -33,8 +33,8 @@ use crate::checkpoint::{
 };
 use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
 use crate::error::{Error, Result};
-use crate::memory::FramePool;
-use crate::options::{Background, Options};
+use crate::memory::{FramePool, LARGE_PAGE_BYTES};
+use crate::options::{Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
 use crate::units::Epoch;
 pub use progress::{OpenPhase, OpenProgress, OpenState};
@@ -68,6 +68,8 @@ pub(crate) fn create(
     folder: &Path,
     mut options: Options,
 ) -> Result<(Arc<Engine>, Vec<FolderLock>)> {
+    // Before anything is on the disk, since the system may not have so much.
+    let frames = frames(&options)?;
     disk.create_folder(folder)?;
     kept_log_folder(&*disk, folder, &mut options)?;
     let folders = chosen_folders(folder, &options);
@@ -83,7 +85,7 @@ pub(crate) fn create(
     let database_id = uuid::Uuid::new_v4().as_u128();
     let files = DataFiles::create(&*disk, &folders.data, database_id)?;
     let space = Space::new(files, &[])?;
-    let engine = build_engine(&disk, options, database_id, space, Epoch(1))?;
+    let engine = build_engine(&disk, options, database_id, (frames, space), Epoch(1));
     let log = Log::create(Arc::clone(&disk), log_options(&engine, &folders))?;
     let position = log.position();
     let superblock = Superblock {
@@ -117,6 +119,7 @@ pub(crate) fn open(
         return Err(Error::NotFound { folder: folder.into() });
     }
     let own_lock = disk.lock(folder)?;
+    let frames = frames(&options)?;
     kept_log_folder(&*disk, folder, &mut options)?;
     let (file, superblock, folders) = SuperblockFile::open(&*disk, folder)?;
     let mut locks = vec![own_lock];
@@ -131,7 +134,7 @@ pub(crate) fn open(
     let space = Space::new(files, &used)?;
     // Leaves are dirty for epochs above the installed checkpoint's.
     let epoch = Epoch(superblock.checkpoint + 1);
-    let engine = build_engine(&disk, options, database_id, space, epoch)?;
+    let engine = build_engine(&disk, options, database_id, (frames, space), epoch);
     let mut report =
         RecoveryReport { checkpoint: superblock.checkpoint, ..RecoveryReport::default() };
     let directory = match root {
@@ -206,23 +209,13 @@ fn build_engine(
     disk: &Arc<dyn Disk>,
     options: Options,
     database_id: u128,
-    space: Arc<Space>,
+    (frames, space): (FramePool, Arc<Space>),
     epoch: Epoch,
-) -> Result<Arc<Engine>> {
+) -> Arc<Engine> {
     let registry = Arc::new(Registry::new());
     let recorder = Recorder::new(&registry, "engine");
     let admission = Admission::new(options.places(), BACKGROUND_PLACES);
-    let frames =
-        FramePool::new(options.frames(), options.large_pages, options.prefault_leaf_memory);
-    let frames = frames.map_err(|error| Error::BadOption {
-        setting: "leaf_memory_bytes",
-        given: options.leaf_memory_bytes.to_string(),
-        reason: format!(
-            "the system does not give so much memory ({error}); \
-                 take less, or turn large_pages from require to try"
-        ),
-    })?;
-    Ok(Arc::new(Engine::new(Parts {
+    Arc::new(Engine::new(Parts {
         options,
         disk: Arc::clone(disk),
         database_id,
@@ -232,7 +225,31 @@ fn build_engine(
         frames,
         space,
         epoch,
-    })))
+    }))
+}
+
+/// The memory for leaves.
+fn frames(options: &Options) -> Result<FramePool> {
+    let Options { large_pages, leaf_memory_bytes, prefault_leaf_memory, .. } = *options;
+    let frames = FramePool::new(options.frames(), large_pages, prefault_leaf_memory);
+    frames.map_err(|error| match large_pages {
+        LargePages::Require => Error::BadOption {
+            setting: "large_pages",
+            given: "require".into(),
+            reason: format!(
+                "the system has not {pages} free large pages of 2 MiB for the {leaf_memory_bytes} \
+                 bytes of leaf_memory_bytes ({error}); reserve them, as root, by writing at least \
+                 {pages} to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set \
+                 large_pages to try",
+                pages = leaf_memory_bytes.div_ceil(LARGE_PAGE_BYTES),
+            ),
+        },
+        LargePages::Off | LargePages::Try => Error::BadOption {
+            setting: "leaf_memory_bytes",
+            given: leaf_memory_bytes.to_string(),
+            reason: format!("the system does not give so much memory ({error}); take less"),
+        },
+    })
 }
 
 /// The folder for kept segments, made if it is missing.

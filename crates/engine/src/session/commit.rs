@@ -60,7 +60,10 @@ impl Transaction<'_> {
     ) -> Result<Committed> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let engine = Arc::clone(&self.session.worker.engine);
-        let transaction = engine.transactions.begin(&self.session.worker.recorder);
+        let Some(transaction) = engine.transactions.begin(&self.session.worker.recorder) else {
+            engine.check_open()?;
+            return Err(Error::Closed);
+        };
         let committed = self
             .place_intents(writes, transaction, since)
             .and_then(|()| publish(&mut self.session.worker, transaction, record));

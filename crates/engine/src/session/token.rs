@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use onrush_log::Lsn;
 use onrush_waits::{Recorder, Wait};
@@ -106,6 +107,13 @@ impl Session {
     #[must_use]
     pub fn newest_token(&self) -> CommitToken {
         CommitToken::new(&self.source, self.last_commit.max(self.last_seen))
+    }
+
+    /// Counts a wait for a commit as the session's, `WRITELOG`, for programs that ask
+    /// [`CommitToken::is_durable`] again and again between two calls instead of awaiting a token: the
+    /// engine does not see them wait. Reads no clock.
+    pub fn waited_for_commit(&self, time: Duration) {
+        self.worker.recorder.waited(Wait::WriteLog, time, Duration::ZERO);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::btree::{GroupRows, Refusal};
 use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
+use crate::options::Durability;
 use crate::units::ObjectId;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
@@ -252,14 +253,29 @@ impl<'s> Transaction<'s> {
     /// [`Conflict`](Error::Conflict) when another transaction changed one of the rows first;
     /// [`DuplicateKey`](Error::DuplicateKey); the errors of [`Session::insert`].
     pub fn commit(mut self) -> Result<()> {
-        self.call(Phase::Commit, |transaction| {
-            let committed = transaction.commit_writes();
-            transaction.held = None;
-            match committed? {
-                Some(commit) => transaction.session.acknowledge(commit.end, commit.logged),
-                None => Ok(()),
-            }
-        })
+        self.call(Phase::Commit, Self::commit_and_wait)
+    }
+
+    /// Commits as [`commit`](Self::commit) does, and waits as `durability` says, whatever the session's
+    /// is.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_as(mut self, durability: Durability) -> Result<()> {
+        let usual = self.session.durability();
+        self.session.set_durability(durability);
+        let outcome = self.call(Phase::Commit, Self::commit_and_wait);
+        self.session.set_durability(usual);
+        outcome
+    }
+
+    fn commit_and_wait(&mut self) -> Result<()> {
+        let committed = self.commit_writes();
+        self.held = None;
+        match committed? {
+            Some(commit) => self.session.acknowledge(commit.end, commit.logged),
+            None => Ok(()),
+        }
     }
 
     /// Commits and returns at once, with a token to wait on.

@@ -41,18 +41,6 @@ thread_local! {
     static LAST_ON_THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Stops the engine if a thread panics inside it: a latch may have been held over a half-made
-/// change, or a reserved piece of the log never filled.
-struct StopOnPanic<'a>(&'a Engine);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop_for("a thread panicked inside the engine");
-        }
-    }
-}
-
 impl Worker {
     pub(crate) fn new(engine: &Arc<Engine>, recorder: Arc<Recorder>) -> Worker {
         Worker {
@@ -95,7 +83,7 @@ impl Worker {
                 self.wait_for_room(Log::framed_bytes(payload))?;
                 continue;
             }
-            let guard = StopOnPanic(&self.engine);
+            let guard = self.engine.stop_on_panic();
             let mut seat = Seat { place, recorder: &self.recorder, spares: &mut self.spares };
             self.recorder.mark(Phase::Statement);
             let outcome = operation(&self.engine, &mut seat);

@@ -87,7 +87,9 @@ pub(crate) struct Cursor {
 /// The slots of all data files.
 pub(crate) struct Space {
     files: DataFiles,
-    map: Mutex<Map>,
+    map: Mutex<Map>, // held over memory alone
+    /// Held while a data file grows; taken before `map`.
+    growing: Mutex<()>,
     /// Free slots minus reservations. Below zero only for a moment inside `try_reserve`.
     credit: AtomicI64,
     /// Free slots that new rows leave alone; see [`Purpose`]. Follows the size of the files.
@@ -154,7 +156,13 @@ impl Space {
         let free: u64 = map.free.iter().flatten().map(|bits| u64::from(bits.count_ones())).sum();
         let credit = AtomicI64::new(free as i64);
         let withheld = AtomicI64::new(map.withheld());
-        Ok(Arc::new(Space { files, map: Mutex::new(map), credit, withheld }))
+        Ok(Arc::new(Space {
+            files,
+            map: Mutex::new(map),
+            growing: Mutex::new(()),
+            credit,
+            withheld,
+        }))
     }
 
     pub(crate) fn files(&self) -> &DataFiles {
@@ -203,14 +211,13 @@ impl Space {
     /// # Errors
     /// A full disk: nothing has changed, and a later call may succeed.
     pub(crate) fn grow(&self) -> std::result::Result<(), DiskError> {
-        let mut map = self.map.lock();
+        let _growing = self.growing.lock();
         let enough = EXTENT_SLOTS as i64 + self.withheld.load(Ordering::Relaxed);
         if self.credit.load(Ordering::Acquire) >= enough {
             return Ok(());
         }
-        let file = map.next_file;
-        map.next_file = (file + 1) % self.files.count();
-        let extents = longer(map.grown[file]).ok_or_else(|| {
+        let (file, grown) = self.map.lock().next_to_grow();
+        let extents = longer(grown).ok_or_else(|| {
             DiskError::new(
                 DiskErrorKind::Full,
                 "make longer than 64 TiB",
@@ -218,6 +225,7 @@ impl Space {
             )
         })?;
         self.files.grow(file, extents * EXTENT_SLOTS as u64)?;
+        let mut map = self.map.lock();
         let free = map.add_extents(file, extents);
         self.withheld.store(map.withheld(), Ordering::Relaxed);
         self.credit.fetch_add(free, Ordering::AcqRel);
@@ -266,6 +274,13 @@ fn longer(extents: u64) -> Option<u64> {
 }
 
 impl Map {
+    /// The file whose turn it is, and how many extents it has.
+    fn next_to_grow(&mut self) -> (usize, u64) {
+        let file = self.next_file;
+        self.next_file = (file + 1) % self.grown.len();
+        (file, self.grown[file])
+    }
+
     fn withheld(&self) -> i64 {
         let slots = self.grown.iter().sum::<u64>() * EXTENT_SLOTS as u64;
         (slots / WITHHELD_PART).max(WITHHELD_MIN) as i64

@@ -38,6 +38,8 @@ pub(crate) enum TransactionState {
 struct Free {
     slots: Vec<u32>,
     changed_at: Instant,
+    /// Nobody waits any more: a transaction whose thread has panicked never has a verdict.
+    is_stopped: bool,
 }
 
 /// See the module.
@@ -55,21 +57,32 @@ impl TransactionStates {
             free: Mutex::new(Free {
                 slots: (0..SLOTS as u32).rev().collect(),
                 changed_at: Instant::now(),
+                is_stopped: false,
             }),
             changed: Condvar::new(),
         }
     }
 
-    /// A slot for a transaction that begins to commit; waits while all are in use.
-    pub(crate) fn begin(&self, recorder: &Recorder) -> u32 {
+    /// A slot for a transaction that begins to commit; waits while all are in use. None once the
+    /// engine has stopped.
+    pub(crate) fn begin(&self, recorder: &Recorder) -> Option<u32> {
         let mut free = self.lock(recorder);
-        loop {
+        while !free.is_stopped {
             if let Some(slot) = free.slots.pop() {
                 self.states[slot as usize].store(PENDING, Ordering::Release);
-                return slot;
+                return Some(slot);
             }
             self.wait_for_change(&mut free, recorder);
         }
+        None
+    }
+
+    /// Nobody waits here any more: the engine has stopped.
+    pub(crate) fn stop(&self) {
+        let mut free = self.free.lock();
+        free.is_stopped = true;
+        free.changed_at = Instant::now();
+        self.changed.notify_all();
     }
 
     /// The list of free slots, with a collision counted under the name of its word.
@@ -121,8 +134,31 @@ impl TransactionStates {
     /// transaction's by then; the caller looks again at the row anyway.
     pub(crate) fn wait(&self, slot: u32, recorder: &Recorder) {
         let mut free = self.lock(recorder);
-        if self.states[slot as usize].load(Ordering::Acquire) == PENDING {
+        let is_pending = self.states[slot as usize].load(Ordering::Acquire) == PENDING;
+        if is_pending && !free.is_stopped {
             self.wait_for_change(&mut free, recorder);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether they come before the engine stops or after, nobody waits for a verdict that is never
+    /// given.
+    #[test]
+    fn nobody_waits_once_the_engine_has_stopped() {
+        let states = TransactionStates::new();
+        let registry = onrush_waits::Registry::new();
+        let slot = states.begin(&Recorder::new(&registry, "panicked")).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| states.wait(slot, &Recorder::new(&registry, "waits")));
+            }
+            states.stop();
+        });
+        assert_eq!(states.state(slot), TransactionState::Pending);
+        assert_eq!(states.begin(&Recorder::new(&registry, "late")), None);
     }
 }

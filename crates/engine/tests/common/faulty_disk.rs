@@ -41,8 +41,8 @@ struct Plan {
 struct State {
     failure: Option<Failure>,
     failed: u64,
-    /// Syncs wait as long as this is set.
-    holds_syncs: bool,
+    /// Syncs of paths that contain this wait as long as it is set.
+    holds_syncs: Option<&'static str>,
     waiting: u64,
 }
 
@@ -63,11 +63,16 @@ impl FaultyDisk {
 
     /// Syncs wait until [`FaultyDisk::release_syncs`].
     pub fn hold_syncs(&self) {
-        self.plan.state().holds_syncs = true;
+        self.hold_syncs_of("");
+    }
+
+    /// Syncs of paths that contain `path` wait until [`FaultyDisk::release_syncs`].
+    pub fn hold_syncs_of(&self, path: &'static str) {
+        self.plan.state().holds_syncs = Some(path);
     }
 
     pub fn release_syncs(&self) {
-        self.plan.state().holds_syncs = false;
+        self.plan.state().holds_syncs = None;
         self.plan.changed.notify_all();
     }
 
@@ -88,12 +93,16 @@ impl Plan {
     fn check(&self, operation: Operation, path: &Path) -> Result<(), DiskError> {
         let mut state = self.state();
         if operation == Operation::Sync {
-            state.waiting += 1;
+            let is_held = |state: &State| {
+                state.holds_syncs.is_some_and(|held| path.to_string_lossy().contains(held))
+            };
+            let counts = u64::from(is_held(&state));
+            state.waiting += counts;
             self.changed.notify_all();
-            while state.holds_syncs {
+            while is_held(&state) {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            state.waiting -= 1;
+            state.waiting -= counts;
         }
         let Some(failure) = &mut state.failure else { return Ok(()) };
         if failure.operation != operation || !path.to_string_lossy().contains(failure.path) {

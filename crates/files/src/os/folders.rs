@@ -13,19 +13,21 @@ use crate::{DiskError, DiskErrorKind};
 
 /// Creates the folder and the missing ones above it, for this user alone.
 pub(super) fn create_folder(path: &Path) -> Result<(), DiskError> {
-    let failed = |errno: Errno| DiskError::from_io("create folder", path, errno.into());
-    match super::retried(|| rustix::fs::mkdir(path, Mode::RWXU)) {
-        Ok(()) => sync_folder(folder_of(path)?),
-        Err(Errno::NOENT) => {
-            let above = folder_of(path)?;
-            if above == path || above == Path::new(".") {
-                return Err(failed(Errno::NOENT));
-            }
+    let make = || super::retried(|| rustix::fs::mkdir(path, Mode::RWXU));
+    let mut made = make();
+    if made == Err(Errno::NOENT) {
+        let above = folder_of(path)?;
+        if above != path && above != Path::new(".") {
             create_folder(above)?;
-            create_folder(path)
+            // Once more only: some file systems say that the folder above is missing when it is
+            // there and takes no new names, `/proc` for one.
+            made = make();
         }
+    }
+    match made {
+        Ok(()) => sync_folder(folder_of(path)?),
         Err(Errno::EXIST) if path.is_dir() => sync_existing(path),
-        Err(errno) => Err(failed(errno)),
+        Err(errno) => Err(DiskError::from_io("create folder", path, errno.into())),
     }
 }
 

@@ -154,7 +154,7 @@ fn main() -> ExitCode {
 /// Prints the table of all faults, or of the one that was named.
 #[cfg(feature = "planted-faults")]
 fn score_faults(arguments: &Arguments) -> ExitCode {
-    use onrush_sim::faults::{Finder, finder, score};
+    use onrush_sim::faults::{finder, score};
     std::panic::set_hook(Box::new(|_| {}));
     let began = Instant::now();
     let mut missed = 0;
@@ -165,8 +165,8 @@ fn score_faults(arguments: &Arguments) -> ExitCode {
         if !is_wanted {
             continue;
         }
-        if finder(*fault) == Finder::Model {
-            println!("| {fault:?} | the model of checkpoints | - | - | - | - |");
+        if let Some(finder) = finder(*fault).without_seeds() {
+            println!("| {fault:?} | {finder} | - | - | - | - |");
             continue;
         }
         let began = Instant::now();

@@ -255,7 +255,10 @@ fn leaves(engine: &Engine, low: Key, high: Option<Key>) -> (Vec<SegmentEntry>, O
         let latched = engine.latch_shared(at);
         assert_eq!(latched.low, at, "the walk found leaves that do not meet");
         let entry = SegmentEntry { low: at, image: latched.image.clone() };
-        let next = latched.high;
+        let next = match &entry.image {
+            Some(image) if engine.planted(Fault::FencesOfImage) => image.high,
+            _ => latched.high,
+        };
         drop(latched);
         if let Some(image) = &entry.image
             && !engine.planted(Fault::WalkNoWait)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as Plain};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Condvar, Mutex};
 
-use super::lock;
+use super::{Key, lock};
 
 pub type SlotId = usize;
 
@@ -44,6 +44,8 @@ impl Drop for Slot {
 /// Assigned, then written. Whoever has it keeps its slot: leaf, imager, directory.
 pub struct Image {
     slot: Slot,
+    /// Where the leaf ended; only a fault goes by it.
+    pub high: Option<Key>,
     checksum: AtomicU64,
     is_written: AtomicBool,
 }
@@ -56,14 +58,14 @@ pub struct ImageWrites {
 }
 
 impl Image {
-    pub fn assigned(slot: Slot) -> Arc<Image> {
+    pub fn assigned(slot: Slot, high: Option<Key>) -> Arc<Image> {
         let (checksum, is_written) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Image { slot, checksum, is_written })
+        Arc::new(Image { slot, high, checksum, is_written })
     }
 
-    pub fn standing(slot: Slot, checksum: u64) -> Arc<Image> {
+    pub fn standing(slot: Slot, high: Option<Key>, checksum: u64) -> Arc<Image> {
         let (checksum, is_written) = (AtomicU64::new(checksum), AtomicBool::new(true));
-        Arc::new(Image { slot, checksum, is_written })
+        Arc::new(Image { slot, high, checksum, is_written })
     }
 
     pub fn slot(&self) -> SlotId {

@@ -1,9 +1,9 @@
 //! Images of leaves, captured under their latches and written in batches; and the evictor.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::disk::Page;
-use super::image::Image;
+use super::image::{Image, SlotId};
 use super::leaf::{Entry, LeafState, Stamp};
 use super::{BACKGROUND_PLACE, CLEAN, Engine, Fault, LeafId};
 
@@ -15,10 +15,13 @@ pub struct Imager {
     batch: Vec<Captured>,
 }
 
-/// A leaf whose rows are copied. Until it is written, this keeps its slot.
+/// A leaf whose rows are copied.
 pub struct Captured {
     leaf: LeafId,
-    image: Arc<Image>,
+    slot: SlotId,
+    image: Weak<Image>,
+    /// Until it is written, this keeps its slot.
+    _keeps_slot: Option<Arc<Image>>,
     page: Page,
 }
 
@@ -35,7 +38,7 @@ impl Imager {
         let rows = copy_rows(engine, rows);
         let unresolved = leaf.has_intents();
         let page = Page::new(leaf, rows);
-        let image = Image::assigned(engine.space.allocate());
+        let image = Image::assigned(engine.space.allocate(), leaf.high);
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = CLEAN;
         if unresolved && !engine.planted(Fault::CleanWithIntent) {
@@ -43,15 +46,23 @@ impl Imager {
             leaf.dirty_epoch = epoch;
             engine.dirty.push(BACKGROUND_PLACE, epoch, id);
         }
-        self.batch.push(Captured { leaf: id, image, page });
+        self.batch.push(Captured {
+            leaf: id,
+            slot: image.slot(),
+            image: Arc::downgrade(&image),
+            _keeps_slot: (!engine.planted(Fault::WriterKeepsNoSlot)).then_some(image),
+            page,
+        });
     }
 
     /// Writes the batch; written is not durable.
     pub fn write(&mut self, engine: &Engine) -> Vec<Captured> {
         let batch = std::mem::take(&mut self.batch);
         for captured in &batch {
-            engine.disk.write(captured.image.slot(), captured.page.clone());
-            captured.image.finish(&engine.image_writes, captured.page.checksum);
+            engine.disk.write(captured.slot, captured.page.clone());
+            if let Some(image) = captured.image.upgrade() {
+                image.finish(&engine.image_writes, captured.page.checksum);
+            }
         }
         batch
     }
@@ -112,7 +123,8 @@ impl Evictor {
     fn write_and_drop(&mut self, engine: &Engine) {
         for captured in self.imager.write(engine) {
             let Some(mut state) = engine.leaves.try_exclusive(captured.leaf) else { continue };
-            let same = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, &captured.image));
+            let is_captured = |now: &Arc<Image>| captured.image.ptr_eq(&Arc::downgrade(now));
+            let same = state.image.as_ref().is_some_and(is_captured);
             if same && !state.has_intents() && !state.is_dirty() {
                 state.rows = None;
             }

@@ -86,6 +86,12 @@ pub enum Fault {
     /// The drain takes the lists once, and misses the sibling of a leaf that was split before its
     /// turn came.
     ListsTakenOnce,
+    /// Here only: a transaction reserves its LSN before its intents stand.
+    GroupReservedFirst,
+    /// Here only: a slot is free again while its image is still being written.
+    WriterKeepsNoSlot,
+    /// Here only: the walk goes by the fences that leaves had when they were imaged.
+    FencesOfImage,
 }
 
 /// What all threads share.
@@ -128,7 +134,7 @@ impl Engine {
                 rows.push(Entry { stamp: Stamp::Committed(lsn), key: *key, value });
             }
             let page = Page::new(&leaf, rows.clone());
-            let image = Image::standing(space.allocate(), page.checksum);
+            let image = Image::standing(space.allocate(), leaf.high, page.checksum);
             pages.push((image.slot(), page));
             leaf.rows = Some(rows);
             leaf.image = Some(Arc::clone(&image));

@@ -4,7 +4,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Condvar, Mutex};
 
 use super::leaf::{Entry, Stamp};
-use super::{Engine, Key, Lsn, Value};
+use super::{Engine, Fault, Key, Lsn, Value};
 
 const PENDING: u64 = u64::MAX;
 const ABORTED: u64 = u64::MAX - 1;
@@ -54,8 +54,9 @@ impl Engine {
     /// Puts or removes rows together, in ascending key order; returns where the record ends.
     pub fn commit(&self, place: usize, writes: &[(Key, Option<Value>)]) -> Lsn {
         let transaction = self.transactions.begin();
+        let early = self.planted(Fault::GroupReservedFirst).then(|| self.log.reserve(place));
         self.place_intents(place, transaction, writes);
-        let lsn = self.log.reserve(place);
+        let lsn = early.unwrap_or_else(|| self.log.reserve(place));
         self.log.fill(lsn, writes.to_vec());
         self.transactions.decide(transaction, Some(lsn));
         self.log.complete(place);

@@ -13,7 +13,7 @@
 //! | `node-offset` | bigint | node x 10^14 + number | nodes 0 to 92,232, each 10^14 rows |
 //! | `bit-reversed` | bigint | the number's 63 bits, reversed | 2^63 rows |
 //! | `hash-prefix` | bigint | 8 bits of hash, then 55 bits of number | 2^55 rows |
-//! | `sequential-guid` | uuid | 64 bits of number, then random bits | 2^64 rows |
+//! | `sequential-guid` | uuid | 64 bits of number, then random bits | 2^64 - 1 rows |
 //! | `uuid-v7` | uuid | milliseconds, then random bits (RFC 9562) | until the year 10889 |
 //! | `uuid-v4` | uuid | 122 random bits (RFC 9562) | none; unique by chance |
 //!
@@ -100,7 +100,7 @@ impl KeyGenerator {
     }
 
     /// The next key. `lease` is called, rarely, with how many numbers are wanted; it returns a
-    /// range of the column's durable counter, of that length or shorter but not empty.
+    /// range of the column's durable counter, of that length or shorter, and empty only at its end.
     ///
     /// # Errors
     /// The error of `lease`; [`TypeError::KeysExhausted`] at the end of the range, for good.
@@ -136,7 +136,7 @@ impl KeyGenerator {
     ) -> Result<Value<'static>, E> {
         let range = lease(self.block_rows)?;
         let key = if range.is_empty() {
-            Err("the lease of new numbers was empty".into())
+            Err("all numbers of its 64-bit counter are handed out; go on in a new table".into())
         } else {
             match &mut self.source {
                 Source::Counter(counter) => {
