@@ -28,6 +28,7 @@ pub mod error;
 pub mod fingerprint;
 mod load;
 pub mod machine;
+pub mod nearest;
 pub mod own_table;
 pub mod page;
 mod place;

@@ -3,23 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use onrush_lab::study::run::{Progress, RunOptions, StudyObserver};
-use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
-use onrush_lab::{Observer, Step, page, target};
+mod common;
 
-struct Silent;
-
-impl Observer for Silent {
-    fn begin(&self, _step: Step, _rows: Option<u64>) {}
-    fn advance(&self, _rows_done: u64) {}
-    fn end(&self) {}
-    fn warn(&self, _message: &str) {}
-}
-
-impl StudyObserver for Silent {
-    fn run_begins(&self, _progress: &Progress<'_>) {}
-    fn run_ends(&self, _cell: &CellOutcome, _outcome: Result<&Repeat, &str>) {}
-}
+use onrush_lab::page;
+use onrush_lab::study::{Size, Study, StudyResult, shipped, table};
 
 /// The study as it is shipped, with few rows and few threads.
 fn run() -> StudyResult {
@@ -29,21 +16,13 @@ fn run() -> StudyResult {
         .replace("\"256MiB\"", "\"32MiB\"")
         .replace("check_threads = [1, 2, 4, 8, 16, 32]", "check_threads = [1, 2]\nsessions = 4");
     let study = Study::read(&text, "check", Size::Quick).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let options = RunOptions {
-        folder: folder.path().join("runs"),
-        results: folder.path().join("results.sqlite"),
-        resume: false,
-        targets: ["onrush", "sqlite", "redb"].map(String::from).into(),
-        command: "onrush lab run check --quick".to_owned(),
-    };
-    onrush_lab::study::run::run(&study, &options, &target::find, &Silent).unwrap()
+    common::run(&study, &["onrush", "sqlite", "redb"])
 }
 
 #[test]
 fn every_cell_says_rows_and_bytes_a_second_and_the_page_shows_them() {
     let result = run();
-    assert_eq!(result.cells.len(), 6 * 2 + 2);
+    assert_eq!(result.cells.len(), 9 * 2 + 2);
     for cell in &result.cells {
         assert_eq!((&cell.skipped, &cell.failed), (&None, &None), "{cell:?}");
         let run = &cell.repeats[0];

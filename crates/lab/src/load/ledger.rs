@@ -65,15 +65,16 @@ impl Ledger {
         None
     }
 
-    /// A commit of so many rows was acknowledged.
+    /// A commit of so many rows was acknowledged. Returns when, if it was timed.
     #[inline]
-    pub(crate) fn committed(&mut self, started: Option<Instant>, rows: u64) {
+    pub(crate) fn committed(&mut self, started: Option<Instant>, rows: u64) -> Option<Instant> {
         self.commits += 1;
         self.rows += rows;
-        if let Some(started) = started {
-            let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.commit_times.saturating_record(nanos);
-        }
+        let started = started?;
+        let ended = Instant::now();
+        let nanos = u64::try_from((ended - started).as_nanos()).unwrap_or(u64::MAX);
+        self.commit_times.saturating_record(nanos);
+        Some(ended)
     }
 
     /// So many commits were acknowledged together, and nobody knows how long each took.

@@ -29,11 +29,22 @@ impl Task {
     }
 }
 
-/// A commit that is not durable yet.
+/// A commit that is not durable yet. It is timed like every durable one.
 struct OnItsWay {
     token: CommitToken,
     started: Option<Instant>,
+    inserted: Instant, // from here on the session waits
     rows: u64,
+}
+
+impl OnItsWay {
+    /// Its session may go on. Returns when that was: the next commit begins with it.
+    #[inline]
+    fn end(self, session: &Session, ledger: &mut Ledger) -> Option<Instant> {
+        let ended = ledger.committed(self.started, self.rows)?;
+        session.waited_for_commit(ended - self.inserted);
+        Some(ended)
+    }
 }
 
 /// Runs this thread's sessions, every n-th of all, until their rows are acknowledged.
@@ -69,9 +80,11 @@ pub(super) fn run_sessions(
         }
     }
     // When time was up: what is on its way is part of the load.
-    for commit in tasks.iter_mut().filter_map(|task| task.on_its_way.take()) {
-        commit.token.wait()?;
-        ledger.committed(commit.started, commit.rows);
+    for task in &mut tasks {
+        if let Some(commit) = task.on_its_way.take() {
+            commit.token.wait()?;
+            commit.end(&task.session, ledger);
+        }
     }
     Ok(())
 }
@@ -79,23 +92,25 @@ pub(super) fn run_sessions(
 /// Gives the session its turn. Returns how many rows it inserted.
 #[inline]
 fn step(plan: &LoadPlan<'_>, task: &mut Task, ledger: &mut Ledger) -> Result<u64, Error> {
-    if let Some(commit) = &task.on_its_way {
-        if !commit.token.is_durable() {
-            return Ok(0);
-        }
-        ledger.committed(commit.started, commit.rows);
-        task.on_its_way = None;
-    }
+    let ended = match task.on_its_way.take_if(|commit| commit.token.is_durable()) {
+        Some(commit) => commit.end(&task.session, ledger),
+        None if task.on_its_way.is_some() => return Ok(0),
+        None => None,
+    };
     let rows = plan.rows_per_commit.min(task.rows_left);
     if rows == 0 {
         return Ok(0);
     }
-    let started = ledger.start_commit();
+    let started = ended.or_else(|| ledger.start_commit());
     let token = insert(plan, &mut task.session, rows, ledger)?;
     task.rows_left -= rows;
     match token {
-        Some(token) => task.on_its_way = Some(OnItsWay { token, started, rows }),
-        None => ledger.committed(started, rows),
+        Some(token) => {
+            task.on_its_way = Some(OnItsWay { token, started, inserted: Instant::now(), rows });
+        }
+        None => {
+            ledger.committed(started, rows);
+        }
     }
     Ok(rows)
 }

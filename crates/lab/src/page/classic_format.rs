@@ -8,6 +8,22 @@ use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
 use crate::target::record::top_waits;
 use crate::units::{grouped, rounded};
 
+/// Of latches all of them, of spins those that are counted.
+const LATCH_COLUMNS: &[&str] = &[
+    "Requests",
+    "Collisions",
+    "Wait_Ms",
+    "Max_Ms",
+    "Spins",
+    "Spins per collision",
+    "Sleeps",
+    "Backoffs",
+];
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or("\u{2013}".to_owned(), |seconds| format!("{:.2}", 1e3 * seconds))
+}
+
 /// The waits of a run in the classic format, and the collisions behind them.
 pub(super) fn waits(name: &str, repeat: &Repeat) -> Markup {
     let optional = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), |s| format!("{s:.2}"));
@@ -38,15 +54,16 @@ pub(super) fn waits(name: &str, repeat: &Repeat) -> Markup {
             table.figures {
                 thead { tr {
                     th { "Latch or spin" }
-                    @for name in ["Collisions", "Spins", "Spins per collision", "Sleeps", "Backoffs"] {
-                        th.number { (name) }
-                    }
+                    @for name in LATCH_COLUMNS { th.number { (name) } }
                 } }
                 tbody { @for wait in repeat.waits.iter().filter(collided) {
                     @let spins = wait.spins.unwrap_or_default();
                     tr {
                         td { (wait.name) }
+                        td.number { (wait.requests.map_or("\u{2013}".to_owned(), grouped)) }
                         td.number { (grouped(spins.collisions)) }
+                        td.number { (milliseconds(wait.requests.map(|_| wait.seconds))) }
+                        td.number { (milliseconds(wait.max_s)) }
                         td.number { (grouped(spins.spins)) }
                         td.number { (rounded(spins.spins as f64 / spins.collisions.max(1) as f64)) }
                         td.number { (grouped(spins.sleeps)) }

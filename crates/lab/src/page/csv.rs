@@ -56,6 +56,8 @@ const FIGURES: &[Figure] = &[
     ("cpu_s", |run| Some(run.cpu_s)),
     ("commits_per_sync", |run| run.commits_per_sync),
     ("log_bytes_per_row", |run| run.log_bytes_per_row),
+    ("log_blocks", Repeat::log_blocks),
+    ("rows_per_log_block", Repeat::rows_per_log_block),
     ("bound_commits_per_s", |run| run.bound_commits_per_s),
     ("share_of_bound", |run| run.share_of_bound),
     ("commit_p50_us", |run| Some(run.commit_latency_us.p50)),
@@ -82,7 +84,8 @@ fn figures(repeat: Option<&Repeat>) -> Vec<(&'static str, String)> {
 /// One line for each wait, latch and spin of each run.
 pub(super) fn waits(result: &StudyResult) -> String {
     let names = ["cell", "repeat", "target", "group", "name", "wait_s", "resource_s", "signal_s"];
-    let more = ["count", "max_s", "collisions", "spins", "sleeps", "backoffs", "idle", "sampled"];
+    let more = ["count", "max_s", "requests", "collisions", "spins", "sleeps", "backoffs"];
+    let more = more.into_iter().chain(["idle", "sampled"]);
     let mut text = line(names.into_iter().chain(more).map(String::from));
     for cell in &result.cells {
         for repeat in &cell.repeats {
@@ -100,6 +103,7 @@ pub(super) fn waits(result: &StudyResult) -> String {
                     seconds(wait.signal_s),
                     Some(wait.count.to_string()),
                     seconds(wait.max_s),
+                    wait.requests.map(|requests| requests.to_string()),
                     spins.map(|spins| spins.collisions.to_string()),
                     spins.map(|spins| spins.spins.to_string()),
                     spins.map(|spins| spins.sleeps.to_string()),

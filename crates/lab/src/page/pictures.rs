@@ -15,7 +15,7 @@ use crate::units::{micros, rounded};
 /// Fewer samples over time than this show nothing.
 const SAMPLES_MIN: usize = 4;
 /// So many counters of a cell are drawn.
-const CURVES_MAX: usize = 9;
+const CURVES_MAX: usize = 12;
 
 /// The study's own chart.
 pub(super) fn chart(result: &StudyResult, panels: &[Panel<'_>]) -> Markup {
@@ -308,14 +308,17 @@ pub(super) fn phases(result: &StudyResult) -> Markup {
 /// First come those that tell most about a growing table.
 const FIRST: &[&str] = &[
     "ROWS",
-    "LATENCY",
-    "QUEUE",
+    "LOG_WRITE_MEAN_US",
+    "LOG_WRITE_P99_US",
+    "LOG_QUEUE",
     "LOG_BYTES",
     "LOG_SYNCS",
     "IMAGES_CHECKPOINT",
     "IMAGES_EVICTION",
     "EVICTIONS",
     "LEAF_LOADS",
+    "PAGES_ALLOCATED",
+    "LOG_GROWTHS",
     "FRAMES_USED",
     "SPLITS",
 ];
@@ -342,7 +345,7 @@ pub(super) fn over_time(result: &StudyResult) -> Markup {
     html! {
         section #time {
             h2 { "Counters over time" }
-            p { "Of the middle run of each cell, a second. "
+            p { "Of the middle run of each cell: counters a second, levels as they stood. "
                 span.checkpoint-key {} " A checkpoint ended." }
             @for (index, (cell, repeat)) in cells.iter().enumerate() {
                 details open[index == 0] {
@@ -362,6 +365,7 @@ fn curves(repeat: &Repeat, number: usize) -> Markup {
     let marks: Vec<f64> = repeat.marks.iter().map(|mark| mark.at_s).collect();
     let of_series = |one: &CounterSeries| {
         let name = one.name.to_lowercase().replace('_', " ");
+        let name = name.trim_end_matches(" us").to_owned(); // the unit stands beside it
         let unit = if one.unit == "1" { "" } else { one.unit.as_str() };
         let unit = unit.replace("1/s", "/s");
         let curve = time::Curve {

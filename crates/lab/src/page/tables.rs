@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::chart::compact;
 use super::view::{middle, name_of, plain, ran};
 use crate::study::Setting;
-use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::proof::told;
 use crate::study::table::{is_all_checks, varying};
-use crate::units::{bytes, elapsed, grouped, micros, rounded};
+use crate::units::{bytes, elapsed, micros, rounded};
 
 /// A table that may be wider than a phone: it scrolls within itself.
 pub(super) fn scrolled(label: &str, table: Markup) -> Markup {
@@ -36,6 +36,7 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
         if let Some(reason) = &cell.failed {
             add("failed", reason);
         }
+        cell.given_up.iter().for_each(|what| add("given up", what));
         if cell.not_synchronous {
             add("not synchronous", "more commits for each sync than sessions: they did not wait");
         }
@@ -79,7 +80,7 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
         section #doubts {
             h2 { "Not run, or not what it seems" }
             details open[grave > 0 || doubts.len() < 9] {
-                summary { (doubts.len()) " remarks on cells" }
+                summary { (doubts.len()) @if doubts.len() == 1 { " remark on a cell" } @else { " remarks on cells" } }
                 (scrolled("Cells that were not run or are doubtful", table))
             }
         }
@@ -153,6 +154,8 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
             "commit p50",
             "commit p99",
             "log bytes per row",
+            "log blocks",
+            "rows per log block",
         ],
     };
     let table = html! {
@@ -224,7 +227,8 @@ fn figures(cell: &CellOutcome) -> Markup {
     let Some(summary) = &cell.summary else { return html! {} };
     let share = summary.share_of_bound.map(|share| format!("{} %", rounded(100.0 * share)));
     let (p50, p99) = summary.commit_latency_us;
-    let log_bytes = middle(cell).and_then(|repeat| repeat.log_bytes_per_row);
+    let repeat = middle(cell);
+    let log_bytes = repeat.and_then(|repeat| repeat.log_bytes_per_row);
     html! {
         td.number.main { (rounded(summary.rows_per_s)) @if cell.not_synchronous { " !" } }
         td.number { (optional(summary.confidence_percent())) }
@@ -235,6 +239,8 @@ fn figures(cell: &CellOutcome) -> Markup {
         td.number { (micros(p50)) }
         td.number { (micros(p99)) }
         td.number { (optional(log_bytes)) }
+        td.number { (optional(repeat.and_then(Repeat::log_blocks))) }
+        td.number { (optional(repeat.and_then(Repeat::rows_per_log_block))) }
     }
 }
 
@@ -244,16 +250,7 @@ pub(super) fn steps(result: &StudyResult) -> Markup {
     if cells.is_empty() {
         return html! {};
     }
-    let value = |cell: &CellOutcome, name: &String| {
-        let repeat = middle(cell)?;
-        let counter = repeat.counters.iter().find(|counter| &counter.name == name);
-        let wait = repeat.waits.iter().find(|wait| &wait.name == name);
-        Some(match (counter, wait) {
-            (Some(counter), _) => format!("{name} {}", compact(counter.value)),
-            (None, Some(wait)) => format!("{name} {} times", grouped(wait.count)),
-            (None, None) => format!("{name} none"),
-        })
-    };
+    let value = |cell: &CellOutcome, name: &String| Some(told(middle(cell)?, name));
     html! {
         section #steps {
             h2 { "What each step shows" }

@@ -12,7 +12,11 @@ use crate::target::record::{CounterRecord, CounterSeries, Mark, PhaseRecord, Spi
 
 /// The study of keys as if it had run: every kind of cell, wait, phase, series and mark.
 pub(crate) fn invented() -> StudyResult {
-    let study = shipped::study("keys", Size::Quick).unwrap();
+    invented_of("keys")
+}
+
+fn invented_of(name: &str) -> StudyResult {
+    let study = shipped::study(name, Size::Quick).unwrap();
     let cells = study.cells().into_iter().map(|cell| {
         let mut outcome = CellOutcome {
             number: cell.number,
@@ -69,6 +73,7 @@ fn run(cell: usize, number: usize) -> Repeat {
         count: 1234,
         seconds,
         resource_s: Some(seconds),
+        requests: (collisions > 0).then_some(99),
         spins: (collisions > 0).then(|| Spins { collisions, spins: 9, ..Spins::default() }),
         ..WaitRecord::default()
     };
@@ -120,6 +125,8 @@ fn the_page_holds_all_that_was_found() {
         "TREE_DEPTH",
         "Signal_S",
         "Spins per collision",
+        "Requests",
+        "Max_Ms",
         "onrush lab run keys --quick",
         "What held it back",
         "750,000 rows/s",
@@ -133,6 +140,20 @@ fn the_page_holds_all_that_was_found() {
     assert!(pictures > 8);
     assert_eq!(page.matches("role=\"img\"").count(), pictures);
     assert!(page.matches("<desc id=").count() == pictures);
+}
+
+#[test]
+fn a_bar_is_labelled_by_what_sets_it_apart_at_its_place_only() {
+    let labels = |result: &StudyResult| {
+        let panels = view::panels(result);
+        let values = panels.iter().flat_map(|panel| &panel.groups).flat_map(|group| &group.values);
+        values.map(|value| value.series.clone()).collect::<std::collections::BTreeSet<_>>()
+    };
+    // Its rungs differ in much, and stand at places of their own.
+    assert_eq!(labels(&invented_of("ladder")).into_iter().collect::<Vec<_>>(), ["onrush"]);
+    // Threads and tasks stand side by side.
+    let keys = labels(&invented());
+    assert!(keys.contains("onrush, threads") && keys.contains("onrush, tasks"), "{keys:?}");
 }
 
 #[test]

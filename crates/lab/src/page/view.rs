@@ -56,6 +56,7 @@ pub(super) fn value_of(cell: &CellOutcome, y: &str) -> Option<f64> {
         "share_of_bound" => summary.share_of_bound,
         "commits_per_s" => middle(cell).map(|repeat| repeat.commits_per_s),
         "log_bytes_per_row" => middle(cell)?.log_bytes_per_row,
+        "rows_per_log_block" => middle(cell)?.rows_per_log_block(),
         "commit_p99_us" => Some(summary.commit_latency_us.1),
         _ => Some(summary.rows_per_s),
     }
@@ -151,14 +152,17 @@ fn series_of(cell: &CellOutcome, cells: &[&CellOutcome], result: &StudyResult) -
     let chart = &result.chart;
     let name = cell.axis(&chart.series);
     let same: Vec<_> = cells.iter().filter(|one| one.axis(&chart.series) == name).collect();
+    let differs_at = |setting: Setting, place: &CellOutcome| {
+        let here = same.iter().filter(|one| one.axis(&chart.x) == place.axis(&chart.x));
+        here.map(|one| one.settings.text(setting)).collect::<BTreeSet<_>>().len() > 1
+    };
     let differs = |setting: &&Setting| {
         let is_axis = [Some(&chart.x), Some(&chart.series), chart.panel.as_ref()]
             .into_iter()
             .flatten()
             .any(|axis| axis == setting.name());
-        let values: BTreeSet<_> = same.iter().map(|one| one.settings.text(**setting)).collect();
         let is_size = matches!(setting, Setting::Rows | Setting::RowsPerSession);
-        !is_axis && !is_size && values.len() > 1
+        !is_axis && !is_size && same.iter().any(|place| differs_at(**setting, place))
     };
     let more = Setting::ALL.iter().filter(differs).map(|setting| short(cell, *setting));
     [name].into_iter().chain(more).collect::<Vec<_>>().join(", ")
@@ -185,13 +189,8 @@ pub(super) fn plain(setting: Setting) -> String {
 
 /// What tells a cell from all others, in a few words.
 pub(super) fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
-    let varying = crate::study::table::varying(result);
-    // Within a part most of what varies in the study stands still.
-    let near: Vec<_> = result.cells.iter().filter(|one| one.part == cell.part).collect();
-    let differs = |setting: &Setting| {
-        near.iter().any(|one| one.settings.value(*setting) != cell.settings.value(*setting))
-    };
-    let settings = varying.into_iter().filter(differs).map(|setting| short(cell, setting));
+    let settings = crate::study::table::telling(cell, result);
+    let settings = settings.into_iter().map(|setting| short(cell, setting));
     let words = cell.part.iter().cloned().chain([cell.target.clone()]).chain(settings);
     words.collect::<Vec<_>>().join(", ")
 }

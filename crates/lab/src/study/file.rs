@@ -140,3 +140,27 @@ pub struct Study {
     /// What is different in the size it was read for.
     pub size: Size,
 }
+
+impl Study {
+    /// Gives a setting one value in all cells, whatever the study, its parts and its targets say;
+    /// `given` is `NAME=VALUE`.
+    ///
+    /// # Errors
+    /// A sentence: no such setting, with the nearest one, or no such value of it.
+    pub fn set_everywhere(&mut self, given: &str) -> Result<(), String> {
+        let (name, value) = given
+            .split_once('=')
+            .ok_or_else(|| format!("{given:?} is no NAME=VALUE, such as rows=100k"))?;
+        let setting = Setting::named(name.trim())?;
+        let value = setting.read(&toml::Value::String(value.trim().to_owned()))?;
+        let of_parts = self
+            .parts
+            .iter_mut()
+            .flat_map(|part| part.target_settings.values_mut().chain([&mut part.settings]));
+        for axes in of_parts.chain(self.target_settings.values_mut()) {
+            axes.remove(&setting);
+        }
+        self.settings.insert(setting, vec![value]);
+        Ok(())
+    }
+}

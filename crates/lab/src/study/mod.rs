@@ -4,6 +4,7 @@
 //! - [`matrix`]: its cells.
 //! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
 //! - [`run`]: runs all of it, and keeps each run in the result file.
+//!   [`proof`]: what a part shows as its proof.
 //! - [`table`]: results as text. [`shipped`]: the studies that come with the program.
 //!   [`page`]: the settings for `docs/lab.md`.
 //!
@@ -12,9 +13,9 @@
 mod device;
 pub mod file;
 pub mod matrix;
-pub(crate) mod nearest;
 pub mod outcome;
 pub mod page;
+pub(crate) mod proof;
 mod read;
 pub mod run;
 pub mod setting;

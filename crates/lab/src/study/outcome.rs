@@ -8,7 +8,9 @@ use crate::result::Percentiles;
 use crate::study::file::{Chart, Reference, Size};
 use crate::study::settings::Settings;
 use crate::study::summary::Summary;
-use crate::target::record::{CounterRecord, CounterSeries, Mark, PhaseRecord, WaitRecord};
+use crate::target::record::{
+    CounterRecord, CounterSeries, LOG_BLOCKS, Mark, PhaseRecord, WaitRecord,
+};
 use crate::verify::Verification;
 
 /// A study and everything that was found.
@@ -95,6 +97,9 @@ pub struct CellOutcome {
     pub settings: Settings,
     /// Why it was not run: it cannot be on this target or this machine.
     pub skipped: Option<String>,
+    /// What it ran without, though the study asked for it, and how to permit it.
+    #[serde(default)]
+    pub given_up: Vec<String>,
     /// Why it did not end, if it began: the first error.
     pub failed: Option<String>,
     /// Its runs, in the order in which they were made.
@@ -161,6 +166,23 @@ pub struct Repeat {
     pub verification: Option<Verification>,
     /// What makes the figures doubtful.
     pub warnings: Vec<String>,
+}
+
+impl Repeat {
+    fn counted(&self, name: &str) -> Option<f64> {
+        let counter = self.counters.iter().find(|counter| counter.name == name)?;
+        Some(counter.value).filter(|value| *value > 0.0)
+    }
+
+    /// Blocks written to the log, where the target tells.
+    pub fn log_blocks(&self) -> Option<f64> {
+        self.counted(LOG_BLOCKS)
+    }
+
+    /// Rows for each of them.
+    pub fn rows_per_log_block(&self) -> Option<f64> {
+        self.log_blocks().map(|blocks| self.rows as f64 / blocks)
+    }
 }
 
 /// What the device under a target did, whoever asked for it.

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::error::LabError;
+use crate::nearest::nearest;
 use crate::study::file::{Axes, Part, Size, Study};
-use crate::study::nearest::nearest;
+use crate::study::proof;
 use crate::study::setting::Setting;
 
 /// A study as it is written.
@@ -185,6 +186,14 @@ impl Study {
                 Setting::named(axis).map_err(|error| format!("in [chart]: {error}"))?;
             }
         }
+        for part in &self.parts {
+            // What rivals tell has names that are theirs, and nobody lists.
+            let targets = if part.targets.is_empty() { &self.targets } else { &part.targets };
+            if targets.iter().all(|target| target.starts_with("onrush")) {
+                let told = |error| format!("in part {:?}: {error}", part.name);
+                part.proof.iter().try_for_each(|name| proof::known(name)).map_err(told)?;
+            }
+        }
         let names: Vec<_> = self.parts.iter().map(|part| &part.name).collect();
         match names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
             Some((_, twice)) => Err(format!("two parts are called {twice:?}")),
@@ -300,6 +309,23 @@ conditions = "a machine"
     }
 
     #[test]
+    fn a_setting_for_all_cells_wins_over_parts_and_targets() {
+        let mut study = Study::read(SMALL, "small.toml", Size::Full).unwrap();
+        study.set_everywhere("log_block_bytes_max=8KiB").unwrap();
+        study.set_everywhere("sessions = 7").unwrap();
+        let cells = study.cells();
+        assert_eq!(cells.len(), 2, "no lists are left");
+        for cell in cells {
+            assert_eq!(cell.settings.number(Setting::LogBlockBytesMax), 8192);
+            assert_eq!(cell.settings.number(Setting::Sessions), 7);
+        }
+        let refused = study.set_everywhere("sesions=7").unwrap_err();
+        assert!(refused.contains("did you mean \"sessions\"?"), "{refused}");
+        assert!(study.set_everywhere("sessions=many").unwrap_err().contains("a whole number"));
+        assert!(study.set_everywhere("sessions").unwrap_err().contains("NAME=VALUE"));
+    }
+
+    #[test]
     fn an_unknown_name_is_told_with_the_nearest_one() {
         let message = refused("sessions = [1, 2]", "sesions = [1, 2]");
         assert!(message.contains("small.toml"), "{message}");
@@ -312,6 +338,17 @@ conditions = "a machine"
         assert!(message.contains("[chart]") && message.contains("sessions"), "{message}");
         let message = refused("repeats = 3", "rows_per_commit = 3");
         assert!(message.contains("put it in [settings]"), "{message}");
+    }
+
+    #[test]
+    fn a_proof_that_onrush_does_not_tell_is_refused_and_one_of_rivals_is_not() {
+        let part = "[[part]]\nname = \"one\"\nproof = [\"WRITELOGS\"]\n\n[chart]";
+        let of_rivals = SMALL.replace("[chart]", part);
+        Study::read(&of_rivals, "small.toml", Size::Full).unwrap();
+        let own = of_rivals.replace("\"onrush\", \"null\"", "\"onrush\"");
+        let refused = Study::read(&own, "small.toml", Size::Full).unwrap_err().to_string();
+        assert!(refused.contains("in part \"one\""), "{refused}");
+        assert!(refused.contains("did you mean \"WRITELOG\"?"), "{refused}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use onrush::KeyStrategy;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::study::nearest::nearest;
+use crate::nearest::nearest;
 use crate::units::{parse_bytes, parse_count};
 
 /// What a setting takes.
@@ -171,7 +171,7 @@ settings! {
     ElideDefaults = "elide_defaults", Kind::Switch, Onrush, "true",
         "Whether log records leave out columns that have their constant default.";
     SequentialKeys = "sequential_keys", Kind::Word(&["blocks", "shared-edge"]), Onrush, "blocks",
-        "Ascending keys: a block of values and a leaf for each session, or one leaf for all.";
+        "Identity keys: a block of values and a leaf for each session, or one leaf for all.";
     LargePages = "large_pages", Kind::Word(&["off", "try", "require"]), Onrush, "try",
         "Large pages for the memory of leaves.";
     PrefaultLeafMemory = "prefault_leaf_memory", Kind::Switch, Onrush, "true",

@@ -1,8 +1,8 @@
 //! The studies that come with the program.
 
 use crate::error::LabError;
+use crate::nearest::nearest;
 use crate::study::file::{Size, Study};
-use crate::study::nearest::nearest;
 
 /// Name and text of each.
 const STUDIES: &[(&str, &str)] = &[
@@ -47,7 +47,10 @@ pub fn study(name: &str, size: Size) -> Result<Study, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use onrush::KeyStrategy;
+
     use super::*;
+    use crate::study::setting::Setting;
 
     #[test]
     fn every_shipped_study_is_sound_in_both_sizes_and_quick_is_smaller() {
@@ -62,6 +65,39 @@ mod tests {
             assert!(!full.description.is_empty() && !full.title.is_empty(), "{name}");
             for reference in &full.references {
                 assert!(!reference.conditions.is_empty(), "{name}: {}", reference.label);
+            }
+        }
+    }
+
+    /// Which settings a study's cells take back to a value that they had before, in their order.
+    fn taken_back(study: &Study) -> Vec<(String, Setting)> {
+        let cells = study.cells();
+        let mut back = Vec::new();
+        for (place, cell) in cells.iter().enumerate().skip(1) {
+            for (setting, value) in cell.settings.iter() {
+                let is_new = *value != cells[place - 1].settings.value(setting);
+                let was = cells[..place].iter().any(|one| one.settings.value(setting) == *value);
+                if is_new && was {
+                    back.push((cell.part.clone().unwrap_or_default(), setting));
+                }
+            }
+        }
+        back
+    }
+
+    #[test]
+    fn a_rung_of_the_ladder_keeps_those_before_it_but_for_the_one_that_its_text_names() {
+        for size in [Size::Quick, Size::Full] {
+            let study = study("ladder", size).unwrap();
+            let kept_free = ("delayed durability".to_owned(), Setting::CpusKeptFree);
+            assert_eq!(taken_back(&study), [kept_free]);
+            assert!(study.description.contains("One is taken back"), "{}", study.description);
+            let [first, second] = [&study.cells()[0], &study.cells()[1]];
+            assert!(matches!(first.settings.key(), KeyStrategy::Identity { strict: false, .. }));
+            let shared = first.settings.clone().with(Setting::SequentialKeys, "blocks");
+            assert_eq!(shared, second.settings, "they differ by the handling of ascending keys");
+            for part in study.parts.iter().filter(|part| part.skip.is_none()) {
+                assert!(!part.proof.is_empty() && !part.note.is_empty(), "{}", part.name);
             }
         }
     }

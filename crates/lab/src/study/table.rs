@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::proof::told;
 use crate::study::setting::Setting;
 use crate::target::record::top_waits;
 use crate::units::{elapsed, micros, rounded};
@@ -67,6 +68,7 @@ fn cells(result: &StudyResult) -> String {
     names.push("target".into());
     let left = names.len();
     let is_check = is_all_checks(result);
+    let tells_log = tells_log(result);
     let measured: &[&str] = match is_check {
         true => &["rows/s", "+-%", "GB/s", "elapsed", "CPU %", "rows ok"],
         false => {
@@ -74,6 +76,9 @@ fn cells(result: &StudyResult) -> String {
         }
     };
     names.extend(measured.iter().map(|name| (*name).to_owned()));
+    if tells_log {
+        names.extend(["log B/row", "blocks", "rows/block"].map(String::from));
+    }
     rows.push(names);
     for cell in result.cells.iter().filter(|cell| cell.summary.is_some()) {
         let mut row: Vec<String> = Vec::new();
@@ -83,6 +88,9 @@ fn cells(result: &StudyResult) -> String {
         row.extend(varying.iter().map(|setting| cell.settings.text(*setting)));
         row.push(cell.target.clone());
         row.extend(if is_check { figures_of_check(cell) } else { figures(cell) });
+        if tells_log {
+            row.extend(figures_of_log(cell));
+        }
         rows.push(row);
     }
     columns(&rows, left)
@@ -139,6 +147,22 @@ fn figures(cell: &CellOutcome) -> Vec<String> {
     ]
 }
 
+/// Whether the study turns what decides how rows lie in the log.
+fn tells_log(result: &StudyResult) -> bool {
+    let of_log = [Setting::RowsPerCommit, Setting::LogBlockBytesMax];
+    varying(result).iter().any(|setting| of_log.contains(setting))
+}
+
+fn figures_of_log(cell: &CellOutcome) -> Vec<String> {
+    let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
+    let of = |figure: fn(&Repeat) -> Option<f64>| optional(repeat.and_then(figure));
+    vec![
+        of(|repeat| repeat.log_bytes_per_row),
+        of(Repeat::log_blocks),
+        of(Repeat::rows_per_log_block),
+    ]
+}
+
 /// Columns, those from `left` on to the right.
 fn columns(rows: &[Vec<String>], left: usize) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -164,9 +188,19 @@ fn columns(rows: &[Vec<String>], left: usize) -> String {
     text
 }
 
+/// The settings in which a cell differs from others of its part: within a part most of what varies in
+/// a study stands still.
+pub(crate) fn telling(cell: &CellOutcome, result: &StudyResult) -> Vec<Setting> {
+    let near: Vec<_> = result.cells.iter().filter(|one| one.part == cell.part).collect();
+    let differs = |setting: &Setting| {
+        near.iter().any(|one| one.settings.value(*setting) != cell.settings.value(*setting))
+    };
+    varying(result).into_iter().filter(differs).collect()
+}
+
 /// What tells a cell from the others, in a few words.
 pub fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
-    let settings = varying(result)
+    let settings = telling(cell, result)
         .into_iter()
         .map(|setting| format!("{} {}", setting.name(), cell.settings.text(setting)));
     let parts = cell.part.clone().into_iter();
@@ -210,19 +244,7 @@ fn proofs(result: &StudyResult) -> String {
         }
         let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
         let Some(repeat) = repeat else { continue };
-        let values: Vec<String> = cell
-            .proof
-            .iter()
-            .map(|name| {
-                let counter = repeat.counters.iter().find(|counter| &counter.name == name);
-                let wait = repeat.waits.iter().find(|wait| &wait.name == name);
-                match (counter, wait) {
-                    (Some(counter), _) => format!("{name} {}", rounded(counter.value)),
-                    (None, Some(wait)) => format!("{name} {} waits", wait.count),
-                    (None, None) => format!("{name} none"),
-                }
-            })
-            .collect();
+        let values: Vec<String> = cell.proof.iter().map(|name| told(repeat, name)).collect();
         let part = cell.part.clone().unwrap_or_default();
         let proof =
             if values.is_empty() { String::new() } else { format!(" [{}]", values.join(", ")) };
@@ -254,6 +276,11 @@ fn not_run(result: &StudyResult) -> String {
             cells => format!("{target}, {} cells", cells.len()),
         };
         push(&mut text, format_args!("  {what}: {which}: {reason}"));
+    }
+    for cell in &result.cells {
+        for what in &cell.given_up {
+            push(&mut text, format_args!("  GIVEN UP: {}: {what}", name_of(cell, result)));
+        }
     }
     let warned = result.cells.iter().filter(|cell| cell.not_synchronous);
     for cell in warned {

@@ -7,7 +7,7 @@
 //!
 //! - [`checked`]: one pass of a check, and who can check what.
 //! - [`record`]: waits, phases and counters under neutral names.
-//! - `onrush.rs`: Onrush in this process. `null.rs`: the load generator alone.
+//! - `onrush.rs`: Onrush in this process; `counted.rs`: what it counts. `null.rs`: the load generator alone.
 //! - `instances.rs`: several of a target side by side, in processes of their own.
 //! - `embedded.rs`: what rivals in this process share; `rows.rs` makes their rows; `sqlite.rs`,
 //!   `lmdb.rs`, `redb.rs`, `fjall.rs` and `rocksdb.rs` say how each is opened and commits.
@@ -20,6 +20,7 @@
 //! 3. An instance is verified after it was closed and opened again, where the target can be.
 
 mod checked;
+mod counted;
 mod embedded;
 mod fjall;
 pub(crate) mod instances;
@@ -42,9 +43,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::nearest::nearest;
 use crate::progress::{Observer, Step};
 use crate::result::Percentiles;
-use crate::study::nearest::nearest;
 use crate::study::{Settings, TargetShown};
 use crate::verify::Verification;
 pub use checked::Checked;

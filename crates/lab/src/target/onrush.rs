@@ -11,10 +11,9 @@ use onrush::{
 };
 use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, check};
 use onrush_files::OsDisk;
-use onrush_waits::totals::Collisions;
-use onrush_waits::{CounterUnit, PhaseClass, WaitClass};
 
-use super::record::{self, CounterRecord, PhaseRecord, Snapshot, Spins, WaitRecord};
+use super::counted::{log_writes, snapshot};
+use super::record::{self, CounterRecord, Snapshot};
 use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler, Target};
 use crate::cell::log_bytes_max;
 use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
@@ -178,7 +177,15 @@ impl Instance for OnrushInstance {
 
     fn sampler(&mut self) -> Option<Sampler> {
         let database: Database = self.stand.database().ok()?.clone();
-        Some(Box::new(move || Some(snapshot(&database.statistics()))))
+        let mut before: Option<Statistics> = None;
+        Some(Box::new(move || {
+            let now = database.statistics();
+            let mut snapshot = snapshot(&now);
+            if let Some(before) = before.replace(now.clone()) {
+                snapshot.counters.extend(log_writes(&now.since(&before)));
+            }
+            Some(snapshot)
+        }))
     }
 
     fn verify(&mut self, observer: &dyn Observer) -> Result<Option<Verification>, LabError> {
@@ -302,82 +309,4 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         log_writer_cpu: number(Setting::LogWriterCpu)?.map(|cpu| cpu as usize),
         ..Options::default()
     })
-}
-
-/// The engine's statistics under neutral names.
-pub(super) fn snapshot(statistics: &Statistics) -> Snapshot {
-    let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let totals = &statistics.totals;
-    let waits = totals.waits.iter().map(|total| WaitRecord {
-        group: "wait".into(),
-        name: total.wait.name().into(),
-        count: total.count,
-        seconds: seconds(total.nanos),
-        resource_s: Some(seconds(total.resource_nanos())),
-        signal_s: Some(seconds(total.signal_nanos)),
-        max_s: Some(seconds(total.nanos_max)),
-        is_idle: total.wait.class() == WaitClass::Idle,
-        ..WaitRecord::default()
-    });
-    let latches = totals.latches.iter().map(|total| WaitRecord {
-        group: "latch".into(),
-        name: total.latch.name().into(),
-        count: total.spun.collisions,
-        seconds: seconds(total.nanos),
-        max_s: Some(seconds(total.nanos_max)),
-        spins: Some(spins(&total.spun)),
-        ..WaitRecord::default()
-    });
-    let words = totals.spins.iter().map(|total| WaitRecord {
-        group: "spin".into(),
-        name: total.spin.name().into(),
-        count: total.spun.collisions,
-        spins: Some(spins(&total.spun)),
-        ..WaitRecord::default()
-    });
-    let phases = totals.phases.iter().map(|total| PhaseRecord {
-        name: total.phase.name().into(),
-        count: total.count,
-        seconds: seconds(total.nanos),
-        is_idle: total.phase.class() == PhaseClass::Idle,
-    });
-    Snapshot {
-        waits: waits.chain(latches).chain(words).collect(),
-        phases: phases.collect(),
-        counters: counters(statistics),
-    }
-}
-
-fn spins(spun: &Collisions) -> Spins {
-    Spins {
-        collisions: spun.collisions,
-        spins: spun.spins,
-        sleeps: spun.sleeps,
-        backoffs: spun.backoffs,
-    }
-}
-
-fn counters(statistics: &Statistics) -> Vec<CounterRecord> {
-    let log = &statistics.log;
-    let of_log = [
-        (record::LOG_BYTES, "bytes", log.bytes),
-        (record::LOG_RECORD_BYTES, "bytes", log.record_bytes),
-        (record::LOG_BLOCKS, "1", log.blocks),
-        (record::LOG_SYNCS, "1", log.syncs),
-    ];
-    let totals = statistics.totals.counters.iter().filter_map(|total| {
-        let unit = if total.counter.class() == CounterUnit::Bytes { "bytes" } else { "1" };
-        let is_told = of_log.iter().any(|(name, ..)| *name == total.counter.name());
-        (!is_told).then(|| CounterRecord::counted(total.counter.name(), unit, total.value))
-    });
-    let levels = [
-        ("LOG_SPACE_BYTES", "bytes", statistics.log_space_bytes.0),
-        ("LEAVES", "1", statistics.leaves),
-        ("FRAMES_USED", "1", statistics.frames.0),
-        ("SLOTS", "1", statistics.slots),
-    ];
-    totals
-        .chain(of_log.iter().map(|(name, unit, value)| CounterRecord::counted(name, unit, *value)))
-        .chain(levels.iter().map(|(name, unit, value)| CounterRecord::level(name, unit, *value)))
-        .collect()
 }

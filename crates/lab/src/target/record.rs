@@ -16,6 +16,15 @@ pub const CHECKPOINTS: &str = "CHECKPOINTS";
 pub const ROWS_MOVED: &str = "ROWS_MOVED";
 /// The longest that a row can have waited for that, in milliseconds.
 pub const DRAIN_BEHIND: &str = "DRAIN_BEHIND_MAX_MS";
+/// What Onrush tells as levels: log not yet free, leaves, memory for leaves in use, places of leaves
+/// in the data files in use.
+pub(crate) const ONRUSH_LEVELS: [&str; 4] =
+    ["LOG_SPACE_BYTES", "LEAVES", "FRAMES_USED", "SLOTS_USED"];
+
+/// What Onrush tells over time only: mean and 99th percentile of the time of a write of its log, and
+/// sessions that wait for it.
+pub(crate) const ONRUSH_LOG_WRITES: [&str; 3] =
+    ["LOG_WRITE_MEAN_US", "LOG_WRITE_P99_US", "LOG_QUEUE"];
 
 /// One thing that was waited for, or collided on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +43,9 @@ pub struct WaitRecord {
     pub signal_s: Option<f64>,
     /// The longest one.
     pub max_s: Option<f64>,
+    /// Of latches: how often they were asked for, where that is counted.
+    #[serde(default)]
+    pub requests: Option<u64>,
     /// Collisions, spins, sleeps and backoffs of latches and spinlocks.
     pub spins: Option<Spins>,
     /// Whether it is idling, which is left out of percentages.
@@ -167,6 +179,9 @@ impl WaitRecord {
         self.resource_s = sum(self.resource_s, other.resource_s);
         self.signal_s = sum(self.signal_s, other.signal_s);
         self.max_s = self.max_s.into_iter().chain(other.max_s).reduce(f64::max);
+        if let (Some(mine), Some(other)) = (&mut self.requests, other.requests) {
+            *mine += other;
+        }
         if let (Some(mine), Some(other)) = (&mut self.spins, other.spins) {
             mine.collisions += other.collisions;
             mine.spins += other.spins;
@@ -184,6 +199,11 @@ impl WaitRecord {
         self.seconds = (self.seconds - before.seconds).max(0.0);
         self.resource_s = less(self.resource_s, before.resource_s);
         self.signal_s = less(self.signal_s, before.signal_s);
+        // The longest of all may be an earlier one; none of these was longer than all of them.
+        self.max_s = self.max_s.map(|max| max.min(self.seconds));
+        if let (Some(now), Some(before)) = (&mut self.requests, before.requests) {
+            *now = now.saturating_sub(before);
+        }
         if let (Some(now), Some(before)) = (&mut self.spins, before.spins) {
             now.collisions = now.collisions.saturating_sub(before.collisions);
             now.spins = now.spins.saturating_sub(before.spins);
@@ -242,6 +262,18 @@ mod tests {
         assert_eq!(between.waits, vec![wait("a", 0.5, 4)]);
         assert_eq!(between.counter("rows"), Some(50.0));
         assert_eq!(between.counter("used"), Some(7.0));
+    }
+
+    #[test]
+    fn the_longest_wait_of_a_difference_is_no_longer_than_all_of_it() {
+        let at = |seconds, requests| WaitRecord {
+            max_s: Some(0.9),
+            requests: Some(requests),
+            ..wait("LEAF", seconds, 10)
+        };
+        let snapshot = |wait| Snapshot { waits: vec![wait], ..Snapshot::default() };
+        let between = snapshot(at(1.25, 30)).since(&snapshot(at(1.0, 20)));
+        assert_eq!((between.waits[0].max_s, between.waits[0].requests), (Some(0.25), Some(10)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The bounds there are: which wait means which, how a verdict begins, and what to try.
+//! The bounds there are, how a verdict begins, and what to try.
 
 /// What holds inserts back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,53 +60,13 @@ pub(super) struct ForAdvice {
     pub(super) sessions: u64,
     pub(super) rows_per_commit: u64,
     pub(super) is_shared_edge: bool,
+    /// Sessions are tasks already.
+    pub(super) is_tasks: bool,
+    /// The key spreads sessions over leaves already.
+    pub(super) is_spread: bool,
 }
 
-/// Onrush's waits and those of other engines that mean the same.
-const WAITS: &[(&str, Cause)] = &[
-    ("WRITELOG", Cause::SyncTime),
-    ("WALSync", Cause::SyncTime),
-    ("WalSync", Cause::SyncTime),
-    ("WALWrite", Cause::SyncTime),
-    ("WalWrite", Cause::SyncTime),
-    ("wait/io/file/innodb/innodb_log_file", Cause::SyncTime),
-    ("DELAYED_WINDOW", Cause::DelayedWindow),
-    ("LOGBUFFER", Cause::LogBuffer),
-    ("LOGSPACE", Cause::LogSpace),
-    ("CHECKPOINT_LAG", Cause::LogSpace),
-    ("PAGELATCH_EX", Cause::LeafLatch),
-    ("PAGELATCH_SH", Cause::LeafLatch),
-    ("BufferContent", Cause::LeafLatch),
-    ("LATCH_EX", Cause::StructureLatch),
-    ("LATCH_SH", Cause::StructureLatch),
-    ("PAGEIOLATCH_EX", Cause::LeafReads),
-    ("PAGEIOLATCH_SH", Cause::LeafReads),
-    ("DataFileRead", Cause::LeafReads),
-    ("FRAME_FREE", Cause::Memory),
-    ("IMAGE_WRITE", Cause::Device),
-    ("SLOT_FREE", Cause::Device),
-    ("DataFileWrite", Cause::Device),
-    ("DataFileExtend", Cause::Device),
-    ("KEY_LEASE", Cause::KeyLease),
-    ("TRANSACTION_CONFLICT", Cause::Conflict),
-    ("ADMISSION", Cause::Places),
-    ("CPU_QUEUE", Cause::Processor),
-    ("SOS_SCHEDULER_YIELD", Cause::Processor),
-];
-
-/// Waits of background threads: they say nothing about sessions.
-const BACKGROUND: &[&str] = &["LOG_COMPLETION", "DATA_SYNC", "CHECKPOINT_TURN"];
-
 impl Cause {
-    /// What a wait of a session means; None for waits of background threads.
-    pub(super) fn of_wait(name: &str) -> Option<Cause> {
-        if BACKGROUND.contains(&name) {
-            return None;
-        }
-        let known = WAITS.iter().find(|(wait, _)| *wait == name).map(|(_, cause)| cause.clone());
-        Some(known.unwrap_or_else(|| Cause::Other(name.to_owned())))
-    }
-
     /// How the sentence begins.
     pub fn headline(&self) -> String {
         let text = match self {
@@ -160,6 +120,9 @@ impl Cause {
             }
             Cause::LeafLatch if about.is_shared_edge => {
                 "Try `sequential_keys = \"blocks\"`, which gives each session a leaf of its own"
+            }
+            Cause::LeafLatch if about.is_spread => {
+                "Try more rows per statement and commit, or fewer sessions at once"
             }
             Cause::LeafLatch => {
                 "Try a key that spreads sessions over leaves: `session-offset`, or `uuid-v4`"
@@ -218,8 +181,8 @@ fn sync_time_change(about: &ForAdvice) -> String {
     };
     let sessions = match (about.sessions, about.is_onrush) {
         (0..=1, _) => "more sessions, whose commits share a sync",
-        (_, true) => "more sessions as tasks (`driver = \"tasks\"`)",
-        (_, false) => "more sessions",
+        (_, true) if !about.is_tasks => "more sessions as tasks (`driver = \"tasks\"`)",
+        _ => "more sessions",
     };
     format!("Try {sessions}; {more}; delayed durability; or a device with a shorter sync.")
 }

@@ -35,6 +35,8 @@ pub(super) fn of(cell: &CellOutcome, around: Surroundings) -> Option<Verdict> {
             sessions: threads,
             rows_per_commit: 1,
             is_shared_edge: false,
+            is_tasks: false,
+            is_spread: false,
         }),
     };
     let gb = repeat.gb_per_s.unwrap_or(0.0) * repeat.elapsed_s;

@@ -1,9 +1,11 @@
 //! The figures of a run that a verdict weighs, and how they are told.
 
+use onrush::KeyStrategy;
 use onrush_waits::Spin;
 
-use super::Surroundings;
 use super::cause::{Cause, ForAdvice};
+use super::meaning::Load;
+use super::{BUSY, Surroundings};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, Repeat};
 use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED, WaitRecord};
@@ -59,12 +61,16 @@ impl<'c> Facts<'c> {
             .iter()
             .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
         let device = repeat.device.zip(around.device_write_mb_per_s);
+        let busy = repeat.cpu_percent / 100.0 / usable;
+        let load = Load { is_durable: settings.is_durable(), is_busy: busy >= BUSY };
+        let is_tasks = settings.is(Setting::Driver, "tasks");
+        let key = settings.key();
         Some(Facts {
             repeat,
             sessions: sessions as f64,
             cpus,
             cpu_percent: repeat.cpu_percent,
-            busy: repeat.cpu_percent / 100.0 / usable,
+            busy,
             is_durable: settings.is_durable(),
             is_short_of_memory: evicted,
             has_front: settings.is_on(Setting::Front),
@@ -72,25 +78,33 @@ impl<'c> Facts<'c> {
             commits_per_sync: repeat.commits_per_sync,
             share_of_bound: repeat.share_of_bound,
             device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),
-            waited: waited(repeat, sessions as f64),
+            waited: waited(repeat, sessions as f64, load),
             advice: ForAdvice {
                 is_onrush: cell.target.starts_with("onrush"),
                 sessions,
                 rows_per_commit: settings.number(Setting::RowsPerCommit),
                 is_shared_edge: settings.is(Setting::SequentialKeys, "shared-edge"),
+                is_tasks,
+                is_spread: matches!(key, KeyStrategy::SessionOffset | KeyStrategy::UuidV4),
             },
         })
     }
 
-    /// Whether waiting commits polled: processors are busy with looking then, and that is no bound.
+    /// Whether waiting commits polled, or their tasks did: processors are busy with looking then, and
+    /// that is no bound.
     pub(super) fn commits_polled(&self) -> bool {
         let looked =
             |wait: &WaitRecord| wait.group == "spin" && wait.name == Spin::CommitGroup.name();
-        self.repeat.waits.iter().any(|wait| looked(wait) && wait.count > 0)
+        let any_looked = self.repeat.waits.iter().any(|wait| looked(wait) && wait.count > 0);
+        any_looked || self.advice.is_tasks
     }
 
     pub(super) fn longest(&self) -> Option<&Waited> {
         self.waited.first()
+    }
+
+    pub(super) fn is_onrush(&self) -> bool {
+        self.advice.is_onrush
     }
 
     /// Of the time of all sessions, what was waited under a cause.
@@ -237,7 +251,7 @@ fn processors(count: usize) -> String {
 }
 
 /// Waits of sessions, summed by what they mean. Latches and spins are part of a wait, and left out.
-fn waited(repeat: &Repeat, sessions: f64) -> Vec<Waited> {
+fn waited(repeat: &Repeat, sessions: f64, load: Load) -> Vec<Waited> {
     let time_s = (sessions * repeat.elapsed_s).max(1e-9);
     let mut all: Vec<Waited> = Vec::new();
     for wait in &repeat.waits {
@@ -245,7 +259,7 @@ fn waited(repeat: &Repeat, sessions: f64) -> Vec<Waited> {
         if wait.is_idle || is_part || wait.seconds <= 0.0 {
             continue;
         }
-        let Some(cause) = Cause::of_wait(&wait.name) else { continue };
+        let Some(cause) = Cause::of_wait(wait, load) else { continue };
         let place = all.iter().position(|one| one.cause == cause).unwrap_or_else(|| {
             all.push(Waited { cause, seconds: 0.0, share: 0.0, waits: Vec::new() });
             all.len() - 1

@@ -1,7 +1,7 @@
 //! Verdicts: what held a cell back, in a sentence with its evidence, and the change to try.
 //!
 //! Pure functions over what a run found. [`facts`] takes the figures of the run in the middle,
-//! [`cause`] knows what a wait means and what helps; here they are weighed:
+//! [`meaning`] knows what a wait means and [`cause`] what helps; here they are weighed:
 //!
 //! 1. Commits that did not wait for the disk make a durable figure worthless: nothing else is said.
 //! 2. What sessions waited for longest is the cause, if it is a real share of their time.
@@ -16,6 +16,9 @@
 pub mod cause;
 mod check;
 mod facts;
+mod meaning;
+#[cfg(test)]
+mod rival_tests;
 #[cfg(test)]
 mod tests;
 
@@ -144,9 +147,11 @@ fn cause_of(cell: &CellOutcome, facts: &Facts<'_>) -> Cause {
     }
 }
 
-/// For targets that tell no waits.
+/// For targets that tell no waits, and loads that did not wait. In Onrush commits share syncs: few of
+/// them in each mean that there were few, not that one has to wait for another.
 fn without_waits(facts: &Facts<'_>) -> Cause {
     let is_alone = facts.sessions > 1.0
+        && !facts.is_onrush()
         && match facts.commits_per_sync {
             Some(commits) => facts.is_durable && commits <= COMMITS_PER_SYNC_ALONE,
             None => false,
@@ -159,7 +164,8 @@ fn without_waits(facts: &Facts<'_>) -> Cause {
     }
     // One processor's worth of work from many sessions.
     let processors_used = facts.cpu_percent / 100.0 * facts.cpus as f64;
-    if !facts.is_durable && facts.sessions > 1.0 && facts.cpus > 1 && processors_used <= 1.2 {
+    let is_one = facts.sessions > 1.0 && facts.cpus > 1 && processors_used <= 1.2;
+    if !facts.is_durable && is_one && !facts.is_onrush() {
         return Cause::OneProcessor;
     }
     Cause::Unknown

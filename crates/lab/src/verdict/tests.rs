@@ -6,11 +6,11 @@ use crate::study::outcome::{DeviceUse, Repeat};
 use crate::study::{Setting, Settings};
 use crate::target::record::{CounterRecord, PhaseRecord, WaitRecord};
 
-const AROUND: Surroundings =
+pub(super) const AROUND: Surroundings =
     Surroundings { cpus: 8, device_write_mb_per_s: Some(1000.0), device_read_mb_per_s: None };
 
 /// A load of 24 durable sessions for 10 seconds that waited for nothing and used half a processor.
-fn planted() -> CellOutcome {
+pub(super) fn planted() -> CellOutcome {
     let repeat = Repeat {
         rows: 1_000_000,
         commits: 1_000_000,
@@ -34,7 +34,7 @@ fn planted() -> CellOutcome {
     cell
 }
 
-fn delayed(mut cell: CellOutcome) -> CellOutcome {
+pub(super) fn delayed(mut cell: CellOutcome) -> CellOutcome {
     cell.settings.set(Setting::Durability, "delayed".into());
     let repeat = &mut cell.repeats[0];
     (repeat.commits_per_sync, repeat.share_of_bound) = (None, None);
@@ -106,7 +106,10 @@ fn a_shared_edge_is_named_with_the_setting_that_ends_it() {
     assert_eq!(verdict(&cell).cause, Cause::LeafLatch);
     assert!(verdict(&cell).change.contains("sequential_keys = \"blocks\""));
     cell.settings.set(Setting::SequentialKeys, "blocks".into());
+    cell.settings.set(Setting::Key, "identity".into());
     assert!(verdict(&cell).change.contains("session-offset"));
+    cell.settings.set(Setting::Key, "session-offset".into());
+    assert!(!verdict(&cell).change.contains("session-offset"), "it has that key already");
 }
 
 #[test]
@@ -240,12 +243,39 @@ fn the_load_generator_is_never_mistaken_for_a_target() {
 
 #[test]
 fn every_wait_of_the_engine_has_a_meaning() {
+    let load = meaning::Load { is_durable: true, is_busy: false };
     for wait in onrush_waits::Wait::ALL {
-        if wait.class() == onrush_waits::WaitClass::Idle || wait.name() == "SNAPSHOT_PREFIX" {
+        if wait.class() == onrush_waits::WaitClass::Idle {
             continue;
         }
-        let cause = Cause::of_wait(wait.name());
+        let record = WaitRecord { name: wait.name().into(), ..WaitRecord::default() };
+        let cause = Cause::of_wait(&record, load);
         assert!(!matches!(cause, Some(Cause::Other(_))), "{} means nothing", wait.name());
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_their_commits_are_bound_by_the_sync_time() {
+    let mut cell = waits(planted(), &[("WRITELOG", 220.0)]);
+    cell.settings.set(Setting::Driver, "tasks".into());
+    cell.repeats[0].cpu_percent = 99.0;
+    cell.repeats[0].share_of_bound = Some(0.48);
+    let verdict = verdict(&cell);
+    assert_eq!(verdict.cause, Cause::SyncTime);
+    assert!(verdict.text().contains("WRITELOG 92 %"), "{}", verdict.text());
+    assert!(!verdict.change.contains("as tasks"), "they are: {}", verdict.change);
+}
+
+#[test]
+fn onrush_is_never_said_to_have_one_writer() {
+    for cell in [planted(), delayed(planted())] {
+        for target in ["onrush", "onrush-server"] {
+            let mut cell = cell.clone();
+            cell.target = target.into();
+            cell.repeats[0].commits_per_sync = cell.repeats[0].commits_per_sync.map(|_| 1.0);
+            let cause = verdict(&cell).cause;
+            assert!(!matches!(cause, Cause::OneWriter | Cause::OneProcessor), "{cause:?}");
+        }
     }
 }
 

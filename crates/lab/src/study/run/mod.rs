@@ -3,21 +3,25 @@
 //! - [`skip`]: which cells cannot be run, and why.
 //! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile;
 //!   [`check`]: where a check is measured.
-//! - [`store`]: the result file.
+//! - [`store`]: the result file. [`record`]: the command that runs it again.
 //!
 //! Invariants
 //! 1. A run that fails, or panics, is kept with its reason, and the study goes on; a cell that
 //!    failed is not run again in this study.
-//! 2. What a run leaves behind is removed before the next one begins.
+//! 2. What a run leaves behind is removed before the next one begins, and what a killed one left
+//!    when the study is continued.
 //! 3. The result file is the only state: continuing reads it, and makes the first run that is not
 //!    in it.
 
 mod check;
 mod order;
+mod record;
 mod sampling;
 pub mod skip;
 pub mod store;
 mod turn;
+
+pub use record::command_of;
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -116,7 +120,9 @@ pub fn run(
         let cell = &begun.cells[turn.cell];
         let progress = Progress { done: place, all, left, cell, repeat: turn.repeat };
         observer.run_begins(&progress);
-        let ran = run_turn(&cells[turn.cell], *turn, &options.folder, find, observer);
+        let folder = run_folder(&options.folder, *turn)?;
+        store.begins(&folder)?;
+        let ran = run_turn(&cells[turn.cell], *turn, folder, find, observer);
         made += 1;
         let (target_shown, outcome) = match ran {
             Ok((shown, repeat)) => (Some(shown), Ok(repeat)),
@@ -149,9 +155,11 @@ fn begin(
     let mut outcomes = Vec::with_capacity(cells.len());
     for (number, cell) in cells.iter_mut().enumerate() {
         cell.number = number;
-        let skipped = skip::reason(study, cell, find);
-        outcomes.push(outcome(study, cell, skipped));
+        let judged = skip::reason(study, cell, find);
+        outcomes.push(outcome(study, cell, judged));
     }
+    let given_up: BTreeSet<&String> = outcomes.iter().flat_map(|cell| &cell.given_up).collect();
+    given_up.iter().for_each(|what| observer.warn(what));
     std::fs::create_dir_all(&options.folder)
         .map_err(|error| LabError::folder("create folder", &options.folder, error))?;
     observer.begin(Step::MeasureSync, None);
@@ -202,7 +210,11 @@ fn device_bandwidth(
     Ok(measured?)
 }
 
-fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {
+fn outcome(study: &Study, cell: &Cell, judged: Result<Vec<String>, String>) -> CellOutcome {
+    let (given_up, skipped) = match judged {
+        Ok(given_up) => (given_up, None),
+        Err(reason) => (Vec::new(), Some(reason)),
+    };
     let part = study.parts.iter().find(|part| Some(&part.name) == cell.part.as_ref());
     CellOutcome {
         number: cell.number,
@@ -213,6 +225,7 @@ fn outcome(study: &Study, cell: &Cell, skipped: Option<String>) -> CellOutcome {
         proof: part.map(|part| part.proof.clone()).unwrap_or_default(),
         settings: cell.settings.clone(),
         skipped,
+        given_up,
         failed: None,
         repeats: Vec::new(),
         summary: None,
@@ -251,20 +264,30 @@ fn continued(path: &Path, begun: &StudyResult) -> Result<Store, LabError> {
         return Err(differs("another machine or kernel"));
     }
     store.forget_failures()?;
+    if let Some(folder) = store.left_behind()? {
+        // What cannot be removed is left: it is in nobody's way but its owner's.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     Ok(store)
+}
+
+/// The folder of a run; none other has this name.
+fn run_folder(folder: &Path, turn: Turn) -> Result<PathBuf, LabError> {
+    let folder =
+        std::path::absolute(folder).map_err(|error| LabError::folder("find", folder, error))?;
+    let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.cell, turn.repeat);
+    Ok(folder.join(name))
 }
 
 /// Makes one run in a folder of its own, which is gone afterwards.
 fn run_turn(
     cell: &Cell,
     turn: Turn,
-    folder: &Path,
+    folder: PathBuf,
     find: FindTarget<'_>,
     observer: &dyn Observer,
 ) -> Result<(TargetShown, Repeat), LabError> {
-    let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.cell, turn.repeat);
-    let placement =
-        Placement { folder: Some(folder.join(name)), data_files: 1, ..Placement::default() };
+    let placement = Placement { folder: Some(folder), data_files: 1, ..Placement::default() };
     let place = Place::prepare(&placement)?;
     let target = find(&cell.target).map_err(LabError::Setting)?;
     let run = || turn::run(&*target, &cell.settings, turn.repeat, place.folder(), observer);

@@ -9,31 +9,35 @@ use crate::target::{Target, instances};
 /// Where the runner finds its targets: [`crate::target::find`], or planted ones in tests.
 pub type FindTarget<'f> = &'f dyn Fn(&str) -> Result<Box<dyn Target>, String>;
 
-/// Why a cell is not run; None if it is. A permission that is missing is left out of the settings
-/// where the study goes on without it.
-pub(super) fn reason(study: &Study, cell: &mut Cell, find: FindTarget<'_>) -> Option<String> {
+/// Why a cell is not run; or, if it is, what it has to do without: a permission that is missing is left
+/// out of the settings where the study goes on without it.
+pub(super) fn reason(
+    study: &Study,
+    cell: &mut Cell,
+    find: FindTarget<'_>,
+) -> Result<Vec<String>, String> {
     if let Some(reason) = &cell.skip {
-        return Some(reason.clone());
+        return Err(reason.clone());
     }
-    let target = match find(&cell.target) {
-        Ok(target) => target,
-        Err(reason) => return Some(reason),
-    };
+    let target = find(&cell.target)?;
     let impossible = || target.impossible(&cell.settings);
     let reason = target.missing().or_else(impossible);
     if let Some(reason) = reason.or_else(|| instances::impossible(&cell.settings)) {
-        return Some(reason);
+        return Err(reason);
     }
+    let mut given_up = Vec::new();
     for (setting, without, missing) in
         [(Setting::Pinning, "none", pinning(cell)), (Setting::LargePages, "try", large_pages(cell))]
     {
-        match missing {
-            Some(_) if study.without_permission => cell.settings.set(setting, without.into()),
-            Some(reason) => return Some(reason),
-            None => {}
+        let Some(reason) = missing else { continue };
+        if !study.without_permission {
+            return Err(reason);
         }
+        let name = setting.name();
+        given_up.push(format!("ran with {name} = \"{without}\": {reason}"));
+        cell.settings.set(setting, without.into());
     }
-    None
+    Ok(given_up)
 }
 
 fn pinning(cell: &Cell) -> Option<String> {
@@ -53,4 +57,34 @@ fn large_pages(cell: &Cell) -> Option<String> {
             crate::units::bytes(free)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::file::Size;
+
+    /// A study that wants more large pages than any machine has.
+    fn study(without_permission: bool) -> Study {
+        let text = format!(
+            "name = \"s\"\ntitle = \"S\"\ntargets = [\"null\"]\n\
+             without_permission = {without_permission}\n[settings]\ndurability = \"delayed\"\n\
+             large_pages = \"require\"\ncache_bytes = \"1024TiB\"\n[chart]\nx = \"target\"\n"
+        );
+        Study::read(&text, "s.toml", Size::Full).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_permitted_is_skipped_or_given_up_and_told_with_its_cure() {
+        let find = &|name: &str| crate::target::find(name);
+        let mut cell = study(false).cells().remove(0);
+        let skipped = reason(&study(false), &mut cell, find).unwrap_err();
+        assert!(skipped.contains("/proc/sys/vm/nr_hugepages"), "{skipped}");
+        assert!(cell.settings.is(Setting::LargePages, "require"));
+        let told = reason(&study(true), &mut cell, find).unwrap();
+        let [told] = &told[..] else { panic!("{told:?}") };
+        assert!(told.starts_with("ran with large_pages = \"try\": needs"), "{told}");
+        assert!(told.contains("/proc/sys/vm/nr_hugepages"), "{told}");
+        assert!(cell.settings.is(Setting::LargePages, "try"));
+    }
 }

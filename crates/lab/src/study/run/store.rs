@@ -1,7 +1,8 @@
 //! The result file of a study: SQLite, one run of a cell a row, written as soon as it has ended.
 //!
-//! Two tables. `study` has one row: the study as it was read, and what it was run on. `run` has a
+//! Three tables. `study` has one row: the study as it was read, and what it was run on. `run` has a
 //! row for each run of each cell, found by cell and repeat: its outcome as JSON, or why it failed.
+//! `underway` has the folder of the run that is being made, and whose process makes it.
 //!
 //! Invariants
 //! 1. A run is written whole or not at all, and is on disk before the next one begins: whoever
@@ -25,6 +26,9 @@ const TABLES: &str = "
         target_shown text, outcome text, failure text,
         primary key (cell, repeat)
     );";
+
+const UNDERWAY: &str =
+    "create table if not exists underway (folder text not null, process integer not null);";
 
 /// A result file.
 pub struct Store {
@@ -56,6 +60,7 @@ impl Store {
         let store = Store::connect(path)?;
         store.sql(|connection| {
             connection.execute_batch(TABLES)?;
+            connection.execute_batch(UNDERWAY)?;
             let text = json(result)?;
             let row = params![LAYOUT, result.settings_hash, text];
             connection.execute("insert into study values (?, ?, ?)", row)?;
@@ -133,6 +138,29 @@ impl Store {
         })
     }
 
+    /// A run begins in a folder of its own.
+    pub(crate) fn begins(&self, folder: &Path) -> Result<(), LabError> {
+        self.sql(|connection| {
+            let both = connection.unchecked_transaction()?;
+            both.execute("delete from underway", [])?;
+            let row = params![folder.to_string_lossy(), std::process::id()];
+            both.execute("insert into underway values (?, ?)", row)?;
+            Ok(both.commit()?)
+        })
+    }
+
+    /// The folder of a run whose process has ended without ending the run, or cannot be asked.
+    pub(crate) fn left_behind(&self) -> Result<Option<PathBuf>, LabError> {
+        let found: Option<(String, u32)> = self.sql(|connection| {
+            connection.execute_batch(UNDERWAY)?; // files of earlier versions have none
+            let select = "select folder, process from underway";
+            let row = connection.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?)));
+            Ok(row.optional()?)
+        })?;
+        let is_running = |process: u32| Path::new(&format!("/proc/{process}")).exists();
+        Ok(found.filter(|(_, process)| !is_running(*process)).map(|(folder, _)| folder.into()))
+    }
+
     /// Keeps a run.
     pub(crate) fn keep(&self, kept: &Kept) -> Result<(), LabError> {
         self.sql(|connection| {
@@ -141,11 +169,13 @@ impl Store {
                 Ok(repeat) => (Some(json(repeat)?), None),
                 Err(failure) => (None, Some(failure)),
             };
-            connection.execute(
+            let both = connection.unchecked_transaction()?;
+            both.execute(
                 "insert or replace into run values (?, ?, ?, ?, ?)",
                 params![kept.cell as i64, kept.repeat as i64, shown, outcome, failure],
             )?;
-            Ok(())
+            both.execute("delete from underway", [])?;
+            Ok(both.commit()?)
         })
     }
 
@@ -209,4 +239,27 @@ impl Store {
 
 fn json(value: &impl serde::Serialize) -> Result<String, Box<dyn std::error::Error>> {
     Ok(serde_json::to_string(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No process has this number: it is larger than the kernel gives.
+    const GONE: u32 = 1 << 23;
+
+    #[test]
+    fn a_run_whose_process_is_gone_is_remembered_and_one_that_is_being_made_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.sqlite");
+        let store = Store::create(&path, &crate::page::tests::invented()).unwrap();
+        assert_eq!(store.left_behind().unwrap(), None);
+        store.begins(Path::new("/databases/run")).unwrap();
+        assert_eq!(store.left_behind().unwrap(), None, "this process is still there");
+        store.connection.execute("update underway set process = ?", [GONE]).unwrap();
+        assert_eq!(store.left_behind().unwrap(), Some(PathBuf::from("/databases/run")));
+        let outcome = Err("it failed".to_owned());
+        store.keep(&Kept { cell: 0, repeat: 0, target_shown: None, outcome }).unwrap();
+        assert_eq!(store.left_behind().unwrap(), None, "the run has ended");
+    }
 }

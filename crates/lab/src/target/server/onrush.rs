@@ -14,7 +14,8 @@ use super::watch::Seen;
 use super::{Hosted, Refusal, Rival, programs};
 use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
-use crate::target::onrush::{options, snapshot};
+use crate::target::counted::snapshot;
+use crate::target::onrush::options;
 use crate::target::record::Snapshot;
 use crate::target::{Instance, Target};
 
