@@ -6,12 +6,16 @@
 //!
 //! Invariants
 //! 1. Read-only: no request changes anything, and only GET is answered.
-//! 2. Nobody outside of the machine gets in, nor a page from elsewhere that runs in a browser here: the
-//!    address is a loopback address, and requests must name it as their host.
+//! 2. On a loopback address nobody outside of the machine gets in, nor a page from elsewhere that runs in
+//!    a browser here: requests must name it as their host. Any other address takes a [`Guard`]: all is
+//!    encrypted, and who asks proves by a password that he may read. `/health` alone is for everyone,
+//!    and tells one word there.
 //! 3. One thread of its own: many or slow readers never hold up the database.
 
+mod guard;
 mod page;
 mod routes;
+mod serve;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,16 +25,18 @@ use onrush::Database;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+pub use guard::{Guard, MayRead};
+
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DashboardError {
-    /// An address that others can reach.
+    /// An address that others can reach, without encryption.
     #[error(
-        "cannot serve the page on {0}: other machines can reach it, and the page asks nobody who he is. \
-         Give 127.0.0.1 or ::1, and reach it from elsewhere through an SSH tunnel"
+        "cannot serve the page on {0} without encryption: other machines can reach it. Give a certificate \
+         and its key, or 127.0.0.1 or ::1, which an SSH tunnel reaches from elsewhere"
     )]
-    NotLoopback(SocketAddr),
+    NotGuarded(SocketAddr),
     /// An address that cannot be listened on.
     #[error(
         "cannot serve the page on {address}: {cause}; choose another port, or end what is there"
@@ -54,34 +60,39 @@ pub enum DashboardError {
 ///
 /// let folder = tempfile::tempdir()?;
 /// let database = Database::open_or_create(folder.path().join("shop"), Options::small())?;
-/// let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse()?)?;
+/// let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse()?, None)?;
 /// println!("http://{}", dashboard.address());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Dashboard {
     address: SocketAddr,
+    is_guarded: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Dashboard {
-    /// Whether there can be a page on this address.
+    /// Whether there can be a page on this address, with or without encryption.
     ///
     /// # Errors
-    /// An address that is not a loopback address.
-    pub fn validate(address: SocketAddr) -> Result<(), DashboardError> {
-        match address.ip().is_loopback() {
+    /// An address that other machines reach, without encryption.
+    pub fn validate(address: SocketAddr, is_encrypted: bool) -> Result<(), DashboardError> {
+        match address.ip().is_loopback() || is_encrypted {
             true => Ok(()),
-            false => Err(DashboardError::NotLoopback(address)),
+            false => Err(DashboardError::NotGuarded(address)),
         }
     }
 
-    /// Serves the page on a loopback address; port 0 lets the system choose.
+    /// Serves the page on an address, behind a guard if there is one; port 0 lets the system choose.
     ///
     /// # Errors
-    /// An address that is not a loopback address, or is taken.
-    pub fn start(database: &Database, address: SocketAddr) -> Result<Dashboard, DashboardError> {
-        Dashboard::validate(address)?;
+    /// An address that is taken, or that other machines reach and nothing guards.
+    pub fn start(
+        database: &Database,
+        address: SocketAddr,
+        guard: Option<Guard>,
+    ) -> Result<Dashboard, DashboardError> {
+        Dashboard::validate(address, guard.is_some())?;
         let failed = |cause| DashboardError::Listen { address, cause };
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -90,7 +101,9 @@ impl Dashboard {
             .enable_all()
             .build()
             .map_err(DashboardError::Thread)?;
-        let routes = routes::routes(database.clone());
+        let is_guarded = guard.is_some();
+        let encryption = guard.as_ref().map(|guard| guard.encryption.clone());
+        let routes = routes::routes(database.clone(), guard);
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
@@ -99,22 +112,26 @@ impl Dashboard {
                     Err(error) => return tracing::error!(%error, "the page cannot be served"),
                 };
                 tokio::select! {
-                    served = axum::serve(listener, routes) => {
-                        tracing::error!(?served, "the page is not served any more");
-                    }
+                    () = serve::serve(listener, routes, encryption) => {}
                     _ = stopped => {}
                 }
             });
         };
         let builder = std::thread::Builder::new().name("onrush-dashboard".into());
         let thread = builder.spawn(serve).map_err(DashboardError::Thread)?;
-        Ok(Dashboard { address, stop: Some(stop), thread: Some(thread) })
+        Ok(Dashboard { address, is_guarded, stop: Some(stop), thread: Some(thread) })
     }
 
     /// The address of the page, with the port that was chosen.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether it is encrypted, and asks for a password.
+    #[must_use]
+    pub fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 }
 

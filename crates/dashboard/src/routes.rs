@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -13,6 +13,7 @@ use onrush::Database;
 use onrush_watch::View;
 use serde::Serialize;
 
+use crate::guard::{Guard, only_who_may_read};
 use crate::page;
 
 /// How the names of tables begin that the server keeps for itself.
@@ -36,14 +37,19 @@ struct TableShown {
     is_logged: bool,
 }
 
-pub(crate) fn routes(database: Database) -> Router {
-    Router::new()
+pub(crate) fn routes(database: Database, guard: Option<Guard>) -> Router {
+    let routes = Router::new()
         .route("/", get(whole_page))
         .route("/view.json", get(view))
-        .route("/metrics", get(metrics))
-        .route("/health", get(health))
-        .layer(from_fn(only_from_here))
-        .with_state(database)
+        .route("/metrics", get(metrics));
+    match guard {
+        None => routes.route("/health", get(health)).layer(from_fn(only_from_here)),
+        // Whoever looks after machines asks without a password.
+        Some(guard) => routes
+            .layer(from_fn_with_state(guard, only_who_may_read))
+            .route("/health", get(health_in_a_word)),
+    }
+    .with_state(database)
 }
 
 /// Refuses requests that a page from elsewhere has a browser send here under another name.
@@ -96,9 +102,17 @@ async fn metrics(State(database): State<Database>) -> impl IntoResponse {
 
 /// 200 while the database takes work, 503 with the reason once it has stopped.
 async fn health(State(database): State<Database>) -> Response {
-    match database.session() {
-        Ok(_) => "ok\n".into_response(),
+    match database.check_running() {
+        Ok(()) => "ok\n".into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+    }
+}
+
+/// The same for those who did not say who they are.
+async fn health_in_a_word(State(database): State<Database>) -> Response {
+    match database.check_running() {
+        Ok(()) => "ok\n".into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "stopped\n").into_response(),
     }
 }
 

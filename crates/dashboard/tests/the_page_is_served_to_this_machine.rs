@@ -24,7 +24,7 @@ fn world() -> World {
         .unwrap();
     let table = database.create_table(definition).unwrap();
     database.session().unwrap().insert(&table, &[7i64.into()]).unwrap();
-    let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse().unwrap(), None).unwrap();
     World { database, dashboard, _folder: folder }
 }
 
@@ -84,6 +84,27 @@ fn health_tells_when_the_database_is_closed() {
 }
 
 #[test]
+fn health_takes_no_session() {
+    let world = world();
+    let sessions = || world.database.sessions().len();
+    let before = sessions();
+    let mut socket = TcpStream::connect(world.dashboard.address()).unwrap();
+    for _ in 0..3 {
+        write!(socket, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        assert_eq!(sessions(), before);
+        let mut rest = Vec::new();
+        while !rest.ends_with(b"ok\n") {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            rest.extend(byte);
+        }
+    }
+}
+
+#[test]
 fn nothing_but_reading_is_answered() {
     let world = world();
     for method in ["POST", "PUT", "DELETE"] {
@@ -102,6 +123,6 @@ fn a_request_for_another_host_is_refused() {
 #[test]
 fn an_address_that_others_reach_is_refused() {
     let world = world();
-    let refused = Dashboard::start(&world.database, "0.0.0.0:0".parse().unwrap()).err();
-    assert!(matches!(refused, Some(DashboardError::NotLoopback(_))), "{refused:?}");
+    let refused = Dashboard::start(&world.database, "0.0.0.0:0".parse().unwrap(), None).err();
+    assert!(matches!(refused, Some(DashboardError::NotGuarded(_))), "{refused:?}");
 }

@@ -72,7 +72,7 @@ fn it_shows_what_happens_and_complains_of_nothing() {
         database.create_table(table("orders", key.clone().default_key(KeyStrategy::SessionOffset)));
     let orders = orders.unwrap();
     database.create_table(table(hostile, key)).unwrap();
-    let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse().unwrap(), None).unwrap();
     let address = dashboard.address().to_string();
     let stop = AtomicBool::new(false);
     let looks = std::thread::scope(|scope| {

@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
-use crate::functions::{self, CheckedArithmetic, SystemFunction};
+use crate::functions::{self, CheckedArithmetic, ExistsAsValue, SystemFunction};
 use crate::query::Query;
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
@@ -78,6 +78,7 @@ impl QueryEngine {
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
+            .with_analyzer_rule(Arc::new(ExistsAsValue))
             .build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
         for function in functions::all().into_iter().chain(brought) {

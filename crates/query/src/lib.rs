@@ -43,6 +43,6 @@ pub use functions::SystemFunction;
 pub use query::{Query, QueryColumn};
 pub use relation::{MadeRows, Relation, Relations};
 pub use rows::{Batch, Rows};
-pub use statement::{Client, Statement};
+pub use statement::{Client, SessionSettings, Statement};
 pub use text::write_text;
 pub use types::ColumnType;

@@ -19,6 +19,14 @@ pub struct Client {
     pub database: Arc<str>,
     /// What the server calls itself.
     pub version: Arc<str>,
+    /// What is set in its session.
+    pub settings: Option<Arc<dyn SessionSettings>>,
+}
+
+/// The settings of a session, for `current_setting`.
+pub trait SessionSettings: fmt::Debug + Send + Sync {
+    /// What a setting is now; none if there is none of this name.
+    fn setting(&self, name: &str) -> Option<String>;
 }
 
 /// One execution of a statement: a view of the database that does not change, who asks, and when.

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableFactor, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
 };
 
 use crate::error::{QueryError, Result};
@@ -16,6 +17,7 @@ use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 
 mod arrays;
+mod things;
 
 /// The name of a column that has none, as in PostgreSQL.
 const NAMELESS: &str = "?column?";
@@ -184,9 +186,15 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, args: Some(_), .. } = relation {
+        if let TableFactor::Table { name, args: args @ Some(_), alias, .. } = relation {
             unqualify(name);
+            name_series(name, alias);
+            // Of what is never there, it does not matter of what it is asked.
+            if self.relations.is_always_empty(None, &name.to_string()) {
+                *args = None;
+            }
         }
+        arrays::name_elements(relation);
         ControlFlow::Continue(())
     }
 
@@ -214,6 +222,9 @@ impl VisitorMut for Writer<'_> {
         match expression {
             Expr::Function(call) => {
                 unqualify(&mut call.name);
+                if let Some(what) = things::of_sequences(call) {
+                    return self.refuse(what);
+                }
                 if let Some(rows) = arrays::rows_of(call) {
                     *expression = rows;
                 }
@@ -243,32 +254,19 @@ impl VisitorMut for Writer<'_> {
                 }
                 *expression = (**expr).clone();
             }
+            Expr::Cast { expr, data_type, .. }
+                if things::is_number_of_function(data_type, expr) =>
+            {
+                return self.refuse("looking up a function: none has a definition here, so this");
+            }
             Expr::Cast { expr, data_type, .. } => {
-                if let Some(function) = name_function(data_type, expr) {
-                    *expression = call(function, (**expr).clone());
+                if let Some(named) = things::named(data_type, expr) {
+                    *expression = named;
                 }
             }
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// The function that a cast to the name of a thing stands for: from the number of a table to its name,
-/// and from a name in quotes to the number.
-fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
-    let is_constant = matches!(given, Expr::Value(_));
-    let wanted = match data_type {
-        DataType::Regclass => "regclass".to_owned(),
-        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
-        _ => return None,
-    };
-    match (wanted.as_str(), is_constant) {
-        ("regclass", true) => Some("regclass_oid"),
-        ("regclass", false) => Some("regclass_name"),
-        ("regtype", false) => Some("regtype_name"),
-        ("regnamespace", false) => Some("regnamespace_name"),
-        _ => None,
     }
 }
 
@@ -305,6 +303,24 @@ fn call_of(function: &str, arguments: impl IntoIterator<Item = Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// The column of a series has the name of the series, as in PostgreSQL; DataFusion has one name for all.
+fn name_series(function: &ObjectName, alias: &mut Option<TableAlias>) {
+    let [ObjectNamePart::Identifier(function)] = function.0.as_slice() else { return };
+    if !function.value.eq_ignore_ascii_case("generate_series") {
+        return;
+    }
+    let alias = alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: function.clone(),
+        columns: Vec::new(),
+        at: None,
+    });
+    if alias.columns.is_empty() {
+        let name = alias.name.clone();
+        alias.columns.push(TableAliasColumnDef { name, data_type: None });
+    }
 }
 
 /// Functions stand in one place, whichever schema is written in front.

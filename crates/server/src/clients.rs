@@ -121,7 +121,9 @@ impl Presence {
     /// The client begins a statement with this text, which [`shown`] has made fit.
     pub(crate) fn begins(&self, text: &Arc<str>) {
         let mut now = self.entry.now.lock();
-        now.statement = Arc::clone(text);
+        if !Arc::ptr_eq(&now.statement, text) {
+            now.statement = Arc::clone(text);
+        }
         now.state = "active";
         now.state_micros = unix_micros();
         now.statement_micros = Some(now.state_micros);

@@ -26,6 +26,7 @@ mod sql;
 mod tls;
 mod values;
 
+pub use access::Logins;
 pub use listener::{Server, ServerError};
 pub use options::{DEFAULT_PORT, ServerOptions};
 pub use tls::TlsFiles;

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::access::Access;
+use crate::access::{Access, Logins};
 use crate::catalog;
 use crate::clients::Clients;
 use crate::connection::{self, Door};
@@ -144,12 +144,7 @@ impl Server {
         options.validate()?;
         let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let access = Arc::new(Access::load(&database)?);
-        if let Some(address) = options.listen
-            && !address.ip().is_loopback()
-            && !access.has_passwords()
-        {
-            return Err(ServerError::NoPassword { address });
-        }
+        options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         if options.threads > 0 {
             builder.worker_threads(options.threads);
@@ -258,6 +253,15 @@ impl Server {
         self.address
     }
 
+    /// Who can log in, for another door to this database on `address`.
+    ///
+    /// # Errors
+    /// [`NoPassword`](ServerError::NoPassword): other machines reach the address, and nobody has one.
+    pub fn logins(&self, address: SocketAddr) -> Result<Logins, ServerError> {
+        check_passwords(address, &self.shared.access)?;
+        Ok(Logins::new(Arc::clone(&self.shared.access)))
+    }
+
     /// Lets nobody in any more, lets clients end the statements that they are running, sends them
     /// away, makes everything durable, and closes the database.
     ///
@@ -294,6 +298,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end_clients();
+    }
+}
+
+/// Where other machines come in, somebody must have a password.
+fn check_passwords(address: SocketAddr, access: &Access) -> Result<(), ServerError> {
+    match address.ip().is_loopback() || access.has_passwords() {
+        true => Ok(()),
+        false => Err(ServerError::NoPassword { address }),
     }
 }
 

@@ -22,7 +22,10 @@ pub struct TlsFiles {
 
 impl TlsFiles {
     /// Reads both, and sees whether they go together. TLS 1.2 and 1.3.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, ServerError> {
+    ///
+    /// # Errors
+    /// [`Tls`](ServerError::Tls): a file that cannot be read, or is no certificate or key of this kind.
+    pub fn acceptor(&self) -> Result<TlsAcceptor, ServerError> {
         let bad = |path: &Path, cause: String| ServerError::Tls { path: path.to_owned(), cause };
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&self.certificate)
             .and_then(Iterator::collect)

@@ -6,7 +6,7 @@ mod common;
 
 use common::World;
 use onrush::{Database, Options};
-use onrush_server::{Server, ServerOptions};
+use onrush_server::{Server, ServerError, ServerOptions};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -50,6 +50,31 @@ async fn the_right_password_lets_in_and_no_other() {
     come_in(&world, "admin", "a secret").await.unwrap();
     let wrong = come_in(&world, "admin", "another").await;
     assert_eq!(state_of(wrong), SqlState::INVALID_PASSWORD);
+}
+
+/// The page for the browser asks for the same passwords.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_doors_take_the_passwords_of_roles_that_can_log_in() {
+    let world = World::new();
+    let server = world.server.as_ref().unwrap();
+    let (here, everywhere) = ("127.0.0.1:1".parse().unwrap(), "0.0.0.0:1".parse().unwrap());
+    assert!(matches!(server.logins(everywhere).err(), Some(ServerError::NoPassword { .. })));
+    assert!(!server.logins(here).unwrap().accepts("clerk", "of the clerk"));
+
+    let owner = world.client().await;
+    owner.batch_execute("CREATE USER clerk PASSWORD 'of the clerk'").await.unwrap();
+    owner.batch_execute("CREATE ROLE team PASSWORD 'of the team'").await.unwrap();
+    let logins = server.logins(everywhere).unwrap();
+    assert!(logins.accepts("clerk", "of the clerk"));
+    for (name, password) in
+        [("clerk", "of the team"), ("clerk", ""), ("team", "of the team"), ("nobody", "")]
+    {
+        assert!(!logins.accepts(name, password), "{name}");
+    }
+    owner.batch_execute("ALTER ROLE clerk PASSWORD 'a new one'").await.unwrap();
+    assert!(logins.accepts("clerk", "a new one") && !logins.accepts("clerk", "of the clerk"));
+    owner.batch_execute("DROP ROLE clerk").await.unwrap();
+    assert!(!logins.accepts("clerk", "a new one"));
 }
 
 /// Whoever tries names must not learn which there are.

@@ -34,6 +34,17 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             write_array(numbers.iter().map(|number| Some(number.as_str()))).into()
         })
         .into_udf(),
+        // Each element with a text before it; of NULL an array without elements.
+        SystemFunction::new("with_prefix", ColumnType::Array(DataType::Text), |given| {
+            let [Value::Text(prefix), Value::Text(written)] = given else { return "{}".into() };
+            let Ok(elements) = read_array(written) else { return "{}".into() };
+            let prefixed: Vec<Option<String>> = elements
+                .into_iter()
+                .map(|element| element.map(|element| format!("{prefix}{element}")))
+                .collect();
+            write_array(prefixed.iter().map(Option::as_deref)).into()
+        })
+        .into_udf(),
         // There is one dimension, and it begins at 1.
         SystemFunction::new("array_upper", DataType::Int32.into(), move |given| {
             elements(given).filter(|count| *count > 0).map_or(Value::Null, number)

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod checked;
+mod exists;
 mod session;
 mod single;
 mod system;
@@ -14,6 +15,7 @@ use datafusion::logical_expr::ScalarUDF;
 use onrush::{DataType, Value};
 
 pub(crate) use checked::CheckedArithmetic;
+pub(crate) use exists::ExistsAsValue;
 pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;

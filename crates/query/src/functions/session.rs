@@ -1,11 +1,13 @@
-//! Functions whose value one execution of a statement has from beginning to end: the clock, who asks.
-//! A plan that is kept calls them; before each execution [`bind`] puts their values in their place.
+//! Functions whose value one execution of a statement has from beginning to end: the clock, who asks,
+//! what is set. A plan that is kept calls them; before each execution [`bind`] puts their values in
+//! their place.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -13,7 +15,8 @@ use datafusion::logical_expr::{
 };
 use onrush::{DataType, Value};
 
-use crate::statement::Statement;
+use super::SystemFunction;
+use crate::statement::{SessionSettings, Statement};
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
 
@@ -64,7 +67,25 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         let signature = Signature::nullary(Volatility::Stable);
         Arc::new(ScalarUDF::new_from_impl(SessionFunction { name, fact, signature }))
     };
-    FACTS.into_iter().map(function).collect()
+    let facts = FACTS.into_iter().map(function);
+    facts.chain([current_setting(None)]).collect()
+}
+
+/// The name of the function that tells a setting.
+const CURRENT_SETTING: &str = "current_setting";
+
+/// What a setting is in this session; NULL if there is none of this name.
+fn current_setting(settings: Option<Arc<dyn SessionSettings>>) -> Arc<ScalarUDF> {
+    let function =
+        SystemFunction::new(CURRENT_SETTING, DataType::Text.into(), move |given| {
+            match (given.first(), &settings) {
+                (Some(Value::Text(name)), Some(settings)) => {
+                    settings.setting(name).map_or(Value::Null, Value::from)
+                }
+                _ => Value::Null,
+            }
+        });
+    function.into_udf()
 }
 
 impl Fact {
@@ -131,6 +152,12 @@ pub(crate) fn bind(plan: LogicalPlan, statement: &Statement) -> Result<LogicalPl
 
 fn constant(expression: Expr, statement: &Statement) -> Result<Transformed<Expr>> {
     let fact = match &expression {
+        // Its argument may differ from row to row.
+        Expr::ScalarFunction(call) if call.func.name() == CURRENT_SETTING => {
+            let told = current_setting(statement.client.settings.clone());
+            let call = ScalarFunction::new_udf(told, call.args.clone());
+            return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+        }
         Expr::ScalarFunction(call) => {
             let inner: &dyn std::any::Any = call.func.inner().as_ref();
             inner.downcast_ref::<SessionFunction>().map(|function| function.fact)

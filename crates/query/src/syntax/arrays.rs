@@ -1,9 +1,9 @@
 //! Arrays and composite values, as PostgreSQL's tools write them.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
-    Value,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 use super::{call, call_of};
@@ -19,10 +19,82 @@ pub(super) fn of_subquery(function: &Function, relations: &dyn Relations) -> Opt
     if is_surely_empty(&query.body, relations) {
         return Some(empty());
     }
+    if let Some(array) = prefixed(query) {
+        return Some(array);
+    }
     let mut query = query.clone();
     gather(&mut query)?;
     // Of no rows an array is empty, where an aggregate is NULL.
     Some(call_of("coalesce", [Expr::Subquery(query), empty()]))
+}
+
+/// `ARRAY(SELECT 'a' || x FROM unnest(array) x)`, where the array is one of the row outside, which
+/// DataFusion does not reach from there: psql writes it so.
+fn prefixed(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let Select { projection, from, selection: None, .. } = &**select else { return None };
+    let ([SelectItem::UnnamedExpr(value)], [from]) = (projection.as_slice(), from.as_slice())
+    else {
+        return None;
+    };
+    let mut source = from.relation.clone();
+    name_elements(&mut source);
+    let TableFactor::UNNEST { alias: Some(alias), array_exprs, .. } = &source else { return None };
+    let Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } = value else {
+        return None;
+    };
+    match (&**left, &**right, array_exprs.as_slice()) {
+        (Expr::Value(prefix), Expr::Identifier(element), [array])
+            if *element == alias.name && from.joins.is_empty() =>
+        {
+            Some(call_of("with_prefix", [Expr::Value(prefix.clone()), array.clone()]))
+        }
+        _ => None,
+    }
+}
+
+/// `unnest(array)` in FROM, however it is written, and a series between bounds that are computed,
+/// which DataFusion takes as an array only. The column is called as the relation is.
+pub(super) fn name_elements(relation: &mut TableFactor) {
+    if let TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } =
+        relation
+    {
+        let given = |given: &FunctionArg| match given {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given.clone()),
+            _ => None,
+        };
+        let Some(given) = args.args.iter().map(given).collect::<Option<Vec<Expr>>>() else {
+            return;
+        };
+        let is_computed = |given: &Expr| !matches!(given, Expr::Value(_) | Expr::UnaryOp { .. });
+        let name = name.0.last().map(|name| name.to_string().to_lowercase()).unwrap_or_default();
+        let array_exprs = match name.as_str() {
+            "unnest" => given,
+            "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
+            _ => return,
+        };
+        alias.get_or_insert_with(|| called(&name));
+        *relation = TableFactor::UNNEST {
+            alias: alias.take(),
+            array_exprs,
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: false,
+        };
+    }
+    let TableFactor::UNNEST { alias, array_exprs, .. } = relation else { return };
+    if array_exprs.len() != 1 {
+        return;
+    }
+    let alias = alias.get_or_insert_with(|| called("unnest"));
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
+
+/// `AS name`.
+fn called(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
 }
 
 /// An array without elements.

@@ -9,6 +9,7 @@
 //! 3. The tables cannot be named in SQL: their names begin with [`RESERVED`], which stands for the
 //!    schema of the system views there.
 
+mod logins;
 mod store;
 mod verifier;
 
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onrush::Database;
 use parking_lot::{Mutex, RwLock};
 
+pub use logins::Logins;
 pub(crate) use verifier::Verifier;
 
 use crate::error::{Result, SqlError, state};

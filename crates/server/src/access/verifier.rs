@@ -5,13 +5,17 @@ use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pgwire::api::auth::sasl::scram::ScramSecret;
+use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
 use postgres_protocol::password::scram_sha_256;
+use ring::hmac;
 
 /// Of SHA-256.
 const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 const METHOD: &str = "SCRAM-SHA-256";
+/// A client that made its verifier itself chose how often to hash. Beyond this a password is not tried:
+/// whoever asks must not keep the thread that looks for long.
+const ITERATIONS_TRIED_MAX: usize = 1_000_000;
 
 /// `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it: its tools send a
 /// new password in this form.
@@ -34,6 +38,16 @@ impl Verifier {
     pub(crate) fn secret(&self) -> ScramSecret {
         let Verifier { iterations, salt, stored_key, server_key } = self.clone();
         ScramSecret::Verifier { salt, iterations, stored_key, server_key }
+    }
+
+    /// Whether it is one of this password: the same key comes out. Takes as long whether it is or not.
+    pub(super) fn accepts(&self, password: &str) -> bool {
+        if self.iterations > ITERATIONS_TRIED_MAX {
+            return false;
+        }
+        let salted = gen_salted_password(password, &self.salt, self.iterations);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &salted);
+        hmac::verify(&key, b"Server Key", &self.server_key).is_ok()
     }
 
     /// As it is stored.
@@ -111,6 +125,21 @@ mod tests {
     fn a_verifier_made_by_a_client_is_taken_as_it_is() {
         let text = scram_sha_256(b"a password");
         assert_eq!(Verifier::of(&text).to_text(), text);
+    }
+
+    #[test]
+    fn a_verifier_accepts_its_password_alone() {
+        let verifier = Verifier::of("pass wörd");
+        assert!(verifier.accepts("pass wörd"));
+        for wrong in ["pass word", "", "pass wörd ", "PASS WÖRD"] {
+            assert!(!verifier.accepts(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_verifier_that_takes_too_long_accepts_nothing() {
+        let slow = Verifier { iterations: ITERATIONS_TRIED_MAX + 1, ..Verifier::of("secret") };
+        assert!(!slow.accepts("secret"));
     }
 
     #[test]

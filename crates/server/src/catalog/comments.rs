@@ -8,9 +8,6 @@ use super::kinds::{INT4, OID, TEXT};
 use super::{PG_CATALOG, SystemTable, names, oid};
 use crate::comments;
 
-/// `pg_class` in itself.
-const PG_CLASS_OID: u32 = 1259;
-
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,
     name: "pg_description",
@@ -25,7 +22,7 @@ fn descriptions(database: &Database, _: &Statement) -> Vec<Row> {
             "" => 0,
             column => i32::try_from(table.definition().column_index(column).ok()? + 1).ok()?,
         };
-        let class = oid(PG_CLASS_OID);
+        let class = oid(names::PG_CLASS_OID);
         Some(vec![oid(names::table_oid(&table)), class, Value::Int32(number), text.into()])
     };
     // Of a database that has stopped nothing is told.

@@ -7,7 +7,6 @@ use onrush_query::SystemFunction;
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS};
 use super::{names, text_functions};
-use crate::execute::Settings;
 use crate::values;
 
 /// All of them, for one database.
@@ -43,11 +42,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             }
             _ => Value::Null,
         }),
-        // Of what a session may change, SHOW tells.
-        SystemFunction::new("current_setting", TEXT, |given| match given.first() {
-            Some(Value::Text(name)) => Settings::everywhere(name).map_or(Value::Null, Value::from),
-            _ => Value::Null,
-        }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
         SystemFunction::new("current_schemas", TEXTS, |given| match given {
             [Value::Boolean(true)] => "{pg_catalog,public}".into(),
@@ -63,7 +57,12 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         "pg_conversion_is_visible",
         "pg_opclass_is_visible",
         "pg_operator_is_visible",
+        "pg_opfamily_is_visible",
+        "pg_statistics_obj_is_visible",
         "pg_ts_config_is_visible",
+        "pg_ts_dict_is_visible",
+        "pg_ts_parser_is_visible",
+        "pg_ts_template_is_visible",
         "pg_relation_is_publishable",
         "has_table_privilege",
         "has_schema_privilege",
@@ -102,17 +101,26 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
 
 /// Those that look a table up.
 fn of_tables(database: &Database) -> Vec<SystemFunction> {
-    let with_table = |name, describe: fn(&onrush::Table, i64) -> String| {
+    let with_table = |name, describe: fn(&onrush::Table, &[Value<'_>]) -> String| {
         let database = database.clone();
         SystemFunction::new(name, TEXT, move |given| {
             let Some(oid) = number(given, 0) else { return Value::Null };
             let table = names::table_with(&database, oid);
-            table.map_or(Value::Null, |table| describe(&table, oid).into())
+            table.map_or(Value::Null, |table| describe(&table, given).into())
         })
     };
     let known = Arc::new(database.clone());
     vec![
-        with_table("pg_get_indexdef", |table, _| {
+        with_table("pg_get_indexdef", |table, given| {
+            // The number of a column of the key, from 1; 0 is all of it.
+            if let Some(at) =
+                number(given, 1).and_then(|at| usize::try_from(at).ok()?.checked_sub(1))
+            {
+                let column = table.definition().primary_key().get(at);
+                let name =
+                    |column: &usize| names::quoted(&table.definition().columns()[*column].name);
+                return column.map_or(String::new(), name);
+            }
             let (key, name) = (names::quoted(&names::key_name(table)), names::quoted(table.name()));
             let columns = names::key_columns(table);
             format!("CREATE UNIQUE INDEX {key} ON public.{name} USING btree ({columns})")
@@ -133,13 +141,16 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             }
         }),
         SystemFunction::new("regclass_oid", INT8, move |given| {
-            let Some(Value::Text(name)) = given.first() else { return Value::Null };
-            let name = name.rsplit('.').next().unwrap_or_default().trim_matches('"');
+            let name = match given.first() {
+                Some(Value::Text(name)) => names::last_part(name),
+                Some(number) => return number.as_i64().map_or(Value::Null, Value::Int64),
+                None => return Value::Null,
+            };
             if let Ok(oid) = name.parse::<i64>() {
                 return Value::Int64(oid);
             }
-            let table = known.table(name).ok();
-            table.map_or(Value::Null, |table| Value::Int64(names::table_oid(&table).into()))
+            let table = known.table(&name).ok().map(|table| names::table_oid(&table).into());
+            table.or_else(|| names::catalogue_oid(&name)).map_or(Value::Null, Value::Int64)
         }),
     ]
 }

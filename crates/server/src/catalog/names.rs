@@ -9,6 +9,12 @@ use crate::values;
 
 /// `pg_catalog` itself.
 pub(super) const PG_CATALOG_OID: u32 = 11;
+/// `pg_class` in itself.
+pub(super) const PG_CLASS_OID: u32 = 1259;
+/// `pg_type` in it.
+pub(super) const PG_TYPE_OID: u32 = 1247;
+/// `pg_constraint` in it.
+pub(super) const PG_CONSTRAINT_OID: u32 = 2606;
 /// `public`.
 pub(super) const PUBLIC_OID: u32 = 2200;
 /// `information_schema`.
@@ -38,6 +44,24 @@ pub(super) fn table_oid(table: &Table) -> u32 {
 /// The number of its primary key.
 pub(super) fn key_oid(table: &Table) -> u32 {
     table_oid(table) + 1
+}
+
+/// The number of a table of the catalogue that others name by number.
+pub(super) fn catalogue_oid(name: &str) -> Option<i64> {
+    let known = [
+        ("pg_class", PG_CLASS_OID),
+        ("pg_type", PG_TYPE_OID),
+        ("pg_constraint", PG_CONSTRAINT_OID),
+    ];
+    known.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number.into())
+}
+
+/// The last part of a name as it stands in SQL: of `public.orders` and `public."Orders"` the table's.
+pub(super) fn last_part(name: &str) -> String {
+    match name.strip_suffix('"').and_then(|name| name.rsplit_once('"')) {
+        Some((_, quoted)) => quoted.to_owned(),
+        None => name.rsplit('.').next().unwrap_or_default().to_lowercase(),
+    }
 }
 
 /// The number of a role, made of its name.

@@ -1,4 +1,4 @@
-//! `pg_settings`: the settings of a session as it begins. SHOW tells what they are now.
+//! `pg_settings`: the settings of the session that asks.
 
 use onrush::{Row, Value};
 
@@ -28,26 +28,34 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("sourceline", INT4),
         ("pending_restart", BOOL),
     ],
-    rows: |_, _| Settings::at_the_beginning().into_iter().map(row).collect(),
+    rows: |_, statement| {
+        let settings = statement.client.settings.as_ref();
+        let row = |(name, first): (&'static str, String)| {
+            let now = settings.and_then(|settings| settings.setting(name));
+            row(name, now.unwrap_or_else(|| first.clone()), first)
+        };
+        Settings::at_the_beginning().into_iter().map(row).collect()
+    },
 }];
 
-fn row((name, setting): (&'static str, String)) -> Row {
+fn row(name: &'static str, setting: String, first: String) -> Row {
     let null = Value::Null;
+    let source = if setting == first { "default" } else { "session" };
     vec![
         name.into(),
-        setting.clone().into(),
+        setting.into(),
         null.clone(),
         "Onrush".into(),
         null.clone(),
         null.clone(),
         "user".into(),
         "string".into(),
-        "default".into(),
+        source.into(),
         null.clone(),
         null.clone(),
         null.clone(),
-        setting.clone().into(),
-        setting.into(),
+        first.clone().into(),
+        first.into(),
         null.clone(),
         null,
         Value::Boolean(false),

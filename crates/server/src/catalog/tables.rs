@@ -146,6 +146,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("conkey", INT2S),
             ("confkey", INT2S),
             ("conbin", TEXT),
+            ("tableoid", OID),
         ],
         rows: |database, _| names::tables(database).iter().map(constraint).collect(),
     },
@@ -289,26 +290,29 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
     ]
 }
 
+/// The columns of a table, and those of its primary key.
 fn attributes(table: &Table) -> Vec<Row> {
     let definition = table.definition();
-    let row = |(position, column): (usize, &onrush::ColumnDefinition)| {
+    let row = |owner: u32, at: usize, position: usize| {
+        let column = &definition.columns()[position];
+        let is_own = owner == names::table_oid(table);
         let (data_type, no) = (column.data_type, Value::Boolean(false));
         let is_key = definition.primary_key().contains(&position);
         let collation = if data_type.is_text() { 100 } else { 0 };
         let is_wide = values::type_size(data_type.into()) < 0;
         vec![
-            oid(names::table_oid(table)),
+            oid(owner),
             column.name.clone().into(),
             oid(values::oid_of(data_type)),
             Value::Int32(-1),
             Value::Int16(values::type_size(data_type.into())),
-            Value::Int16(i16::try_from(position + 1).unwrap_or(i16::MAX)),
+            Value::Int16(i16::try_from(at + 1).unwrap_or(i16::MAX)),
             Value::Int32(0),
             Value::Int32(values::type_modifier(data_type.into())),
-            Value::Boolean(is_key || !column.nullable),
-            Value::Boolean(names::default_of(column).is_some()),
+            Value::Boolean(is_own && (is_key || !column.nullable)),
+            Value::Boolean(is_own && names::default_of(column).is_some()),
             no.clone(),
-            if names::is_identity(column) { "d".into() } else { "".into() },
+            if is_own && names::is_identity(column) { "d".into() } else { "".into() },
             "".into(),
             no.clone(),
             Value::Boolean(true),
@@ -321,7 +325,9 @@ fn attributes(table: &Table) -> Vec<Row> {
             Value::Null,
         ]
     };
-    definition.columns().iter().enumerate().map(row).collect()
+    let own = (0..definition.columns().len()).map(|at| row(names::table_oid(table), at, at));
+    let key = definition.primary_key().iter().enumerate();
+    own.chain(key.map(|(at, position)| row(names::key_oid(table), at, *position))).collect()
 }
 
 fn defaults(table: &Table) -> Vec<Row> {
@@ -391,6 +397,7 @@ fn constraint(table: &Table) -> Row {
         format!("{{{}}}", key_numbers(table).join(",")).into(),
         Value::Null,
         Value::Null,
+        oid(names::PG_CONSTRAINT_OID),
     ]
 }
 

@@ -5,7 +5,7 @@ use onrush_query::ColumnType;
 use postgres_types::Type;
 
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT, TEXTS};
-use super::names::{OWNER_OID, PG_CATALOG_OID};
+use super::names::{OWNER_OID, PG_CATALOG_OID, PG_TYPE_OID};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::values;
 
@@ -35,6 +35,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("typcollation", OID),
         ("typdefault", TEXT),
         ("typacl", TEXTS),
+        ("tableoid", OID),
     ],
     rows: |_, _| {
         let arrays = KNOWN.iter().filter_map(|(known, _)| Some((array_of(*known)?, "A")));
@@ -105,5 +106,6 @@ fn row((column_type, category): (ColumnType, &'static str)) -> Row {
         oid(if is_text { 100 } else { 0 }),
         Value::Null,
         Value::Null,
+        oid(PG_TYPE_OID),
     ]
 }

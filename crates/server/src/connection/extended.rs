@@ -12,6 +12,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::message::{self, Bind, Execute, Named, Parse};
+use super::portal::{Portal, State};
 use super::{Connection, Stop};
 use crate::clients;
 use crate::error::{Result, SqlError, state};
@@ -20,8 +21,6 @@ use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Pla
 
 /// Most prepared statements of one client.
 const STATEMENTS_MAX: usize = 10_000;
-/// Most portals of one client.
-const PORTALS_MAX: usize = 1000;
 
 /// A statement that was planned, to be run with other parameters again and again.
 pub(super) struct Prepared {
@@ -31,7 +30,7 @@ pub(super) struct Prepared {
     text: Arc<str>,
     plan: Plan,
     /// The type of each parameter.
-    oids: Vec<u32>,
+    oids: Arc<[u32]>,
 }
 
 impl Prepared {
@@ -40,22 +39,6 @@ impl Prepared {
         let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
         Some(self.plan.columns()?.iter().map(column).collect())
     }
-}
-
-/// A prepared statement with its parameters.
-pub(super) struct Portal {
-    statement: Arc<Prepared>,
-    bound: Bound,
-    is_binary: Vec<bool>,
-    state: State,
-}
-
-enum State {
-    New,
-    /// Rows were sent, and there may be more.
-    Open(RowStream),
-    /// Everything was sent.
-    Done,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -126,31 +109,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => Plan::Nothing(""),
         };
-        Ok(Prepared { parsed, text, plan, oids: parameters.into_oids()? })
+        Ok(Prepared { parsed, text, plan, oids: parameters.into_oids()?.into() })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {
         let bind = Bind::read(&body)?;
-        let statement = Arc::clone(self.statement(&bind.statement)?);
+        let statement = Arc::clone(self.statement(bind.statement)?);
         if bind.values.len() != statement.oids.len() {
             let (given, needed) = (bind.values.len(), statement.oids.len());
             let message = format!("{given} parameters are given, the statement has {needed}");
             return Err(SqlError::new(state::PROTOCOL_VIOLATION, message).into());
         }
-        if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(&bind.portal) {
-            let message = format!("there are {PORTALS_MAX} portals already");
-            return Err(SqlError::new(state::LIMIT_EXCEEDED, message).into());
-        }
         let columns = self.columns(&statement).map_or(0, |columns| columns.len());
-        let is_binary = message::for_each(&bind.result_is_binary, columns)?;
+        let is_binary = message::for_each(bind.result_is_binary, columns)?;
         let bound = Bound {
-            message: body,
+            message: body.clone(),
             values: bind.values,
             is_binary: bind.is_binary,
-            oids: statement.oids.clone(),
+            oids: Arc::clone(&statement.oids),
         };
         let portal = Portal { statement, bound, is_binary, state: State::New };
-        self.portals.insert(bind.portal, portal);
+        self.portals.insert(bind.portal, portal)?;
         self.wire.put(&BindComplete::new());
         Ok(())
     }
@@ -166,13 +145,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let (columns, is_binary) = match Named::read(body)? {
             Named::Statement(name) => {
                 let statement = Arc::clone(self.statement(name)?);
-                self.wire.put(&ParameterDescription::new(statement.oids.clone()));
+                self.wire.put(&ParameterDescription::new(statement.oids.to_vec()));
                 let columns = self.columns(&statement);
                 let formats = vec![false; columns.as_ref().map_or(0, |columns| columns.len())];
                 (columns, formats)
             }
             Named::Portal(name) => {
-                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                let portal = self.portals.get(name)?;
                 (self.columns(&portal.statement), portal.is_binary.clone())
             }
         };
@@ -202,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn close(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         match Named::read(body)? {
             Named::Statement(name) => drop(self.statements.remove(name)),
-            Named::Portal(name) => drop(self.portals.remove(name)),
+            Named::Portal(name) => drop(self.portals.take(name)),
         }
         self.wire.put(&CloseComplete::new());
         Ok(())
@@ -211,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn run_portal(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         // Taken out while it runs: a portal whose statement fails is gone.
-        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let mut portal = self.portals.take(name)?;
         self.backend.begin_statement(&portal.statement.text);
         let state = match std::mem::replace(&mut portal.state, State::Done) {
             State::New => self.run_new(&mut portal, rows_max).await?,
@@ -222,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         };
         portal.state = state;
-        self.portals.insert(name.to_owned(), portal);
+        self.portals.insert(name, portal)?;
         Ok(())
     }
 
@@ -257,7 +236,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::Deallocated(name) => self.deallocate(&name)?,
             Answer::Prepare(plan) => self.prepare_text(plan)?,
             Answer::Execute(_) => return Err(execute_in_execute().into()),
-            Answer::Rows(rows) => return self.go_on(rows, &portal.is_binary, rows_max).await,
+            Answer::Rows(rows) => {
+                return self.go_on(Box::new(rows), &portal.is_binary, rows_max).await;
+            }
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
             Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
         }
@@ -267,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// A table was altered, or dropped and perhaps created again, since the statement was planned.
     fn plan_again(&self, old: &Prepared) -> Result<Arc<Prepared>> {
         let text = Arc::clone(&old.text);
-        let fresh = self.prepare(old.parsed.clone(), text, old.oids.clone())?;
+        let fresh = self.prepare(old.parsed.clone(), text, old.oids.to_vec())?;
         if fresh.oids != old.oids || fresh.described() != old.described() {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
@@ -278,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn go_on(
         &mut self,
-        mut rows: RowStream,
+        mut rows: Box<RowStream>,
         is_binary: &[bool],
         rows_max: Option<u64>,
     ) -> std::result::Result<State, Stop> {
@@ -294,8 +275,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 /// PREPARE takes none, so there is none.
 pub(super) fn execute_in_execute() -> SqlError {
     SqlError::new(state::INTERNAL, "EXECUTE runs no EXECUTE")
-}
-
-fn no_portal(name: &str) -> SqlError {
-    SqlError::new(state::UNKNOWN_PORTAL, format!("there is no portal {name:?}"))
 }

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use crate::error::{Result, SqlError};
 
 /// Reads a message from its beginning.
@@ -95,19 +93,19 @@ impl<'m> Parse<'m> {
 }
 
 /// Gives a prepared statement its parameters.
-pub(super) struct Bind {
-    pub(super) portal: String,
-    pub(super) statement: String,
+pub(super) struct Bind<'m> {
+    pub(super) portal: &'m str,
+    pub(super) statement: &'m str,
     pub(super) is_binary: Vec<bool>,
     /// Where each parameter is in the message; none is NULL.
     pub(super) values: Vec<Option<Range<usize>>>,
     pub(super) result_is_binary: Vec<bool>,
 }
 
-impl Bind {
-    pub(super) fn read(message: &Bytes) -> Result<Bind> {
+impl<'m> Bind<'m> {
+    pub(super) fn read(message: &'m [u8]) -> Result<Bind<'m>> {
         let mut reader = Reader::new(message);
-        let (portal, statement) = (reader.text()?.to_owned(), reader.text()?.to_owned());
+        let (portal, statement) = (reader.text()?, reader.text()?);
         let given = formats(&mut reader)?;
         let count = reader.count(4)?;
         let mut values = Vec::with_capacity(count);
@@ -118,7 +116,7 @@ impl Bind {
             });
         }
         let result_is_binary = formats(&mut reader)?;
-        let is_binary = for_each(&given, count)?;
+        let is_binary = for_each(given, count)?;
         reader.end(Bind { portal, statement, is_binary, values, result_is_binary })
     }
 }
@@ -137,11 +135,11 @@ fn formats(reader: &mut Reader<'_>) -> Result<Vec<bool>> {
 }
 
 /// None is text for all, one is for all.
-pub(super) fn for_each(formats: &[bool], count: usize) -> Result<Vec<bool>> {
-    match formats {
+pub(super) fn for_each(formats: Vec<bool>, count: usize) -> Result<Vec<bool>> {
+    match formats.as_slice() {
         [] => Ok(vec![false; count]),
         [all] => Ok(vec![*all; count]),
-        each if each.len() == count => Ok(each.to_vec()),
+        each if each.len() == count => Ok(formats),
         each => Err(SqlError::new(
             crate::error::state::PROTOCOL_VIOLATION,
             format!("{} formats for {count} values", each.len()),
@@ -200,12 +198,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_message_is_more_than_an_error(bytes in any::<Vec<u8>>()) {
-            let message = Bytes::from(bytes);
-            let _ = (Parse::read(&message).is_ok(), Execute::read(&message).is_ok());
-            let _ = (Named::read(&message).is_ok(), text(&message).is_ok());
-            if let Ok(bind) = Bind::read(&message) {
+            let _ = (Parse::read(&bytes).is_ok(), Execute::read(&bytes).is_ok());
+            let _ = (Named::read(&bytes).is_ok(), text(&bytes).is_ok());
+            if let Ok(bind) = Bind::read(&bytes) {
                 for range in bind.values.into_iter().flatten() {
-                    prop_assert!(message.get(range).is_some());
+                    prop_assert!(bytes.get(range).is_some());
                 }
             }
         }
@@ -213,7 +210,7 @@ mod tests {
 
     #[test]
     fn counts_beyond_the_message_are_refused_before_room_is_made() {
-        let message = Bytes::from_static(b"\0\0\0\0\xff\xff");
-        assert_eq!(Bind::read(&message).err().map(|error| error.state), Some("08P01"));
+        let message = b"\0\0\0\0\xff\xff";
+        assert_eq!(Bind::read(message).err().map(|error| error.state), Some("08P01"));
     }
 }

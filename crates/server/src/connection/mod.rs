@@ -15,6 +15,7 @@ mod copy;
 mod extended;
 mod login;
 mod message;
+mod portal;
 mod startup;
 mod wire;
 
@@ -39,7 +40,8 @@ use crate::execute::{Answer, Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values;
-use extended::{Portal, Prepared, execute_in_execute};
+use extended::{Prepared, execute_in_execute};
+use portal::Portals;
 use startup::Beginning;
 use wire::{Frame, OUTPUT_BYTES, Wire};
 
@@ -63,7 +65,7 @@ struct Connection<S> {
     wire: Wire<S>,
     backend: Backend,
     statements: HashMap<String, Arc<Prepared>>,
-    portals: HashMap<String, Portal>,
+    portals: Portals,
     /// After an error in the extended protocol everything up to the next Sync is left out.
     skips_to_sync: bool,
     shared: Arc<Shared>,
@@ -210,7 +212,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         wire,
         backend,
         statements: HashMap::new(),
-        portals: HashMap::new(),
+        portals: Portals::default(),
         skips_to_sync: false,
         shared: Arc::clone(shared),
     };

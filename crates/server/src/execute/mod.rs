@@ -100,6 +100,7 @@ impl Backend {
             user: who.name.as_str().into(),
             database: DATABASE.into(),
             version: VERSION.into(),
+            settings: None,
         };
         let patience = Patience::default();
         let is_cancelled = &patience.is_cancelled;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use onrush::{Row, Snapshot};
-use onrush_query::{Client, QueryEngine, Rows, Statement, Want};
+use onrush_query::{Client, QueryEngine, Rows, SessionSettings, Statement, Want};
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
@@ -77,9 +77,10 @@ impl Backend {
 
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
+        let settings: Arc<dyn SessionSettings> = Arc::new(self.settings.clone());
         Finder {
             queries: Arc::clone(&self.queries),
-            client: self.client.clone(),
+            client: Client { settings: Some(settings), ..self.client.clone() },
             patience: self.patience.clone(),
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use onrush_query::SessionSettings;
+
 use crate::error::{Result, SqlError, state};
 use crate::sql::SettingChange;
 
@@ -204,13 +206,6 @@ impl Settings {
         all
     }
 
-    /// What a setting is in every session, always; none where a session may change it.
-    pub(crate) fn everywhere(name: &str) -> Option<&'static str> {
-        let name = name.to_lowercase();
-        let single = SINGLE.iter().find(|(known, ..)| *known == name).map(|known| known.2);
-        single.or_else(|| FIXED.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
-    }
-
     /// What a client is told at its beginning.
     pub(crate) fn reported(&self) -> Vec<(&'static str, String)> {
         let names = [
@@ -230,6 +225,12 @@ impl Settings {
         ];
         let value = |(shown, name)| Some((shown, self.show(name).ok()?));
         names.into_iter().filter_map(value).collect()
+    }
+}
+
+impl SessionSettings for Settings {
+    fn setting(&self, name: &str) -> Option<String> {
+        self.show(name).ok()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A value in a statement: a constant, a parameter, or one of a few functions.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -93,7 +94,7 @@ pub(crate) struct Bound {
     /// None is NULL.
     pub(crate) values: Vec<Option<Range<usize>>>,
     pub(crate) is_binary: Vec<bool>,
-    pub(crate) oids: Vec<u32>,
+    pub(crate) oids: Arc<[u32]>,
 }
 
 impl Bound {

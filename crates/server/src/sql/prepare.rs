@@ -1,6 +1,8 @@
 //! PREPARE and EXECUTE as statements. Both kinds of prepared statements, those of the protocol and
 //! these, have one list of names, as in PostgreSQL.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use onrush::Value;
 use onrush_query::ColumnType;
@@ -77,7 +79,7 @@ pub(super) fn execute(statement: &Statement) -> Result<Plan> {
 
 impl ExecutePlan {
     /// The arguments, as parameters of these types.
-    pub(crate) fn bind(&self, oids: &[u32]) -> Result<Bound> {
+    pub(crate) fn bind(&self, oids: &Arc<[u32]>) -> Result<Bound> {
         if self.arguments.len() != oids.len() {
             let (given, needed) = (self.arguments.len(), oids.len());
             let message = format!(
@@ -87,7 +89,7 @@ impl ExecutePlan {
             return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
         let (mut text, mut values) = (String::new(), Vec::with_capacity(oids.len()));
-        for (argument, oid) in self.arguments.iter().zip(oids) {
+        for (argument, oid) in self.arguments.iter().zip(oids.iter()) {
             let target = match values::column_type_of(*oid) {
                 Some(ColumnType::Stored(data_type)) => data_type,
                 Some(ColumnType::Oid) => onrush::DataType::Int64,
@@ -108,6 +110,6 @@ impl ExecutePlan {
             }
         }
         let is_binary = vec![false; oids.len()];
-        Ok(Bound { message: Bytes::from(text), values, is_binary, oids: oids.to_vec() })
+        Ok(Bound { message: Bytes::from(text), values, is_binary, oids: Arc::clone(oids) })
     }
 }

@@ -199,7 +199,7 @@ class JdbcTest {
     @Test
     void rowsComeInPieces() throws SQLException {
         execute("CREATE TABLE t (id int PRIMARY KEY)");
-        execute("INSERT INTO t SELECT value FROM generate_series(1, 1000)");
+        execute("INSERT INTO t SELECT n FROM generate_series(1, 1000) n");
         connection.setAutoCommit(false);
         Statement statement = connection.createStatement();
         statement.setFetchSize(100);
@@ -272,6 +272,7 @@ class JdbcTest {
         assertEquals(List.of("t_pkey", "t_pkey"), column(about.getIndexInfo(null, null, "t", true, false), "INDEX_NAME"));
         assertTrue(column(about.getSchemas(), "TABLE_SCHEM").contains("public"));
         assertFalse(about.getImportedKeys(null, null, "t").next());
+        assertTrue(column(about.getTypeInfo(), "TYPE_NAME").containsAll(List.of("int8", "numeric", "timestamptz")));
     }
 
     private static List<String> column(ResultSet rows, String name) throws SQLException {

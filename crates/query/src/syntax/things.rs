@@ -1,0 +1,66 @@
+//! Names and numbers of the catalogue's things, as PostgreSQL's tools cast one to the other.
+
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Function, Ident, ObjectName};
+
+use super::call;
+
+/// What a cast to the name or the number of a thing stands for.
+pub(super) fn named(data_type: &DataType, given: &Expr) -> Option<Expr> {
+    match name_function(data_type, given) {
+        Some(function) => Some(call(function, given.clone())),
+        None => number_of_relation(data_type, given),
+    }
+}
+
+/// The function that a cast to the name of a thing stands for: from the number of a table to its name,
+/// and from a name in quotes to the number.
+fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
+    let is_constant = matches!(given, Expr::Value(_));
+    let wanted = match data_type {
+        DataType::Regclass => "regclass".to_owned(),
+        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
+        _ => return None,
+    };
+    match (wanted.as_str(), is_constant) {
+        ("regclass", true) => Some("regclass_oid"),
+        ("regclass", false) => Some("regclass_name"),
+        ("regtype", false) => Some("regtype_name"),
+        ("regnamespace", false) => Some("regnamespace_name"),
+        _ => None,
+    }
+}
+
+/// `name::regclass::oid`, where the name was made a name already: the number that it stands for.
+fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
+    let (DataType::Custom(wanted, _), Expr::Function(named)) = (data_type, given) else {
+        return None;
+    };
+    let wanted = wanted.0.last()?.to_string().to_lowercase();
+    (wanted == "oid" && named.name.to_string() == "regclass_name").then(|| {
+        let name = ObjectName::from(vec![Ident::new("regclass_oid")]);
+        Expr::Function(Function { name, ..named.clone() })
+    })
+}
+
+/// `'name'::regproc::oid`, as psql's `\sf` asks.
+pub(super) fn is_number_of_function(data_type: &DataType, given: &Expr) -> bool {
+    let word = |data_type: &DataType| match data_type {
+        DataType::Custom(name, _) => name.0.last().map(|name| name.to_string().to_lowercase()),
+        _ => None,
+    };
+    let Expr::Cast { data_type: inner, .. } = given else { return false };
+    word(data_type).as_deref() == Some("oid")
+        && matches!(word(inner).as_deref(), Some("regproc" | "regprocedure"))
+}
+
+/// What is wrong with a call of a sequence; none if it is another function.
+pub(super) fn of_sequences(function: &Function) -> Option<String> {
+    let name = function.name.to_string().to_lowercase();
+    let is_one = matches!(name.as_str(), "nextval" | "currval" | "setval" | "lastval");
+    is_one.then(|| {
+        format!(
+            "{name}: numbers come with the row, so leave the column out of INSERT, and RETURNING tells \
+             the number; this"
+        )
+    })
+}
