@@ -117,6 +117,8 @@ fn a_killed_study_goes_on_at_the_first_missing_run() {
     let after = runs(&world.ok(&["lab", "show", "r.sqlite", "--json"]));
     let all: usize = count(&after);
     assert_eq!((all, told), (20, 20 - made), "what was there is not made again");
+    let is_database = |name: &String| name.starts_with("onrush-lab-");
+    assert!(!world.list().iter().any(is_database), "{:?} was left", world.list());
     for (before, after) in before.iter().zip(&after) {
         assert!(after.starts_with(before.trim_end_matches(']')), "what was there is kept");
     }
@@ -170,4 +172,72 @@ fn studies_and_targets_are_listed_and_a_study_can_be_copied() {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(world.ok(&["lab", "list", "--source", "keys"]).contains("[[part]]"));
+}
+
+#[test]
+fn all_shipped_studies_run_by_one_command_which_says_how_long_each_took() {
+    let world = World::new();
+    // Every study with its own parts, but for what makes them long: rows, waiting, and most axes.
+    let mut arguments = vec!["lab", "run", "all", "--quick", "--repeats", "1", "--quiet", "--json"];
+    for setting in [
+        "rows=240",
+        "rows_per_session=0",
+        "preload_rows=300",
+        "sessions=2",
+        "durability=delayed",
+        "key=session-offset",
+        "rows_per_commit=1",
+        "data_files=1",
+        "cache_bytes=16MiB",
+        "log_capacity_bytes=256MiB",
+        "check_threads=2",
+        "check_reads=memory",
+    ] {
+        arguments.extend(["--set", setting]);
+    }
+    arguments.extend(["--target", "onrush", "--target", "null"]);
+    let all = json(&world.ok(&arguments));
+    let studies = all["studies"].as_array().unwrap();
+    let names: Vec<_> = studies.iter().map(|ran| ran["study"].as_str().unwrap()).collect();
+    assert_eq!(names, onrush_lab::study::shipped::names().collect::<Vec<_>>());
+    for ran in studies {
+        assert!(ran["ran"].as_u64().unwrap() > 0, "{ran}");
+        assert_eq!(ran["failed"], 0, "{ran}");
+        assert!(ran["elapsed_s"].as_f64().unwrap() > 0.0, "{ran}");
+        let results = ran["results"].as_str().unwrap();
+        assert!(
+            world.exists(results) && world.exists(results.replace(".sqlite", ".html")),
+            "{ran}"
+        );
+    }
+}
+
+#[test]
+fn all_studies_go_on_where_they_were_interrupted_and_those_without_a_wanted_target_are_left_out() {
+    let world = World::new();
+    let null = ["lab", "run", "all", "--quick", "--quiet", "--target", "null", "--out", "null"];
+    let small = ["--set", "rows=9", "--set", "rows_per_session=0"];
+    let text = world.ok(&[&null[..], &small[..]].concat());
+    assert!(text.starts_with("study") && text.contains("\nin all"), "{text}");
+    assert!(text.contains("left out: it has none of the targets"), "{text}");
+    let before = world.read("null/generator-quick.json");
+    let refused = world.run(&[&null[..], &small[..]].concat());
+    assert!(refused.code == 1 && refused.out.contains("--resume"), "{}", refused.out);
+    world.ok(&[&null[..], &small[..], &["--resume"]].concat());
+    assert_eq!(world.read("null/generator-quick.json"), before, "nothing was run again");
+    let refused = world.run(&["lab", "run", "all", "--out", "all.sqlite"]);
+    assert!(refused.code == 2 && refused.err.contains("give a folder"), "{}", refused.err);
+}
+
+#[test]
+fn a_setting_that_is_given_for_all_cells_takes_the_place_of_those_in_the_study() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    let run = ["lab", "run", "small.toml", "--target", "null", "--out", "r.sqlite", "--json"];
+    let set = ["--set", "rows=77", "--set", "durability=delayed", "--repeats", "1"];
+    let result = json(&world.ok(&[&run[..], &set[..]].concat()));
+    let cells = result["cells"].as_array().unwrap();
+    assert_eq!((cells.len(), &cells[0]["repeats"][0]["rows"]), (1, &77.into()));
+    let refused = world.run(&["lab", "run", "small.toml", "--set", "rwos=7"]);
+    assert!(refused.code == 2 && refused.err.contains("did you mean \"rows\"?"), "{}", refused.err);
 }

@@ -8,12 +8,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Command;
+use onrush_lab::nearest::most_alike;
 use toml::{Table, Value};
 
 use crate::failure::usage_error;
-
-/// Below this likeness a name is no help.
-const LIKENESS_MIN: f64 = 0.7;
 
 /// The words of a command line, `onrush COMMAND ...`, with the settings of the file in it.
 pub fn with_file(
@@ -70,13 +68,9 @@ fn flags(command: &Command, text: &str) -> anyhow::Result<Vec<String>> {
 }
 
 fn nearest(command: &Command, given: &str) -> String {
-    let names = command.get_arguments().filter_map(clap::Arg::get_long);
-    let likeness = |name: &str| strsim::jaro_winkler(given, name);
-    match names.max_by(|left, right| likeness(left).total_cmp(&likeness(right))) {
-        Some(name) if likeness(name) >= LIKENESS_MIN => {
-            format!("; did you mean {}?", name.replace('-', "_"))
-        }
-        _ => format!("; `onrush {} --help` has them all, as flags", command.get_name()),
+    match most_alike(given, command.get_arguments().filter_map(clap::Arg::get_long)) {
+        Some(name) => format!("; did you mean {}?", name.replace('-', "_")),
+        None => format!("; `onrush {} --help` has them all, as flags", command.get_name()),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use onrush::{Database, Options};
-use onrush_dashboard::Dashboard;
+use onrush_dashboard::{Dashboard, Guard};
 use onrush_lab::units::parse_bytes;
 use onrush_server::{Server, ServerOptions, TlsFiles};
 use tracing_subscriber::EnvFilter;
@@ -34,7 +34,8 @@ pub struct Serve {
     /// A Unix socket to listen on too; psql finds DIR/.s.PGSQL.PORT by -h DIR -p PORT
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// A loopback address for the page that shows what the database does, as in 127.0.0.1:8433
+    /// An address for the page that shows what the database does, as in 127.0.0.1:8433; one that other
+    /// machines reach needs --tls-cert, and asks for the name and password of a role
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
     /// A PEM file with the server's certificate and those above it: clients that ask for encryption
@@ -71,6 +72,7 @@ Examples:
   onrush serve shop --listen 0.0.0.0:5433 --tls-cert server.crt --tls-key server.key
   onrush top shop                           what do its clients wait for right now?
   onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
+  onrush serve shop --http 0.0.0.0:8433 --tls-cert server.crt --tls-key server.key
   onrush serve shop --config shop.toml      what stands there need not be typed
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
@@ -101,21 +103,25 @@ pub fn run(arguments: &Serve) -> Outcome {
     }
     // A wrong flag makes no database.
     server_options.validate()?;
-    arguments.http.map_or(Ok(()), Dashboard::validate)?;
+    let is_encrypted = server_options.tls.is_some();
+    arguments.http.map_or(Ok(()), |address| Dashboard::validate(address, is_encrypted))?;
     let database =
         Database::open_or_create(&arguments.folder, arguments.engine.options(Options::default()))?;
     let recovery = database.recovery();
     tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
         .context("cannot listen in the database's folder")?;
-    let dashboard =
-        arguments.http.map(|address| Dashboard::start(&database, address)).transpose()?;
-    let server = Server::start(database, server_options)?;
+    let tls = server_options.tls.clone();
+    let server = Server::start(database.clone(), server_options)?;
+    let page = |address| start_page(&database, address, &server, tls.as_ref());
+    let dashboard = arguments.http.map(page).transpose()?;
+    drop(database);
     if let Some(address) = server.address() {
         output::text(&format!("listening on {address}\n"))?;
     }
     if let Some(dashboard) = &dashboard {
-        output::text(&format!("page at http://{}\n", dashboard.address()))?;
+        let scheme = if dashboard.is_guarded() { "https" } else { "http" };
+        output::text(&format!("page at {scheme}://{}\n", dashboard.address()))?;
     }
     // The sender lives as long as the process.
     let _ = ended.recv();
@@ -124,6 +130,25 @@ pub fn run(arguments: &Serve) -> Outcome {
     server.stop()?;
     tracing::info!("everything is durable; closed");
     Ok(())
+}
+
+/// The page: on a loopback address for everyone on this machine, else encrypted and for roles.
+fn start_page(
+    database: &Database,
+    address: SocketAddr,
+    server: &Server,
+    tls: Option<&TlsFiles>,
+) -> anyhow::Result<Dashboard> {
+    let guard = match tls {
+        Some(files) if !address.ip().is_loopback() => {
+            let logins = server.logins(address)?;
+            let may_read =
+                Arc::new(move |name: &str, password: &str| logins.accepts(name, password));
+            Some(Guard { encryption: files.acceptor()?, may_read })
+        }
+        _ => None,
+    };
+    Ok(Dashboard::start(database, address, guard)?)
 }
 
 fn start_messages(as_json: bool) {

@@ -1,6 +1,7 @@
 //! `onrush lab`: experiments on this machine.
 
 mod advise;
+mod all;
 mod compare;
 mod disk;
 mod report;

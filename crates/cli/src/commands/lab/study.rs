@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use onrush_lab::study::run::store::Store;
-use onrush_lab::study::run::{Progress, RunOptions, StudyObserver};
+use onrush_lab::study::run::{Progress, RunOptions, StudyObserver, command_of};
 use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
 use onrush_lab::units::{elapsed, rounded};
 use onrush_lab::{Observer, Step, target};
 
-use super::report;
+use super::{all, report};
 use crate::arguments::metrics::MetricsArguments;
 use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::output;
@@ -21,12 +21,16 @@ use crate::progress::LabProgress;
 /// A study: its matrix on every target it names
 #[derive(Args, Clone)]
 pub struct StudyArguments {
-    /// A shipped study (see `onrush lab list`), or a file of your own (see docs/lab.md)
+    /// A shipped study (see `onrush lab list`), a file of your own (see docs/lab.md), or `all`:
+    /// every shipped study, one after the other
     #[arg(required = true, value_name = "STUDY")]
     study: Option<String>,
     /// Its small size: a minute or two on two processors
     #[arg(long)]
-    quick: bool,
+    pub(super) quick: bool,
+    /// A setting for all cells, whatever the study says; give it several times for several
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
     /// Runs of each cell, instead of what the study says; several give medians and error bars
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     repeats: Option<u8>,
@@ -37,18 +41,18 @@ pub struct StudyArguments {
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     dir: PathBuf,
     /// The result file, or a folder for it; the report is written beside it
-    /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered]
+    /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered; of all: a folder lab-all]
     #[arg(long, value_name = "PATH")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Continue the result file where it was interrupted, and try again what failed
     #[arg(long)]
-    resume: bool,
+    pub(super) resume: bool,
     /// Print the result as one JSON object
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Show no progress
     #[arg(long, short)]
-    quiet: bool,
+    pub(super) quiet: bool,
     #[command(flatten)]
     metrics: MetricsArguments,
 }
@@ -65,6 +69,7 @@ impl StudyArguments {
         StudyArguments {
             study: Some(name.to_owned()),
             quick: true,
+            set: Vec::new(),
             repeats: None,
             targets: Vec::new(),
             dir: dir.unwrap_or_else(|| PathBuf::from(".")),
@@ -85,6 +90,8 @@ Examples:
   onrush lab run keys --target onrush --target sqlite --dir /mnt/nvme --out keys.sqlite
   onrush lab run keys --out keys.sqlite --resume
   onrush lab run keys --target onrush --metrics 127.0.0.1:9187
+  onrush lab run keys --quick --set sessions=8 --set rows=200k
+  onrush lab run all --quick
   onrush lab run my-study.toml --json";
 
 /// List the studies that come with onrush, and the targets
@@ -141,53 +148,93 @@ fn print(result: &StudyResult, json: bool) -> Outcome {
     if json { output::json(result) } else { output::text(&table::text(result)) }
 }
 
-/// Runs a study.
+/// Runs a study, or all of them.
 pub fn run(arguments: &StudyArguments) -> Outcome {
     let given = arguments.study.as_deref().unwrap_or_default();
-    let size = if arguments.quick { Size::Quick } else { Size::Full };
-    let mut study = read(given, size)?;
-    study.repeats = arguments.repeats.map_or(study.repeats, usize::from);
     for name in &arguments.targets {
         target::find(name).map_err(usage_error)?;
     }
+    if given == all::NAME {
+        return all::run(arguments);
+    }
+    let study = arguments.read(given)?;
     let results = match &arguments.out {
         Some(path) => report::result_file(path, &study)?,
         None => default_results(&study, arguments.resume),
     };
-    let options = RunOptions {
-        folder: arguments.dir.clone(),
-        results: results.clone(),
-        resume: arguments.resume,
-        targets: arguments.targets.clone(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-    };
-    let hint = format!(
-        "the results so far are in {}; continue with `onrush lab run {given}{}{} --out {} --resume`",
-        results.display(),
-        if arguments.quick { " --quick" } else { "" },
-        arguments.repeats.map_or_else(String::new, |repeats| format!(" --repeats {repeats}")),
-        results.display()
-    );
-    // Set once: a process runs one study.
-    let _ = CONTINUE.set(hint.clone());
-    let observer = Shown::new(arguments.quiet);
-    let metrics = arguments.metrics.address_of_many()?;
-    let find = |name: &str| target::find_serving(name, metrics);
-    let result =
-        onrush_lab::study::run::run(&study, &options, &find, &observer).map_err(|error| {
-            if results.exists() { anyhow::anyhow!("{error}; {hint}") } else { error.into() }
-        })?;
+    let hint = arguments.hint(given, &results);
+    StudyArguments::continue_with(hint.clone());
+    let result = arguments.run_kept(&study, &results).map_err(|error| match results.exists() {
+        true => anyhow::anyhow!("{error}; {hint}"),
+        false => error,
+    })?;
     print(&result, arguments.json)?;
     if !arguments.quiet {
         eprintln!("results: {}", results.display());
     }
     report::write_beside(&result, &results, arguments.quiet)?;
-    match result.cells.iter().filter(|cell| !cell.passed()).count() {
+    match failed_cells(&result) {
         0 => Ok(()),
         failed => {
             eprintln!("onrush: {failed} cells failed or did not hold what was acknowledged");
             Err(AlreadyTold::NotDone.into())
         }
+    }
+}
+
+/// How many cells failed, or did not hold what was acknowledged.
+pub(super) fn failed_cells(result: &StudyResult) -> usize {
+    result.cells.iter().filter(|cell| !cell.passed()).count()
+}
+
+impl StudyArguments {
+    /// The study in the size, with the repeats and settings that were asked for.
+    pub(super) fn read(&self, given: &str) -> anyhow::Result<Study> {
+        let mut study = read(given, if self.quick { Size::Quick } else { Size::Full })?;
+        study.repeats = self.repeats.map_or(study.repeats, usize::from);
+        for setting in &self.set {
+            study.set_everywhere(setting).map_err(usage_error)?;
+        }
+        Ok(study)
+    }
+
+    /// Whether a study has any of the targets that were asked for.
+    pub(super) fn concerns(&self, study: &Study) -> bool {
+        let is_asked_for = |target: &String| self.targets.contains(target);
+        self.targets.is_empty() || study.cells().iter().any(|cell| is_asked_for(&cell.target))
+    }
+
+    /// Runs a study, or what is missing of it, into its result file.
+    pub(super) fn run_kept(&self, study: &Study, results: &Path) -> anyhow::Result<StudyResult> {
+        let options = RunOptions {
+            folder: self.dir.clone(),
+            results: results.to_owned(),
+            resume: self.resume,
+            targets: self.targets.clone(),
+            command: command_of(std::env::args()),
+        };
+        let observer = Shown::new(self.quiet);
+        let metrics = self.metrics.address_of_many()?;
+        let find = |name: &str| target::find_serving(name, metrics);
+        Ok(onrush_lab::study::run::run(study, &options, &find, &observer)?)
+    }
+
+    /// Where the results are, and how to go on.
+    pub(super) fn hint(&self, given: &str, results: &Path) -> String {
+        let set: String = self.set.iter().map(|one| format!(" --set {one}")).collect();
+        format!(
+            "the results so far are in {}; continue with `onrush lab run {given}{}{}{set} --out {} \
+             --resume`",
+            results.display(),
+            if self.quick { " --quick" } else { "" },
+            self.repeats.map_or_else(String::new, |repeats| format!(" --repeats {repeats}")),
+            results.display()
+        )
+    }
+
+    /// What to say should this process be interrupted. Set once: it runs one study, or all of them.
+    pub(super) fn continue_with(hint: String) {
+        let _ = CONTINUE.set(hint);
     }
 }
 
@@ -203,7 +250,7 @@ pub fn measure(
         results: results.to_owned(),
         resume: false,
         targets: Vec::new(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command_of(std::env::args()),
     };
     let observer = Shown::new(quiet);
     Ok(onrush_lab::study::run::run(study, &options, &target::find, &observer)?)
