@@ -364,6 +364,13 @@ impl Database {
         Ok(())
     }
 
+    /// Whether memory for leaves is being made free at this moment: whoever needs some now waits until
+    /// that is done. With [`Background::Callers`](crate::Background::Callers) a program that does
+    /// something in the middle of a call of its disk must not wait for itself.
+    pub fn is_evicting(&self) -> bool {
+        self.engine().is_evicting()
+    }
+
     /// With [`Background::Callers`](crate::Background::Callers): how late it is, by any clock that
     /// does not go back. Delayed commits are as old as it says. With threads it is ignored.
     pub fn set_time(&self, now: Duration) {

@@ -300,6 +300,13 @@ mod tests {
     }
 
     #[test]
+    fn sessions_leave_free_as_many_processors_as_they_are_told_and_keep_one() {
+        let places = |cpus_kept_free| Options { cpus_kept_free, ..Options::default() }.places();
+        let all = available_cpus();
+        assert_eq!((places(0), places(all - 1), places(all + 7)), (all + 1, 2, 2));
+    }
+
+    #[test]
     fn processors_that_there_are_not_are_named_with_those_that_there_are() {
         let of =
             |cpu_mask, log_writer_cpu| Options { cpu_mask, log_writer_cpu, ..Options::default() };

@@ -5,7 +5,7 @@
 mod common;
 
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::{Fixture, note, notes, refused};
 use onrush::Error;
@@ -42,6 +42,14 @@ fn log_segment(fixture: &Fixture) -> (PathBuf, Vec<u8>) {
     (path, bytes)
 }
 
+/// With these bytes in the file the database does not open, and they stay as they are.
+fn assert_refused_untouched(fixture: &Fixture, path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+    let error = refused(fixture.try_open(), &[path.to_str().unwrap(), "format 2", "newer"]);
+    assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }), "{error:?}");
+    assert!(bytes == std::fs::read(path).unwrap());
+}
+
 #[test]
 fn a_log_segment_of_the_next_version() {
     let fixture = Fixture::new();
@@ -49,10 +57,7 @@ fn a_log_segment_of_the_next_version() {
     let (path, mut bytes) = log_segment(&fixture);
     bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
     seal(&mut bytes[..4096]);
-    std::fs::write(&path, &bytes).unwrap();
-    let error = refused(fixture.try_open(), &[path.to_str().unwrap(), "format 2", "newer"]);
-    assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }), "{error:?}");
-    assert!(bytes == std::fs::read(&path).unwrap());
+    assert_refused_untouched(&fixture, &path, &bytes);
 }
 
 /// The last block of a log may be torn, and is then cut; one that a newer Onrush wrote may not.
@@ -70,10 +75,7 @@ fn a_log_block_of_the_next_version() {
     block[8..12].copy_from_slice(&2u32.to_le_bytes());
     let sum = crc32c::crc32c_append(crc32c::crc32c(&block[..92]), &block[96..]);
     block[92..96].copy_from_slice(&sum.to_le_bytes());
-    std::fs::write(&path, &bytes).unwrap();
-    let error = refused(fixture.try_open(), &[path.to_str().unwrap(), "format 2", "newer"]);
-    assert!(matches!(error, Error::FutureFormat { found: 2, known: 1, .. }), "{error:?}");
-    assert!(bytes == std::fs::read(&path).unwrap());
+    assert_refused_untouched(&fixture, &path, &bytes);
 }
 
 #[test]

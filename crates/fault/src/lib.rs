@@ -109,6 +109,10 @@ faults! {
     TableNotDurable,
     /// A transaction may change a row that was changed since its snapshot.
     ConflictIgnored,
+    /// A leaf that was found without the inner nodes is not asked whether it still holds the key.
+    FencesUnchecked,
+    /// A session's snapshot does not wait until its own last commit is in the completed prefix.
+    OwnCommitUnseen,
     /// The engine panics under the latch of a leaf, its LSN reserved and its record not copied.
     PanicInWrite,
     /// The engine panics under the latch of a leaf in which a transaction has placed an intent.

@@ -8,8 +8,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, Value, ValueWithSpan,
-    VisitMut, VisitorMut,
+    SetExpr, TableFactor, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use crate::error::{QueryError, Result};
@@ -186,9 +185,8 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, args: args @ Some(_), alias, .. } = relation {
+        if let TableFactor::Table { name, args: args @ Some(_), .. } = relation {
             unqualify(name);
-            name_series(name, alias);
             // Of what is never there, it does not matter of what it is asked.
             if self.relations.is_always_empty(None, &name.to_string()) {
                 *args = None;
@@ -303,24 +301,6 @@ fn call_of(function: &str, arguments: impl IntoIterator<Item = Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
-}
-
-/// The column of a series has the name of the series, as in PostgreSQL; DataFusion has one name for all.
-fn name_series(function: &ObjectName, alias: &mut Option<TableAlias>) {
-    let [ObjectNamePart::Identifier(function)] = function.0.as_slice() else { return };
-    if !function.value.eq_ignore_ascii_case("generate_series") {
-        return;
-    }
-    let alias = alias.get_or_insert_with(|| TableAlias {
-        explicit: true,
-        name: function.clone(),
-        columns: Vec::new(),
-        at: None,
-    });
-    if alias.columns.is_empty() {
-        let name = alias.name.clone();
-        alias.columns.push(TableAliasColumnDef { name, data_type: None });
-    }
 }
 
 /// Functions stand in one place, whichever schema is written in front.

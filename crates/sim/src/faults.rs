@@ -33,6 +33,8 @@ pub enum Finder {
     /// A test of its own, `tests/a_panic_inside_stops_the_engine.rs`: nothing is lost, so no cut
     /// would tell.
     Panics,
+    /// A test of its own with threads, `tests/a_session_sees_its_own_commits.rs`.
+    Threads,
 }
 
 impl Finder {
@@ -40,7 +42,7 @@ impl Finder {
     pub fn without_seeds(self) -> Option<&'static str> {
         match self {
             Finder::Model => Some("the model of checkpoints"),
-            Finder::Panics => Some("a test of its own"),
+            Finder::Panics | Finder::Threads => Some("a test of its own"),
             _ => None,
         }
     }
@@ -55,6 +57,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::RotTakenForTear => Finder::Rot,
         Fault::ChainUnchecked => Finder::Torn,
         Fault::PanicInWrite | Fault::PanicInCommit | Fault::PanicInCheckpoint => Finder::Panics,
+        Fault::OwnCommitUnseen => Finder::Threads,
         _ => Finder::Cuts,
     }
 }
@@ -81,7 +84,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         Finder::Window => window::simulate(seed, 1, &mut summary),
         Finder::Torn => torn::tear_rounds(seed, &mut summary),
         Finder::Rot => rot::flip_log_bits(seed, 20, &mut summary),
-        Finder::Model | Finder::Panics => Ok(()),
+        Finder::Model | Finder::Panics | Finder::Threads => Ok(()),
     }
 }
 

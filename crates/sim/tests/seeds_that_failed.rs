@@ -33,6 +33,12 @@ fn an_engine_that_stops_behind_the_last_call_has_stopped() {
     replay(138, 2);
 }
 
+/// The simulator waited for itself: it was a visitor in the middle of an eviction and needed room.
+#[test]
+fn nobody_visits_a_checkpoint_that_makes_room_for_a_leaf() {
+    replay(125, 30);
+}
+
 #[test]
 fn a_sync_that_meets_a_full_disk_is_final() {
     replay(21, 20);

@@ -151,6 +151,11 @@ impl Engine {
         Err(Error::LeafMemoryTooSmall { frames: self.frames.frames() })
     }
 
+    /// Whether a thread is making frames free.
+    pub(crate) fn is_evicting(&self) -> bool {
+        self.evictor.is_locked()
+    }
+
     /// Keeps some frames free ahead of need; for the background thread. Returns whether there was
     /// anything to do.
     pub(crate) fn evict_ahead(&self, recorder: &Recorder) -> Result<bool> {

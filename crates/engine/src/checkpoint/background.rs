@@ -45,7 +45,8 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
 
 fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
     let mut last = Instant::now();
-    let mut last_start = engine.log.position().lsn;
+    // What a crash left to redo, and what was committed before this thread began, waits for a checkpoint, too.
+    let mut last_start = super::redone_from(engine);
     let mut not_before = Instant::now();
     while !engine.is_closing() && !engine.has_failed() {
         {

@@ -61,6 +61,12 @@ impl Checkpointer {
 /// The checkpointer's place in the engine, empty until recovery has read what is installed.
 pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
+/// Where recovery would begin now.
+fn redone_from(engine: &Engine) -> Lsn {
+    let cell = engine.checkpointer.lock();
+    cell.as_ref().map_or_else(|| engine.log.position().lsn, |own| own.installed.start.lsn)
+}
+
 /// Takes one checkpoint; waits for one that is being taken.
 pub(crate) fn run(engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
     let mut cell = match engine.checkpointer.try_lock() {

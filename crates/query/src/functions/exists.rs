@@ -8,11 +8,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::Exists;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, Subquery, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use super::rewrite;
 
 /// Counts rows where EXISTS is a value.
 #[derive(Debug)]
@@ -28,15 +29,7 @@ impl AnalyzerRule for ExistsAsValue {
             if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
                 return Ok(Transformed::no(plan));
             }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expression| {
-                let name = names.save(&expression);
-                let counted = expression.transform_up(counted)?;
-                Ok(match counted.transformed {
-                    true => counted.update_data(|expression| name.restore(expression)),
-                    false => counted,
-                })
-            })
+            rewrite(plan, counted)
         })
         .data()
     }

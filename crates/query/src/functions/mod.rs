@@ -11,7 +11,10 @@ mod uuid;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use onrush::{DataType, Value};
 
 pub(crate) use checked::CheckedArithmetic;
@@ -29,6 +32,22 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.push(bytes_of().into_udf());
     all.push(like_pattern().into_udf());
     all
+}
+
+/// Changes the expressions of one node of a plan from the inside out; columns keep their names.
+fn rewrite(
+    plan: LogicalPlan,
+    change: impl Fn(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let changed = expression.transform_up(&change)?;
+        Ok(match changed.transformed {
+            true => changed.update_data(|expression| name.restore(expression)),
+            false => changed,
+        })
+    })
 }
 
 /// A pattern of LIKE with an escape character of its own, as one with a backslash.

@@ -71,6 +71,7 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
         let array_exprs = match name.as_str() {
             "unnest" => given,
             "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
+            "generate_series" => return name_column(alias, &name),
             _ => return,
         };
         alias.get_or_insert_with(|| called(&name));
@@ -82,11 +83,17 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
             with_ordinality: false,
         };
     }
-    let TableFactor::UNNEST { alias, array_exprs, .. } = relation else { return };
-    if array_exprs.len() != 1 {
-        return;
+    if let TableFactor::UNNEST { alias, array_exprs, .. } = relation
+        && array_exprs.len() == 1
+    {
+        name_column(alias, "unnest");
     }
-    let alias = alias.get_or_insert_with(|| called("unnest"));
+}
+
+/// Calls the only column of a relation as the relation, which is called as the function that makes it
+/// unless it has a name.
+fn name_column(alias: &mut Option<TableAlias>, function: &str) {
+    let alias = alias.get_or_insert_with(|| called(function));
     if alias.columns.is_empty() {
         alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
     }

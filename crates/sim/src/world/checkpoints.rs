@@ -58,6 +58,11 @@ pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
     if world.visit_failed.is_some() || world.stopped.is_some() || !world.random.chance(1, 3) {
         return;
     }
+    // The image that is being written may be one that makes room for another leaf of the checkpoint. In
+    // life a visitor that needs room, too, waits for the thread that makes it; here they are one thread.
+    if world.database().is_ok_and(Database::is_evicting) {
+        return;
+    }
     if may_checkpoint
         && world.random.chance(1, 4)
         && let Err(violation) = world.checkpoint_unvisited()

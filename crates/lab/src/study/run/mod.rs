@@ -35,7 +35,7 @@ use crate::disk::{Bandwidth, bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
-use crate::progress::{Observer, Step};
+use crate::progress::{Observer, Quiet, Step};
 use crate::settings::Placement;
 use crate::study::file::{Size, Study};
 use crate::study::matrix::Cell;
@@ -81,6 +81,11 @@ pub trait StudyObserver: Observer {
     fn run_begins(&self, progress: &Progress<'_>);
     /// A run has ended.
     fn run_ends(&self, cell: &CellOutcome, outcome: Result<&Repeat, &str>);
+}
+
+impl StudyObserver for Quiet {
+    fn run_begins(&self, _progress: &Progress<'_>) {}
+    fn run_ends(&self, _cell: &CellOutcome, _outcome: Result<&Repeat, &str>) {}
 }
 
 /// Runs a study, or what is missing of it.
