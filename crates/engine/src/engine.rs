@@ -15,6 +15,7 @@ use crate::btree::{Blocked, Tree};
 use crate::buffer::{DirtyLists, EmptiedLeaves, Evictor, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointerCell, Progress};
+use crate::constraint::Compiler;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
@@ -48,6 +49,8 @@ pub(crate) struct Engine {
     pub(crate) transactions: TransactionStates,
     pub(crate) snapshots: Snapshots,
     pub(crate) catalog: Catalog,
+    /// Whoever understands CHECK constraints.
+    pub(crate) check_compiler: Compiler,
     /// Place of those who write to the log for no session, one at a time.
     internal: Mutex<Ticket>,
     /// The first failure; set once, and nothing is acknowledged after it.
@@ -159,6 +162,7 @@ impl Engine {
             transactions: TransactionStates::new(),
             snapshots: Snapshots::default(),
             catalog: Catalog::default(),
+            check_compiler: Compiler::default(),
             internal,
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),

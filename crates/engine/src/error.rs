@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use onrush_files::{DiskError, DiskErrorKind};
 use onrush_log::LogError;
@@ -89,6 +90,34 @@ pub enum Error {
         column: String,
         /// What its rows would lack.
         reason: NeedsNoRows,
+    },
+    /// A row that a CHECK constraint does not let pass. Your input.
+    #[error("new row for relation {table:?} violates check constraint {constraint:?}")]
+    CheckViolated {
+        /// The table.
+        table: String,
+        /// The constraint.
+        constraint: String,
+    },
+    /// A CHECK constraint that rows which are there do not meet. Your input.
+    #[error("check constraint {constraint:?} of relation {table:?} is violated by some row")]
+    RowsViolateCheck {
+        /// The table.
+        table: String,
+        /// The new constraint.
+        constraint: String,
+    },
+    /// Whether a CHECK constraint is met could not be told.
+    #[error("{0}")]
+    CheckFailed(Arc<dyn std::error::Error + Send + Sync>),
+    /// Nobody is there who understands the CHECK constraints of the table.
+    #[error(
+        "table {table} has CHECK constraints, which only the server understands; write to it \
+         through SQL"
+    )]
+    ChecksNotUnderstood {
+        /// The table.
+        table: String,
     },
     /// An online check that cannot be done.
     #[error(transparent)]

@@ -60,6 +60,7 @@ mod btree;
 mod buffer;
 mod catalog;
 mod checkpoint;
+mod constraint;
 mod database;
 mod drain;
 mod engine;
@@ -80,6 +81,7 @@ mod units;
 
 pub use btree::Direction;
 pub use checkpoint::{CheckpointProgress, CheckpointReport, CheckpointStage};
+pub use constraint::{CheckCompiler, RowCheck};
 pub use database::{Database, Table};
 pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, Result};
@@ -90,8 +92,8 @@ pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
 pub use onrush_log::LogStatistics;
 pub use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, NeedsNoRows, Schema,
-    TableBuilder, TableChange, TableDefinition, TypeError, Uuid, Value,
+    CheckConstraint, ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, NeedsNoRows,
+    RowView, Schema, TableBuilder, TableChange, TableDefinition, TypeError, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};

@@ -57,6 +57,12 @@ pub enum QueryError {
         /// Which.
         message: String,
     },
+    /// A window function where none can be.
+    #[error("{message}")]
+    MisplacedWindow {
+        /// Where.
+        message: String,
+    },
     /// Types that do not go together.
     #[error("{message}")]
     WrongType {

@@ -11,6 +11,8 @@
 //!    straight into the column of its batch (`columns.rs`).
 //! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
 //!
+//! Conditions on single rows, those of CHECK constraints, are asked without a query (`condition.rs`).
+//!
 //! Invariants
 //! 1. A query holds no latch, no place inside the engine and no thread of a client while it waits.
 //! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
@@ -19,6 +21,7 @@
 mod array;
 mod bounds;
 mod columns;
+mod condition;
 mod engine;
 mod error;
 mod functions;
@@ -37,6 +40,7 @@ mod typing;
 mod values;
 
 pub use array::{Elements, read_array, write_array};
+pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Result};
 pub use functions::SystemFunction;

@@ -82,7 +82,7 @@ impl QueryEngine {
     }
 
     /// The plan with its types, and those of the parameters.
-    fn analyzed(
+    pub(crate) fn analyzed(
         &self,
         query: ast::Query,
         relations: &dyn Relations,

@@ -2,6 +2,8 @@
 //!
 //! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
 
+use std::fmt;
+
 use onrush::{Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
@@ -27,6 +29,7 @@ pub(crate) mod state {
     pub(crate) const BAD_COPY_FORMAT: &str = "22P04";
     pub(crate) const NOT_NULL_VIOLATION: &str = "23502";
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
+    pub(crate) const CHECK_VIOLATION: &str = "23514";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
     pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
     pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
@@ -45,6 +48,7 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_OBJECT: &str = "42710";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
     pub(crate) const NOT_GROUPED: &str = "42803";
+    pub(crate) const MISPLACED_WINDOW: &str = "42P20";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
@@ -157,10 +161,27 @@ impl SqlError {
             (b'C', self.state.to_owned()),
             (b'M', without_zero_bytes(&self.message)),
         ];
+        if let Some(
+            Error::CheckViolated { table, constraint }
+            | Error::RowsViolateCheck { table, constraint },
+        ) = self.cause.as_deref()
+        {
+            fields.push((b's', "public".to_owned()));
+            fields.push((b't', without_zero_bytes(table)));
+            fields.push((b'n', without_zero_bytes(constraint)));
+        }
         fields.extend(self.hint.iter().map(|hint| (b'H', without_zero_bytes(hint))));
         ErrorResponse::new(fields)
     }
 }
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
 
 /// A zero byte would end the field too early.
 fn without_zero_bytes(text: &str) -> String {
@@ -169,9 +190,16 @@ fn without_zero_bytes(text: &str) -> String {
 
 impl From<Error> for SqlError {
     fn from(error: Error) -> SqlError {
+        // Of whoever looks at rows for CHECK constraints: our own.
+        if let Error::CheckFailed(cause) = &error
+            && let Some(told) = cause.downcast_ref::<SqlError>()
+        {
+            return told.clone();
+        }
         let code = match &error {
             Error::Type(inner) => state_of_type_error(inner),
             Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
+            Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
             Error::TableExists { .. } => state::DUPLICATE_TABLE,
             Error::RowsInTheWay { reason: NeedsNoRows::NoValue, .. } => state::NOT_NULL_VIOLATION,
@@ -222,6 +250,7 @@ impl From<QueryError> for SqlError {
             QueryError::UnknownFunction { .. } => told(state::UNDEFINED_FUNCTION)
                 .with_hint("docs/server.md names those that differ from PostgreSQL's."),
             QueryError::NotGrouped { .. } => told(state::NOT_GROUPED),
+            QueryError::MisplacedWindow { .. } => told(state::MISPLACED_WINDOW),
             QueryError::WrongType { .. } => told(state::DATATYPE_MISMATCH)
                 .with_hint("Write a cast: CAST(value AS type) or value::type."),
             QueryError::DependentValue { .. } => told(state::FEATURE_NOT_SUPPORTED)
@@ -265,10 +294,13 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::KeyColumnStays(_) => state::FEATURE_NOT_SUPPORTED,
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
-        TypeError::UnknownDataType { .. } | TypeError::UnknownStrategy { .. } => {
-            state::UNDEFINED_OBJECT
-        }
-        TypeError::KeyTooLarge { .. } | TypeError::RowTooLarge { .. } => state::LIMIT_EXCEEDED,
+        TypeError::UnknownDataType { .. }
+        | TypeError::UnknownStrategy { .. }
+        | TypeError::UnknownCheck { .. } => state::UNDEFINED_OBJECT,
+        TypeError::DuplicateCheck { .. } => state::DUPLICATE_OBJECT,
+        TypeError::KeyTooLarge { .. }
+        | TypeError::RowTooLarge { .. }
+        | TypeError::CheckTooLong { .. } => state::LIMIT_EXCEEDED,
         TypeError::ValueCount { .. } => state::SYNTAX_ERROR,
         _ if error.is_damage() => state::DATA_CORRUPTED,
         _ => state::INVALID_TABLE_DEFINITION,

@@ -15,6 +15,7 @@
 
 mod access;
 mod catalog;
+mod checks;
 mod clients;
 mod comments;
 mod connection;

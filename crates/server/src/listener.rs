@@ -23,6 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Logins};
 use crate::catalog;
+use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, Door};
 use crate::options::ServerOptions;
@@ -156,13 +157,15 @@ impl Server {
             threads: if options.threads > 0 { options.threads } else { processors },
             statement_memory_bytes: options.query_memory_bytes,
         };
-        let queries = QueryEngine::new(queries, catalog::functions(&database))?;
+        let queries = Arc::new(QueryEngine::new(queries, catalog::functions(&database))?);
+        let compiler = Compiler { queries: Arc::downgrade(&queries) };
+        database.set_check_compiler(Arc::new(compiler));
         let sockets_max = options.connections_max + BEGINNING_MAX;
         let sockets = Arc::new(Semaphore::new(sockets_max));
         let shared = Arc::new(Shared {
             seats: Arc::new(Semaphore::new(options.connections_max)),
             database,
-            queries: Arc::new(queries),
+            queries,
             access,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),

@@ -140,6 +140,19 @@ fn settings_are_those_of_the_session() {
 }
 
 #[test]
+fn check_constraints_are_shown_with_their_table() {
+    let world = World::new();
+    let items = "CREATE TABLE items (id int PRIMARY KEY, price int CHECK (price > 0), \
+                 CONSTRAINT named CHECK (price < 100 OR id = 1))";
+    let Some(_) = psql(&world, &[items]) else { return };
+    let shown = psql(&world, &["\\d items"]).unwrap();
+    let checks = "Check constraints:\n    \
+                  \"items_price_check\" CHECK (price > 0)\n    \
+                  \"named\" CHECK (price < 100 OR id = 1)\n";
+    assert!(shown.ends_with(checks), "{shown}");
+}
+
+#[test]
 fn comments_are_listed() {
     let world = World::new();
     let create = "CREATE TABLE orders (id bigint PRIMARY KEY)";

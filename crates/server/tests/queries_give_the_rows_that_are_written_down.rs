@@ -8,6 +8,7 @@ mod common;
 #[path = "common/postgresql.rs"]
 mod postgresql;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -23,14 +24,29 @@ struct Wire {
     client: Client,
 }
 
+/// What the server said: `23514: new row ...`.
+#[derive(Debug)]
+struct Told(tokio_postgres::Error);
+
+impl fmt::Display for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_db_error() {
+            Some(error) => write!(formatter, "{}: {}", error.code().code(), error.message()),
+            None => self.0.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for Told {}
+
 #[async_trait]
 impl AsyncDB for Wire {
-    type Error = tokio_postgres::Error;
+    type Error = Told;
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Self::Error> {
         let (mut rows, mut columns, mut changed) = (Vec::new(), None, 0);
-        for message in self.client.simple_query(sql).await? {
+        for message in self.client.simple_query(sql).await.map_err(Told)? {
             match message {
                 SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
                 SimpleQueryMessage::Row(row) => rows.push(
@@ -55,7 +71,7 @@ impl AsyncDB for Wire {
     async fn shutdown(&mut self) {}
 
     fn error_sql_state(error: &Self::Error) -> Option<String> {
-        error.code().map(|code| code.code().to_owned())
+        error.0.code().map(|code| code.code().to_owned())
     }
 }
 

@@ -92,6 +92,37 @@ pub enum TypeError {
         /// The range that holds.
         reason: &'static str,
     },
+    /// Two checks with one name.
+    #[error("table {table} has a constraint {name} already; choose another name")]
+    DuplicateCheck {
+        /// The table.
+        table: Box<str>,
+        /// The name of both.
+        name: Box<str>,
+    },
+    /// A name that is not a check of the table.
+    #[error("table {table} has no constraint {name} that could be dropped")]
+    UnknownCheck {
+        /// The table.
+        table: Box<str>,
+        /// The name asked for.
+        name: Box<str>,
+    },
+    /// The expression of a check is over the limit.
+    #[error(
+        "table {table}: the check {name} has {bytes} bytes, at most {limit} are allowed; \
+         make several of it"
+    )]
+    CheckTooLong {
+        /// The table.
+        table: Box<str>,
+        /// The check.
+        name: Box<str>,
+        /// Bytes of its expression.
+        bytes: usize,
+        /// [`crate::CHECK_BYTES_MAX`].
+        limit: usize,
+    },
     /// A text that names no data type.
     #[error("{text:?} is not a data type; known types: {}", crate::data_type::TYPE_NAMES)]
     UnknownDataType {

@@ -34,7 +34,8 @@ pub use generate::{KeyGenerator, KeyStrategy, SessionSlot};
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView};
 pub use schema::{
-    ColumnDefinition, DefaultValue, NeedsNoRows, Schema, TableBuilder, TableChange, TableDefinition,
+    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, NeedsNoRows, Schema,
+    TableBuilder, TableChange, TableDefinition,
 };
 pub use value::Value;
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::any_schema;
 use onrush_types::{
-    ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition, TypeError, Value,
+    CheckConstraint, ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableChange,
+    TableDefinition, TypeError, Value,
 };
 use proptest::prelude::*;
 
@@ -64,6 +65,56 @@ fn only_a_table_that_is_not_logged_is_written_in_the_second_format() {
     assert_eq!(second.pop(), Some(1));
     (first[4], second[4]) = (0, 0);
     assert_eq!(first, second);
+}
+
+fn check(name: &str, columns: &[u16]) -> CheckConstraint {
+    let expression = "$1 > 0".to_owned();
+    CheckConstraint { name: name.to_owned(), columns: columns.to_vec(), expression }
+}
+
+#[test]
+fn checks_read_back_and_have_a_format_of_their_own() {
+    let plain = orders().build().expect("sound");
+    let checked = orders().check(check("positive", &[0])).build().expect("sound");
+    let [mut first, second] = [&plain, &checked].map(TableDefinition::to_bytes);
+    assert_eq!((first[4], second[4]), (1, 4));
+    first[4] = 4;
+    let added = b"\x00\x00\x01\x00\x08\x00positive\x01\x00\x00\x00\x06\x00$1 > 0";
+    first.extend_from_slice(added);
+    assert_eq!(first, second);
+    assert_eq!(TableDefinition::from_bytes(&second), Ok(checked));
+}
+
+#[test]
+fn checks_follow_their_columns() {
+    let start = orders()
+        .column(column("a", DataType::Int32))
+        .column(column("b", DataType::Int32))
+        .unlogged()
+        .check(check("of_a", &[1]))
+        .check(check("of_both", &[1, 2]))
+        .check(check("of_b", &[2]))
+        .build()
+        .expect("sound");
+    let change = |table: &TableDefinition, change: TableChange| {
+        let altered = table.altered(&change, 0).expect("possible");
+        assert_eq!(TableDefinition::from_bytes(&altered.to_bytes()), Ok(altered.clone()));
+        altered
+    };
+    let names = |table: &TableDefinition| {
+        table.checks().iter().map(|check| check.name.clone()).collect::<Vec<_>>()
+    };
+    let without = change(&start, TableChange::DropColumn { name: "a".into() });
+    assert_eq!(names(&without), ["of_b"]);
+    let added = change(&without, TableChange::AddCheck(check("more", &[0, 2])));
+    let renamed = TableChange::RenameCheck { from: "of_b".into(), to: "of_c".into() };
+    let renamed = change(&added, renamed);
+    assert_eq!(names(&renamed), ["of_c", "more"]);
+    let dropped = change(&renamed, TableChange::DropCheck { name: "of_c".into() });
+    assert_eq!(names(&dropped), ["more"]);
+    assert!(dropped.altered(&TableChange::DropCheck { name: "of_c".into() }, 0).is_err());
+    assert!(dropped.altered(&TableChange::AddCheck(check("more", &[0])), 0).is_err());
+    assert!(dropped.altered(&TableChange::AddCheck(check("gone", &[1])), 0).is_err());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::input::Input;
 
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
+const CHECK_BYTES_MAX: usize = 8000;
 
 /// A table as declared.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,7 +79,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=3).contains(&format) {
+    if !(1..=4).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -108,13 +109,24 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3 | 4, 0)) {
         return Err("how the rows are logged is not known");
     }
-    let history = match format {
-        3 => Some(read_history(&mut input, version, &columns, &key)?),
-        _ => None,
+    let was_altered = match format {
+        4 => read_flag(&mut input)?,
+        _ => format == 3,
     };
+    let history = match was_altered {
+        true => Some(read_history(&mut input, version, &columns, &key)?),
+        false => None,
+    };
+    if format == 4 {
+        let live = |number: u16| match &history {
+            Some(past) => past.columns.iter().any(|(own, _)| *own == number),
+            None => usize::from(number) < columns.len(),
+        };
+        read_checks(&mut input, live)?;
+    }
     if !input.is_empty() {
         return Err("bytes are left over after the definition");
     }
@@ -168,6 +180,37 @@ fn read_history(
         return Err("the numbers of the columns are not each there once");
     }
     Ok(History { first_version, columns: since, dropped })
+}
+
+/// Reads the checks of a table whose columns have the numbers that `live` tells.
+fn read_checks(input: &mut Input<'_>, live: impl Fn(u16) -> bool) -> Read<()> {
+    let mut names: Vec<String> = Vec::new();
+    for _ in 0..input.u16().ok_or(SHORT)? {
+        let name = read_name(input)?;
+        if names.contains(&name) {
+            return Err("two checks have one name");
+        }
+        names.push(name);
+        for _ in 0..input.u16().ok_or(SHORT)? {
+            if !live(input.u16().ok_or(SHORT)?) {
+                return Err("a check looks at a column that does not exist");
+            }
+        }
+        let length = usize::from(input.u16().ok_or(SHORT)?);
+        let expression = input.take(length).ok_or(SHORT)?;
+        if length > CHECK_BYTES_MAX || std::str::from_utf8(expression).is_err() {
+            return Err("the expression of a check is too long, or not UTF-8");
+        }
+    }
+    if names.is_empty() { Err("a table without checks is of a format with them") } else { Ok(()) }
+}
+
+fn read_flag(input: &mut Input<'_>) -> Read<bool> {
+    match input.u8().ok_or(SHORT)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err("a flag is neither 0 nor 1"),
+    }
 }
 
 impl Definition {
@@ -225,11 +268,7 @@ fn read_name(input: &mut Input<'_>) -> Read<String> {
 fn read_column(input: &mut Input<'_>) -> Read<Column> {
     let name = read_name(input)?;
     let data_type = read_type(input)?;
-    let nullable = match input.u8().ok_or(SHORT)? {
-        0 => false,
-        1 => true,
-        _ => return Err("a flag is neither 0 nor 1"),
-    };
+    let nullable = read_flag(input)?;
     let default = match input.u8().ok_or(SHORT)? {
         0 => Default::None,
         1 => {

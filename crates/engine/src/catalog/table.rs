@@ -11,6 +11,8 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Sequence;
 use crate::btree::{Refusal, Tree};
+use crate::constraint::TableChecks;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::units::ObjectId;
@@ -28,6 +30,7 @@ pub(crate) struct TableEntry {
     entry_bytes: AtomicU64,
     /// Held from the draw of a key to its insert where keys must ascend in commit order.
     strict_order: Option<Mutex<()>>,
+    checks: Option<TableChecks>,
 }
 
 impl TableEntry {
@@ -77,7 +80,8 @@ impl TableEntry {
             matches!(strategy, KeyStrategy::Identity { strict: true, .. })
         };
         let strict_order = definition.columns().iter().any(strict).then(|| Mutex::new(()));
-        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order })
+        let checks = TableChecks::of(&definition);
+        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order, checks })
     }
 
     /// Whether the table is there and was not altered since this entry was made.
@@ -90,6 +94,15 @@ impl TableEntry {
     #[inline]
     pub(crate) fn check_version(&self) -> std::result::Result<(), Refusal> {
         if self.tree.version() == self.schema.version() { Ok(()) } else { Err(Refusal::Gone) }
+    }
+
+    /// Whether the checks let a row pass. Outside: it may take its time.
+    #[inline]
+    pub(crate) fn check_row(&self, engine: &Engine, key: &[u8], row: &[u8]) -> Result<()> {
+        match &self.checks {
+            None => Ok(()),
+            Some(checks) => checks.check(engine, &self.schema, key, row),
+        }
     }
 
     /// The number by which the log and checkpoints know a column.

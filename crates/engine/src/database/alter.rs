@@ -7,9 +7,10 @@
 //!    version is still the newest: [`TableEntry::check_version`].
 //! 2. A change that suits only an empty table stops writers first, then looks for rows, also those of
 //!    transactions in the middle of their commit, and lets nobody write before its record is in the log.
+//!    So does a new CHECK constraint, which every row must meet.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onrush_latch::lock_counted;
 use onrush_types::{NeedsNoRows, TableChange, TableDefinition};
@@ -21,6 +22,11 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::session::ScanOptions;
+
+/// How long a new CHECK constraint waits for commits that are under way.
+const COMMITS_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it looks whether they have ended.
+const COMMITS_LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Database {
     /// Changes a table: all of `changes`, in their order, or none. Durable when this returns. It takes
@@ -51,7 +57,8 @@ impl Database {
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable); [`TableExists`](Error::TableExists) for a new name that
     /// is taken; [`RowsInTheWay`](Error::RowsInTheWay) for a column without a value for the rows that
-    /// there are; what [`TableDefinition::altered`] refuses.
+    /// there are; [`RowsViolateCheck`](Error::RowsViolateCheck); what [`TableDefinition::altered`]
+    /// refuses.
     pub fn alter_table(&self, name: &str, changes: &[TableChange]) -> Result<Table> {
         let engine = self.engine();
         engine.check_open()?;
@@ -74,6 +81,13 @@ impl Database {
             if self.has_rows(&entry)? {
                 return Err(in_the_way);
             }
+            stopped = Some(writers);
+        }
+        if changes.iter().any(|change| matches!(change, TableChange::AddCheck(_))) {
+            let version = altered.schema.version();
+            let writers = stopped.take();
+            let writers = writers.unwrap_or_else(|| StoppedWriters::of(engine, &entry, version));
+            self.check_rows(&entry, &altered)?;
             stopped = Some(writers);
         }
         let bytes = altered.schema.definition().to_bytes();
@@ -116,6 +130,34 @@ impl Database {
             return Ok(true);
         }
         self.has_committed_rows(entry)
+    }
+
+    /// Looks at all rows as the checks of `altered` do. Nobody writes to the table, but transactions
+    /// in the middle of their commit.
+    fn check_rows(&self, entry: &Arc<TableEntry>, altered: &TableEntry) -> Result<()> {
+        let engine = self.engine();
+        let changed = || Error::TableChanged { name: entry.name().to_owned() };
+        let (object, began) = (entry.tree.object(), Instant::now());
+        while entry.tree.has_intents(engine, &engine.recorder, object).map_err(|_| changed())? {
+            // What is an intent still may be waiting for something long.
+            if began.elapsed() > COMMITS_WAIT_MAX {
+                return Err(changed());
+            }
+            std::thread::sleep(COMMITS_LOOK_AGAIN);
+        }
+        let table = self.handle(Arc::clone(entry));
+        let mut outcome = Ok(());
+        self.session()?.scan(&table, &ScanOptions::default())?.visit_raw(|key, row| {
+            if outcome.is_ok() {
+                outcome = altered.check_row(engine, key, row);
+            }
+        })?;
+        outcome.map_err(|error| match error {
+            Error::CheckViolated { table, constraint } => {
+                Error::RowsViolateCheck { table, constraint }
+            }
+            other => other,
+        })
     }
 
     fn has_committed_rows(&self, entry: &Arc<TableEntry>) -> Result<bool> {

@@ -154,6 +154,8 @@ pub(crate) fn check_alike(front: &Table, target: &Table) -> Result<()> {
         "they have different primary keys"
     } else if from.version() != to.version() || from.history() != to.history() {
         "their definitions have different versions, or came to them in different ways"
+    } else if !to.checks().iter().all(|check| from.checks().contains(check)) {
+        "rows of the first need not meet the CHECK constraints of the second"
     } else {
         return Ok(());
     };

@@ -228,11 +228,13 @@ impl Session {
                 return self.nothing_there(table, &bytes);
             };
             let schema = &table.entry.schema;
-            if schema.update_row(&bytes, &self.value, &assignments, &mut self.encoded)? {
+            let moved = schema.update_row(&bytes, &self.value, &assignments, &mut self.encoded)?;
+            if moved {
                 let mut transaction = self.begin()?;
                 let updated = transaction.update_resolved(table, &bytes, &assignments)?;
                 return transaction.commit().map(|()| updated);
             }
+            self.check_encoded(table)?;
             match self.put(table, Expect::Version(seen_at))? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
@@ -394,14 +396,21 @@ impl Session {
         }
     }
 
-    /// Step 4 of an insert: values to bytes, in `self.encoded`.
+    /// Step 4 of an insert: values to bytes, in `self.encoded`, which the checks let pass.
     #[inline]
     pub(super) fn encode(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         let index = self.context(table)?;
         let Session { worker, contexts, encoded, .. } = self;
         let context = &mut contexts[index];
         let computed = |column: usize, default: &_| context.computed(worker, column, default);
-        table.entry.schema.encode_row(values, computed, encoded)
+        table.entry.schema.encode_row(values, computed, encoded)?;
+        self.check_encoded(table)
+    }
+
+    /// Whether the checks of the table let the encoded row pass.
+    #[inline]
+    pub(super) fn check_encoded(&self, table: &Table) -> Result<()> {
+        table.entry.check_row(&self.worker.engine, &self.encoded.key, &self.encoded.row)
     }
 
     /// Writes the encoded row.

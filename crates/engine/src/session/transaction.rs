@@ -164,6 +164,7 @@ impl<'s> Transaction<'s> {
         let Some(value) = self.value_of(table, key)? else { return Ok(false) };
         let schema = &table.entry.schema;
         let moved = schema.update_row(key, &value, assignments, &mut self.session.encoded)?;
+        self.session.check_encoded(table)?;
         let object = table.entry.tree.object();
         let new_key = self.session.encoded.key.clone();
         if !moved {

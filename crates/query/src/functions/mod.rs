@@ -29,8 +29,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all = session::all();
     all.extend(uuid::all());
     all.extend(arrays::all());
-    all.push(bytes_of().into_udf());
-    all.push(like_pattern().into_udf());
+    all.push(bytes_of().immutable().into_udf());
+    all.push(like_pattern().immutable().into_udf());
     all
 }
 

@@ -39,6 +39,13 @@ impl SystemFunction {
         SystemFunction { name, returns, call: Arc::new(call), signature }
     }
 
+    /// The same function, which always makes the same of the same.
+    #[must_use]
+    pub fn immutable(mut self) -> SystemFunction {
+        self.signature.volatility = Volatility::Immutable;
+        self
+    }
+
     pub(crate) fn into_udf(self) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::new_from_impl(self))
     }

@@ -125,8 +125,14 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let columns = names::key_columns(table);
             format!("CREATE UNIQUE INDEX {key} ON public.{name} USING btree ({columns})")
         }),
-        with_table("pg_get_constraintdef", |table, _| {
-            format!("PRIMARY KEY ({})", names::key_columns(table))
+        SystemFunction::new("pg_get_constraintdef", TEXT, {
+            let database = database.clone();
+            move |given| {
+                let is_pretty = given.get(1) == Some(&Value::Boolean(true));
+                let shown = number(given, 0)
+                    .and_then(|oid| names::constraint_with(&database, oid, is_pretty));
+                shown.map_or(Value::Null, Value::from)
+            }
         }),
         SystemFunction::new("regclass_name", TEXT, {
             let database = database.clone();

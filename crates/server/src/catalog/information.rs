@@ -1,11 +1,12 @@
 //! `information_schema`: what the standard says about tables.
 
-use onrush::{DataType, Row, Table, Value};
+use onrush::{CheckConstraint, DataType, Row, Table, Value};
 use onrush_query::Statement;
 
 use super::kinds::{INT4, NAME, TEXT};
 use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
+use crate::sql::check_as_shown;
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -77,13 +78,22 @@ pub(super) const ALL: &[SystemTable] = &[
             ("constraint_type", TEXT),
         ],
         rows: |database, statement| {
-            let row = |table: &Table| {
-                let mut row = key(table, statement);
-                row.extend(place(table, statement));
-                row.push("PRIMARY KEY".into());
-                row
-            };
-            names::tables(database).iter().map(row).collect()
+            let rows = |table: &Table| constraints(table, statement);
+            names::tables(database).iter().flat_map(rows).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "check_constraints",
+        columns: &[
+            ("constraint_catalog", NAME),
+            ("constraint_schema", NAME),
+            ("constraint_name", NAME),
+            ("check_clause", TEXT),
+        ],
+        rows: |database, statement| {
+            let rows = |table: &Table| checks(table, statement);
+            names::tables(database).iter().flat_map(rows).collect()
         },
     },
     SystemTable {
@@ -117,7 +127,34 @@ fn place(table: &Table, statement: &Statement) -> Row {
 
 /// Where its primary key is.
 fn key(table: &Table, statement: &Statement) -> Row {
-    vec![database(statement), "public".into(), names::key_name(table).into()]
+    constraint(names::key_name(table), statement)
+}
+
+/// Where a constraint is.
+fn constraint(name: String, statement: &Statement) -> Row {
+    vec![database(statement), "public".into(), name.into()]
+}
+
+fn constraints(table: &Table, statement: &Statement) -> Vec<Row> {
+    let row = |name: String, kind: &'static str| {
+        let mut row = constraint(name, statement);
+        row.extend(place(table, statement));
+        row.push(kind.into());
+        row
+    };
+    let checks = table.definition().checks().iter().map(|check| row(check.name.clone(), "CHECK"));
+    std::iter::once(row(names::key_name(table), "PRIMARY KEY")).chain(checks).collect()
+}
+
+fn checks(table: &Table, statement: &Statement) -> Vec<Row> {
+    let definition = table.definition();
+    let row = |check: &CheckConstraint| {
+        let shown = check_as_shown(definition, check, false);
+        let mut row = constraint(check.name.clone(), statement);
+        row.push(shown.strip_prefix("CHECK ").unwrap_or(&shown).to_owned().into());
+        row
+    };
+    definition.checks().iter().map(row).collect()
 }
 
 fn word(is_so: bool) -> Value<'static> {

@@ -1,10 +1,13 @@
 //! Numbers and names of things.
 
-use onrush::{ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Table, Value};
+use onrush::{
+    CheckConstraint, ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Table, Value,
+};
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
 use crate::access::is_reserved;
+use crate::sql::{check_as_shown, is_plain};
 use crate::values;
 
 /// `pg_catalog` itself.
@@ -66,9 +69,18 @@ pub(super) fn last_part(name: &str) -> String {
 
 /// The number of a role, made of its name.
 pub(super) fn role_oid(name: &str) -> u32 {
-    const FIRST: u32 = 1 << 30;
+    hashed_oid(1 << 30, name)
+}
+
+/// The number of a CHECK constraint, made of its name and its table's number.
+pub(super) fn check_oid(table: &Table, check: &CheckConstraint) -> u32 {
+    hashed_oid(1 << 29, &format!("{} {}", table.id(), check.name))
+}
+
+/// A number from `first` on, a power of two, and below its double.
+fn hashed_oid(first: u32, name: &str) -> u32 {
     let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
-    FIRST | u32::try_from(hash & u64::from(FIRST - 1)).unwrap_or(0)
+    first | u32::try_from(hash & u64::from(first - 1)).unwrap_or(0)
 }
 
 /// The name of its primary key.
@@ -89,6 +101,19 @@ pub(super) fn table_with(database: &Database, oid: i64) -> Option<Table> {
     let is_it =
         |table: &Table| i64::from(table_oid(table)) == oid || i64::from(key_oid(table)) == oid;
     tables(database).into_iter().find(is_it)
+}
+
+/// The definition of the constraint with a number, as `pg_get_constraintdef` shows it.
+pub(super) fn constraint_with(database: &Database, oid: i64, is_pretty: bool) -> Option<String> {
+    if let Some(table) = table_with(database, oid) {
+        return Some(format!("PRIMARY KEY ({})", key_columns(&table)));
+    }
+    tables(database).iter().find_map(|table| {
+        let definition = table.definition();
+        let is_it = |check: &&CheckConstraint| i64::from(check_oid(table, check)) == oid;
+        let check = definition.checks().iter().find(is_it)?;
+        Some(check_as_shown(definition, check, is_pretty))
+    })
 }
 
 /// A schema's name.
@@ -181,9 +206,7 @@ pub(super) fn is_identity(column: &ColumnDefinition) -> bool {
 
 /// A name as it stands in SQL.
 pub(super) fn quoted(name: &str) -> String {
-    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// The columns of a table's key, as SQL.

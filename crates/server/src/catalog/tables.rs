@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{Row, Table, Value};
+use onrush::{CheckConstraint, Row, Table, Value};
 use onrush_query::Statement;
 
 use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
@@ -148,7 +148,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("conbin", TEXT),
             ("tableoid", OID),
         ],
-        rows: |database, _| names::tables(database).iter().map(constraint).collect(),
+        rows: |database, _| names::tables(database).iter().flat_map(constraints).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -267,7 +267,7 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
             if definition.is_logged() { "p".into() } else { "u".into() },
             kind.into(),
             count(columns),
-            Value::Int16(0),
+            if is_table { count(definition.checks().len()) } else { Value::Int16(0) },
             no.clone(),
             no.clone(),
             no.clone(),
@@ -375,30 +375,42 @@ fn index(table: &Table) -> Row {
     ]
 }
 
-fn constraint(table: &Table) -> Row {
-    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
-    vec![
-        oid(names::key_oid(table)),
-        names::key_name(table).into(),
-        oid(PUBLIC_OID),
-        "p".into(),
-        no.clone(),
-        no,
-        yes.clone(),
-        oid(names::table_oid(table)),
-        oid(0),
-        oid(names::key_oid(table)),
-        oid(0),
-        oid(0),
-        " ".into(),
-        " ".into(),
-        " ".into(),
-        yes,
-        format!("{{{}}}", key_numbers(table).join(",")).into(),
-        Value::Null,
-        Value::Null,
-        oid(names::PG_CONSTRAINT_OID),
-    ]
+/// The primary key and the checks.
+fn constraints(table: &Table) -> Vec<Row> {
+    let definition = table.definition();
+    let key = names::key_oid(table);
+    let row = |oid_of_it: u32, name: String, kind: &'static str, index: u32, columns: String| {
+        let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+        vec![
+            oid(oid_of_it),
+            name.into(),
+            oid(PUBLIC_OID),
+            kind.into(),
+            no.clone(),
+            no,
+            yes.clone(),
+            oid(names::table_oid(table)),
+            oid(0),
+            oid(index),
+            oid(0),
+            oid(0),
+            " ".into(),
+            " ".into(),
+            " ".into(),
+            yes,
+            format!("{{{columns}}}").into(),
+            Value::Null,
+            Value::Null,
+            oid(names::PG_CONSTRAINT_OID),
+        ]
+    };
+    let check = |check: &CheckConstraint| {
+        let positions = check.columns.iter().filter_map(|it| definition.column_with_number(*it));
+        let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
+        row(names::check_oid(table, check), check.name.clone(), "c", 0, numbers.join(","))
+    };
+    let primary = row(key, names::key_name(table), "p", key, key_numbers(table).join(","));
+    std::iter::once(primary).chain(definition.checks().iter().map(check)).collect()
 }
 
 fn database_row(statement: &Statement) -> Row {

@@ -1,11 +1,11 @@
 //! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT. Each takes effect at once and is durable when it is answered.
 
-use onrush::{Error, TableChange, TableDefinition};
+use onrush::{Error, Table, TableChange, TableDefinition};
 
 use super::{Answer, Backend};
 use crate::comments;
 use crate::error::{Result, SqlError, state};
-use crate::sql::{AlterPlan, CommentPlan};
+use crate::sql::{AlterPlan, Change, CommentPlan, PlannedChange};
 
 impl Backend {
     pub(super) fn create_table(
@@ -38,32 +38,7 @@ impl Backend {
             }
             other => other?,
         };
-        let mut columns: Vec<&str> =
-            table.definition().columns().iter().map(|column| column.name.as_str()).collect();
-        let mut changes = Vec::new();
-        for planned in &plan.changes {
-            let known = |name: &String| columns.contains(&name.as_str());
-            let (is_needed, note) = match &planned.change {
-                TableChange::AddColumn(column) => (
-                    !known(&column.name),
-                    format!("there is a column {} already, skipping", column.name),
-                ),
-                TableChange::DropColumn { name } => {
-                    (known(name), format!("there is no column {name}, skipping"))
-                }
-                _ => (true, String::new()),
-            };
-            if planned.if_needed && !is_needed {
-                self.notices.push(SqlError::new(state::UNDEFINED_COLUMN, note).warning());
-                continue;
-            }
-            match &planned.change {
-                TableChange::AddColumn(column) => columns.push(&column.name),
-                TableChange::DropColumn { name } => columns.retain(|known| known != name),
-                _ => {}
-            }
-            changes.push(planned.change.clone());
-        }
+        let changes = self.changes(&table, &plan.changes)?;
         tokio::task::block_in_place(|| self.database.alter_table(&plan.table, &changes))?;
         let mut name = plan.table.as_str();
         for change in &changes {
@@ -75,6 +50,39 @@ impl Backend {
         Ok(done())
     }
 
+    /// What is to be changed of a table as it is now.
+    fn changes(&mut self, table: &Table, planned: &[PlannedChange]) -> Result<Vec<TableChange>> {
+        let mut definition = table.definition().clone();
+        let mut changes = Vec::new();
+        for PlannedChange { change, if_needed } in planned {
+            if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
+                self.notices.push(skipping.warning());
+                continue;
+            }
+            let checks = match change {
+                Change::AddColumn(column, checks) => {
+                    let change = TableChange::AddColumn(column.clone());
+                    definition = definition.altered(&change, 0)?;
+                    changes.push(change);
+                    checks.as_slice()
+                }
+                Change::AddCheck(check) => std::slice::from_ref(check),
+                Change::Other(change) => {
+                    definition = definition.altered(change, 0)?;
+                    changes.push(change.clone());
+                    &[]
+                }
+            };
+            for check in checks {
+                let check = check.kept(&self.queries, &definition, definition.checks())?;
+                let change = TableChange::AddCheck(check);
+                definition = definition.altered(&change, 0)?;
+                changes.push(change);
+            }
+        }
+        Ok(changes)
+    }
+
     /// Grants and comments go with what they are of.
     fn follow(&self, table: &str, change: &TableChange) -> Result<()> {
         let of_column = |column: &str| {
@@ -82,7 +90,10 @@ impl Backend {
             move |its_table: &str, its: &str| its_table == table && its == column
         };
         match change {
-            TableChange::AddColumn(_) => {}
+            TableChange::AddColumn(_)
+            | TableChange::AddCheck(_)
+            | TableChange::DropCheck { .. }
+            | TableChange::RenameCheck { .. } => {}
             TableChange::DropColumn { name } => {
                 comments::follow(&self.database, of_column(name), None)?;
             }
@@ -132,5 +143,25 @@ impl Backend {
             tokio::task::block_in_place(|| self.database.truncate_table(name))?;
         }
         Ok(Answer::Done("TRUNCATE TABLE".into()))
+    }
+}
+
+/// Why a change need not be made.
+fn nothing_to_do(table: &TableDefinition, change: &Change) -> Option<SqlError> {
+    let has_column = |name: &str| table.columns().iter().any(|column| column.name == name);
+    let told = |state, message| Some(SqlError::new(state, format!("{message}, skipping")));
+    match change {
+        Change::AddColumn(column, _) if has_column(&column.name) => {
+            told(state::DUPLICATE_COLUMN, format!("there is a column {} already", column.name))
+        }
+        Change::Other(TableChange::DropColumn { name }) if !has_column(name) => {
+            told(state::UNDEFINED_COLUMN, format!("there is no column {name}"))
+        }
+        Change::Other(TableChange::DropCheck { name })
+            if !table.checks().iter().any(|check| check.name == *name) =>
+        {
+            told(state::UNDEFINED_OBJECT, format!("there is no constraint {name}"))
+        }
+        _ => None,
     }
 }

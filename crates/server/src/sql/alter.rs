@@ -1,9 +1,10 @@
-//! ALTER TABLE: columns added, dropped and renamed, and tables renamed.
+//! ALTER TABLE: columns and CHECK constraints added, dropped and renamed, and tables renamed.
 
-use onrush::TableChange;
-use sqlparser::ast::{AlterTable, AlterTableOperation, RenameTableNameKind};
+use onrush::{ColumnDefinition, TableChange};
+use sqlparser::ast::{AlterTable, AlterTableOperation, RenameTableNameKind, TableConstraint};
 
-use super::create;
+use super::check::NewCheck;
+use super::create::{self, Column};
 use super::names::{self, TableName};
 use super::plan::Plan;
 use crate::error::{Result, SqlError, state};
@@ -20,9 +21,18 @@ pub(crate) struct AlterPlan {
 /// One change.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedChange {
-    pub(crate) change: TableChange,
+    pub(crate) change: Change,
     /// `IF EXISTS` or `IF NOT EXISTS`: nothing is done where there is nothing to do.
     pub(crate) if_needed: bool,
+}
+
+/// What is changed.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A new column, with checks of its own.
+    AddColumn(ColumnDefinition, Vec<NewCheck>),
+    AddCheck(NewCheck),
+    Other(TableChange),
 }
 
 /// Plans an ALTER TABLE.
@@ -40,8 +50,8 @@ pub(super) fn plan(statement: &AlterTable) -> Result<Plan> {
 }
 
 /// What there is of ALTER TABLE.
-const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN and RENAME TO; for all else \
-                     create a new table and INSERT ... SELECT the rows.";
+const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, and ADD, DROP and \
+                     RENAME CONSTRAINT for CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
 
 fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedChange>> {
     let one = |change, if_needed| Ok(vec![PlannedChange { change, if_needed }]);
@@ -49,16 +59,16 @@ fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedCha
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let (column, is_key) = create::column_of(column_def, false)?;
+            let Column { definition, is_key, checks } = create::column_of(column_def, false)?;
             if is_key {
                 let message = format!("table {table} has a primary key already");
                 return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
             }
-            one(TableChange::AddColumn(column), *if_not_exists)
+            one(Change::AddColumn(definition, checks), *if_not_exists)
         }
         AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
             let drop = |name| PlannedChange {
-                change: TableChange::DropColumn { name: names::identifier(name) },
+                change: Change::Other(TableChange::DropColumn { name: names::identifier(name) }),
                 if_needed: *if_exists,
             };
             Ok(column_names.iter().map(drop).collect())
@@ -66,14 +76,39 @@ fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedCha
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             let (from, to) =
                 (names::identifier(old_column_name), names::identifier(new_column_name));
-            one(TableChange::RenameColumn { from, to }, false)
+            one(Change::Other(TableChange::RenameColumn { from, to }), false)
         }
         AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(name) } => {
             match (name.0.len(), names::table(name)?) {
-                (1, TableName::User(to)) => one(TableChange::Rename { to }, false),
+                (1, TableName::User(to)) => one(Change::Other(TableChange::Rename { to }), false),
                 _ => Err(SqlError::new(state::SYNTAX_ERROR, "a new name has no schema in front")),
             }
         }
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::Check(check),
+            not_valid: false,
+        } => one(Change::AddCheck(NewCheck::new(check, None)?), false),
+        AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+            let name = names::identifier(name);
+            check_is_no_key(table, &name)?;
+            one(Change::Other(TableChange::DropCheck { name }), *if_exists)
+        }
+        AlterTableOperation::RenameConstraint { old_name, new_name } => {
+            let (from, to) = (names::identifier(old_name), names::identifier(new_name));
+            check_is_no_key(table, &from)?;
+            one(Change::Other(TableChange::RenameCheck { from, to }), false)
+        }
         other => Err(SqlError::not_supported(format!("ALTER TABLE ... {other}"), FORMS)),
     }
+}
+
+/// The primary key orders the rows, and has its name from the table.
+fn check_is_no_key(table: &str, constraint: &str) -> Result<()> {
+    if constraint != format!("{table}_pkey") {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(
+        "changing the primary key",
+        "Create a new table and copy the rows.",
+    ))
 }

@@ -2,16 +2,19 @@
 
 use std::sync::LazyLock;
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableDefinition};
+use onrush::{
+    ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableBuilder, TableDefinition,
+};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
     SequenceOptions, SqlOption, Statement, TableConstraint,
 };
 
+use super::check::NewCheck;
 use super::functions::{self, Function};
-use super::names;
 use super::operand::{self, Operand, Parameters};
 use super::plan::Plan;
+use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 
 /// A statement without any clause, to compare with: what differs is not known here.
@@ -28,8 +31,20 @@ struct Settings {
     is_strict: bool,
 }
 
+/// A column as it was written.
+pub(super) struct Column {
+    pub(super) definition: ColumnDefinition,
+    /// It says PRIMARY KEY.
+    pub(super) is_key: bool,
+    pub(super) checks: Vec<NewCheck>,
+}
+
 /// Plans a CREATE TABLE.
-pub(super) fn plan(statement: &CreateTable, is_unlogged: bool) -> Result<Plan> {
+pub(super) fn plan(
+    planner: &Planner<'_>,
+    statement: &CreateTable,
+    is_unlogged: bool,
+) -> Result<Plan> {
     check_clauses(statement)?;
     let name = names::user_table(&statement.name)?;
     let settings = settings(&statement.table_options)?;
@@ -42,8 +57,11 @@ pub(super) fn plan(statement: &CreateTable, is_unlogged: bool) -> Result<Plan> {
         )),
     };
     let mut builder = TableDefinition::builder(&name);
+    let mut checks = Vec::new();
     for column in &statement.columns {
-        let (definition, is_key) = column_of(column, settings.is_strict)?;
+        let column = column_of(column, settings.is_strict)?;
+        let Column { definition, is_key, checks: its_checks } = column;
+        checks.extend(its_checks);
         if is_key {
             set_key(vec![definition.name.clone()])?;
         }
@@ -54,10 +72,11 @@ pub(super) fn plan(statement: &CreateTable, is_unlogged: bool) -> Result<Plan> {
             TableConstraint::PrimaryKey(primary) => {
                 set_key(primary.columns.iter().map(key_column).collect::<Result<_>>()?)?;
             }
+            TableConstraint::Check(check) => checks.push(NewCheck::new(check, None)?),
             other => {
                 return Err(SqlError::not_supported(
                     format!("the constraint {other}"),
-                    "PRIMARY KEY and NOT NULL are the constraints there are.",
+                    "PRIMARY KEY, NOT NULL and CHECK are the constraints there are.",
                 ));
             }
         }
@@ -65,7 +84,15 @@ pub(super) fn plan(statement: &CreateTable, is_unlogged: bool) -> Result<Plan> {
     if is_unlogged || settings.is_unlogged {
         builder = builder.unlogged();
     }
-    let definition = builder.primary_key(key.unwrap_or_default()).build()?;
+    let builder = builder.primary_key(key.unwrap_or_default());
+    let mut definition = builder.clone().build()?;
+    if !checks.is_empty() {
+        let mut kept = Vec::with_capacity(checks.len());
+        for check in checks {
+            kept.push(check.kept(planner.queries, &definition, &kept)?);
+        }
+        definition = kept.into_iter().fold(builder, TableBuilder::check).build()?;
+    }
     Ok(Plan::CreateTable { definition, if_not_exists: statement.if_not_exists })
 }
 
@@ -134,8 +161,8 @@ fn key_column(column: &IndexColumn) -> Result<String> {
     }
 }
 
-/// The definition of a column, and whether it says PRIMARY KEY.
-pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDefinition, bool)> {
+/// Reads the definition of a column.
+pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<Column> {
     let name = names::identifier(&column.name);
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
     let (data_type, is_serial) = match serial_type(&column.data_type) {
@@ -147,11 +174,15 @@ pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDe
         definition = definition.not_null().default_key(identity);
     }
     let mut is_key = false;
+    let mut checks = Vec::new();
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
             ColumnOption::Null => {}
             ColumnOption::PrimaryKey(_) => is_key = true,
+            ColumnOption::Check(check) => {
+                checks.push(NewCheck::new(check, option.name.as_ref())?);
+            }
             ColumnOption::Default(value) => {
                 definition.default = default_of(value, data_type, is_strict)?;
             }
@@ -168,12 +199,12 @@ pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<(ColumnDe
             other => {
                 return Err(SqlError::not_supported(
                     format!("{other} on column {name}"),
-                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY and GENERATED AS IDENTITY.",
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, CHECK and GENERATED AS IDENTITY.",
                 ));
             }
         }
     }
-    Ok((definition, is_key))
+    Ok(Column { definition, is_key, checks })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

@@ -5,6 +5,7 @@
 //! run without it: [`parse`] and then [`plan::plan`].
 
 mod alter;
+mod check;
 mod comment;
 mod condition;
 mod copy;
@@ -21,12 +22,13 @@ mod select;
 mod setting;
 mod write;
 
-pub(crate) use alter::AlterPlan;
+pub(crate) use alter::{AlterPlan, Change, PlannedChange};
+pub(crate) use check::{shown as check_as_shown, written as check_as_written};
 pub(crate) use comment::CommentPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, InsertPlan, InsertRows};
-pub(crate) use names::SYSTEM_SCHEMA;
+pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
 pub(crate) use plan::{Call, Explained, Plan, SavepointPlan};
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
@@ -80,7 +82,7 @@ impl Parsed {
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
-            Parsed::CreateUnlogged(statement) => plan::create_unlogged(statement),
+            Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
             Parsed::Checkpoint => Ok(Plan::Checkpoint),
             Parsed::ResetUser => Ok(Plan::Nothing("RESET")),
         }

@@ -25,6 +25,17 @@ pub(crate) fn identifier(name: &Ident) -> String {
     }
 }
 
+/// A name as it stands in SQL, in quotes where it is not a plain word.
+pub(super) fn shown(name: &str) -> Ident {
+    if is_plain(name) { Ident::new(name) } else { Ident::with_quote('"', name) }
+}
+
+/// Whether a name needs no quotes.
+pub(crate) fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
 /// The parts of a dotted name.
 pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
     let part = |part: &ObjectNamePart| match part {

@@ -164,7 +164,7 @@ pub(crate) fn plan(
         Statement::Explain { analyze, statement, .. } => {
             explain(planner, statement, *analyze, parameters)
         }
-        Statement::CreateTable(table) => create::plan(table, false),
+        Statement::CreateTable(table) => create::plan(planner, table, false),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
         } => Ok(Plan::DropTables { names: user_tables(names.iter())?, if_exists: *if_exists }),
@@ -257,9 +257,9 @@ pub(crate) fn plan(
 }
 
 /// Plans CREATE UNLOGGED TABLE.
-pub(super) fn create_unlogged(statement: &Statement) -> Result<Plan> {
+pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
     match statement {
-        Statement::CreateTable(table) => create::plan(table, true),
+        Statement::CreateTable(table) => create::plan(planner, table, true),
         other => Err(SqlError::not_supported(
             format!("UNLOGGED in {other}"),
             "Only tables can be unlogged: CREATE UNLOGGED TABLE.",

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 4 bytes  "ORTD"
-//! u8       format: 1; 2 with the last byte below; 3 with that and the history
+//! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -20,9 +20,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 and 3: 1, the rows are not logged; format 3 only: 0, they are
+//! u8       formats 2 to 4: 1, the rows are not logged; formats 3 and 4 only: 0, they are
+//! u8       format 4 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3 only, a table that was altered:
+//! format 3, and format 4 where it says so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -34,6 +35,12 @@
 //!   u16    the first version whose rows have it
 //!   u16    the first version whose rows do not
 //!   column as above
+//!
+//! format 4 only:
+//! u16      number of checks, then for each:
+//!   name
+//!   u16    number of columns that it looks at, then for each a u16: its number
+//!   name   the expression
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
@@ -41,7 +48,7 @@
 use std::sync::Arc;
 
 use super::history::{Dropped, History, Since};
-use super::{ColumnDefinition, DefaultValue, TableDefinition};
+use super::{CheckConstraint, ColumnDefinition, DefaultValue, TableDefinition};
 use crate::row::field;
 use crate::{DataType, KeyStrategy, TypeError, Value};
 
@@ -49,6 +56,7 @@ const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
 const FORMAT_WITH_LOGGING: u8 = 2;
 const FORMAT_WITH_HISTORY: u8 = 3;
+const FORMAT_WITH_CHECKS: u8 = 4;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -58,6 +66,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if !self.checks().is_empty() => FORMAT_WITH_CHECKS,
             (Some(_), _) => FORMAT_WITH_HISTORY,
             (None, false) => FORMAT_WITH_LOGGING,
             (None, true) => FORMAT,
@@ -76,8 +85,14 @@ impl TableDefinition {
         if format != FORMAT {
             out.push(if self.is_logged() { LOGGED } else { UNLOGGED });
         }
+        if format == FORMAT_WITH_CHECKS {
+            out.push(u8::from(self.history().is_some()));
+        }
         if let Some(history) = self.history() {
             push_history(self, history, &mut out);
+        }
+        if format == FORMAT_WITH_CHECKS {
+            push_checks(self.checks(), &mut out);
         }
         out
     }
@@ -118,6 +133,18 @@ fn push_history(definition: &TableDefinition, history: &History, out: &mut Vec<u
         push_u16(usize::from(dropped.versions.0), out);
         push_u16(usize::from(dropped.versions.1), out);
         push_column(&dropped.column, out);
+    }
+}
+
+fn push_checks(checks: &[CheckConstraint], out: &mut Vec<u8>) {
+    push_u16(checks.len(), out);
+    for check in checks {
+        push_short(check.name.as_bytes(), out);
+        push_u16(check.columns.len(), out);
+        for &number in &check.columns {
+            push_u16(usize::from(number), out);
+        }
+        push_short(check.expression.as_bytes(), out);
     }
 }
 
@@ -250,7 +277,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_HISTORY).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_CHECKS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -274,18 +301,26 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         FORMAT => true,
         _ => match input.u8()? {
             UNLOGGED => false,
-            LOGGED if format == FORMAT_WITH_HISTORY => true,
+            LOGGED if format >= FORMAT_WITH_HISTORY => true,
             _ => return Err("how the rows are logged is not known"),
         },
     };
-    let history = match format {
-        FORMAT_WITH_HISTORY => Some(Arc::new(read_history(&columns, input)?)),
-        _ => None,
+    let was_altered = match format {
+        FORMAT_WITH_CHECKS => input.flag()?,
+        _ => format == FORMAT_WITH_HISTORY,
+    };
+    let history = match was_altered {
+        true => Some(Arc::new(read_history(&columns, input)?)),
+        false => None,
+    };
+    let checks = match format {
+        FORMAT_WITH_CHECKS => read_checks(input)?,
+        _ => Vec::new(),
     };
     if input.at != input.bytes.len() {
         return Err("bytes are left over at the end");
     }
-    Ok(TableDefinition { name, version, columns, primary_key, logged, history })
+    Ok(TableDefinition { name, version, columns, primary_key, logged, checks, history })
 }
 
 fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> {
@@ -316,6 +351,19 @@ fn read_history(
         dropped.push(Dropped { number, column: read_column(input)?, versions });
     }
     Ok(History { first_version, columns: since, dropped })
+}
+
+fn read_checks(input: &mut Input<'_>) -> Result<Vec<CheckConstraint>, &'static str> {
+    let mut checks = Vec::new();
+    for _ in 0..input.u16()? {
+        let name = input.name()?;
+        let mut columns = Vec::new();
+        for _ in 0..input.u16()? {
+            columns.push(input.u16()?);
+        }
+        checks.push(CheckConstraint { name, columns, expression: input.name()? });
+    }
+    Ok(checks)
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::history::History;
-use super::{ColumnDefinition, DefaultValue, Schema};
+use super::{CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::{ColumnName, DataType, TypeError};
 
@@ -18,6 +18,7 @@ pub const NAME_BYTES_MAX: usize = 128;
 /// 1. Column names differ; every key column exists, once, and is NOT NULL.
 /// 2. Constant defaults are of their column's exact type and fit it.
 /// 3. A row of defaults fits [`crate::ROW_BYTES_MAX`].
+/// 4. Names of checks differ, and the columns that they look at exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
     pub(super) name: String,
@@ -25,6 +26,7 @@ pub struct TableDefinition {
     pub(super) columns: Vec<ColumnDefinition>,
     pub(super) primary_key: Vec<usize>,
     pub(super) logged: bool,
+    pub(super) checks: Vec<CheckConstraint>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -37,6 +39,7 @@ pub struct TableBuilder {
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<String>,
     logged: bool,
+    checks: Vec<CheckConstraint>,
 }
 
 impl TableDefinition {
@@ -48,6 +51,7 @@ impl TableDefinition {
             columns: Vec::new(),
             primary_key: Vec::new(),
             logged: true,
+            checks: Vec::new(),
         }
     }
 
@@ -106,6 +110,7 @@ impl TableDefinition {
         if let Some(reason) = self.history.as_ref().and_then(|history| history.fault(&self)) {
             return Err(TypeError::DefinitionDamaged { at: 0, reason });
         }
+        self.check_checks()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -184,6 +189,12 @@ impl TableBuilder {
         self
     }
 
+    /// Adds a condition that every row must meet.
+    pub fn check(mut self, check: CheckConstraint) -> TableBuilder {
+        self.checks.push(check);
+        self
+    }
+
     /// Checks everything and makes the definition.
     ///
     /// # Errors
@@ -194,8 +205,9 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        let TableBuilder { name, version, columns, logged, .. } = self;
-        TableDefinition { name, version, columns, primary_key, logged, history: None }.checked()
+        let TableBuilder { name, version, columns, logged, checks, .. } = self;
+        let history = None;
+        TableDefinition { name, version, columns, primary_key, logged, checks, history }.checked()
     }
 }
 
@@ -209,7 +221,7 @@ fn find_column(table: &str, columns: &[ColumnDefinition], name: &str) -> Result<
     })
 }
 
-fn check_name(name: &str) -> Result<(), TypeError> {
+pub(super) fn check_name(name: &str) -> Result<(), TypeError> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.len() > NAME_BYTES_MAX {

@@ -10,7 +10,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{COLUMNS_MAX, ColumnDefinition, DefaultValue, Schema, TableDefinition};
+use super::{
+    COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, TableDefinition,
+};
 use crate::{TypeError, Value};
 
 /// What a table that was altered knows of its past.
@@ -56,6 +58,20 @@ pub enum TableChange {
     },
     /// A column has another name.
     RenameColumn {
+        /// Its name.
+        from: String,
+        /// The new one.
+        to: String,
+    },
+    /// Every row must meet this condition, those that are there too.
+    AddCheck(CheckConstraint),
+    /// A condition need not be met any more.
+    DropCheck {
+        /// Its name.
+        name: String,
+    },
+    /// A condition has another name.
+    RenameCheck {
         /// Its name.
         from: String,
         /// The new one.
@@ -139,6 +155,7 @@ impl TableDefinition {
                 let column = altered.columns.remove(index);
                 let Since { number, version, .. } = history.columns.remove(index);
                 let versions = (version, altered.version);
+                altered.checks.retain(|check| !check.columns.contains(&number));
                 history.dropped.push(Dropped { number, column, versions });
                 history.dropped.sort_by_key(|dropped| dropped.number);
                 altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
@@ -146,6 +163,14 @@ impl TableDefinition {
             TableChange::RenameColumn { from, to } => {
                 let index = self.column_index(from)?;
                 altered.columns[index].name.clone_from(to);
+            }
+            TableChange::AddCheck(check) => altered.checks.push(check.clone()),
+            TableChange::DropCheck { name } => {
+                altered.checks.remove(self.check_index(name)?);
+            }
+            TableChange::RenameCheck { from, to } => {
+                let index = self.check_index(from)?;
+                altered.checks[index].name.clone_from(to);
             }
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
@@ -196,6 +221,8 @@ impl TableDefinition {
             primary_key: self.primary_key.iter().map(key).collect::<Option<_>>()?,
             columns: then.iter().map(|(_, column, _)| (*column).clone()).collect(),
             logged: self.logged,
+            // Rows of then are read by it, never written.
+            checks: Vec::new(),
             history: None,
         };
         Some((definition, sources))

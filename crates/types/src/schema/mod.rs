@@ -3,11 +3,13 @@
 //! [`TableDefinition`] is what a user declares and the catalogue keeps (see [`codec`] for its
 //! bytes); [`Schema`] is the same, compiled for encoding and decoding rows.
 
+mod check;
 pub mod codec;
 mod compiled;
 mod definition;
 mod history;
 
+pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
 pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, TableBuilder, TableDefinition};

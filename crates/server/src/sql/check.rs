@@ -1,0 +1,229 @@
+//! CHECK constraints: from SQL to what a table's definition keeps, and back to SQL.
+//!
+//! What is kept names columns by number, as `$1`, so that a column may get another name.
+
+use std::ops::ControlFlow;
+
+use onrush::{CheckConstraint, TableDefinition};
+use onrush_query::QueryEngine;
+use sqlparser::ast::{self, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use super::names;
+use crate::error::{Result, SqlError, state};
+
+/// A CHECK constraint as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct NewCheck {
+    /// None: one is made up, as PostgreSQL does.
+    name: Option<String>,
+    expression: Expr,
+}
+
+impl NewCheck {
+    /// `outer` is a name that stands in front of the constraint.
+    pub(super) fn new(check: &ast::CheckConstraint, outer: Option<&Ident>) -> Result<NewCheck> {
+        if check.enforced.is_some() {
+            return Err(SqlError::not_supported(
+                "[NOT] ENFORCED",
+                "Leave it out: all are enforced.",
+            ));
+        }
+        let name = check.name.as_ref().or(outer).map(names::identifier);
+        Ok(NewCheck { name, expression: (*check.expr).clone() })
+    }
+
+    /// What a table keeps that has the checks `taken` already.
+    ///
+    /// # Errors
+    /// A name that is taken; an expression that cannot be a condition on the table's rows.
+    pub(crate) fn kept(
+        &self,
+        queries: &QueryEngine,
+        table: &TableDefinition,
+        taken: &[CheckConstraint],
+    ) -> Result<CheckConstraint> {
+        let mut numbers = Numbers { table, found: Vec::new(), refused: None };
+        let mut expression = self.expression.clone();
+        let _: ControlFlow<()> = expression.visit(&mut numbers);
+        if let Some(refused) = numbers.refused {
+            return Err(refused);
+        }
+        let mut columns = numbers.found;
+        columns.sort_unstable();
+        columns.dedup();
+        let name = match &self.name {
+            Some(name) if is_taken(table, taken, name) => {
+                let message =
+                    format!("constraint {name:?} for relation {:?} already exists", table.name());
+                return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
+            }
+            Some(name) => name.clone(),
+            None => made_up_name(table, taken, &columns),
+        };
+        let check = CheckConstraint { name, columns, expression: expression.to_string() };
+        queries.condition(table, written(table, &check)?)?;
+        Ok(check)
+    }
+}
+
+fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> bool {
+    name == format!("{}_pkey", table.name()) || taken.iter().any(|check| check.name == name)
+}
+
+/// As PostgreSQL: with the column in it where there is one, and a number where that is taken.
+fn made_up_name(table: &TableDefinition, taken: &[CheckConstraint], columns: &[u16]) -> String {
+    let base = match columns {
+        [number] => {
+            let column = table.column_with_number(*number).map(|at| &table.columns()[at].name);
+            format!("{}_{}_check", table.name(), column.map_or("", String::as_str))
+        }
+        _ => format!("{}_check", table.name()),
+    };
+    let numbered = (1..).map(|number| format!("{base}{number}"));
+    let mut names = std::iter::once(base.clone()).chain(numbered);
+    names.find(|name| !is_taken(table, taken, name)).unwrap_or(base)
+}
+
+/// The expression of a check, with the names that columns have now.
+pub(crate) fn written(table: &TableDefinition, check: &CheckConstraint) -> Result<Expr> {
+    with_names(table, check, |name| Ident::with_quote('"', name))
+}
+
+fn with_names(
+    table: &TableDefinition,
+    check: &CheckConstraint,
+    write: fn(&str) -> Ident,
+) -> Result<Expr> {
+    let damaged = || {
+        let message = format!("the check {} of table {} is not read", check.name, table.name());
+        SqlError::new(state::DATA_CORRUPTED, message)
+    };
+    let read = Parser::new(&PostgreSqlDialect {}).try_with_sql(&check.expression);
+    let mut expression = read.and_then(|mut parser| parser.parse_expr()).map_err(|_| damaged())?;
+    match expression.visit(&mut Names { table, write }) {
+        ControlFlow::Continue(()) => Ok(expression),
+        ControlFlow::Break(()) => Err(damaged()),
+    }
+}
+
+/// A check as PostgreSQL shows it: every operation in parentheses, or, for people, only where they
+/// must be.
+pub(crate) fn shown(table: &TableDefinition, check: &CheckConstraint, is_pretty: bool) -> String {
+    let Ok(mut expression) = with_names(table, check, names::shown) else {
+        return check.expression.clone();
+    };
+    if !is_pretty {
+        let _: ControlFlow<()> = expression.visit(&mut Parentheses);
+    }
+    format!("CHECK ({expression})")
+}
+
+/// Puts numbers in the place of columns.
+struct Numbers<'d> {
+    table: &'d TableDefinition,
+    found: Vec<u16>,
+    refused: Option<SqlError>,
+}
+
+impl Numbers<'_> {
+    fn number(&mut self, name: &Ident) -> std::result::Result<Expr, SqlError> {
+        let name = names::identifier(name);
+        let Some(column) = self.table.columns().iter().position(|column| column.name == name)
+        else {
+            let message = format!("column {name:?} does not exist");
+            return Err(SqlError::new(state::UNDEFINED_COLUMN, message));
+        };
+        let number = self.table.column_number(column);
+        // A table has at most 1,024.
+        self.found.push(u16::try_from(number).unwrap_or(u16::MAX));
+        Ok(Expr::value(Value::Placeholder(format!("${}", number + 1))))
+    }
+}
+
+impl VisitorMut for Numbers<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let numbered = match expression {
+            Expr::Identifier(name) => self.number(name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, name] if names::identifier(table) == self.table.name() => self.number(name),
+                _ => {
+                    let message = format!("there is no {expression} in the table");
+                    Err(SqlError::new(state::UNDEFINED_COLUMN, message))
+                }
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        match numbered {
+            Ok(numbered) => *expression = numbered,
+            Err(refused) => {
+                self.refused = Some(refused);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ast::ValueWithSpan) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = &value.value {
+            let message = format!("there is no parameter {name}");
+            self.refused = Some(SqlError::new(state::UNDEFINED_PARAMETER, message));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts columns in the place of numbers.
+struct Names<'d> {
+    table: &'d TableDefinition,
+    write: fn(&str) -> Ident,
+}
+
+impl VisitorMut for Names<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Value(value) = expression else { return ControlFlow::Continue(()) };
+        let Value::Placeholder(written) = &value.value else { return ControlFlow::Continue(()) };
+        let number = written.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
+        let number = number.and_then(|number| number.checked_sub(1));
+        let Some(column) = number.and_then(|number| self.table.column_with_number(number)) else {
+            return ControlFlow::Break(());
+        };
+        *expression = Expr::Identifier((self.write)(&self.table.columns()[column].name));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts parentheses around every operation.
+struct Parentheses;
+
+impl VisitorMut for Parentheses {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Nested(inner) = expression
+            && matches!(**inner, Expr::Nested(_))
+        {
+            *expression = (**inner).clone();
+        }
+        let is_operation = matches!(
+            expression,
+            Expr::BinaryOp { .. }
+                | Expr::UnaryOp { op: UnaryOperator::Not, .. }
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::Between { .. }
+                | Expr::InList { .. }
+                | Expr::Like { .. }
+        );
+        if is_operation {
+            *expression = Expr::Nested(Box::new(expression.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+}
