@@ -25,6 +25,8 @@ fn samples() -> Vec<(DataType, [Value<'static>; 3])> {
         (DataType::Varchar(5), ["".into(), "zzzzz".into(), "déf".into()]),
         (DataType::Text, ["".into(), "\u{10FFFF}".into(), "default".into()]),
         (DataType::Bytes, [vec![].into(), vec![255; 300].into(), vec![0, 0].into()]),
+        (DataType::Json, ["0".into(), " [ ]".into(), "{\"b\":1,\"a\":1}".into()]),
+        (DataType::Jsonb, ["0".into(), "[]".into(), "{\"a\": 1, \"b\": 1}".into()]),
         (DataType::Uuid, [uuid(0), uuid(u128::MAX), uuid(7)]),
         (DataType::Date, [Value::Date(-719_162), Value::Date(2_932_896), Value::Date(0)]),
         (DataType::Time, [Value::Time(0), Value::Time(86_399_999_999), Value::Time(1)]),
@@ -128,4 +130,24 @@ fn the_clock_fills_a_column_that_asks_for_it() {
         let Value::TimestampTz(micros) = row[1] else { panic!("{:?}", row[1]) };
         assert!(micros > 1_700_000_000_000_000, "the clock stands at {micros}");
     }
+}
+
+#[test]
+fn json_is_looked_at_and_jsonb_brought_into_its_form() {
+    let json = |name: &str, data_type| ColumnDefinition::new(name, data_type);
+    let table = TableDefinition::builder("documents")
+        .column(ColumnDefinition::new("id", DataType::Int32).not_null())
+        .column(json("raw", DataType::Json))
+        .column(json("body", DataType::Jsonb));
+    let (db, table) = Fixture::in_memory().create_with(table.primary_key(["id"]).build().unwrap());
+    let mut session = db.session().unwrap();
+    let row = |raw: &'static str, body: &'static str| [1.into(), raw.into(), body.into()];
+    for bad in [row("{", "1"), row("1", "{"), row("", "1"), row("1", "")] {
+        assert!(session.insert(&table, &bad).is_err(), "{bad:?}");
+    }
+    session.insert(&table, &row(r#"{"b":1,"a":1}"#, r#"{"b":1,"a":1}"#)).unwrap();
+    let there = all_rows(&mut session, &table);
+    assert_eq!(there, [row(r#"{"b":1,"a":1}"#, r#"{"a": 1, "b": 1}"#).to_vec()]);
+    let key = TableDefinition::builder("keyed").column(json("id", DataType::Jsonb).not_null());
+    assert!(key.primary_key(["id"]).build().is_err());
 }

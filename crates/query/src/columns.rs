@@ -108,7 +108,9 @@ impl ColumnBuilder {
                 ColumnBuilder::Decimal(builder, u32::from(scale))
             }
             DataType::Char(_) => ColumnBuilder::Char(text()),
-            DataType::Varchar(_) | DataType::Text => ColumnBuilder::Text(text()),
+            DataType::Varchar(_) | DataType::Text | DataType::Json | DataType::Jsonb => {
+                ColumnBuilder::Text(text())
+            }
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
             DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),

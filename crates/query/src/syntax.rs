@@ -235,6 +235,11 @@ impl VisitorMut for Writer<'_> {
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 escape_by_backslash(pattern, escape_char);
             }
+            Expr::BinaryOp {
+                op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow), ..
+            } => {
+                return self.refuse(format!("looking into JSON with the operator {op}"));
+            }
             Expr::BinaryOp { op, .. } => {
                 if let BinaryOperator::PGCustomBinaryOperator(words) = op {
                     match words.last().and_then(|word| operator(word)) {

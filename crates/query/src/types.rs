@@ -59,7 +59,11 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Decimal { precision, scale } => {
             ArrowType::Decimal128(precision, i8::try_from(scale).unwrap_or(i8::MAX))
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => ArrowType::Utf8,
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Json
+        | DataType::Jsonb => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         DataType::Date => ArrowType::Date32,
@@ -73,9 +77,12 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
 pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> Field {
     let field = Field::new(name, arrow_type(column_type), is_nullable);
     let note = match column_type {
-        ColumnType::Stored(data_type @ (DataType::Char(_) | DataType::Varchar(_))) => {
-            data_type.to_string()
-        }
+        ColumnType::Stored(
+            data_type @ (DataType::Char(_)
+            | DataType::Varchar(_)
+            | DataType::Json
+            | DataType::Jsonb),
+        ) => data_type.to_string(),
         ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
@@ -169,6 +176,8 @@ mod tests {
             DataType::Time,
             DataType::Timestamp,
             DataType::TimestampTz,
+            DataType::Json,
+            DataType::Jsonb,
         ];
         let array = ColumnType::Array(DataType::Int32);
         let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char, array];

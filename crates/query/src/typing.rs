@@ -51,11 +51,11 @@ impl TypePlanner for Types {
                 stored(DataType::Time)
             }
             SqlType::Float(_) => stored(DataType::Float64),
-            SqlType::Text
-            | SqlType::Varchar(None)
-            | SqlType::CharacterVarying(None)
-            | SqlType::JSON
-            | SqlType::JSONB => stored(DataType::Text),
+            SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => {
+                stored(DataType::Text)
+            }
+            SqlType::JSON => stored(DataType::Json),
+            SqlType::JSONB => stored(DataType::Jsonb),
             SqlType::Varchar(Some(_))
             | SqlType::CharacterVarying(Some(_))
             | SqlType::Char(_)
@@ -73,7 +73,7 @@ impl TypePlanner for Types {
                     "name" | "cstring" => Some(ColumnType::Name),
                     "char" => Some(ColumnType::Char),
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
-                    | "regrole" | "json" | "jsonb" => stored(DataType::Text),
+                    | "regrole" => stored(DataType::Text),
                     other => other.parse().ok().map(ColumnType::Stored),
                 }
             }
@@ -96,11 +96,25 @@ impl ExprPlanner for Comparisons {
         use BinaryOperator as Op;
         if matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq) {
             let (left, right) = (expr.left.clone(), expr.right.clone());
+            for side in [&left, &right] {
+                check_comparable(side, &expr.op, schema)?;
+            }
             adopt(&mut expr.left, &right, schema)?;
             adopt(&mut expr.right, &left, schema)?;
         }
         Ok(PlannerResult::Original(expr))
     }
+}
+
+/// JSON as it was written has no order and no equality, as in PostgreSQL: what says the same may be
+/// written otherwise.
+fn check_comparable(side: &Expr, operator: &BinaryOperator, schema: &DFSchema) -> Result<()> {
+    let Ok((_, field)) = side.to_field(schema) else { return Ok(()) };
+    if column_type(&field) != ColumnType::Stored(DataType::Json) {
+        return Ok(());
+    }
+    let message = format!("operator does not exist: json {operator} of anything; cast it to jsonb");
+    Err(QueryError::UnknownFunction { message }.into())
 }
 
 /// Gives a constant in quotes the type of `other`.
@@ -357,6 +371,9 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     let left = datafusion::functions::unicode::left();
                     let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
                     call(left, vec![inner, length])
+                }
+                ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
+                    call(parse_function(target), vec![inner])
                 }
                 _ => inner,
             })

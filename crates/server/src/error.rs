@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use onrush::{Error, NeedsNoRows, TypeError};
+use onrush::{DataType, Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
 use sqlparser::parser::ParserError;
@@ -196,6 +196,15 @@ impl From<Error> for SqlError {
         {
             return told.clone();
         }
+        if let Error::Type(TypeError::BadText {
+            data_type: DataType::Json | DataType::Jsonb,
+            reason,
+            ..
+        }) = &error
+        {
+            let message = "invalid input syntax for type json";
+            return SqlError::new(state::INVALID_TEXT, message).with_hint(reason.to_string());
+        }
         let code = match &error {
             Error::Type(inner) => state_of_type_error(inner),
             Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
@@ -271,7 +280,6 @@ impl From<QueryError> for SqlError {
 }
 
 fn state_of_type_error(error: &TypeError) -> &'static str {
-    use onrush::DataType;
     match error {
         TypeError::NullValue(_) | TypeError::MissingValue(_) => state::NOT_NULL_VIOLATION,
         TypeError::OutOfRange { data_type, .. } if data_type.is_text() => state::STRING_TOO_LONG,
@@ -291,7 +299,7 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::InColumn { cause, .. } => state_of_type_error(cause),
         TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
         TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
-        TypeError::KeyColumnStays(_) => state::FEATURE_NOT_SUPPORTED,
+        TypeError::KeyColumnStays(_) | TypeError::NoOrder { .. } => state::FEATURE_NOT_SUPPORTED,
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
         TypeError::UnknownDataType { .. }

@@ -54,7 +54,7 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "CREATE VIEW v AS SELECT 1",
         "CREATE TABLE u (id int PRIMARY KEY, n int UNIQUE)",
         "CREATE TABLE u (id int PRIMARY KEY, n int REFERENCES t (id))",
-        "CREATE TABLE u (id int PRIMARY KEY, n jsonb)",
+        "CREATE TABLE u (id int PRIMARY KEY, n int[])",
         "CREATE TABLE u AS SELECT 1",
         "CREATE TEMPORARY TABLE u (id int PRIMARY KEY)",
         "COPY t FROM '/etc/passwd'",

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{World, code, query};
 use futures_util::future::try_join_all;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn binary_parameters_come_back_as_they_went() {
@@ -60,6 +60,67 @@ async fn binary_parameters_come_back_as_they_went() {
     assert_eq!((row.get::<_, &str>(8), row.get::<_, &[u8]>(9)), ("täxt", &[0u8, 255][..]));
     assert_eq!(row.get::<_, onrush::Uuid>(10), id);
     assert_eq!((row.get::<_, SystemTime>(11), row.get::<_, SystemTime>(12)), (at, at));
+}
+
+/// A value as it is on the wire.
+#[derive(Debug, PartialEq)]
+struct Raw(Vec<u8>);
+
+impl ToSql for Raw {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut bytes::BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Raw, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Raw(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Jsonb has the number of its form in front.
+#[tokio::test(flavor = "multi_thread")]
+async fn json_goes_as_text_and_jsonb_with_its_version() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, raw json, body jsonb)").await;
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3)").await.unwrap();
+    assert_eq!(insert.params()[1..], [Type::JSON, Type::JSONB]);
+    let raw = Raw(br#"{"b":1,"a":2}"#.to_vec());
+    let body = Raw([b"\x01", raw.0.as_slice()].concat());
+    assert_eq!(client.execute(&insert, &[&1i32, &raw, &body]).await.unwrap(), 1);
+    for text in ["SELECT raw, body FROM t WHERE id = 1", "SELECT raw, body FROM t WHERE id < 9"] {
+        let row = client.query_one(text, &[]).await.unwrap();
+        assert_eq!(
+            (row.columns()[0].type_(), row.columns()[1].type_()),
+            (&Type::JSON, &Type::JSONB)
+        );
+        assert_eq!(row.get::<_, Raw>(0), raw);
+        assert_eq!(row.get::<_, Raw>(1), Raw(b"\x01{\"a\": 2, \"b\": 1}".to_vec()));
+    }
+    let found = "SELECT id FROM t WHERE body = $1";
+    assert_eq!(client.query(found, &[&body]).await.unwrap().len(), 1);
+    let other = Raw([b"\x02", raw.0.as_slice()].concat());
+    let refused = client.execute(&insert, &[&2i32, &raw, &other]).await.unwrap_err();
+    assert_eq!(code(&refused), "22P03");
+    let bad = Raw(b"\x01{".to_vec());
+    let refused = client.execute(&insert, &[&2i32, &raw, &bad]).await.unwrap_err();
+    assert_eq!(code(&refused), "22P02");
 }
 
 fn uuid(number: u128) -> onrush::Uuid {

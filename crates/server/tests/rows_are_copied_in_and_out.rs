@@ -32,23 +32,23 @@ async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
     let world = World::new();
     let client = world.client().await;
     for name in ["source", "text", "csv", "bin"] {
-        let columns =
-            "id int PRIMARY KEY, note text, bytes bytea, at timestamptz, x double precision";
+        let columns = "id int PRIMARY KEY, note text, bytes bytea, at timestamptz, x double precision, \
+             raw json, body jsonb";
         query(&client, &format!("CREATE TABLE {name} ({columns})")).await;
     }
     for row in [
-        r"1, E'tab\tline\nback\\slash', '\x00ff', now(), 0.1",
-        "2, '', NULL, NULL, -1e300",
-        "3, NULL, '', now(), NULL",
-        "4, 'a,\"b\"', 'plain', NULL, 'NaN'",
-        r"5, '\N', NULL, NULL, 1",
+        r#"1, E'tab\tline\nback\\slash', '\x00ff', now(), 0.1, '{"b": "\"", "a":1}', '{"b": "\"", "a":1}'"#,
+        "2, '', NULL, NULL, -1e300, NULL, NULL",
+        "3, NULL, '', now(), NULL, '[]', '[]'",
+        "4, 'a,\"b\"', 'plain', NULL, 'NaN', NULL, NULL",
+        r"5, '\N', NULL, NULL, 1, NULL, NULL",
     ] {
         query(&client, &format!("INSERT INTO source VALUES ({row})")).await;
     }
     let text = copy_out(&client, "COPY source TO STDOUT").await;
     assert_eq!(copy_in(&client, "COPY text FROM STDIN", &text).await.unwrap(), 5);
     let csv = copy_out(&client, "COPY source TO STDOUT WITH (FORMAT csv, HEADER)").await;
-    assert!(csv.starts_with(b"id,note,bytes,at,x\n"));
+    assert!(csv.starts_with(b"id,note,bytes,at,x,raw,body\n"));
     let options = "WITH (FORMAT csv, HEADER)";
     assert_eq!(copy_in(&client, &format!("COPY csv FROM STDIN {options}"), &csv).await.unwrap(), 5);
     let binary = copy_out(&client, "COPY source TO STDOUT (FORMAT binary)").await;

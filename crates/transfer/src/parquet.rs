@@ -258,9 +258,12 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         DataType::Float64 => PhysicalType::DOUBLE,
         DataType::Decimal { precision, .. } if precision <= 18 => PhysicalType::INT64,
         DataType::Decimal { .. } | DataType::Uuid => PhysicalType::FIXED_LEN_BYTE_ARRAY,
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Bytes => {
-            PhysicalType::BYTE_ARRAY
-        }
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Bytes
+        | DataType::Json
+        | DataType::Jsonb => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -276,6 +279,7 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text => LogicalType::String,
+        DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,
         DataType::Time => LogicalType::time(false, unit),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{ColumnName, DataType, TypeError, Value};
+use crate::{ColumnName, DataType, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -192,12 +192,29 @@ fn too_long(text: &str, limit: u16) -> Fault {
 
 /// Bytes or text, for a column of variable length.
 #[inline]
-pub(crate) fn variable<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v [u8], Fault> {
+pub(crate) fn variable<'v>(
+    data_type: DataType,
+    value: &'v Value<'_>,
+) -> Result<Cow<'v, [u8]>, Fault> {
     match (data_type, value) {
-        (DataType::Bytes, Value::Bytes(bytes)) => Ok(bytes),
+        (DataType::Bytes, Value::Bytes(bytes)) => Ok(Cow::Borrowed(bytes)),
         (DataType::Bytes, _) => Err(Fault::WrongType),
-        _ => text(data_type, value).map(str::as_bytes),
+        (DataType::Json | DataType::Jsonb, _) => Ok(match json_text(data_type, value)? {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        }),
+        _ => text(data_type, value).map(|text| Cow::Borrowed(text.as_bytes())),
     }
+}
+
+/// JSON as a column keeps it.
+fn json_text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<Cow<'v, str>, Fault> {
+    let Value::Text(text) = value else { return Err(Fault::WrongType) };
+    match data_type {
+        DataType::Jsonb => json::normalised(text).map(Cow::Owned),
+        _ => json::check(text).map(|()| Cow::Borrowed(&**text)),
+    }
+    .map_err(Fault::OutOfRange)
 }
 
 /// The value in the exact type of a column, as it will be returned: integers widened, decimals at
@@ -219,7 +236,10 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Varchar(_) | DataType::Text => {
             Value::Text(Cow::Owned(text(data_type, value)?.to_owned()))
         }
-        DataType::Bytes => Value::Bytes(Cow::Owned(variable(data_type, value)?.to_vec())),
+        DataType::Json | DataType::Jsonb => {
+            Value::Text(Cow::Owned(json_text(data_type, value)?.into_owned()))
+        }
+        DataType::Bytes => Value::Bytes(Cow::Owned(variable(data_type, value)?.into_owned())),
         DataType::Uuid => Value::Uuid(uuid::Uuid::from_bytes(*uuid(value)?)),
         DataType::Date => Value::Date(date(value)?),
         DataType::Time => Value::Time(micros(data_type, value)?),

@@ -49,6 +49,10 @@ pub enum DataType {
     Timestamp,
     /// A moment in microseconds, kept in UTC.
     TimestampTz,
+    /// JSON as it was written.
+    Json,
+    /// JSON in one form for all ways of writing it, which is PostgreSQL's.
+    Jsonb,
 }
 
 /// Most digits of a decimal.
@@ -58,7 +62,7 @@ pub const CHAR_BYTES_MAX: u16 = 8000;
 
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
-     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz";
+     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -75,11 +79,15 @@ impl DataType {
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
             DataType::Uuid => Some(16),
-            DataType::Varchar(_) | DataType::Text | DataType::Bytes => None,
+            DataType::Varchar(_)
+            | DataType::Text
+            | DataType::Bytes
+            | DataType::Json
+            | DataType::Jsonb => None,
         }
     }
 
-    /// Whether the type's values are text.
+    /// Whether the type's values are any text.
     pub const fn is_text(self) -> bool {
         matches!(self, DataType::Char(_) | DataType::Varchar(_) | DataType::Text)
     }
@@ -128,6 +136,8 @@ impl fmt::Display for DataType {
             DataType::Time => "time",
             DataType::Timestamp => "timestamp",
             DataType::TimestampTz => "timestamptz",
+            DataType::Json => "json",
+            DataType::Jsonb => "jsonb",
         };
         formatter.write_str(name)
     }
@@ -171,6 +181,8 @@ fn plain_type(name: &str) -> Option<DataType> {
         "time" | "time without time zone" => DataType::Time,
         "timestamp" | "timestamp without time zone" => DataType::Timestamp,
         "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
+        "json" => DataType::Json,
+        "jsonb" => DataType::Jsonb,
         _ => return None,
     })
 }
@@ -213,6 +225,8 @@ mod tests {
             DataType::Time,
             DataType::Timestamp,
             DataType::TimestampTz,
+            DataType::Json,
+            DataType::Jsonb,
         ] {
             assert_eq!(data_type.to_string().parse(), Ok(data_type));
         }

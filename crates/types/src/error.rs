@@ -82,6 +82,14 @@ pub enum TypeError {
     /// A column stands twice in the primary key.
     #[error("column {0} stands twice in the primary key; name it once")]
     DuplicateKeyColumn(ColumnName),
+    /// A column of the key whose type has no order.
+    #[error("column {column} is {data_type}, which has no order; it cannot be in the primary key")]
+    NoOrder {
+        /// The column.
+        column: ColumnName,
+        /// Its type.
+        data_type: DataType,
+    },
     /// A length, precision or scale outside its range.
     #[error("column {column}: {data_type} is not possible: {reason}")]
     BadDataType {

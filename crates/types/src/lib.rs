@@ -22,6 +22,7 @@ mod convert;
 pub mod data_type;
 pub mod error;
 pub mod generate;
+mod json;
 pub mod key;
 pub mod row;
 pub mod schema;

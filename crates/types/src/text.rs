@@ -16,7 +16,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
-use crate::{DataType, Schema, TypeError, Value};
+use crate::{DataType, Schema, TypeError, Value, json};
 
 /// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
 /// ignored. The caller decides what stands for NULL.
@@ -28,6 +28,7 @@ pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
             Ok(Value::Text(Cow::Borrowed(text)))
         }
+        DataType::Json => json::check(text).map(|()| Value::Text(Cow::Borrowed(text))),
         _ => parse_plain(data_type, text.trim()),
     };
     let checked = value.and_then(|value| match check(data_type, &value) {
@@ -93,7 +94,8 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => moment(data_type, text),
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
+        DataType::Jsonb => json::normalised(text).map(|text| Value::Text(Cow::Owned(text))),
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Json => {
             Ok(Value::Text(Cow::Owned(text.to_owned())))
         }
     }
@@ -113,7 +115,8 @@ fn number<T: FromStr>(text: &str, range: &str) -> Result<T, Box<str>> {
 
 /// Rust reads a number that is too large as infinity; only text that says so may become that.
 fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Result<T, Box<str>> {
-    let value: T = text.parse().map_err(|_| Box::from("expected a number, NaN or Infinity"))?;
+    let value: T =
+        text.parse().map_err(|_| Box::<str>::from("expected a number, NaN or Infinity"))?;
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
     if value.into().is_infinite() && digits {
         return Err("the number is too large".into());

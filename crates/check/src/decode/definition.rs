@@ -317,6 +317,8 @@ fn read_type(input: &mut Input<'_>) -> Read<DataType> {
         14 => DataType::Time,
         15 => DataType::Timestamp,
         16 => DataType::TimestampTz,
+        17 => DataType::Json,
+        18 => DataType::Jsonb,
         _ => return Err("a type is not known"),
     })
 }

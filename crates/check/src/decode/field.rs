@@ -38,7 +38,7 @@ impl Rule {
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
             DataType::Varchar(length) => Rule::Text(usize::from(length)),
-            DataType::Text => Rule::Text(usize::MAX),
+            DataType::Text | DataType::Json | DataType::Jsonb => Rule::Text(usize::MAX),
             DataType::Bytes => Rule::Bytes,
             DataType::Uuid => Rule::Any(16),
             DataType::Date => Rule::Date,

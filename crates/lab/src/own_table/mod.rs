@@ -143,6 +143,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Char(bytes) => text(usize::from(bytes)),
         DataType::Varchar(bytes) => text(usize::from(bytes).div_ceil(2)),
         DataType::Text => text(TEXT_BYTES),
+        DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {

@@ -4,16 +4,17 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use onrush::{DataType, Value};
 
 use crate::columns::ColumnBuilder;
 use crate::text::{read_text, write_text};
-use crate::types::{ColumnType, arrow_type, plain_type};
+use crate::types::{ColumnType, arrow_type, field, plain_type};
 use crate::values::{readable, value_at};
 
 /// Writes any value as text.
@@ -88,6 +89,10 @@ impl ScalarUDFImpl for ReadText {
 
     fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
         Ok(arrow_type(ColumnType::Stored(self.target)))
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(field(&self.name, ColumnType::Stored(self.target), true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -64,6 +64,8 @@ const KNOWN: &[(ColumnType, &str)] = &[
     (ColumnType::Stored(DataType::TimestampTz), "D"),
     (ColumnType::Stored(DataType::Decimal { precision: 1, scale: 0 }), "N"),
     (ColumnType::Stored(DataType::Uuid), "U"),
+    (ColumnType::Stored(DataType::Json), "U"),
+    (ColumnType::Stored(DataType::Jsonb), "U"),
 ];
 
 fn array_of(column_type: ColumnType) -> Option<ColumnType> {

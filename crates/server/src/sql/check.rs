@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError, state};
 pub(crate) struct NewCheck {
     /// None: one is made up, as PostgreSQL does.
     name: Option<String>,
-    expression: Expr,
+    expression: Box<Expr>,
 }
 
 impl NewCheck {
@@ -31,7 +31,7 @@ impl NewCheck {
             ));
         }
         let name = check.name.as_ref().or(outer).map(names::identifier);
-        Ok(NewCheck { name, expression: (*check.expr).clone() })
+        Ok(NewCheck { name, expression: check.expr.clone() })
     }
 
     /// What a table keeps that has the checks `taken` already.
@@ -45,7 +45,7 @@ impl NewCheck {
         taken: &[CheckConstraint],
     ) -> Result<CheckConstraint> {
         let mut numbers = Numbers { table, found: Vec::new(), refused: None };
-        let mut expression = self.expression.clone();
+        let mut expression = (*self.expression).clone();
         let _: ControlFlow<()> = expression.visit(&mut numbers);
         if let Some(refused) = numbers.refused {
             return Err(refused);

@@ -222,7 +222,6 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
     // Microseconds are what is kept; a time with six digits after the point says the same.
     let lower = lower.replace("(6)", "");
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        "json" | "jsonb" => "Use text; the server does not look inside.",
         "numeric" | "decimal" | "dec" if !lower.contains('(') => {
             "Give the digits in all and after the point: numeric(18,4)."
         }

@@ -28,6 +28,8 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Time => Type::TIME_ARRAY,
         DataType::Timestamp => Type::TIMESTAMP_ARRAY,
         DataType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
+        DataType::Json => Type::JSON_ARRAY,
+        DataType::Jsonb => Type::JSONB_ARRAY,
     }
 }
 

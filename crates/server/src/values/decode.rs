@@ -15,6 +15,9 @@ pub(super) const EPOCH_DAYS: i32 = 10_957;
 /// The same in microseconds.
 pub(super) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
+/// What stands in front of the text of a jsonb in binary form.
+pub(super) const JSONB_VERSION: u8 = 1;
+
 /// One parameter as it came: its bytes, their format, and the type that the client declared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire<'b> {
@@ -47,6 +50,13 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::NAME | Type::JSON => {
             Value::Text(Cow::Borrowed(utf8(bytes)?))
         }
+        Type::JSONB => match bytes.split_first() {
+            Some((&JSONB_VERSION, text)) => Value::Text(Cow::Borrowed(utf8(text)?)),
+            _ => {
+                let message = "a jsonb parameter is of a version that is not known";
+                return Err(SqlError::new(state::INVALID_BINARY, message));
+            }
+        },
         Type::BYTEA => Value::Bytes(Cow::Borrowed(bytes)),
         Type::UUID => Value::Uuid(Uuid::from_bytes(exactly(bytes)?)),
         Type::DATE => {

@@ -1,12 +1,12 @@
 //! Values to bytes, in PostgreSQL's binary forms.
 
 use bytes::{BufMut, BytesMut};
-use onrush::Value;
+use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
 use super::array;
-use super::decode::{EPOCH_DAYS, EPOCH_MICROS};
+use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
 use crate::error::{Result, SqlError, state};
 
 /// Appends the value in the binary form of its own type, or of the system's catalogue. NULL has none.
@@ -30,7 +30,12 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
             let internal = |error| SqlError::new(state::INTERNAL, format!("numeric: {error}"));
             value.to_sql(&Type::NUMERIC, out).map_err(internal)?;
         }
-        Value::Text(text) => out.put_slice(text.as_bytes()),
+        Value::Text(text) => {
+            if column_type == ColumnType::Stored(DataType::Jsonb) {
+                out.put_u8(JSONB_VERSION);
+            }
+            out.put_slice(text.as_bytes());
+        }
         Value::Bytes(bytes) => out.put_slice(bytes),
         Value::Uuid(value) => out.put_slice(value.as_bytes()),
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),

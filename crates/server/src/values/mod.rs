@@ -54,6 +54,8 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::TIME => DataType::Time,
         Type::TIMESTAMP => DataType::Timestamp,
         Type::TIMESTAMPTZ => DataType::TimestampTz,
+        Type::JSON => DataType::Json,
+        Type::JSONB => DataType::Jsonb,
         Type::OID => return Some(ColumnType::Oid),
         Type::NAME => return Some(ColumnType::Name),
         _ => return None,
@@ -80,6 +82,8 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Time => Type::TIME,
         DataType::Timestamp => Type::TIMESTAMP,
         DataType::TimestampTz => Type::TIMESTAMPTZ,
+        DataType::Json => Type::JSON,
+        DataType::Jsonb => Type::JSONB,
     }
 }
 

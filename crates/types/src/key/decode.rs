@@ -118,7 +118,9 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             }
             Value::Text(Cow::Owned(convert::padded(&text, limit)))
         }
-        DataType::Varchar(_) | DataType::Text => Value::Text(text(take_escaped(key, at)?)?),
+        DataType::Varchar(_) | DataType::Text | DataType::Json | DataType::Jsonb => {
+            Value::Text(text(take_escaped(key, at)?)?)
+        }
         DataType::Bytes => Value::Bytes(take_escaped(key, at)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(*take(key, at)?)),
         DataType::Date => Value::Date(take_i32(key, at)?),

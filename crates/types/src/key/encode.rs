@@ -104,8 +104,12 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
             out.extend_from_slice(&ordered.to_be_bytes()[16 - width..]);
         }
         DataType::Char(limit) => push_escaped(convert::char_text(limit, value)?.as_bytes(), out),
-        DataType::Varchar(_) | DataType::Text | DataType::Bytes => {
-            push_escaped(convert::variable(data_type, value)?, out);
+        DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Bytes
+        | DataType::Json
+        | DataType::Jsonb => {
+            push_escaped(&convert::variable(data_type, value)?, out);
         }
         DataType::Date => push_i32(convert::date(value)?, out),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {

@@ -62,7 +62,7 @@ impl Schema {
             }
             Field::Variable { ordinal } => {
                 convert::variable(stored.data_type, value).map(|bytes| {
-                    row.extend_from_slice(bytes);
+                    row.extend_from_slice(&bytes);
                     set_end(&self.layout, row, ordinal);
                 })
             }
@@ -118,7 +118,11 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             out.copy_from_slice(&convert::micros(data_type, value)?.to_le_bytes());
         }
-        DataType::Varchar(_) | DataType::Text | DataType::Bytes => {
+        DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Bytes
+        | DataType::Json
+        | DataType::Jsonb => {
             unreachable!("columns of variable width have no fixed field")
         }
     }
@@ -133,7 +137,7 @@ pub(crate) fn write_any(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8
             out.resize(start + width, 0);
             write_fixed(data_type, value, &mut out[start..])
         }
-        None => convert::variable(data_type, value).map(|bytes| out.extend_from_slice(bytes)),
+        None => convert::variable(data_type, value).map(|bytes| out.extend_from_slice(&bytes)),
     };
     assert!(written.is_ok(), "a definition holds a constant that its column cannot take");
 }
@@ -161,9 +165,11 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
             wide.get_mut(..bytes.len()).ok_or(WIDTH)?.copy_from_slice(bytes);
             Value::Decimal(decimal(i128::from_le_bytes(wide), precision, scale)?)
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
-            Value::Text(Cow::Borrowed(utf8(bytes)?))
-        }
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Json
+        | DataType::Jsonb => Value::Text(Cow::Borrowed(utf8(bytes)?)),
         DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),

@@ -11,7 +11,7 @@
 //!   name
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
-//!          16 timestamptz
+//!          16 timestamptz, 17 json, 18 jsonb
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL
@@ -191,6 +191,8 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::Time => out.push(14),
         DataType::Timestamp => out.push(15),
         DataType::TimestampTz => out.push(16),
+        DataType::Json => out.push(17),
+        DataType::Jsonb => out.push(18),
     }
 }
 
@@ -384,6 +386,8 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         14 => DataType::Time,
         15 => DataType::Timestamp,
         16 => DataType::TimestampTz,
+        17 => DataType::Json,
+        18 => DataType::Jsonb,
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

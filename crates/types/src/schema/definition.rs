@@ -149,6 +149,9 @@ impl TableDefinition {
             if self.primary_key[..position].contains(&column) {
                 return Err(TypeError::DuplicateKeyColumn(self.column_name(column)));
             }
+            if let data_type @ (DataType::Json | DataType::Jsonb) = self.columns[column].data_type {
+                return Err(TypeError::NoOrder { column: self.column_name(column), data_type });
+            }
             let found = &mut self.columns[column];
             found.nullable = false;
             if matches!(&found.default, DefaultValue::Constant(value) if value.is_null()) {

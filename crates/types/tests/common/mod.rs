@@ -11,6 +11,7 @@ use onrush_types::{
 };
 use proptest::prelude::*;
 
+/// Those of keys, too: JSON cannot be in one.
 pub fn any_type() -> impl Strategy<Value = DataType> {
     prop_oneof![
         Just(DataType::Boolean),
@@ -71,6 +72,9 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         DataType::Time => (0..86_400_000_000i64).prop_map(Value::Time).boxed(),
         DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+        DataType::Json | DataType::Jsonb => {
+            any::<i64>().prop_map(|number| Value::from(format!("[{number}]"))).boxed()
+        }
     }
 }
 
