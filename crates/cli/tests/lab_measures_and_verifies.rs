@@ -174,7 +174,7 @@ fn an_interrupted_load_leaves_nothing() {
         .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let is_loading = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("inserting");
-    lines.into_iter().find(is_loading).expect("no load was begun");
+    lines.into_iter().find(is_loading).expect("no load was begun").unwrap();
     assert!(world.exists("db"));
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());

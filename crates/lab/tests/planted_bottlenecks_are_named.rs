@@ -47,7 +47,7 @@ fn tasks_wait_for_the_log_as_their_sessions_do() {
 fn a_front_that_nobody_drains_is_bound_by_the_drain() {
     let cell = cell(
         "sessions = 2\nrows = 2000\ndurability = \"delayed\"\ncache_bytes = \"64MiB\"\nfront = true\n\
-         key = \"uuid-v4\"\ndrain_interval_ms = 60000",
+         key = \"uuid-v4\"\ndrain_interval_ms = 5000",
     );
     assert_verdict(&cell, "Bound by the drain");
 }
