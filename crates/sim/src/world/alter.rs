@@ -54,6 +54,10 @@ impl World {
         }
         let (base, handle) = (live.plan.name.clone(), live.handle.clone());
         let changes = self.some_changes(handle.definition(), &base);
+        // Nothing to change is nothing to make durable.
+        if changes.is_empty() {
+            return Ok(());
+        }
         let mut expected = TableDefinition::clone(handle.definition());
         for change in &changes {
             expected = match expected.altered(change, 0) {
