@@ -92,7 +92,7 @@ pub enum Error {
         reason: NeedsNoRows,
     },
     /// A row that a CHECK constraint does not let pass. Your input.
-    #[error("new row for relation {table:?} violates check constraint {constraint:?}")]
+    #[error("table {table}: the row violates check constraint {constraint}; correct its values")]
     CheckViolated {
         /// The table.
         table: String,
@@ -100,7 +100,7 @@ pub enum Error {
         constraint: String,
     },
     /// A CHECK constraint that rows which are there do not meet. Your input.
-    #[error("check constraint {constraint:?} of relation {table:?} is violated by some row")]
+    #[error("table {table}: some row violates check constraint {constraint}; correct it first")]
     RowsViolateCheck {
         /// The table.
         table: String,

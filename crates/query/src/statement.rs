@@ -23,10 +23,21 @@ pub struct Client {
     pub settings: Option<Arc<dyn SessionSettings>>,
 }
 
-/// The settings of a session, for `current_setting`.
+impl Client {
+    /// The schemas where tables are looked for that have none in front, in this order.
+    #[must_use]
+    pub fn schemas(&self) -> Vec<String> {
+        self.settings.as_ref().map(|settings| settings.schemas()).unwrap_or_default()
+    }
+}
+
+/// The settings of a session, for `current_setting` and the like.
 pub trait SessionSettings: fmt::Debug + Send + Sync {
     /// What a setting is now; none if there is none of this name.
     fn setting(&self, name: &str) -> Option<String>;
+
+    /// The schemas where tables are looked for that have none in front, in this order.
+    fn schemas(&self) -> Vec<String>;
 }
 
 /// One execution of a statement: a view of the database that does not change, who asks, and when.

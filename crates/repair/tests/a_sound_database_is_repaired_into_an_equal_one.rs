@@ -7,7 +7,10 @@ mod common;
 use std::sync::Arc;
 
 use common::{COUNTING, Left, files, folder, options, target};
-use onrush::{ColumnDefinition, DataType, Database, KeyStrategy, TableChange, Value};
+use onrush::{
+    CheckCompiler, CheckConstraint, ColumnDefinition, DataType, Database, KeyStrategy, RowCheck,
+    RowView, TableChange, TableDefinition, Value,
+};
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
 
@@ -182,4 +185,38 @@ fn an_open_database_is_refused() {
     let error = common::repair_disk(&disk).unwrap_err();
     assert!(error.to_string().contains("while a database is open"), "{error}");
     assert!(!disk.exists(&target()).unwrap());
+}
+
+/// Its rows met the constraint, which nobody here understands.
+#[test]
+fn rows_of_a_table_with_a_check_are_saved_with_it() {
+    struct Anything;
+    impl CheckCompiler for Anything {
+        fn compile(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
+            Ok(Box::new(Anything))
+        }
+    }
+    impl RowCheck for Anything {
+        fn check(&self, _: &RowView<'_>) -> onrush::Result<()> {
+            Ok(())
+        }
+    }
+    let disk = MemoryDisk::new();
+    let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+    db.set_check_compiler(Arc::new(Anything));
+    let expression = "$1 > 0".to_owned();
+    let check = CheckConstraint { name: "positive".to_owned(), columns: vec![0], expression };
+    let items = TableDefinition::builder("items")
+        .column(ColumnDefinition::new("id", DataType::Int64).not_null())
+        .primary_key(["id"])
+        .check(check);
+    let items = db.create_table(items.build().unwrap()).unwrap();
+    db.session().unwrap().insert(&items, &[1i64.into()]).unwrap();
+    let definition = items.definition().clone();
+    drop(items);
+    db.close().unwrap();
+    let report = common::repair_disk(&disk).unwrap();
+    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
+    assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
+    assert_eq!(*common::open(&disk, &target()).tables()[0], definition);
 }

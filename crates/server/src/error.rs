@@ -9,6 +9,8 @@ use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
 use sqlparser::parser::ParserError;
 
+use crate::schemas;
+
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
 /// The SQLSTATEs that this server sends, by the names that PostgreSQL gives them.
@@ -41,6 +43,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_PASSWORD: &str = "28P01";
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
     pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    pub(crate) const DEPENDENT_OBJECTS: &str = "2BP01";
     pub(crate) const SYNTAX_ERROR: &str = "42601";
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
@@ -54,7 +57,9 @@ pub(crate) mod state {
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
     pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
+    pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
     pub(crate) const DUPLICATE_TABLE: &str = "42P07";
+    pub(crate) const RESERVED_NAME: &str = "42939";
     pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
     pub(crate) const INDETERMINATE_DATATYPE: &str = "42P18";
     pub(crate) const DISK_FULL: &str = "53100";
@@ -166,7 +171,8 @@ impl SqlError {
             | Error::RowsViolateCheck { table, constraint },
         ) = self.cause.as_deref()
         {
-            fields.push((b's', "public".to_owned()));
+            let (schema, table) = schemas::parts(table);
+            fields.push((b's', without_zero_bytes(schema)));
             fields.push((b't', without_zero_bytes(table)));
             fields.push((b'n', without_zero_bytes(constraint)));
         }
@@ -225,7 +231,7 @@ impl From<Error> for SqlError {
             _ => state::INTERNAL,
         };
         let ends = error.is_fatal() || matches!(error, Error::Closed);
-        let mut told = SqlError::new(code, error.to_string());
+        let mut told = SqlError::new(code, message_of(&error));
         told.cause = Some(Box::new(error));
         if ends { told.fatal() } else { told }
     }
@@ -276,6 +282,21 @@ impl From<QueryError> for SqlError {
             QueryError::GivenUp => told(state::QUERY_CANCELED),
             _ => told(state::INTERNAL),
         }
+    }
+}
+
+/// The engine's words; those of CHECK constraints as PostgreSQL has them, with the table's own name.
+fn message_of(error: &Error) -> String {
+    match error {
+        Error::CheckViolated { table, constraint } => format!(
+            "new row for relation {:?} violates check constraint {constraint:?}",
+            schemas::own_name(table)
+        ),
+        Error::RowsViolateCheck { table, constraint } => format!(
+            "check constraint {constraint:?} of relation {:?} is violated by some row",
+            schemas::own_name(table)
+        ),
+        other => other.to_string(),
     }
 }
 

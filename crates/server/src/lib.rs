@@ -23,6 +23,7 @@ mod error;
 mod execute;
 mod listener;
 mod options;
+mod schemas;
 mod sql;
 mod tls;
 mod values;

@@ -136,7 +136,7 @@ fn settings_are_those_of_the_session() {
     let Some(told) = psql(&world, &change) else { return };
     assert!(told.contains("statement_timeout|3000ms\n"), "{told}");
     let told = psql(&world, &["\\dconfig search_path"]).unwrap();
-    assert!(told.contains("search_path|public\n"), "{told}");
+    assert!(told.contains("search_path|\"$user\", public\n"), "{told}");
 }
 
 #[test]
@@ -150,6 +150,38 @@ fn check_constraints_are_shown_with_their_table() {
                   \"items_price_check\" CHECK (price > 0)\n    \
                   \"named\" CHECK (price < 100 OR id = 1)\n";
     assert!(shown.ends_with(checks), "{shown}");
+}
+
+#[test]
+fn tables_of_schemas_are_shown_by_their_whole_name() {
+    let world = World::new();
+    let made = [
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.items (id int PRIMARY KEY, n int CHECK (n > 0))",
+        "CREATE TABLE items (key text PRIMARY KEY)",
+    ];
+    let Some(_) = psql(&world, &made) else { return };
+    assert_eq!(
+        psql(&world, &["\\dn"]).unwrap(),
+        "List of schemas\nName|Owner\nonrush|onrush\npublic|onrush\nsales|onrush\n(3 rows)\n"
+    );
+    assert_eq!(
+        psql(&world, &["\\d sales.items"]).unwrap(),
+        "Table \"sales.items\"\nColumn|Type|Collation|Nullable|Default\nid|integer||not null|\n\
+         n|integer|||\nIndexes:\n    \"items_pkey\" PRIMARY KEY, btree (id)\n\
+         Check constraints:\n    \"items_n_check\" CHECK (n > 0)\n"
+    );
+    let seen = psql(&world, &["\\d items"]).unwrap();
+    assert!(seen.starts_with("Table \"public.items\"\n") && !seen.contains("sales"), "{seen}");
+    assert_eq!(
+        psql(&world, &["\\dt"]).unwrap(),
+        "List of relations\nSchema|Name|Type|Owner\npublic|items|table|onrush\n(1 row)\n"
+    );
+    assert_eq!(
+        psql(&world, &["\\dt *.items"]).unwrap(),
+        "List of relations\nSchema|Name|Type|Owner\npublic|items|table|onrush\n\
+         sales|items|table|onrush\n(2 rows)\n"
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use super::SystemFunction;
-use crate::statement::{SessionSettings, Statement};
+use crate::statement::Statement;
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
 
@@ -68,23 +68,21 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::new_from_impl(SessionFunction { name, fact, signature }))
     };
     let facts = FACTS.into_iter().map(function);
-    facts.chain([current_setting(None)]).collect()
+    facts.chain([current_setting()]).collect()
 }
 
-/// The name of the function that tells a setting.
-const CURRENT_SETTING: &str = "current_setting";
-
 /// What a setting is in this session; NULL if there is none of this name.
-fn current_setting(settings: Option<Arc<dyn SessionSettings>>) -> Arc<ScalarUDF> {
-    let function =
-        SystemFunction::new(CURRENT_SETTING, DataType::Text.into(), move |given| {
-            match (given.first(), &settings) {
-                (Some(Value::Text(name)), Some(settings)) => {
-                    settings.setting(name).map_or(Value::Null, Value::from)
-                }
-                _ => Value::Null,
+fn current_setting() -> Arc<ScalarUDF> {
+    let function = SystemFunction::of_client(
+        "current_setting",
+        DataType::Text.into(),
+        |client, given| match (given.first(), &client.settings) {
+            (Some(Value::Text(name)), Some(settings)) => {
+                settings.setting(name).map_or(Value::Null, Value::from)
             }
-        });
+            _ => Value::Null,
+        },
+    );
     function.into_udf()
 }
 
@@ -109,7 +107,7 @@ impl Fact {
             Fact::Moment(_) => Value::TimestampTz(micros),
             Fact::Version => Value::from(&*client.version),
             Fact::Database => Value::from(&*client.database),
-            Fact::Schema => Value::from("public"),
+            Fact::Schema => client.schemas().into_iter().next().map_or(Value::Null, Value::from),
             Fact::User => Value::from(&*client.user),
             Fact::Number => Value::Int32(client.number),
         }
@@ -152,14 +150,14 @@ pub(crate) fn bind(plan: LogicalPlan, statement: &Statement) -> Result<LogicalPl
 
 fn constant(expression: Expr, statement: &Statement) -> Result<Transformed<Expr>> {
     let fact = match &expression {
-        // Its argument may differ from row to row.
-        Expr::ScalarFunction(call) if call.func.name() == CURRENT_SETTING => {
-            let told = current_setting(statement.client.settings.clone());
-            let call = ScalarFunction::new_udf(told, call.args.clone());
-            return Ok(Transformed::yes(Expr::ScalarFunction(call)));
-        }
+        // Of those that are told who asks the arguments may differ from row to row.
         Expr::ScalarFunction(call) => {
             let inner: &dyn std::any::Any = call.func.inner().as_ref();
+            let function = inner.downcast_ref::<SystemFunction>();
+            if let Some(bound) = function.and_then(|own| own.bound_to(&statement.client)) {
+                let call = ScalarFunction::new_udf(bound.into_udf(), call.args.clone());
+                return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+            }
             inner.downcast_ref::<SessionFunction>().map(|function| function.fact)
         }
         _ => None,

@@ -13,10 +13,12 @@ use datafusion::logical_expr::{
 use onrush::Value;
 
 use crate::columns::ColumnBuilder;
+use crate::statement::Client;
 use crate::types::{ColumnType, arrow_type, plain_type};
 use crate::values::{readable, value_at};
 
 type Call = dyn Fn(&[Value<'_>]) -> Value<'static> + Send + Sync;
+type CallOfClient = dyn Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync;
 
 /// A function that takes any arguments, and makes one value of them.
 #[derive(Clone)]
@@ -24,6 +26,8 @@ pub struct SystemFunction {
     name: &'static str,
     returns: ColumnType,
     call: Arc<Call>,
+    /// Of a function that depends on who asks; before each execution it becomes one that does not.
+    of_client: Option<Arc<CallOfClient>>,
     signature: Signature,
 }
 
@@ -36,7 +40,24 @@ impl SystemFunction {
     ) -> SystemFunction {
         let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
         let signature = Signature::one_of(any, Volatility::Stable);
-        SystemFunction { name, returns, call: Arc::new(call), signature }
+        SystemFunction { name, returns, call: Arc::new(call), of_client: None, signature }
+    }
+
+    /// As [`new`](Self::new), for a function that depends on who asks.
+    pub fn of_client(
+        name: &'static str,
+        returns: ColumnType,
+        call: impl Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync + 'static,
+    ) -> SystemFunction {
+        let unbound = SystemFunction::new(name, returns, |_| Value::Null);
+        SystemFunction { of_client: Some(Arc::new(call)), ..unbound }
+    }
+
+    /// The same function for one client; none for one that does not depend on who asks.
+    pub(crate) fn bound_to(&self, client: &Client) -> Option<SystemFunction> {
+        let (call, client) = (Arc::clone(self.of_client.as_ref()?), client.clone());
+        let bound = move |given: &[Value<'_>]| call(&client, given);
+        Some(SystemFunction { call: Arc::new(bound), of_client: None, ..self.clone() })
     }
 
     /// The same function, which always makes the same of the same.

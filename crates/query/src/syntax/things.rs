@@ -8,7 +8,7 @@ use super::call;
 pub(super) fn named(data_type: &DataType, given: &Expr) -> Option<Expr> {
     match name_function(data_type, given) {
         Some(function) => Some(call(function, given.clone())),
-        None => number_of_relation(data_type, given),
+        None => number_of_relation(data_type, given).or_else(|| text_of_relation(data_type, given)),
     }
 }
 
@@ -40,6 +40,12 @@ fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
         let name = ObjectName::from(vec![Ident::new("regclass_oid")]);
         Expr::Function(Function { name, ..named.clone() })
     })
+}
+
+/// `'name'::regclass::text`, where the name was made a number already: the name by which it is seen.
+fn text_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
+    let (DataType::Text, Expr::Function(named)) = (data_type, given) else { return None };
+    (named.name.to_string() == "regclass_oid").then(|| call("regclass_name", given.clone()))
 }
 
 /// `'name'::regproc::oid`, as psql's `\sf` asks.

@@ -1,12 +1,12 @@
 //! The functions of PostgreSQL's catalogue that tools call.
 
-use std::sync::Arc;
-
 use onrush::{DataType, Database, Value};
-use onrush_query::SystemFunction;
+use onrush_query::{SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS};
 use super::{names, text_functions};
+use crate::schemas;
+use crate::sql::Lookup;
 use crate::values;
 
 /// All of them, for one database.
@@ -28,9 +28,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             Some(Value::Text(name)) => names::quoted(name).into(),
             _ => Value::Null,
         }),
-        SystemFunction::new("regnamespace_name", TEXT, |given| {
-            number(given, 0).and_then(names::schema_name).map_or(Value::Null, Value::from)
-        }),
         SystemFunction::new("regtype_name", TEXT, |given| {
             let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
             named.map_or("-".into(), Value::from)
@@ -43,14 +40,15 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             _ => Value::Null,
         }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
-        SystemFunction::new("current_schemas", TEXTS, |given| match given {
-            [Value::Boolean(true)] => "{pg_catalog,public}".into(),
-            _ => "{public}".into(),
+        SystemFunction::of_client("current_schemas", TEXTS, |client, given| {
+            let system = matches!(given, [Value::Boolean(true)]).then_some(super::PG_CATALOG);
+            let schemas = client.schemas();
+            let all = system.into_iter().chain(schemas.iter().map(String::as_str));
+            write_array(all.map(Some)).into()
         }),
     ];
     all.extend(text_functions::functions());
     for name in [
-        "pg_table_is_visible",
         "pg_type_is_visible",
         "pg_function_is_visible",
         "pg_collation_is_visible",
@@ -109,8 +107,18 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             table.map_or(Value::Null, |table| describe(&table, given).into())
         })
     };
-    let known = Arc::new(database.clone());
+    let known = database.clone();
+    let (named, seen) = (database.clone(), database.clone());
     vec![
+        SystemFunction::new("regnamespace_name", TEXT, move |given| {
+            let name = number(given, 0).and_then(|oid| names::schema_name(&named, oid));
+            name.map_or(Value::Null, Value::from)
+        }),
+        SystemFunction::of_client("pg_table_is_visible", BOOL, move |client, given| {
+            let table = number(given, 0).and_then(|oid| names::table_with(&seen, oid));
+            let is_visible = |table| names::is_visible(&seen, &client.schemas(), &table);
+            Value::Boolean(table.is_none_or(is_visible))
+        }),
         with_table("pg_get_indexdef", |table, given| {
             // The number of a column of the key, from 1; 0 is all of it.
             if let Some(at) =
@@ -121,9 +129,11 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                     |column: &usize| names::quoted(&table.definition().columns()[*column].name);
                 return column.map_or(String::new(), name);
             }
-            let (key, name) = (names::quoted(&names::key_name(table)), names::quoted(table.name()));
-            let columns = names::key_columns(table);
-            format!("CREATE UNIQUE INDEX {key} ON public.{name} USING btree ({columns})")
+            let (schema, name) = schemas::parts(table.name());
+            let (schema, name) = (names::quoted(schema), names::quoted(name));
+            let (key, columns) =
+                (names::quoted(&names::key_name(table)), names::key_columns(table));
+            format!("CREATE UNIQUE INDEX {key} ON {schema}.{name} USING btree ({columns})")
         }),
         SystemFunction::new("pg_get_constraintdef", TEXT, {
             let database = database.clone();
@@ -134,29 +144,36 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                 shown.map_or(Value::Null, Value::from)
             }
         }),
-        SystemFunction::new("regclass_name", TEXT, {
+        SystemFunction::of_client("regclass_name", TEXT, {
             let database = database.clone();
-            move |given| {
+            move |client, given| {
                 let Some(oid) = number(given, 0) else { return text(given, 0) };
                 let Some(table) = names::table_with(&database, oid) else {
                     return oid.to_string().into();
                 };
                 let is_key = i64::from(names::key_oid(&table)) == oid;
-                let name = if is_key { names::key_name(&table) } else { table.name().to_owned() };
-                names::quoted(&name).into()
+                let (schema, name) = schemas::parts(table.name());
+                let own = if is_key { names::key_name(&table) } else { name.to_owned() };
+                match names::is_visible(&database, &client.schemas(), &table) {
+                    true => names::quoted(&own).into(),
+                    false => format!("{}.{}", names::quoted(schema), names::quoted(&own)).into(),
+                }
             }
         }),
-        SystemFunction::new("regclass_oid", INT8, move |given| {
+        SystemFunction::of_client("regclass_oid", INT8, move |client, given| {
             let name = match given.first() {
-                Some(Value::Text(name)) => names::last_part(name),
+                Some(Value::Text(name)) => name,
                 Some(number) => return number.as_i64().map_or(Value::Null, Value::Int64),
                 None => return Value::Null,
             };
             if let Ok(oid) = name.parse::<i64>() {
                 return Value::Int64(oid);
             }
-            let table = known.table(&name).ok().map(|table| names::table_oid(&table).into());
-            table.or_else(|| names::catalogue_oid(&name)).map_or(Value::Null, Value::Int64)
+            let lookup = Lookup { database: &known, path: &client.schemas() };
+            let table = lookup.written(name).and_then(|name| known.table(&name).ok());
+            let table = table.map(|table| names::table_oid(&table).into());
+            let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
+            table.or_else(of_catalogue).map_or(Value::Null, Value::Int64)
         }),
     ]
 }

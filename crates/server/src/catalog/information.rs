@@ -6,6 +6,7 @@ use onrush_query::Statement;
 use super::kinds::{INT4, NAME, TEXT};
 use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
+use crate::schemas;
 use crate::sql::check_as_shown;
 
 pub(super) const ALL: &[SystemTable] = &[
@@ -13,12 +14,11 @@ pub(super) const ALL: &[SystemTable] = &[
         schema: INFORMATION_SCHEMA,
         name: "schemata",
         columns: &[("catalog_name", NAME), ("schema_name", NAME), ("schema_owner", NAME)],
-        rows: |_, statement| {
-            let schemas = ["public", "onrush", "pg_catalog", "information_schema"];
-            let row = |schema: &'static str| {
+        rows: |known, statement| {
+            let row = |(_, schema): (u32, String)| {
                 vec![database(statement), schema.into(), names::OWNER.into()]
             };
-            schemas.into_iter().map(row).collect()
+            names::all_schemas(known).into_iter().map(row).collect()
         },
     },
     SystemTable {
@@ -122,22 +122,23 @@ fn database(statement: &Statement) -> Value<'static> {
 
 /// Where a table is.
 fn place(table: &Table, statement: &Statement) -> Row {
-    vec![database(statement), "public".into(), table.name().to_owned().into()]
+    let (schema, name) = schemas::parts(table.name());
+    vec![database(statement), schema.to_owned().into(), name.to_owned().into()]
 }
 
 /// Where its primary key is.
 fn key(table: &Table, statement: &Statement) -> Row {
-    constraint(names::key_name(table), statement)
+    constraint(table, names::key_name(table), statement)
 }
 
-/// Where a constraint is.
-fn constraint(name: String, statement: &Statement) -> Row {
-    vec![database(statement), "public".into(), name.into()]
+/// Where a constraint of a table is.
+fn constraint(table: &Table, name: String, statement: &Statement) -> Row {
+    vec![database(statement), schemas::parts(table.name()).0.to_owned().into(), name.into()]
 }
 
 fn constraints(table: &Table, statement: &Statement) -> Vec<Row> {
     let row = |name: String, kind: &'static str| {
-        let mut row = constraint(name, statement);
+        let mut row = constraint(table, name, statement);
         row.extend(place(table, statement));
         row.push(kind.into());
         row
@@ -150,7 +151,7 @@ fn checks(table: &Table, statement: &Statement) -> Vec<Row> {
     let definition = table.definition();
     let row = |check: &CheckConstraint| {
         let shown = check_as_shown(definition, check, false);
-        let mut row = constraint(check.name.clone(), statement);
+        let mut row = constraint(table, check.name.clone(), statement);
         row.push(shown.strip_prefix("CHECK ").unwrap_or(&shown).to_owned().into());
         row
     };

@@ -7,7 +7,8 @@ use onrush_query::ColumnType;
 use postgres_types::Type;
 
 use crate::access::is_reserved;
-use crate::sql::{check_as_shown, is_plain};
+use crate::schemas;
+use crate::sql::{Lookup, check_as_shown, is_plain};
 use crate::values;
 
 /// `pg_catalog` itself.
@@ -19,11 +20,11 @@ pub(super) const PG_TYPE_OID: u32 = 1247;
 /// `pg_constraint` in it.
 pub(super) const PG_CONSTRAINT_OID: u32 = 2606;
 /// `public`.
-pub(super) const PUBLIC_OID: u32 = 2200;
+const PUBLIC_OID: u32 = 2200;
 /// `information_schema`.
-pub(super) const INFORMATION_OID: u32 = 13_000;
+const INFORMATION_OID: u32 = 13_000;
 /// `onrush`, the schema of the system views.
-pub(super) const ONRUSH_OID: u32 = 13_001;
+const ONRUSH_OID: u32 = 13_001;
 /// Whom everything belongs to; roles have rights, and own nothing.
 pub(super) const OWNER_OID: u32 = 10;
 /// What the owner is called.
@@ -36,6 +37,13 @@ pub(super) const TABLESPACE_OID: u32 = 1663;
 pub(super) const ACCESS_METHOD_OID: u32 = 2;
 /// How keys are found.
 pub(super) const BTREE_OID: u32 = 403;
+/// The schemas that are always there.
+const BUILTIN: [(u32, &str); 4] = [
+    (PG_CATALOG_OID, super::PG_CATALOG),
+    (PUBLIC_OID, schemas::PUBLIC),
+    (INFORMATION_OID, super::INFORMATION_SCHEMA),
+    (ONRUSH_OID, crate::sql::SYSTEM_SCHEMA),
+];
 /// Numbers from here on are those of tables.
 const FIRST_OID: u32 = 16_384;
 
@@ -59,14 +67,6 @@ pub(super) fn catalogue_oid(name: &str) -> Option<i64> {
     known.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number.into())
 }
 
-/// The last part of a name as it stands in SQL: of `public.orders` and `public."Orders"` the table's.
-pub(super) fn last_part(name: &str) -> String {
-    match name.strip_suffix('"').and_then(|name| name.rsplit_once('"')) {
-        Some((_, quoted)) => quoted.to_owned(),
-        None => name.rsplit('.').next().unwrap_or_default().to_lowercase(),
-    }
-}
-
 /// The number of a role, made of its name.
 pub(super) fn role_oid(name: &str) -> u32 {
     hashed_oid(1 << 30, name)
@@ -77,6 +77,31 @@ pub(super) fn check_oid(table: &Table, check: &CheckConstraint) -> u32 {
     hashed_oid(1 << 29, &format!("{} {}", table.id(), check.name))
 }
 
+/// The number of a schema.
+pub(super) fn schema_oid(name: &str) -> u32 {
+    let known = BUILTIN.into_iter().find(|(_, known)| *known == name);
+    known.map_or_else(|| hashed_oid(1 << 28, name), |(number, _)| number)
+}
+
+/// The number of the schema that a table is in.
+pub(super) fn schema_of(table: &Table) -> u32 {
+    schema_oid(schemas::parts(table.name()).0)
+}
+
+/// All schemas, by number.
+pub(super) fn all_schemas(database: &Database) -> Vec<(u32, String)> {
+    let builtin = BUILTIN.into_iter().map(|(number, name)| (number, name.to_owned()));
+    // Of a database that has stopped nothing is told.
+    let made = schemas::all(database).unwrap_or_default().into_iter();
+    builtin.chain(made.map(|name| (schema_oid(&name), name))).collect()
+}
+
+/// Whether a table is what its name alone means.
+pub(super) fn is_visible(database: &Database, path: &[String], table: &Table) -> bool {
+    let lookup = Lookup { database, path };
+    lookup.on_path(schemas::own_name(table.name())) == table.name()
+}
+
 /// A number from `first` on, a power of two, and below its double.
 fn hashed_oid(first: u32, name: &str) -> u32 {
     let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
@@ -85,7 +110,7 @@ fn hashed_oid(first: u32, name: &str) -> u32 {
 
 /// The name of its primary key.
 pub(super) fn key_name(table: &Table) -> String {
-    format!("{}_pkey", table.name())
+    format!("{}_pkey", schemas::own_name(table.name()))
 }
 
 /// All tables, by name.
@@ -117,14 +142,9 @@ pub(super) fn constraint_with(database: &Database, oid: i64, is_pretty: bool) ->
 }
 
 /// A schema's name.
-pub(super) fn schema_name(oid: i64) -> Option<&'static str> {
-    let known = [
-        (PG_CATALOG_OID, super::PG_CATALOG),
-        (PUBLIC_OID, "public"),
-        (INFORMATION_OID, super::INFORMATION_SCHEMA),
-        (ONRUSH_OID, crate::sql::SYSTEM_SCHEMA),
-    ];
-    known.into_iter().find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
+pub(super) fn schema_name(database: &Database, oid: i64) -> Option<String> {
+    let mut known = all_schemas(database).into_iter();
+    known.find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
 }
 
 /// A type as PostgreSQL writes it.

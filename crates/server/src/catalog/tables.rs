@@ -1,12 +1,13 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{CheckConstraint, Row, Table, Value};
+use onrush::{CheckConstraint, Database, Row, Table, Value};
 use onrush_query::Statement;
 
 use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
-use super::names::{self, OWNER_OID, PG_CATALOG_OID, PUBLIC_OID};
+use super::names::{self, OWNER_OID};
 use super::roles::Rights;
 use super::{PG_CATALOG, SystemTable, oid};
+use crate::schemas;
 use crate::values;
 
 pub(super) const ALL: &[SystemTable] = &[
@@ -14,7 +15,7 @@ pub(super) const ALL: &[SystemTable] = &[
         schema: PG_CATALOG,
         name: "pg_namespace",
         columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXTS)],
-        rows: |_, _| namespaces(),
+        rows: |database, _| namespaces(database),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -216,9 +217,10 @@ pub(super) const ALL: &[SystemTable] = &[
         rows: |database, _| {
             let row = |table: &Table| {
                 let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+                let (schema, name) = schemas::parts(table.name());
                 vec![
-                    "public".into(),
-                    table.name().to_owned().into(),
+                    schema.to_owned().into(),
+                    name.to_owned().into(),
                     names::OWNER.into(),
                     Value::Null,
                     yes,
@@ -232,13 +234,10 @@ pub(super) const ALL: &[SystemTable] = &[
     },
 ];
 
-fn namespaces() -> Vec<Row> {
-    let known = [PG_CATALOG_OID, PUBLIC_OID, names::INFORMATION_OID, names::ONRUSH_OID];
-    let row = |number: u32| {
-        let name = names::schema_name(i64::from(number)).unwrap_or_default();
-        vec![oid(number), name.into(), oid(OWNER_OID), Value::Null]
-    };
-    known.into_iter().map(row).collect()
+fn namespaces(database: &Database) -> Vec<Row> {
+    let row =
+        |(number, name): (u32, String)| vec![oid(number), name.into(), oid(OWNER_OID), Value::Null];
+    names::all_schemas(database).into_iter().map(row).collect()
 }
 
 /// A table and its primary key.
@@ -251,7 +250,7 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
         vec![
             oid(number),
             name.into(),
-            oid(PUBLIC_OID),
+            oid(names::schema_of(table)),
             oid(0),
             oid(0),
             oid(OWNER_OID),
@@ -282,7 +281,7 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
         ]
     };
     let own = names::table_oid(table);
-    let name = table.name().to_owned();
+    let name = schemas::own_name(table.name()).to_owned();
     let (columns, keys) = (definition.columns().len(), definition.primary_key().len());
     [
         class(own, name, names::ACCESS_METHOD_OID, "r", columns),
@@ -384,7 +383,7 @@ fn constraints(table: &Table) -> Vec<Row> {
         vec![
             oid(oid_of_it),
             name.into(),
-            oid(PUBLIC_OID),
+            oid(names::schema_of(table)),
             kind.into(),
             no.clone(),
             no,

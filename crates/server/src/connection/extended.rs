@@ -29,6 +29,8 @@ pub(super) struct Prepared {
     /// Its text, as others may see it.
     text: Arc<str>,
     plan: Plan,
+    /// The schemas where its tables were looked for.
+    path: Arc<[String]>,
     /// The type of each parameter.
     oids: Arc<[u32]>,
 }
@@ -84,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
     fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
         let mut prepared = Arc::clone(self.statement(&plan.name)?);
-        if prepared.plan.is_stale() {
+        if self.is_stale(&prepared) {
             prepared = self.plan_again(&prepared)?;
             self.statements.insert(plan.name.clone(), Arc::clone(&prepared));
         }
@@ -109,7 +111,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => Plan::Nothing(""),
         };
-        Ok(Prepared { parsed, text, plan, oids: parameters.into_oids()?.into() })
+        let path = Arc::clone(&self.backend.settings.path);
+        Ok(Prepared { parsed, text, plan, path, oids: parameters.into_oids()?.into() })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {
@@ -214,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(State::New);
         }
-        if portal.statement.plan.is_stale() {
+        if self.is_stale(&portal.statement) {
             portal.statement = self.plan_again(&portal.statement)?;
         }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
@@ -243,6 +246,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
         }
         Ok(State::Done)
+    }
+
+    /// Whether the names of a statement may mean something else now.
+    fn is_stale(&self, statement: &Prepared) -> bool {
+        let path = &self.backend.settings.path;
+        let is_same = Arc::ptr_eq(path, &statement.path) || *path == statement.path;
+        !is_same || statement.plan.is_stale()
     }
 
     /// A table was altered, or dropped and perhaps created again, since the statement was planned.

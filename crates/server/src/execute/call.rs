@@ -48,7 +48,8 @@ impl Backend {
     /// `synchronous_commit` says.
     async fn insert_loop(&mut self, name: &str, rows: u64, rows_per_commit: u64) -> Result<Answer> {
         self.outside_transaction("CALL onrush.insert_loop")?;
-        let table = self.database.table(name)?;
+        let found = self.planner().lookup().written(name);
+        let table = self.database.table(found.as_deref().unwrap_or(name))?;
         let waits = self.settings.is_durable && table.definition().is_logged();
         let (mut left, mut turn) = (rows, 0);
         while left > 0 {

@@ -16,6 +16,7 @@ mod query;
 mod role;
 mod rows;
 mod savepoint;
+mod schema;
 mod select;
 mod settings;
 mod transaction;
@@ -92,12 +93,13 @@ impl Backend {
     pub(crate) fn new(shared: &Shared, who: Identity) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
-        let settings = Settings::new(session.durability() == Durability::Durable);
+        let user: Arc<str> = who.name.as_str().into();
+        let settings = Settings::new(session.durability() == Durability::Durable, &user);
         session.set_durability(Durability::Delayed);
         let clients = &shared.clients;
         let client = Client {
             number: clients.next_number(),
-            user: who.name.as_str().into(),
+            user,
             database: DATABASE.into(),
             version: VERSION.into(),
             settings: None,
@@ -128,6 +130,7 @@ impl Backend {
             queries: &self.queries,
             clients: &self.clients,
             access: &self.access,
+            path: &self.settings.path,
         }
     }
 
@@ -190,6 +193,7 @@ impl Backend {
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
             Plan::Truncate { names } => self.truncate(names),
             Plan::Comment(plan) => self.comment(plan),
+            Plan::Schema(plan) => self.change_schemas(plan),
             Plan::Roles(statement) => self.change_roles(statement),
             Plan::Begin => self.begin(),
             Plan::Commit => self.commit(),

@@ -1,18 +1,19 @@
 //! Queries: what they read, how long they may take, and the rows that they find for others.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onrush::{Row, Snapshot};
+use onrush::{Database, Row, Snapshot};
 use onrush_query::{Client, QueryEngine, Rows, SessionSettings, Statement, Want};
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
-use super::{Answer, Backend, RowStream, in_failed_transaction};
+use super::{Answer, Backend, RowStream, Settings, in_failed_transaction};
 use crate::error::{Result, SqlError, state};
 use crate::sql::plan::text_column;
-use crate::sql::{Bound, QueryPlan, unix_micros};
+use crate::sql::{Bound, Lookup, QueryPlan, unix_micros};
 
 /// How often somebody who waits for rows looks whether the statement must be given up: a cancel
 /// request only sets a flag.
@@ -77,12 +78,38 @@ impl Backend {
 
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
-        let settings: Arc<dyn SessionSettings> = Arc::new(self.settings.clone());
+        let (settings, database) = (self.settings.clone(), self.database.clone());
+        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, database });
         Finder {
             queries: Arc::clone(&self.queries),
             client: Client { settings: Some(settings), ..self.client.clone() },
             patience: self.patience.clone(),
         }
+    }
+}
+
+/// What functions ask about a session.
+struct Session {
+    settings: Settings,
+    database: Database,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(formatter)
+    }
+}
+
+impl SessionSettings for Session {
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings.show(name).ok()
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        let lookup = Lookup { database: &self.database, path: &self.settings.path };
+        // Of a database that has stopped nothing is told.
+        let schemas = lookup.schemas().unwrap_or_default();
+        schemas.into_iter().map(str::to_owned).collect()
     }
 }
 

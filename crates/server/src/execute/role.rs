@@ -80,6 +80,7 @@ impl Backend {
             Plan::CopyOut(copy) => table(Right::Select, copy.table.name()),
             Plan::CreateTable { .. } => superuser("CREATE TABLE"),
             Plan::Comment(_) => superuser("COMMENT"),
+            Plan::Schema(_) => superuser("CREATE and DROP SCHEMA"),
             Plan::AlterTable(_) => superuser("ALTER TABLE"),
             Plan::DropTables { .. } => superuser("DROP TABLE"),
             Plan::Checkpoint => superuser("CHECKPOINT"),

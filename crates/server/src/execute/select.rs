@@ -116,7 +116,10 @@ impl Backend {
             Function::Version => VERSION.into(),
             Function::CurrentDatabase => DATABASE.into(),
             Function::CurrentUser => Value::from(self.client.user.to_string()),
-            Function::CurrentSchema => "public".into(),
+            Function::CurrentSchema => {
+                let schemas = self.planner().lookup().schemas()?.into_iter().next();
+                schemas.map_or(Value::Null, |schema| Value::from(schema.to_owned()))
+            }
             Function::Key(_) => Value::Null,
         })
     }

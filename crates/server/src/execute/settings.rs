@@ -1,12 +1,11 @@
 //! The settings of a session, under PostgreSQL's names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_query::SessionSettings;
-
 use crate::error::{Result, SqlError, state};
-use crate::sql::SettingChange;
+use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
 
 /// What cannot be changed, and what it is.
 const FIXED: &[(&str, &str)] = &[
@@ -36,7 +35,7 @@ const NOTED: &[(&str, &str)] = &[
     ("jit", "off"),
     ("lock_timeout", "0"),
     ("row_security", "off"),
-    ("search_path", "public"),
+    ("search_path", DEFAULT_PATH),
     ("transaction_read_only", "off"),
     ("work_mem", "4MB"),
 ];
@@ -61,14 +60,20 @@ pub(crate) struct Settings {
     /// Zero is none.
     pub(crate) idle_in_transaction_timeout: Duration,
     noted: BTreeMap<String, String>,
+    /// Who `$user` is.
+    user: Arc<str>,
+    /// The schemas of `search_path`, whether they are there or not.
+    pub(crate) path: Arc<[String]>,
     /// As they were when the transaction began, and which of them end with it.
     before: Option<Box<Settings>>,
     local: Vec<String>,
 }
 
 impl Settings {
-    pub(super) fn new(is_durable: bool) -> Settings {
+    pub(super) fn new(is_durable: bool, user: &Arc<str>) -> Settings {
         Settings {
+            user: Arc::clone(user),
+            path: schemas_of(DEFAULT_PATH, user).unwrap_or_default().into(),
             is_durable,
             is_durable_by_default: is_durable,
             statement_timeout: Duration::ZERO,
@@ -86,7 +91,7 @@ impl Settings {
 
     /// As when the session began.
     pub(super) fn reset(&mut self) {
-        *self = Settings::new(self.is_durable_by_default);
+        *self = Settings::new(self.is_durable_by_default, &self.user);
     }
 
     /// A transaction begins.
@@ -147,6 +152,13 @@ impl Settings {
             "idle_in_transaction_session_timeout" => {
                 self.idle_in_transaction_timeout = duration(name, lower.as_deref())?;
             }
+            "search_path" => {
+                let written = value.unwrap_or(DEFAULT_PATH);
+                let schemas = schemas_of(written, &self.user);
+                let schemas = schemas.ok_or_else(|| bad_value(name, written, "a list of names"))?;
+                self.path = schemas.into();
+                return self.note(name, value);
+            }
             _ => return self.note(name, value),
         }
         Ok(())
@@ -194,7 +206,7 @@ impl Settings {
 
     /// All of them, as they are when a session begins.
     pub(crate) fn at_the_beginning() -> Vec<(&'static str, String)> {
-        let settings = Settings::new(true);
+        let settings = Settings::new(true, &Arc::from(""));
         let own =
             ["synchronous_commit", "statement_timeout", "idle_in_transaction_session_timeout"];
         let single = SINGLE.iter().map(|(name, ..)| *name);
@@ -225,12 +237,6 @@ impl Settings {
         ];
         let value = |(shown, name)| Some((shown, self.show(name).ok()?));
         names.into_iter().filter_map(value).collect()
-    }
-}
-
-impl SessionSettings for Settings {
-    fn setting(&self, name: &str) -> Option<String> {
-        self.show(name).ok()
     }
 }
 
@@ -277,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_set_for_a_transaction_ends_with_it() {
-        let mut settings = Settings::new(true);
+        let mut settings = Settings::new(true, &Arc::from("ann"));
         settings.begin();
         let change = SettingChange {
             name: Some("synchronous_commit".into()),
@@ -292,7 +298,7 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        let mut settings = Settings::new(true);
+        let mut settings = Settings::new(true, &Arc::from("ann"));
         settings.set("statement_timeout", Some("2s")).expect("a time");
         assert_eq!(settings.statement_timeout, Duration::from_secs(2));
         assert_eq!(settings.show("statement_timeout").expect("known"), "2000ms");

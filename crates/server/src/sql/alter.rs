@@ -3,11 +3,13 @@
 use onrush::{ColumnDefinition, TableChange};
 use sqlparser::ast::{AlterTable, AlterTableOperation, RenameTableNameKind, TableConstraint};
 
+use super::Planner;
 use super::check::NewCheck;
 use super::create::{self, Column};
 use super::names::{self, TableName};
 use super::plan::Plan;
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 /// A table to be altered.
 #[derive(Clone, Debug)]
@@ -36,14 +38,19 @@ pub(crate) enum Change {
 }
 
 /// Plans an ALTER TABLE.
-pub(super) fn plan(statement: &AlterTable) -> Result<Plan> {
+pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan> {
     let AlterTable {
         name, if_exists, only: _, operations, location, on_cluster, table_type, ..
     } = statement;
     if location.is_some() || on_cluster.is_some() || table_type.is_some() {
         return Err(SqlError::not_supported(statement, FORMS));
     }
-    let table = names::user_table(name)?;
+    let table = match planner.lookup().table_named(name) {
+        Err(error) if *if_exists && error.state == state::INVALID_SCHEMA => {
+            names::parts(name)?.join(".")
+        }
+        other => other?,
+    };
     let changes = operations.iter().map(|operation| change(&table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
     Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes }))
@@ -80,7 +87,10 @@ fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedCha
         }
         AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(name) } => {
             match (name.0.len(), names::table(name)?) {
-                (1, TableName::User(to)) => one(Change::Other(TableChange::Rename { to }), false),
+                (1, TableName::User { table: to, .. }) => {
+                    let to = schemas::joined(schemas::parts(table).0, &to);
+                    one(Change::Other(TableChange::Rename { to }), false)
+                }
                 _ => Err(SqlError::new(state::SYNTAX_ERROR, "a new name has no schema in front")),
             }
         }
@@ -104,7 +114,7 @@ fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedCha
 
 /// The primary key orders the rows, and has its name from the table.
 fn check_is_no_key(table: &str, constraint: &str) -> Result<()> {
-    if constraint != format!("{table}_pkey") {
+    if constraint != format!("{}_pkey", schemas::own_name(table)) {
         return Ok(());
     }
     Err(SqlError::not_supported(

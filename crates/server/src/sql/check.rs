@@ -12,6 +12,7 @@ use sqlparser::parser::Parser;
 
 use super::names;
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 /// A CHECK constraint as it was written.
 #[derive(Clone, Debug)]
@@ -55,8 +56,8 @@ impl NewCheck {
         columns.dedup();
         let name = match &self.name {
             Some(name) if is_taken(table, taken, name) => {
-                let message =
-                    format!("constraint {name:?} for relation {:?} already exists", table.name());
+                let own = schemas::own_name(table.name());
+                let message = format!("constraint {name:?} for relation {own:?} already exists");
                 return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
             }
             Some(name) => name.clone(),
@@ -69,17 +70,19 @@ impl NewCheck {
 }
 
 fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> bool {
-    name == format!("{}_pkey", table.name()) || taken.iter().any(|check| check.name == name)
+    name == format!("{}_pkey", schemas::own_name(table.name()))
+        || taken.iter().any(|check| check.name == name)
 }
 
 /// As PostgreSQL: with the column in it where there is one, and a number where that is taken.
 fn made_up_name(table: &TableDefinition, taken: &[CheckConstraint], columns: &[u16]) -> String {
+    let own = schemas::own_name(table.name());
     let base = match columns {
         [number] => {
             let column = table.column_with_number(*number).map(|at| &table.columns()[at].name);
-            format!("{}_{}_check", table.name(), column.map_or("", String::as_str))
+            format!("{own}_{}_check", column.map_or("", String::as_str))
         }
-        _ => format!("{}_check", table.name()),
+        _ => format!("{own}_check"),
     };
     let numbered = (1..).map(|number| format!("{base}{number}"));
     let mut names = std::iter::once(base.clone()).chain(numbered);
@@ -149,7 +152,11 @@ impl VisitorMut for Numbers<'_> {
         let numbered = match expression {
             Expr::Identifier(name) => self.number(name),
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [table, name] if names::identifier(table) == self.table.name() => self.number(name),
+                [table, name]
+                    if names::identifier(table) == schemas::own_name(self.table.name()) =>
+                {
+                    self.number(name)
+                }
                 _ => {
                     let message = format!("there is no {expression} in the table");
                     Err(SqlError::new(state::UNDEFINED_COLUMN, message))

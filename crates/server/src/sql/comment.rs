@@ -1,10 +1,9 @@
 //! COMMENT ON TABLE and COMMENT ON COLUMN.
 
-use onrush::Database;
 use sqlparser::ast::{CommentObject, ObjectName, Statement};
 
-use super::names;
 use super::plan::{self, Plan};
+use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 
 /// What is said of a table or column.
@@ -17,13 +16,13 @@ pub(crate) struct CommentPlan {
     pub(crate) text: Option<String>,
 }
 
-pub(super) fn plan(database: &Database, statement: &Statement) -> Result<Plan> {
+pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
     let Statement::Comment { object_type, object_name, comment, if_exists: false } = statement
     else {
         return Err(SqlError::not_supported(statement, FORMS));
     };
     let (table, column) = match object_type {
-        CommentObject::Table => (names::user_table(object_name)?, None),
+        CommentObject::Table => (planner.lookup().table_named(object_name)?, None),
         CommentObject::Column => {
             let mut table = object_name.clone();
             let column = names::column(&ObjectName(table.0.split_off(table.0.len() - 1)))?;
@@ -31,11 +30,11 @@ pub(super) fn plan(database: &Database, statement: &Statement) -> Result<Plan> {
                 let message = "a column has the name of its table in front";
                 return Err(SqlError::new(state::SYNTAX_ERROR, message));
             }
-            (names::user_table(&table)?, Some(column))
+            (planner.lookup().table_named(&table)?, Some(column))
         }
         other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
     };
-    let known = plan::table(database, &table)?;
+    let known = plan::table(planner.database, &table)?;
     if let Some(column) = &column {
         known.definition().column_index(column)?;
     }

@@ -1,12 +1,12 @@
 //! COPY table FROM STDIN and TO STDOUT.
 
-use onrush::{Database, Table};
+use onrush::Table;
 use sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident,
 };
 
-use super::names;
 use super::plan::{self, Plan};
+use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 
 /// How rows are written in the stream.
@@ -40,7 +40,7 @@ pub(crate) struct CopyPlan {
 
 /// Plans a COPY.
 pub(super) fn plan(
-    database: &Database,
+    planner: &Planner<'_>,
     source: &CopySource,
     to: bool,
     target: &CopyTarget,
@@ -50,7 +50,7 @@ pub(super) fn plan(
     let CopySource::Table { table_name, columns } = source else {
         return Err(SqlError::not_supported("COPY of a query", "COPY a table."));
     };
-    let table = plan::table(database, &names::user_table(table_name)?)?;
+    let table = plan::table(planner.database, &planner.lookup().table_named(table_name)?)?;
     let definition = table.definition();
     let mut positions = Vec::new();
     for column in columns {

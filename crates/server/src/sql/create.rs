@@ -46,7 +46,8 @@ pub(super) fn plan(
     is_unlogged: bool,
 ) -> Result<Plan> {
     check_clauses(statement)?;
-    let name = names::user_table(&statement.name)?;
+    let name = planner.lookup().new_table_named(&statement.name)?;
+    names::check_reserved(&name)?;
     let settings = settings(&statement.table_options)?;
     let mut key: Option<Vec<String>> = None;
     let mut set_key = |columns: Vec<String>| match key.replace(columns) {

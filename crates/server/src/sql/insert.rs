@@ -62,7 +62,7 @@ pub(super) fn plan(
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
-    let table = plan::table(planner.database, &names::user_table(name)?)?;
+    let table = plan::table(planner.database, &planner.lookup().table_named(name)?)?;
     let columns = target_columns(&table, statement)?;
     let rows = match &statement.source {
         None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),

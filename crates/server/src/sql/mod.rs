@@ -14,10 +14,12 @@ mod functions;
 mod insert;
 mod names;
 mod operand;
+mod path;
 pub(crate) mod plan;
 mod prepare;
 mod query;
 mod role;
+mod schema;
 mod select;
 mod setting;
 mod write;
@@ -30,10 +32,12 @@ pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, InsertPlan, InsertRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
+pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of};
 pub(crate) use plan::{Call, Explained, Plan, SavepointPlan};
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
 pub(crate) use role::RoleStatement;
+pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use setting::SettingChange;
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
@@ -62,6 +66,14 @@ pub(crate) struct Planner<'b> {
     pub(crate) queries: &'b QueryEngine,
     pub(crate) clients: &'b Arc<Clients>,
     pub(crate) access: &'b Arc<Access>,
+    /// The schemas of names that have none in front.
+    pub(crate) path: &'b [String],
+}
+
+impl<'b> Planner<'b> {
+    pub(crate) fn lookup(&self) -> Lookup<'b> {
+        Lookup { database: self.database, path: self.path }
+    }
 }
 
 /// One statement, read but not planned.

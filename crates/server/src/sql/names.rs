@@ -12,7 +12,11 @@ pub(crate) const SYSTEM_SCHEMA: &str = "onrush";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableName {
     /// A table of the database.
-    User(String),
+    User {
+        /// None: it is looked for.
+        schema: Option<String>,
+        table: String,
+    },
     /// A view of the schema `onrush`.
     System(String),
 }
@@ -50,11 +54,15 @@ pub(crate) fn table(name: &ObjectName) -> Result<TableName> {
     let parts = parts(name)?;
     parts.last().map_or(Ok(()), |table| check_reserved(table))?;
     match parts.as_slice() {
-        [table] => Ok(TableName::User(table.clone())),
-        [schema, table] if schema == "public" => Ok(TableName::User(table.clone())),
+        [table] => Ok(TableName::User { schema: None, table: table.clone() }),
         [schema, view] if schema == SYSTEM_SCHEMA => Ok(TableName::System(view.clone())),
-        _ => Err(SqlError::new(state::INVALID_SCHEMA, format!("there is no schema for {name}"))
-            .with_hint("There are the schemas public and onrush; leave the schema out.")),
+        [schema, table] => {
+            Ok(TableName::User { schema: Some(schema.clone()), table: table.clone() })
+        }
+        _ => Err(SqlError::not_supported(
+            format!("the name {name}"),
+            "Write the schema and the table: there is one database.",
+        )),
     }
 }
 
@@ -67,15 +75,10 @@ pub(crate) fn check_reserved(table: &str) -> Result<()> {
     Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
 }
 
-/// A table that can be changed.
-pub(crate) fn user_table(name: &ObjectName) -> Result<String> {
-    match table(name)? {
-        TableName::User(table) => Ok(table),
-        TableName::System(view) => {
-            let message = format!("onrush.{view} is a view of the system and cannot be changed");
-            Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message))
-        }
-    }
+/// A view of the system is where a table of the database is wanted.
+pub(super) fn not_changed(view: &str) -> SqlError {
+    let message = format!("onrush.{view} is a view of the system and cannot be changed");
+    SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message)
 }
 
 /// A column name without a table in front.

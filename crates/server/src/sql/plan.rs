@@ -20,7 +20,10 @@ use super::role::{self, RoleStatement};
 use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
-use super::{Planner, alter, comment, create, insert, names, prepare, select, setting, write};
+use super::{
+    Lookup, Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select,
+    setting, write,
+};
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 
@@ -63,6 +66,7 @@ pub(crate) enum Plan {
         names: Vec<String>,
     },
     Comment(CommentPlan),
+    Schema(SchemaPlan),
     Roles(RoleStatement),
     Begin,
     Commit,
@@ -167,7 +171,14 @@ pub(crate) fn plan(
         Statement::CreateTable(table) => create::plan(planner, table, false),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
-        } => Ok(Plan::DropTables { names: user_tables(names.iter())?, if_exists: *if_exists }),
+        } => {
+            let names = drop_names(planner.lookup(), names, *if_exists)?;
+            Ok(Plan::DropTables { names, if_exists: *if_exists })
+        }
+        Statement::CreateSchema { .. } => schema::create(statement),
+        Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
+            schema::drop(names, *if_exists, *cascade)
+        }
         Statement::Truncate(truncate) => {
             if truncate.identity == Some(TruncateIdentityOption::Restart) {
                 return Err(SqlError::not_supported(
@@ -175,17 +186,19 @@ pub(crate) fn plan(
                     "Drop the table and create it again; generated keys go on where they were.",
                 ));
             }
-            let names = user_tables(truncate.table_names.iter().map(|target| &target.name))?;
+            let names = truncate.table_names.iter().map(|target| &target.name);
+            let names =
+                names.map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
             Ok(Plan::Truncate { names })
         }
-        Statement::Comment { .. } => comment::plan(planner.database, statement),
+        Statement::Comment { .. } => comment::plan(planner, statement),
         Statement::CreateRole(create) => role::create(create).map(Plan::Roles),
         Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::Roles),
         Statement::Drop { object_type: ObjectType::Role, if_exists, names, .. } => {
             role::drop(names, *if_exists).map(Plan::Roles)
         }
-        Statement::Grant(grant) => role::grant(planner.database, grant).map(Plan::Roles),
-        Statement::Revoke(revoke) => role::revoke(planner.database, revoke).map(Plan::Roles),
+        Statement::Grant(grant) => role::grant(planner, grant).map(Plan::Roles),
+        Statement::Revoke(revoke) => role::revoke(planner, revoke).map(Plan::Roles),
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
@@ -232,14 +245,14 @@ pub(crate) fn plan(
         Statement::Copy { source, to, target, options, legacy_options, values }
             if values.is_empty() =>
         {
-            super::copy::plan(planner.database, source, *to, target, options, legacy_options)
+            super::copy::plan(planner, source, *to, target, options, legacy_options)
         }
         Statement::Call(function) => call(function, parameters).map(Plan::Call),
         Statement::Vacuum(_) | Statement::Analyze { .. } => Err(SqlError::not_supported(
             "VACUUM and ANALYZE",
             "Nothing needs them here: pgbench -n leaves them out.",
         )),
-        Statement::AlterTable(statement) => alter::plan(statement),
+        Statement::AlterTable(statement) => alter::plan(planner, statement),
         Statement::CreateIndex(_) => Err(SqlError::not_supported(
             "a secondary index",
             "The primary key is the index; put the columns that you search by in front of it.",
@@ -286,11 +299,18 @@ fn explain(
     }
 }
 
-fn user_tables<'n>(given: impl Iterator<Item = &'n ObjectName>) -> Result<Vec<String>> {
-    given.map(names::user_table).collect()
+/// The tables to be dropped. With `if_exists`, those of schemas that are not there are not, either.
+fn drop_names(lookup: Lookup<'_>, given: &[ObjectName], if_exists: bool) -> Result<Vec<String>> {
+    let name = |name: &ObjectName| match lookup.table_named(name) {
+        Err(error) if if_exists && error.state == state::INVALID_SCHEMA => {
+            Ok(names::parts(name)?.join("."))
+        }
+        other => other,
+    };
+    given.iter().map(name).collect()
 }
 
-/// The table of a name.
+/// The table of a name of the engine's.
 pub(super) fn table(database: &Database, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
     database.table(name).map_err(|error| match error {

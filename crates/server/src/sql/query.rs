@@ -98,11 +98,6 @@ impl Relations for Known<'_> {
             });
         }
         match schema {
-            None | Some("public") => {
-                let table = plan::table(self.planner.database, name).map_err(unknown)?;
-                self.tables.borrow_mut().push(table.clone());
-                Ok(Relation::Table(table))
-            }
             Some(names::SYSTEM_SCHEMA) => View::of(name)
                 .map(|view| Relation::Made(view.of_database(self.planner.database)))
                 .ok_or_else(|| {
@@ -110,10 +105,17 @@ impl Relations for Known<'_> {
                     let hint = format!("There are: {}.", View::names());
                     unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
                 }),
-            Some(other) => Err(unknown(
-                SqlError::new(state::INVALID_SCHEMA, format!("there is no schema {other}"))
-                    .with_hint("There are the schemas public and onrush; leave the schema out."),
-            )),
+            _ => {
+                names::check_reserved(name).map_err(unknown)?;
+                let lookup = self.planner.lookup();
+                let name = match schema {
+                    Some(schema) => lookup.in_schema(schema, name).map_err(unknown)?,
+                    None => lookup.on_path(name),
+                };
+                let table = plan::table(self.planner.database, &name).map_err(unknown)?;
+                self.tables.borrow_mut().push(table.clone());
+                Ok(Relation::Table(table))
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! CREATE, ALTER and DROP ROLE (USER), GRANT and REVOKE.
 
-use onrush::Database;
 use sqlparser::ast::{
     Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName, Ident,
     ObjectName, Password, Privileges, Revoke, RoleOption, Value,
@@ -8,6 +7,7 @@ use sqlparser::ast::{
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::Planner;
 use super::{names, plan};
 use crate::access::{Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
@@ -108,19 +108,19 @@ pub(super) fn drop(given: &[ObjectName], if_exists: bool) -> Result<RoleStatemen
     Ok(RoleStatement::Drop { names: role_names(given)?, if_exists })
 }
 
-pub(super) fn grant(database: &Database, grant: &Grant) -> Result<RoleStatement> {
+pub(super) fn grant(planner: &Planner<'_>, grant: &Grant) -> Result<RoleStatement> {
     if grant.with_grant_option || grant.as_grantor.is_some() || grant.current_grants.is_some() {
         return Err(only_superusers_grant());
     }
-    rights_of(database, &grant.privileges, grant.objects.as_ref(), &grant.grantees, true)
+    rights_of(planner, &grant.privileges, grant.objects.as_ref(), &grant.grantees, true)
 }
 
-pub(super) fn revoke(database: &Database, revoke: &Revoke) -> Result<RoleStatement> {
-    rights_of(database, &revoke.privileges, revoke.objects.as_ref(), &revoke.grantees, false)
+pub(super) fn revoke(planner: &Planner<'_>, revoke: &Revoke) -> Result<RoleStatement> {
+    rights_of(planner, &revoke.privileges, revoke.objects.as_ref(), &revoke.grantees, false)
 }
 
 fn rights_of(
-    database: &Database,
+    planner: &Planner<'_>,
     privileges: &Privileges,
     objects: Option<&GrantObjects>,
     grantees: &[Grantee],
@@ -136,9 +136,10 @@ fn rights_of(
             "GRANT ... ON a table, or several with commas between them; a superuser needs none.",
         ));
     };
-    let tables: Vec<String> = tables.iter().map(names::user_table).collect::<Result<_>>()?;
+    let tables: Vec<String> =
+        tables.iter().map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
     for table in &tables {
-        plan::table(database, table)?;
+        plan::table(planner.database, table)?;
     }
     let role = |grantee: &Grantee| match &grantee.name {
         Some(GranteeName::ObjectName(name)) => role_name(name),

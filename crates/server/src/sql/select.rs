@@ -12,12 +12,13 @@ use sqlparser::ast::{
 };
 
 use super::functions::{self, Function};
-use super::names::{self, TableName};
+use super::names;
 use super::operand::{Operand, Parameters};
 use super::plan::Plan;
 use super::query::QueryPlan;
 use super::{Planner, condition};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 /// One column of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,11 +127,11 @@ fn get(
         Some(_) => return Ok(None),
         None => None,
     };
-    let Ok(TableName::User(name)) = names::table(name) else { return Ok(None) };
+    let Ok(name) = planner.lookup().table_named(name) else { return Ok(None) };
     let (true, Ok(table)) = (from.joins.is_empty(), planner.database.table(&name)) else {
         return Ok(None);
     };
-    let relation = alias.unwrap_or(name);
+    let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
     let Some(columns) = columns_of(&table, &relation, &select.projection)? else {
         return Ok(None);
     };
@@ -188,7 +189,7 @@ pub(super) fn returning(
     items: Option<&[SelectItem]>,
 ) -> Result<Option<Vec<OutputColumn>>> {
     let Some(items) = items else { return Ok(None) };
-    let columns = columns_of(table, table.name(), items)?.ok_or_else(|| {
+    let columns = columns_of(table, schemas::own_name(table.name()), items)?.ok_or_else(|| {
         SqlError::not_supported(
             "RETURNING of expressions",
             "Return the columns, and SELECT the expressions of them.",

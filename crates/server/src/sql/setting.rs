@@ -25,7 +25,10 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
     let change = match statement {
         Set::SingleAssignment { scope, hivevar: false, variable, values } => SettingChange {
             name: Some(names::parts(variable)?.join(".")),
-            value: value_of(values)?,
+            value: match names::parts(variable)?.as_slice() {
+                [name] if name == "search_path" => path_of(values)?,
+                _ => value_of(values)?,
+            },
             is_local: *scope == Some(ContextModifier::Local),
         },
         Set::SetTimeZone { local, value } => SettingChange {
@@ -72,6 +75,31 @@ pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A list of names, each in quotes where it must be.
+fn path_of(values: &[Expr]) -> Result<Option<String>> {
+    let mut quoted = Vec::with_capacity(values.len());
+    for value in values {
+        let name = match value {
+            Expr::Value(value) => match &value.value {
+                Literal::SingleQuotedString(text) => text.clone(),
+                other => other.to_string(),
+            },
+            Expr::Identifier(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default") =>
+            {
+                return Ok(None);
+            }
+            Expr::Identifier(word) => names::identifier(word),
+            other => return Err(SqlError::not_supported(other, "Write names of schemas.")),
+        };
+        quoted.push(match names::is_plain(&name) {
+            true => name,
+            false => format!("\"{}\"", name.replace('"', "\"\"")),
+        });
+    }
+    Ok(Some(quoted.join(", ")))
 }
 
 fn value_of(values: &[Expr]) -> Result<Option<String>> {

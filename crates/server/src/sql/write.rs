@@ -14,6 +14,7 @@ use super::query::QueryPlan;
 use super::select::{OutputColumn, query_of, returning};
 use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 /// Where the new value of a column comes from.
 #[derive(Clone, Debug)]
@@ -143,10 +144,10 @@ pub(super) fn delete(
 fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Table, String)> {
     match &target.relation {
         TableFactor::Table { name, alias, .. } if target.joins.is_empty() => {
-            let name = names::user_table(name)?;
+            let name = planner.lookup().table_named(name)?;
             let table = plan::table(planner.database, &name)?;
             let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
-            Ok((table, alias.unwrap_or(name)))
+            Ok((table, alias.unwrap_or_else(|| schemas::own_name(&name).to_owned())))
         }
         other => Err(SqlError::not_supported(other, "Name one table; join others in FROM.")),
     }

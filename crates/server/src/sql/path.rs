@@ -1,0 +1,161 @@
+//! Which table a name means: schemas in front, and `search_path` where there is none.
+
+use onrush::Database;
+use sqlparser::ast::ObjectName;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use super::names::{self, TableName};
+use crate::error::{Result, SqlError, state};
+use crate::schemas;
+
+/// What `search_path` is at the beginning.
+pub(crate) const DEFAULT_PATH: &str = "\"$user\", public";
+
+/// The schemas that a `search_path` names, in its order. None if it cannot be read.
+pub(crate) fn schemas_of(written: &str, user: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = written.trim_start();
+    while !rest.is_empty() {
+        let (name, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_name(quoted)?,
+            None => {
+                let (word, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                let word = word.trim_end();
+                if word.is_empty() || word.contains(['"', ' ']) {
+                    return None;
+                }
+                (word.to_lowercase(), after)
+            }
+        };
+        found.push(if name == "$user" { user.to_owned() } else { name });
+        let after = after.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(after) if !after.trim_start().is_empty() => after.trim_start(),
+            None if after.is_empty() => after,
+            _ => return None,
+        };
+    }
+    // No table of a user's is there, whatever it is called.
+    found.retain(|name| name != names::SYSTEM_SCHEMA && !name.contains('.'));
+    Some(found)
+}
+
+/// A name behind its first quote, and what follows the last.
+fn quoted_name(quoted: &str) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut characters = quoted.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' if characters.next_if(|(_, next)| *next == '"').is_some() => name.push('"'),
+            '"' => return Some((name, &quoted[at + 1..])),
+            other => name.push(other),
+        }
+    }
+    None
+}
+
+/// Where names are looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Lookup<'b> {
+    pub(crate) database: &'b Database,
+    /// The schemas of names that have none in front.
+    pub(crate) path: &'b [String],
+}
+
+impl<'b> Lookup<'b> {
+    /// The engine's name of the table that a text means, as `'s.t'::regclass` has it.
+    pub(crate) fn written(&self, text: &str) -> Option<String> {
+        let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?;
+        let name = parser.parse_object_name(false).ok()?;
+        let name = self.table_named(&name).ok()?;
+        self.database.table(&name).is_ok().then_some(name)
+    }
+
+    /// The engine's name of the table that a name means. It need not be there.
+    ///
+    /// # Errors
+    /// A schema that is not there; a view of the system.
+    pub(crate) fn table_named(&self, name: &ObjectName) -> Result<String> {
+        match names::table(name)? {
+            TableName::System(view) => Err(names::not_changed(&view)),
+            TableName::User { schema: Some(schema), table } => self.in_schema(&schema, &table),
+            TableName::User { schema: None, table } => Ok(self.on_path(&table)),
+        }
+    }
+
+    /// As [`table_named`](Self::table_named), for a table that is to be made.
+    pub(crate) fn new_table_named(&self, name: &ObjectName) -> Result<String> {
+        match names::table(name)? {
+            TableName::User { schema: None, table } => {
+                if let Some(schema) = self.schemas()?.first() {
+                    return Ok(schemas::joined(schema, &table));
+                }
+                let message = "no schema has been selected to create in";
+                Err(SqlError::new(state::INVALID_SCHEMA, message))
+            }
+            _ => self.table_named(name),
+        }
+    }
+
+    /// The schemas of the path that are there.
+    pub(crate) fn schemas(&self) -> Result<Vec<&'b str>> {
+        let mut there = Vec::new();
+        for schema in self.path {
+            if schemas::is_there(self.database, schema)? {
+                there.push(schema.as_str());
+            }
+        }
+        Ok(there)
+    }
+
+    /// The engine's name of a table in a schema.
+    pub(crate) fn in_schema(&self, schema: &str, table: &str) -> Result<String> {
+        let name = schemas::joined(schema, table);
+        if self.database.table(&name).is_ok() || schemas::is_there(self.database, schema)? {
+            return Ok(name);
+        }
+        Err(no_schema(schema))
+    }
+
+    /// The engine's name of the first table of this name on the path; where there is none, of one that
+    /// is not there.
+    pub(crate) fn on_path(&self, table: &str) -> String {
+        let joined = |schema: &String| schemas::joined(schema, table);
+        let mut names = self.path.iter().map(joined);
+        let found = names.find(|name| self.database.table(name).is_ok());
+        let has_public = self.path.iter().any(|schema| schema == schemas::PUBLIC);
+        let missing = || match self.path.first() {
+            Some(schema) if !has_public => schemas::joined(schema, table),
+            Some(_) => schemas::joined(schemas::PUBLIC, table),
+            // A schema has a name.
+            None => format!(".{table}"),
+        };
+        found.unwrap_or_else(missing)
+    }
+}
+
+/// There is no such schema.
+pub(crate) fn no_schema(name: &str) -> SqlError {
+    SqlError::new(state::INVALID_SCHEMA, format!("schema {name:?} does not exist"))
+        .with_hint(format!("CREATE SCHEMA {name} makes it."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_list_of_names() {
+        let of = |written: &str| schemas_of(written, "ann");
+        let names = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect());
+        assert_eq!(of(DEFAULT_PATH), names(&["ann", "public"]));
+        assert_eq!(of("A, \"B\" ,c"), names(&["a", "B", "c"]));
+        assert_eq!(of("\"a\"\"b\""), names(&["a\"b"]));
+        assert_eq!(of(""), names(&[]));
+        assert_eq!(of("onrush, public"), names(&["public"]));
+        for bad in ["a,", ",a", "a,,b", "\"a", "a b", "\"a\"b"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+}
