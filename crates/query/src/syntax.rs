@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{QueryError, Result};
+use crate::functions::{JSON_PART, JSON_PART_TEXT};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 
@@ -235,10 +236,11 @@ impl VisitorMut for Writer<'_> {
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 escape_by_backslash(pattern, escape_char);
             }
-            Expr::BinaryOp {
-                op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow), ..
-            } => {
-                return self.refuse(format!("looking into JSON with the operator {op}"));
+            Expr::BinaryOp { left, op: BinaryOperator::Arrow, right } => {
+                *expression = call_of(JSON_PART, [(**left).clone(), (**right).clone()]);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::LongArrow, right } => {
+                *expression = call_of(JSON_PART_TEXT, [(**left).clone(), (**right).clone()]);
             }
             Expr::BinaryOp { op, .. } => {
                 if let BinaryOperator::PGCustomBinaryOperator(words) = op {

@@ -3,6 +3,7 @@
 mod arrays;
 mod checked;
 mod exists;
+mod json;
 mod session;
 mod single;
 mod system;
@@ -19,6 +20,7 @@ use onrush::{DataType, Value};
 
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
+pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
 pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
@@ -29,6 +31,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all = session::all();
     all.extend(uuid::all());
     all.extend(arrays::all());
+    all.extend(json::all());
     all.push(bytes_of().immutable().into_udf());
     all.push(like_pattern().immutable().into_udf());
     all
