@@ -6,6 +6,7 @@
 
 mod activity;
 mod comments;
+mod constraints;
 mod empty;
 mod functions;
 mod information;
@@ -45,7 +46,7 @@ pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
 fn all() -> impl Iterator<Item = &'static SystemTable> {
     let with_rows = tables::ALL.iter().chain(roles::ALL).chain(types::ALL).chain(settings::ALL);
-    with_rows.chain(information::ALL).chain(comments::ALL).chain(empty::ALL)
+    with_rows.chain(constraints::ALL).chain(information::ALL).chain(comments::ALL).chain(empty::ALL)
 }
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.

@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{CheckConstraint, Database, Row, Table, Value};
+use onrush::{Database, Row, Table, Value};
 use onrush_query::Statement;
 
 use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
@@ -123,33 +123,6 @@ pub(super) const ALL: &[SystemTable] = &[
             ("indpred", TEXT),
         ],
         rows: |database, _| names::tables(database).iter().map(index).collect(),
-    },
-    SystemTable {
-        schema: PG_CATALOG,
-        name: "pg_constraint",
-        columns: &[
-            ("oid", OID),
-            ("conname", NAME),
-            ("connamespace", OID),
-            ("contype", CHAR),
-            ("condeferrable", BOOL),
-            ("condeferred", BOOL),
-            ("convalidated", BOOL),
-            ("conrelid", OID),
-            ("contypid", OID),
-            ("conindid", OID),
-            ("conparentid", OID),
-            ("confrelid", OID),
-            ("confupdtype", CHAR),
-            ("confdeltype", CHAR),
-            ("confmatchtype", CHAR),
-            ("conislocal", BOOL),
-            ("conkey", INT2S),
-            ("confkey", INT2S),
-            ("conbin", TEXT),
-            ("tableoid", OID),
-        ],
-        rows: |database, _| names::tables(database).iter().flat_map(constraints).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -340,7 +313,7 @@ fn defaults(table: &Table) -> Vec<Row> {
 }
 
 /// Positions of the key's columns, from 1.
-fn key_numbers(table: &Table) -> Vec<String> {
+pub(super) fn key_numbers(table: &Table) -> Vec<String> {
     table.definition().primary_key().iter().map(|column| (column + 1).to_string()).collect()
 }
 
@@ -372,44 +345,6 @@ fn index(table: &Table) -> Row {
         Value::Null,
         Value::Null,
     ]
-}
-
-/// The primary key and the checks.
-fn constraints(table: &Table) -> Vec<Row> {
-    let definition = table.definition();
-    let key = names::key_oid(table);
-    let row = |oid_of_it: u32, name: String, kind: &'static str, index: u32, columns: String| {
-        let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
-        vec![
-            oid(oid_of_it),
-            name.into(),
-            oid(names::schema_of(table)),
-            kind.into(),
-            no.clone(),
-            no,
-            yes.clone(),
-            oid(names::table_oid(table)),
-            oid(0),
-            oid(index),
-            oid(0),
-            oid(0),
-            " ".into(),
-            " ".into(),
-            " ".into(),
-            yes,
-            format!("{{{columns}}}").into(),
-            Value::Null,
-            Value::Null,
-            oid(names::PG_CONSTRAINT_OID),
-        ]
-    };
-    let check = |check: &CheckConstraint| {
-        let positions = check.columns.iter().filter_map(|it| definition.column_with_number(*it));
-        let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
-        row(names::check_oid(table, check), check.name.clone(), "c", 0, numbers.join(","))
-    };
-    let primary = row(key, names::key_name(table), "p", key, key_numbers(table).join(","));
-    std::iter::once(primary).chain(definition.checks().iter().map(check)).collect()
 }
 
 fn database_row(statement: &Statement) -> Row {

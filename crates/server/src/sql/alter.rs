@@ -45,12 +45,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
     if location.is_some() || on_cluster.is_some() || table_type.is_some() {
         return Err(SqlError::not_supported(statement, FORMS));
     }
-    let table = match planner.lookup().table_named(name) {
-        Err(error) if *if_exists && error.state == state::INVALID_SCHEMA => {
-            names::parts(name)?.join(".")
-        }
-        other => other?,
-    };
+    let table = planner.lookup().table_that_may_be(name, *if_exists)?;
     let changes = operations.iter().map(|operation| change(&table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
     Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes }))
@@ -58,7 +53,8 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
 
 /// What there is of ALTER TABLE.
 const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, and ADD, DROP and \
-                     RENAME CONSTRAINT for CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
+                     RENAME CONSTRAINT for CHECK constraints; for all else create a new table and \
+                     INSERT ... SELECT the rows.";
 
 fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedChange>> {
     let one = |change, if_needed| Ok(vec![PlannedChange { change, if_needed }]);

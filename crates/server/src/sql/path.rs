@@ -84,6 +84,16 @@ impl<'b> Lookup<'b> {
         }
     }
 
+    /// As [`table_named`](Self::table_named); with `if_exists` its schema need not be there, either.
+    pub(crate) fn table_that_may_be(&self, name: &ObjectName, if_exists: bool) -> Result<String> {
+        match self.table_named(name) {
+            Err(error) if if_exists && error.state == state::INVALID_SCHEMA => {
+                Ok(names::parts(name)?.join("."))
+            }
+            other => other,
+        }
+    }
+
     /// As [`table_named`](Self::table_named), for a table that is to be made.
     pub(crate) fn new_table_named(&self, name: &ObjectName) -> Result<String> {
         match names::table(name)? {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush::{Database, Table, TableDefinition};
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType,
-    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType, Query,
+    SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
 use super::alter::AlterPlan;
@@ -21,8 +21,8 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Lookup, Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select,
-    setting, write,
+    Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select, setting,
+    write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -172,7 +172,8 @@ pub(crate) fn plan(
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
         } => {
-            let names = drop_names(planner.lookup(), names, *if_exists)?;
+            let name = |name| planner.lookup().table_that_may_be(name, *if_exists);
+            let names = names.iter().map(name).collect::<Result<_>>()?;
             Ok(Plan::DropTables { names, if_exists: *if_exists })
         }
         Statement::CreateSchema { .. } => schema::create(statement),
@@ -297,17 +298,6 @@ fn explain(
         Plan::Query(query) => Ok(Plan::Explain(Explained::Query(query), analyze)),
         _ => Err(SqlError::not_supported("EXPLAIN of plain values", "EXPLAIN a query of a table.")),
     }
-}
-
-/// The tables to be dropped. With `if_exists`, those of schemas that are not there are not, either.
-fn drop_names(lookup: Lookup<'_>, given: &[ObjectName], if_exists: bool) -> Result<Vec<String>> {
-    let name = |name: &ObjectName| match lookup.table_named(name) {
-        Err(error) if if_exists && error.state == state::INVALID_SCHEMA => {
-            Ok(names::parts(name)?.join("."))
-        }
-        other => other,
-    };
-    given.iter().map(name).collect()
 }
 
 /// The table of a name of the engine's.

@@ -45,10 +45,12 @@
 //!
 //! A format is written only where it says more than the one before does.
 
+mod checks;
+
 use std::sync::Arc;
 
 use super::history::{Dropped, History, Since};
-use super::{CheckConstraint, ColumnDefinition, DefaultValue, TableDefinition};
+use super::{ColumnDefinition, DefaultValue, TableDefinition};
 use crate::row::field;
 use crate::{DataType, KeyStrategy, TypeError, Value};
 
@@ -92,7 +94,7 @@ impl TableDefinition {
             push_history(self, history, &mut out);
         }
         if format == FORMAT_WITH_CHECKS {
-            push_checks(self.checks(), &mut out);
+            checks::push(self.checks(), &mut out);
         }
         out
     }
@@ -133,18 +135,6 @@ fn push_history(definition: &TableDefinition, history: &History, out: &mut Vec<u
         push_u16(usize::from(dropped.versions.0), out);
         push_u16(usize::from(dropped.versions.1), out);
         push_column(&dropped.column, out);
-    }
-}
-
-fn push_checks(checks: &[CheckConstraint], out: &mut Vec<u8>) {
-    push_u16(checks.len(), out);
-    for check in checks {
-        push_short(check.name.as_bytes(), out);
-        push_u16(check.columns.len(), out);
-        for &number in &check.columns {
-            push_u16(usize::from(number), out);
-        }
-        push_short(check.expression.as_bytes(), out);
     }
 }
 
@@ -316,7 +306,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         false => None,
     };
     let checks = match format {
-        FORMAT_WITH_CHECKS => read_checks(input)?,
+        FORMAT_WITH_CHECKS => checks::read(input)?,
         _ => Vec::new(),
     };
     if input.at != input.bytes.len() {
@@ -353,19 +343,6 @@ fn read_history(
         dropped.push(Dropped { number, column: read_column(input)?, versions });
     }
     Ok(History { first_version, columns: since, dropped })
-}
-
-fn read_checks(input: &mut Input<'_>) -> Result<Vec<CheckConstraint>, &'static str> {
-    let mut checks = Vec::new();
-    for _ in 0..input.u16()? {
-        let name = input.name()?;
-        let mut columns = Vec::new();
-        for _ in 0..input.u16()? {
-            columns.push(input.u16()?);
-        }
-        checks.push(CheckConstraint { name, columns, expression: input.name()? });
-    }
-    Ok(checks)
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
