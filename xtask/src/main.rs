@@ -2,6 +2,7 @@
 //!
 //! * `cargo xtask test`: every test there is, with a summary (`test_command.rs`).
 //! * `cargo xtask drivers`: tests of PostgreSQL's drivers in other languages (`drivers_command.rs`).
+//! * `cargo xtask deny`: licences, sources and advisories of dependencies (`deny_command.rs`).
 //! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
 //! * `cargo xtask generate`: writes the generated documents anew.
@@ -16,6 +17,7 @@
 mod check_page;
 mod commands;
 mod cost_command;
+mod deny_command;
 mod drivers_command;
 mod finding;
 mod latch_page;
@@ -37,8 +39,8 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | drivers | check | check style | generate | miri | \
-     sanitize thread | sanitize address | statistics-cost [--rounds N]";
+const USAGE: &str = "usage: cargo xtask test | drivers | deny | check | check style | generate | \
+     miri | sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test_command::run(&root),
         ["drivers"] => drivers_command::run(&root),
+        ["deny"] => deny_command::run(&root),
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),
         ["generate"] => generate(&root),
