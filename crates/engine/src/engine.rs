@@ -249,6 +249,7 @@ impl Engine {
         let _ = self.failure.set(words.to_owned());
         self.log.fail(cause);
         self.transactions.stop();
+        self.image_writes.stop();
     }
 
     /// Stops the engine if the calling thread panics before it drops what this returns.

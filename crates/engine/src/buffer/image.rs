@@ -39,8 +39,17 @@ pub(crate) struct Image {
 /// Wakes those who wait for images to be written.
 #[derive(Default)]
 pub(crate) struct ImageWrites {
-    lock: Mutex<()>,
+    /// Nobody waits any more: a thread that has panicked finishes none of its writes.
+    is_stopped: Mutex<bool>,
     changed: Condvar,
+}
+
+impl ImageWrites {
+    /// Nobody waits here any more: the engine has stopped.
+    pub(crate) fn stop(&self) {
+        *self.is_stopped.lock() = true;
+        self.changed.notify_all();
+    }
 }
 
 impl Image {
@@ -73,23 +82,21 @@ impl Image {
     pub(crate) fn finish(&self, writes: &ImageWrites, checksum: Option<u32>) {
         self.checksum.store(checksum.unwrap_or(0), Ordering::Relaxed);
         let state = if checksum.is_some() { WRITTEN } else { FAILED };
-        let _guard = writes.lock.lock();
+        let _guard = writes.is_stopped.lock();
         self.state.store(state, Ordering::Release);
         writes.changed.notify_all();
     }
 
-    /// Waits until the image is written; false if its write failed.
+    /// Waits until the image is written; false if its write failed, or the engine has stopped.
     pub(crate) fn wait_written(&self, writes: &ImageWrites) -> bool {
         if self.is_written() {
             return true;
         }
-        let mut guard = writes.lock.lock();
-        loop {
-            match self.state.load(Ordering::Acquire) {
-                ASSIGNED => writes.changed.wait(&mut guard),
-                state => return state == WRITTEN,
-            }
+        let mut is_stopped = writes.is_stopped.lock();
+        while self.state.load(Ordering::Acquire) == ASSIGNED && !*is_stopped {
+            writes.changed.wait(&mut is_stopped);
         }
+        self.is_written()
     }
 }
 
@@ -200,4 +207,33 @@ pub(crate) fn load_rows(
         return Err(BadImage::Entries);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use onrush_files::MemoryDisk;
+
+    use super::*;
+    use crate::space::{Cursor, DataFiles, Purpose, Space};
+
+    /// Whether they come before the engine stops or after, nobody waits for an image whose writer has
+    /// panicked.
+    #[test]
+    fn nobody_waits_for_an_image_once_the_engine_has_stopped() {
+        let files = DataFiles::create(&MemoryDisk::new(), &[PathBuf::from("/data")], 7).unwrap();
+        let space = Space::new(files, &[]).unwrap();
+        space.grow().unwrap();
+        assert!(space.try_reserve(1, Purpose::Checkpoint));
+        let image = Image::assigned(space.allocate(&mut Cursor::default()));
+        let writes = ImageWrites::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert!(!image.wait_written(&writes)));
+            }
+            writes.stop();
+        });
+        assert!(!image.wait_written(&writes));
+    }
 }
