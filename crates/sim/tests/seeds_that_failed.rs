@@ -45,3 +45,9 @@ fn a_sync_that_meets_a_full_disk_is_final() {
     replay(36, 10);
     replay(55, 10);
 }
+
+/// Each leaf of a batch that was read took the place of another of them, for ever.
+#[test]
+fn a_batch_whose_leaves_do_not_all_fit_into_memory_ends() {
+    replay(3418, 1);
+}

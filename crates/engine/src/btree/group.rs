@@ -25,7 +25,7 @@ use crate::space::Purpose;
 use crate::units::{LeafId, ObjectId};
 
 /// Leaves that one batch may hold at a time.
-const LEAVES_MAX: usize = 16;
+pub(crate) const GROUP_LEAVES_MAX: usize = 16;
 
 /// Rows of one table, in ascending key order without duplicates.
 pub(crate) trait GroupRows {
@@ -126,7 +126,7 @@ impl Tree {
         let key_head = head(key);
         let covered = held.last().is_some_and(|last| last.leaf.covers(object, key_head, key));
         if !covered {
-            if held.len() == LEAVES_MAX {
+            if held.len() == GROUP_LEAVES_MAX {
                 return Err(GroupRefusal::NotThisWay);
             }
             let at = (key_head, key);
@@ -171,7 +171,7 @@ impl Tree {
         object: ObjectId,
     ) -> Option<(LeafId, ExclusiveGuard<'e, LeafState>)> {
         let mut id = self.descend(engine, seat.recorder, key_head, key);
-        for _ in 0..LEAVES_MAX {
+        for _ in 0..GROUP_LEAVES_MAX {
             // The parent may not know of a split yet, of ours or another's.
             if let Some(own) = held.iter().find(|held| held.id == id) {
                 id = own.leaf.next?;

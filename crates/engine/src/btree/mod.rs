@@ -16,7 +16,7 @@ mod write;
 
 pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
-pub(crate) use group::{GroupRefusal, GroupRows};
+pub(crate) use group::{GROUP_LEAVES_MAX, GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
 pub(crate) use read::{Seen, View};

@@ -13,7 +13,7 @@ use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
+use crate::btree::{Blocked, Change, Expect, GROUP_LEAVES_MAX, GroupRefusal, GroupRows, Refusal};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -348,8 +348,8 @@ impl Session {
     }
 
     /// Inserts all rows with one record, and returns its end; none if their leaves cannot be latched
-    /// together, or if slots lack for them again after some were made. Unless there is an end nothing
-    /// was written.
+    /// together or are never all in memory, or if slots lack for them again after some were made. Unless
+    /// there is an end nothing was written.
     pub(super) fn write_group(
         &mut self,
         table: &Table,
@@ -361,19 +361,24 @@ impl Session {
         let Session { worker, contexts, .. } = self;
         let hint = &mut contexts[index].hint;
         let payload = record[0].len() + record[1].len();
-        let mut has_lacked_slots = false;
+        let (mut slots_lacked, mut leaves_lacked) = (0, 0);
         worker.inside_with_room(payload, |engine, seat| {
             table.entry.check_version()?;
             match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
                 Ok(written) => Ok(Some(written.end)),
-                // On a full disk a checkpoint may free some slots and never enough for all leaves:
-                // the next try, undone like this one, would find as many again. The general way
-                // keeps what it has placed, so it gets on or finds the disk full.
-                Err(GroupRefusal::Refused(Refusal::Blocked(Blocked::Slot))) if has_lacked_slots => {
-                    Ok(None)
-                }
                 Err(GroupRefusal::Refused(refusal)) => {
-                    has_lacked_slots |= refusal == Refusal::Blocked(Blocked::Slot);
+                    match refusal {
+                        Refusal::Blocked(Blocked::Slot) => slots_lacked += 1,
+                        Refusal::Blocked(Blocked::Load(_)) => leaves_lacked += 1,
+                        _ => {}
+                    }
+                    // On a full disk a checkpoint may free some slots and never enough for all leaves:
+                    // the next try, undone like this one, would find as many again. So it is with memory
+                    // where each leaf that is read takes the place of another of them. The general way
+                    // keeps what it has placed, so it gets on or finds the disk or the memory full.
+                    if slots_lacked > 1 || leaves_lacked > GROUP_LEAVES_MAX {
+                        return Ok(None);
+                    }
                     Err(refusal)
                 }
                 Err(GroupRefusal::NotThisWay) => Ok(None),
