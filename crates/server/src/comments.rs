@@ -3,10 +3,9 @@
 //!
 //! Invariant: the table cannot be named in SQL, as those of roles.
 
-use onrush::{
-    ColumnDefinition, DataType, Database, Durability, Error, Result, ScanOptions, Session, Table,
-    TableDefinition,
-};
+use onrush::{ColumnDefinition, DataType, Database, Error, Result, ScanOptions, TableDefinition};
+
+use crate::kept::{durable_session, existing};
 
 const COMMENTS: &str = "onrush.comments";
 
@@ -24,24 +23,9 @@ fn definition() -> Result<TableDefinition> {
     Ok(table.primary_key(["table", "column"]).build()?)
 }
 
-/// The table, if anything was ever commented on.
-fn existing(database: &Database) -> Result<Option<Table>> {
-    match database.table(COMMENTS) {
-        Ok(table) => Ok(Some(table)),
-        Err(Error::UnknownTable { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn durable_session(database: &Database) -> Result<Session> {
-    let mut session = database.session()?;
-    session.set_durability(Durability::Durable);
-    Ok(session)
-}
-
 /// Every comment that there is.
 pub(crate) fn all(database: &Database) -> Result<Vec<Comment>> {
-    let Some(table) = existing(database)? else { return Ok(Vec::new()) };
+    let Some(table) = existing(database, COMMENTS)? else { return Ok(Vec::new()) };
     let mut comments = Vec::new();
     for row in database.session()?.scan(&table, &ScanOptions::default())? {
         let row = row?;
@@ -53,7 +37,7 @@ pub(crate) fn all(database: &Database) -> Result<Vec<Comment>> {
 
 /// The comment on a column, or on the table where `column` is empty.
 pub(crate) fn of(database: &Database, table: &str, column: &str) -> Result<Option<String>> {
-    let Some(comments) = existing(database)? else { return Ok(None) };
+    let Some(comments) = existing(database, COMMENTS)? else { return Ok(None) };
     let row = database.session()?.get(&comments, &[table.into(), column.into()])?;
     Ok(row.and_then(|row| row[2].as_str().map(str::to_owned)))
 }
@@ -65,7 +49,7 @@ pub(crate) fn put(
     column: &str,
     text: Option<&str>,
 ) -> Result<()> {
-    let comments = match existing(database)? {
+    let comments = match existing(database, COMMENTS)? {
         Some(comments) => comments,
         None if text.is_none() => return Ok(()),
         None => match database.create_table(definition()?) {

@@ -21,6 +21,7 @@ mod comments;
 mod connection;
 mod error;
 mod execute;
+mod kept;
 mod listener;
 mod options;
 mod schemas;

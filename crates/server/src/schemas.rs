@@ -8,12 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{
-    ColumnDefinition, DataType, Database, Durability, Error, Result, ScanOptions, Session, Table,
-    TableDefinition,
-};
+use onrush::{ColumnDefinition, DataType, Database, Error, Result, ScanOptions, TableDefinition};
 
 use crate::access::is_reserved;
+use crate::kept::{durable_session, existing};
 
 /// The schema of tables with nothing in front.
 pub(crate) const PUBLIC: &str = "public";
@@ -44,25 +42,10 @@ fn definition() -> Result<TableDefinition> {
     Ok(TableDefinition::builder(SCHEMAS).column(name).primary_key(["name"]).build()?)
 }
 
-/// The table, if there was ever a schema.
-fn existing(database: &Database) -> Result<Option<Table>> {
-    match database.table(SCHEMAS) {
-        Ok(table) => Ok(Some(table)),
-        Err(Error::UnknownTable { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn durable_session(database: &Database) -> Result<Session> {
-    let mut session = database.session()?;
-    session.set_durability(Durability::Durable);
-    Ok(session)
-}
-
 /// The schemas that users have made, and those that tables are in.
 pub(crate) fn all(database: &Database) -> Result<BTreeSet<String>> {
     let mut schemas = BTreeSet::new();
-    if let Some(table) = existing(database)? {
+    if let Some(table) = existing(database, SCHEMAS)? {
         for row in database.session()?.scan(&table, &ScanOptions::default())? {
             schemas.extend(row?[0].as_str().map(str::to_owned));
         }
@@ -79,7 +62,7 @@ pub(crate) fn is_there(database: &Database, name: &str) -> Result<bool> {
     if name == PUBLIC {
         return Ok(true);
     }
-    if let Some(table) = existing(database)?
+    if let Some(table) = existing(database, SCHEMAS)?
         && database.session()?.get(&table, &[name.into()])?.is_some()
     {
         return Ok(true);
@@ -96,7 +79,7 @@ pub(crate) fn tables_of(database: &Database, schema: &str) -> Vec<String> {
 
 /// Makes a schema that is not there.
 pub(crate) fn create(database: &Database, name: &str) -> Result<()> {
-    let schemas = match existing(database)? {
+    let schemas = match existing(database, SCHEMAS)? {
         Some(schemas) => schemas,
         None => match database.create_table(definition()?) {
             // Another client's first schema came at the same time.
@@ -109,7 +92,7 @@ pub(crate) fn create(database: &Database, name: &str) -> Result<()> {
 
 /// Forgets a schema that has no tables.
 pub(crate) fn forget(database: &Database, name: &str) -> Result<()> {
-    match existing(database)? {
+    match existing(database, SCHEMAS)? {
         Some(schemas) => durable_session(database)?.delete(&schemas, &[name.into()]).map(drop),
         None => Ok(()),
     }

@@ -15,10 +15,11 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 use serde_json::value::RawValue;
 
+use super::argument_columns;
 use crate::columns::ColumnBuilder;
 use crate::error::QueryError;
-use crate::types::{ColumnType, arrow_type, column_type, field, plain_type};
-use crate::values::{readable, value_at};
+use crate::types::{ColumnType, arrow_type, column_type, field};
+use crate::values::value_at;
 
 /// The function that `->` stands for.
 pub(crate) const JSON_PART: &str = "json_part";
@@ -65,12 +66,7 @@ impl ScalarUDFImpl for JsonPart {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut columns = Vec::with_capacity(args.args.len());
-        for given in &args.args {
-            let array = readable(&given.to_array(args.number_rows)?)?;
-            let column = ColumnType::Stored(plain_type(array.data_type()));
-            columns.push((array, column));
-        }
+        let columns = argument_columns(&args)?;
         let text = ColumnType::Stored(DataType::Text);
         let mut found = ColumnBuilder::new(text, args.number_rows)?;
         for row in 0..args.number_rows {

@@ -12,11 +12,15 @@ mod uuid;
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF};
 use onrush::{DataType, Value};
+
+use crate::types::{ColumnType, plain_type};
+use crate::values::readable;
 
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
@@ -35,6 +39,17 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.push(bytes_of().immutable().into_udf());
     all.push(like_pattern().immutable().into_udf());
     all
+}
+
+/// The arguments of a call, each as a column that [`value_at`](crate::values::value_at) reads.
+fn argument_columns(call: &ScalarFunctionArgs) -> Result<Vec<(ArrayRef, ColumnType)>> {
+    let mut columns = Vec::with_capacity(call.args.len());
+    for given in &call.args {
+        let array = readable(&given.to_array(call.number_rows)?)?;
+        let column = ColumnType::Stored(plain_type(array.data_type()));
+        columns.push((array, column));
+    }
+    Ok(columns)
 }
 
 /// Changes the expressions of one node of a plan from the inside out; columns keep their names.

@@ -12,10 +12,11 @@ use datafusion::logical_expr::{
 };
 use onrush::Value;
 
+use super::argument_columns;
 use crate::columns::ColumnBuilder;
 use crate::statement::Client;
-use crate::types::{ColumnType, arrow_type, plain_type};
-use crate::values::{readable, value_at};
+use crate::types::{ColumnType, arrow_type};
+use crate::values::value_at;
 
 type Call = dyn Fn(&[Value<'_>]) -> Value<'static> + Send + Sync;
 type CallOfClient = dyn Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync;
@@ -106,12 +107,7 @@ impl ScalarUDFImpl for SystemFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut columns = Vec::with_capacity(args.args.len());
-        for given in &args.args {
-            let array = readable(&given.to_array(args.number_rows)?)?;
-            let column = ColumnType::Stored(plain_type(array.data_type()));
-            columns.push((array, column));
-        }
+        let columns = argument_columns(&args)?;
         let mut made = ColumnBuilder::new(self.returns, args.number_rows)?;
         let mut row = Vec::with_capacity(columns.len());
         for at in 0..args.number_rows {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, Error, Result, ScanOptions, Session, Table,
-    TableDefinition, Value,
+    ColumnDefinition, DataType, Database, Result, ScanOptions, Session, Table, TableDefinition,
+    Value,
 };
 
 use super::verifier::Verifier;
 use super::{Right, Role, Roles};
+use crate::kept::{durable_session, existing};
 
 const ROLES: &str = "onrush.roles";
 const GRANTS: &str = "onrush.grants";
@@ -32,15 +33,6 @@ fn definitions() -> Result<[TableDefinition; 2]> {
     Ok([roles, grants])
 }
 
-/// The table, if there is one.
-fn existing(database: &Database, name: &str) -> Result<Option<Table>> {
-    match database.table(name) {
-        Ok(table) => Ok(Some(table)),
-        Err(Error::UnknownTable { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// The table, made if there is none; and a session that waits for the disk.
 fn open(database: &Database, name: &str) -> Result<(Table, Session)> {
     for definition in definitions()? {
@@ -48,9 +40,7 @@ fn open(database: &Database, name: &str) -> Result<(Table, Session)> {
             database.create_table(definition)?;
         }
     }
-    let mut session = database.session()?;
-    session.set_durability(Durability::Durable);
-    Ok((database.table(name)?, session))
+    Ok((database.table(name)?, durable_session(database)?))
 }
 
 /// Reads everything.
