@@ -1,7 +1,7 @@
 //! The parts of an open database that all layers share.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::btree::{Blocked, Tree};
 use crate::buffer::{DirtyLists, EmptiedLeaves, Evictor, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
-use crate::checkpoint::{CheckpointerCell, Progress};
+use crate::checkpoint::{CheckpointerCell, Progress, Throttle};
 use crate::constraint::Compiler;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
@@ -61,9 +61,8 @@ pub(crate) struct Engine {
     /// How far the running one is.
     pub(crate) progress: Progress,
     pub(crate) history: History,
-    /// How long each 64th insert of a session pauses, so that a checkpoint can catch up. Set by
-    /// the engine's own threads.
-    pub(crate) pause_micros: AtomicU32,
+    /// How long inserts pause, so that a checkpoint can catch up.
+    pub(crate) throttle: Throttle,
     /// Woken when frames run short.
     evictor_thread: OnceLock<Thread>,
 }
@@ -169,7 +168,7 @@ impl Engine {
             checkpointer: CheckpointerCell::default(),
             progress: Progress::default(),
             history: History::default(),
-            pause_micros: AtomicU32::new(0),
+            throttle: Throttle::default(),
             evictor_thread: OnceLock::new(),
         }
     }

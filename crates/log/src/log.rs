@@ -28,7 +28,7 @@ use crate::writer::{WritePlace, Writer};
 /// Room in the log files, for deciding when to take a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpace {
-    /// Bytes of the segments that hold records not recycled yet.
+    /// Bytes of the segments that hold records not recycled yet, as far as they are written.
     pub in_use_bytes: u64,
     /// The most that all segments together may take.
     pub capacity_bytes: u64,

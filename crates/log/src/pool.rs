@@ -41,7 +41,8 @@ struct State {
     next_hold: u64,
     next_number: u64,
     used_bytes: u64,
-    changes: u64, // segments made, taken, recycled; log stopped
+    room_left_bytes: u64, // in the last of `in_use`, as its writer told
+    changes: u64,         // segments made, taken, recycled; log stopped
     changed_at: Instant,
 }
 
@@ -77,6 +78,7 @@ impl SegmentPool {
             next_hold: 0,
             next_number,
             used_bytes,
+            room_left_bytes: 0,
             changes: 0,
             changed_at: Instant::now(),
         };
@@ -98,14 +100,18 @@ impl SegmentPool {
     pub(crate) fn take(&self) -> Option<Segment> {
         let mut state = self.state();
         let segment = state.ready.pop_front()?;
+        state.room_left_bytes = segment.block_bytes();
         state.in_use.push_back(segment.clone());
         self.note_change(&mut state);
         Some(segment)
     }
 
-    /// Calls `each` with the block bytes of every ready segment.
-    pub(crate) fn for_each_ready(&self, mut each: impl FnMut(u64)) {
-        self.state().ready.iter().for_each(|segment| each(segment.block_bytes()));
+    /// For the writer, which has so much room left in its segment: calls `each` with the block bytes of
+    /// every ready segment.
+    pub(crate) fn for_each_ready(&self, room_left_bytes: u64, mut each: impl FnMut(u64)) {
+        let mut state = self.state();
+        state.room_left_bytes = room_left_bytes;
+        state.ready.iter().for_each(|segment| each(segment.block_bytes()));
     }
 
     /// Whether fewer segments are ready than should be.
@@ -208,9 +214,11 @@ impl SegmentPool {
         Ok(moved?)
     }
 
-    /// Bytes of the segments that are in use, and the capacity.
+    /// Bytes of the segments that are in use, as far as they are written, and the capacity.
     pub(crate) fn space(&self) -> (u64, u64) {
-        (self.state().in_use.iter().map(|segment| segment.bytes).sum(), self.capacity_bytes)
+        let state = self.state();
+        let in_use_bytes: u64 = state.in_use.iter().map(|segment| segment.bytes).sum();
+        (in_use_bytes - state.room_left_bytes, self.capacity_bytes)
     }
 
     /// Counts changes of space, for [`SegmentPool::wait_for_change`].

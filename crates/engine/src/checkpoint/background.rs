@@ -2,7 +2,6 @@
 //! emptied leaves of unlogged tables out of their trees, and samples the statistics every second.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -75,15 +74,10 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
     }
 }
 
-/// Inserts slow down smoothly as the log fills, long before it is full: from three quarters of
-/// its space on, each 64th insert of a session pauses, at most a millisecond. Both threads see to
-/// it: while a checkpoint is taken, which is when the log fills, the one that takes it cannot.
+/// Both threads see to it: while a checkpoint is taken, which is when the log fills, the one that takes
+/// it cannot.
 fn throttle_inserts(engine: &Engine) {
-    let space = engine.log.space();
-    let quarter = (space.capacity_bytes / 4).max(1);
-    let over = space.in_use_bytes.saturating_sub(3 * quarter);
-    let micros = (over * 1000 / quarter).min(1000);
-    engine.pause_micros.store(micros as u32, Ordering::Relaxed);
+    engine.throttle.set(engine.log.space(), engine.progress.read());
 }
 
 fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {

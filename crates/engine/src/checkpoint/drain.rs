@@ -145,7 +145,10 @@ fn image_leaves(
         }
         drop(leaf);
         number += 1;
-        images += u64::from(due && !empty);
+        match due && !empty {
+            true => images += 1,
+            false => engine.progress.add_written(1),
+        }
         if imager.is_full() {
             write_images(engine, recorder, imager)?;
         }
@@ -164,7 +167,7 @@ fn forget_image(engine: &Engine, leaf: &mut LeafState) {
 fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Result<()> {
     let written = imager.write(engine, recorder)?.len() as u64;
     recorder.count(Counter::ImagesCheckpoint, written);
-    engine.progress.add_images(written);
+    engine.progress.add_written(written);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod pin;
 mod progress;
 mod report;
 mod superblock;
+mod throttle;
 mod walk;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
 pub use report::CheckpointReport;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
+pub(crate) use throttle::Throttle;
 
 use crate::buffer::Imager;
 use crate::engine::Engine;
@@ -88,6 +90,7 @@ impl Checkpointer {
     /// The steps of `README.md`, in order.
     fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
+        engine.throttle.checkpoint_begins(engine.log.space());
         let _running = engine.progress.begin();
         engine.join_emptied(recorder);
         let (start, epoch) = begin(engine);

@@ -27,8 +27,23 @@ pub struct CheckpointProgress {
     pub stage: CheckpointStage,
     /// Leaves that it has found to write so far.
     pub leaves: u64,
-    /// Of these, how many are written.
+    /// Of these, how many are written, or need not be any more.
     pub written: u64,
+}
+
+impl CheckpointProgress {
+    /// The part of its work that is done, from 0 to 1; `None` while none is being taken. Nearly all of it
+    /// is writing leaves.
+    pub(super) fn done(&self) -> Option<f64> {
+        match self.stage {
+            CheckpointStage::None => None,
+            CheckpointStage::Drain => {
+                Some(0.9 * self.written.min(self.leaves) as f64 / self.leaves.max(1) as f64)
+            }
+            CheckpointStage::Walk => Some(0.9),
+            CheckpointStage::Install => Some(0.95),
+        }
+    }
 }
 
 /// Written by the one checkpoint that is being taken, read by anyone.
@@ -59,9 +74,9 @@ impl Progress {
         self.leaves.fetch_add(leaves, Ordering::Relaxed);
     }
 
-    /// So many more are.
-    pub(super) fn add_images(&self, images: u64) {
-        self.written.fetch_add(images, Ordering::Relaxed);
+    /// So many more are, or need not be.
+    pub(super) fn add_written(&self, leaves: u64) {
+        self.written.fetch_add(leaves, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> CheckpointProgress {

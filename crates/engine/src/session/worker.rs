@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
@@ -116,11 +115,11 @@ impl Worker {
     fn pause_if_asked(&mut self) {
         self.changes = self.changes.wrapping_add(1);
         if self.changes.is_multiple_of(64) {
-            let micros = self.engine.pause_micros.load(Ordering::Relaxed);
-            if micros > 0 {
+            let pause = self.engine.throttle.pause();
+            if !pause.is_zero() {
                 self.ticket.release();
                 let _wait = self.recorder.wait(Wait::CheckpointLag);
-                std::thread::sleep(Duration::from_micros(u64::from(micros)));
+                std::thread::sleep(pause);
             }
         }
     }

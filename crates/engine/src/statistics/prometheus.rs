@@ -24,7 +24,11 @@ pub(super) fn page(statistics: &Statistics) -> String {
             u64::from(statistics.checkpoint.stage != CheckpointStage::None),
         ),
         ("onrush_checkpoint_leaves", "Leaves it has to write.", statistics.checkpoint.leaves),
-        ("onrush_checkpoint_written", "Leaves it has written.", statistics.checkpoint.written),
+        (
+            "onrush_checkpoint_written",
+            "Leaves it has written, or need not write any more.",
+            statistics.checkpoint.written,
+        ),
         ("onrush_recovery_records", "Records redone at opening.", statistics.recovery.records),
         ("onrush_recovery_log_bytes", "Log read at opening.", statistics.recovery.log_bytes),
     ];
