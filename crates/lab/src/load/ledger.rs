@@ -65,16 +65,27 @@ impl Ledger {
         None
     }
 
-    /// A commit of so many rows was acknowledged. Returns when, if it was timed.
+    /// A commit of so many rows was acknowledged just now.
     #[inline]
-    pub(crate) fn committed(&mut self, started: Option<Instant>, rows: u64) -> Option<Instant> {
-        self.commits += 1;
-        self.rows += rows;
-        let started = started?;
-        let ended = Instant::now();
+    pub(crate) fn committed(&mut self, started: Option<Instant>, rows: u64) {
+        match started {
+            Some(started) => self.committed_at(Instant::now(), started, rows),
+            None => self.count(rows),
+        }
+    }
+
+    /// A commit of so many rows that is timed was acknowledged at `ended`.
+    #[inline]
+    pub(crate) fn committed_at(&mut self, ended: Instant, started: Instant, rows: u64) {
+        self.count(rows);
         let nanos = u64::try_from((ended - started).as_nanos()).unwrap_or(u64::MAX);
         self.commit_times.saturating_record(nanos);
-        Some(ended)
+    }
+
+    #[inline]
+    fn count(&mut self, rows: u64) {
+        self.commits += 1;
+        self.rows += rows;
     }
 
     /// So many commits were acknowledged together, and nobody knows how long each took.

@@ -1,8 +1,9 @@
 //! Many sessions on one thread: each has one commit on its way, as a token, and none sleeps.
 //!
-//! The thread goes round its sessions. One whose commit is durable inserts its next row; if none
-//! is, the thread writes the log itself, and if somebody else is just doing that, it looks again:
-//! it is there for its sessions only, and the wake-up from a sleep costs as much as half a sync.
+//! The thread goes round its sessions. Their commits become durable in the order in which it made
+//! them, so the oldest one tells whether anybody can go on. While it is not durable the thread writes
+//! the log itself, and if somebody else is just doing that, it looks again: it is there for its
+//! sessions only, and the wake-up from a sleep costs as much as half a sync.
 
 use std::time::Instant;
 
@@ -27,24 +28,33 @@ impl Task {
         session.set_durability(plan.durability);
         Ok(Task { session, number, rows_left: plan.rows_of(number), on_its_way: None })
     }
+
+    /// Its commit is not durable yet.
+    #[inline]
+    fn is_waiting(&self) -> bool {
+        self.on_its_way.as_ref().is_some_and(|commit| !commit.token.is_durable())
+    }
+
+    /// Its commit, if it had one on its way, is durable, and the session goes on `now`.
+    #[inline]
+    fn acknowledge(&mut self, now: Instant, ledger: &mut Ledger) {
+        if let Some(commit) = self.on_its_way.take() {
+            ledger.committed_at(now, commit.started, commit.rows);
+            self.session.waited_for_commit(now - commit.inserted);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.rows_left == 0 && self.on_its_way.is_none()
+    }
 }
 
 /// A commit that is not durable yet. It is timed like every durable one.
 struct OnItsWay {
     token: CommitToken,
-    started: Option<Instant>,
+    started: Instant,
     inserted: Instant, // from here on the session waits
     rows: u64,
-}
-
-impl OnItsWay {
-    /// Its session may go on. Returns when that was: the next commit begins with it.
-    #[inline]
-    fn end(self, session: &Session, ledger: &mut Ledger) -> Option<Instant> {
-        let ended = ledger.committed(self.started, self.rows)?;
-        session.waited_for_commit(ended - self.inserted);
-        Some(ended)
-    }
 }
 
 /// Runs this thread's sessions, every n-th of all, until their rows are acknowledged.
@@ -59,65 +69,76 @@ pub(super) fn run_sessions(
         .map(|number| Task::new(plan, number))
         .collect::<Result<_, Error>>()?;
     let mut rows_done = 0;
-    let mut first = 0;
+    let mut oldest = 0;
     while !tasks.is_empty() && !shared.is_stopped() {
-        // Whoever comes last may miss the sync that the others share: each in its turn.
-        first = (first + 1) % tasks.len();
-        let (later, sooner) = tasks.split_at_mut(first);
-        let mut rows_begun = 0;
-        for task in sooner.iter_mut().chain(later) {
-            rows_begun += step(plan, task, ledger).map_err(|cause| LabError::Session {
-                session: task.number,
-                rows: plan.rows_of(task.number) - task.rows_left,
-                cause,
-            })?;
-        }
-        rows_done += rows_begun;
-        shared.report(thread, rows_done);
-        tasks.retain(|task| task.rows_left > 0 || task.on_its_way.is_some());
-        if rows_begun == 0 {
+        if tasks[oldest].is_waiting() {
             make_durable(plan)?;
+            continue;
+        }
+        let mut now = Instant::now();
+        let mut is_any_done = false;
+        for _ in 0..tasks.len() {
+            let task = &mut tasks[oldest];
+            if task.is_waiting() {
+                break;
+            }
+            task.acknowledge(now, ledger);
+            let rows = plan.rows_per_commit.min(task.rows_left);
+            if rows > 0 {
+                now = insert(plan, task, rows, now, ledger).map_err(|cause| LabError::Session {
+                    session: task.number,
+                    rows: plan.rows_of(task.number) - task.rows_left,
+                    cause,
+                })?;
+                rows_done += rows;
+            }
+            is_any_done |= task.is_done();
+            oldest = if oldest + 1 == tasks.len() { 0 } else { oldest + 1 };
+        }
+        shared.report(thread, rows_done);
+        if is_any_done {
+            tasks.rotate_left(oldest);
+            tasks.retain(|task| !task.is_done());
+            oldest = 0;
         }
     }
     // When time was up: what is on its way is part of the load.
     for task in &mut tasks {
-        if let Some(commit) = task.on_its_way.take() {
+        if let Some(commit) = &task.on_its_way {
             commit.token.wait()?;
-            commit.end(&task.session, ledger);
+            task.acknowledge(Instant::now(), ledger);
         }
     }
     Ok(())
 }
 
-/// Gives the session its turn. Returns how many rows it inserted.
+/// Inserts rows of the session and commits them; they are on their way then, or acknowledged at once
+/// where commits are delayed. It is `now`; returns when it is afterwards: one look at the clock ends one
+/// session's turn and begins the next one's.
 #[inline]
-fn step(plan: &LoadPlan<'_>, task: &mut Task, ledger: &mut Ledger) -> Result<u64, Error> {
-    let ended = match task.on_its_way.take_if(|commit| commit.token.is_durable()) {
-        Some(commit) => commit.end(&task.session, ledger),
-        None if task.on_its_way.is_some() => return Ok(0),
-        None => None,
-    };
-    let rows = plan.rows_per_commit.min(task.rows_left);
-    if rows == 0 {
-        return Ok(0);
-    }
-    let started = ended.or_else(|| ledger.start_commit());
-    let token = insert(plan, &mut task.session, rows, ledger)?;
+fn insert(
+    plan: &LoadPlan<'_>,
+    task: &mut Task,
+    rows: u64,
+    now: Instant,
+    ledger: &mut Ledger,
+) -> Result<Instant, Error> {
+    let is_durable = plan.durability == Durability::Durable;
+    let timer = if is_durable { Some(now) } else { ledger.start_commit() };
+    let token = commit(plan, &mut task.session, rows, ledger)?;
     task.rows_left -= rows;
-    match token {
-        Some(token) => {
-            task.on_its_way = Some(OnItsWay { token, started, inserted: Instant::now(), rows });
-        }
-        None => {
-            ledger.committed(started, rows);
-        }
-    }
-    Ok(rows)
+    let Some(token) = token else {
+        ledger.committed(timer, rows);
+        return Ok(now);
+    };
+    let inserted = Instant::now();
+    task.on_its_way = Some(OnItsWay { token, started: now, inserted, rows });
+    Ok(inserted)
 }
 
-/// Inserts and commits; a token if the commit must still become durable. The rows of a
-/// transaction of several are counted but not remembered.
-fn insert(
+/// One commit; a token if it must still become durable. The rows of a transaction of several are
+/// counted but not remembered.
+fn commit(
     plan: &LoadPlan<'_>,
     session: &mut Session,
     rows: u64,
