@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use common::{Fixture, all_rows, delayed_session, ids, note, notes, refused};
-use onrush::{Error, ScanOptions};
+use onrush::{Database, Error, Options, ScanOptions};
 
 const ROWS: i64 = 1500;
 
@@ -123,6 +123,24 @@ fn a_superblock_that_is_cut_off_or_empty() {
         file.set_len(bytes).unwrap();
         let error = refused(fixture.try_open(), &["superblock.onrush"]);
         assert!(matches!(error, Error::Damaged(_)), "{bytes}: {error:?}");
+    }
+}
+
+/// Without its superblock a database is not taken for an empty folder, where a new one would take its place.
+#[test]
+fn a_superblock_that_is_missing() {
+    let in_the_log_only = Fixture::new();
+    let (db, table) = in_the_log_only.create_with(notes());
+    db.session().unwrap().insert(&table, &note(1, "kept")).unwrap();
+    drop((table, db));
+    for fixture in [stored(), in_the_log_only] {
+        std::fs::remove_file(superblock(&fixture)).unwrap();
+        let before = files(&fixture.path());
+        let told = ["superblock.onrush", "there is no superblock", "restore"];
+        refused(fixture.try_open(), &told);
+        refused(fixture.try_create(), &told);
+        refused(Database::open_or_create(&fixture.path(), Options::small()), &told);
+        assert!(before == files(&fixture.path()), "something was written");
     }
 }
 

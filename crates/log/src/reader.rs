@@ -338,6 +338,11 @@ impl Window {
     }
 }
 
+/// Whether a block was ever written at the beginning of a segment, of whichever log.
+pub(crate) fn begins_with_a_block(segment: &Segment) -> Result<bool, LogError> {
+    Ok(Window::new().block(segment, SEGMENT_HEADER_BYTES)?.is_ok())
+}
+
 /// Records out of a stream of record bytes.
 struct Records {
     end: u64,         // of the last whole record

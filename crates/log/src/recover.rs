@@ -55,6 +55,23 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Whether anything was ever written to the segments in `folder`, of whichever log they are: a
+    /// creation that was cut off leaves them empty.
+    ///
+    /// # Errors
+    /// `Disk`.
+    pub fn holds_blocks(disk: Arc<dyn Disk>, folder: &Path) -> Result<bool, LogError> {
+        let folder = SegmentFolder::of_any_log(disk, folder);
+        for number in folder.numbers()? {
+            if reader::begins_with_a_block(&folder.open_unchecked(number)?)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 impl RecoveredLog {
     /// Where the log ends: the next record gets this LSN.
     #[must_use]

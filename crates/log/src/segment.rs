@@ -76,6 +76,11 @@ impl SegmentFolder {
         }
     }
 
+    /// The segments in `folder`, whosever they are. For looking only.
+    pub(crate) fn of_any_log(disk: Arc<dyn Disk>, folder: &Path) -> Self {
+        Self { disk, folder: folder.into(), kept_folder: None, database_id: 0, segment_bytes: 0 }
+    }
+
     /// The file of a segment.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.folder.join(name(number))

@@ -32,7 +32,7 @@ use crate::checkpoint::{
     superblock_path,
 };
 use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::memory::{FramePool, LARGE_PAGE_BYTES};
 use crate::options::{Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
@@ -81,6 +81,7 @@ pub(crate) fn create(
     if disk.exists(&superblock_path(folder))? {
         return Err(Error::AlreadyExists { folder: folder.into() });
     }
+    refuse_without_superblock(&disk, folder, &folders)?;
     remove_unfinished(&*disk, &folders)?;
     let database_id = uuid::Uuid::new_v4().as_u128();
     let files = DataFiles::create(&*disk, &folders.data, database_id)?;
@@ -114,8 +115,11 @@ pub(crate) fn open(
     let started = Instant::now();
     let enter = |phase| progress.into_iter().for_each(|progress| progress.enter(phase));
     enter(OpenPhase::Directory);
-    let exists = disk.exists(folder)? && disk.exists(&superblock_path(folder))?;
-    if !exists {
+    if !disk.exists(folder)? {
+        return Err(Error::NotFound { folder: folder.into() });
+    }
+    if !disk.exists(&superblock_path(folder))? {
+        refuse_without_superblock(&disk, folder, &chosen_folders(folder, &options))?;
         return Err(Error::NotFound { folder: folder.into() });
     }
     let own_lock = disk.lock(folder)?;
@@ -187,6 +191,25 @@ fn lock_others(disk: &dyn Disk, folder: &Path, folders: &Folders) -> Result<Vec<
     others.dedup();
     let others = others.into_iter().filter(|other| *other != folder);
     others.map(|other| Ok(disk.lock(other)?)).collect()
+}
+
+/// A creation that is cut off before its superblock leaves data files and a log with nothing in them. Where
+/// there is something, the superblock was lost, and with it the way to rows that must not be removed.
+fn refuse_without_superblock(disk: &Arc<dyn Disk>, folder: &Path, folders: &Folders) -> Result<()> {
+    let refuse = |filled: &Path| {
+        let what = format!("there is no superblock, but {} holds data", filled.display());
+        Err(Error::Damaged(Damage::new(&superblock_path(folder), 0, &what)))
+    };
+    for (number, folder) in folders.data.iter().enumerate() {
+        let path = data_file_path(folder, number);
+        if disk.exists(&path)? && !DataFiles::is_as_created(&**disk, &path)? {
+            return refuse(&path);
+        }
+    }
+    if disk.exists(&folders.log)? && Log::holds_blocks(Arc::clone(disk), &folders.log)? {
+        return refuse(&folders.log);
+    }
+    Ok(())
 }
 
 /// Without a superblock there is no database: what a creation that was cut off left is removed.

@@ -43,6 +43,11 @@ impl DataFiles {
         Ok(DataFiles { files })
     }
 
+    /// Whether a data file has no room for anything yet.
+    pub(crate) fn is_as_created(disk: &dyn Disk, path: &Path) -> Result<bool> {
+        Ok(disk.open(path, OpenMode::ReadOnly)?.len()? <= BLOCK_BYTES as u64)
+    }
+
     /// Opens the files of the database `database_id`.
     ///
     /// # Errors
