@@ -25,6 +25,7 @@ pub fn parse(table: &Table, column: usize, text: &str) -> anyhow::Result<Value<'
 pub fn assignments(table: &Table, words: &[String]) -> anyhow::Result<Vec<Value<'static>>> {
     let definition = table.definition();
     let mut row = vec![Value::Default; definition.columns().len()];
+    let mut given = vec![false; row.len()];
     for word in words {
         let Some((name, text)) = word.split_once('=') else {
             return Err(usage_error(format!(
@@ -32,6 +33,9 @@ pub fn assignments(table: &Table, words: &[String]) -> anyhow::Result<Vec<Value<
             )));
         };
         let column = definition.column_index(name)?;
+        if std::mem::replace(&mut given[column], true) {
+            return Err(usage_error(format!("column {name} is given twice; give it one value")));
+        }
         row[column] = parse(table, column, text)?;
     }
     Ok(row)

@@ -33,6 +33,13 @@ fn what_is_not_there() {
 }
 
 #[test]
+fn a_file_where_a_folder_should_be() {
+    let world = World::with_orders();
+    world.write("file", "no database");
+    refused(&world, &["count", "file", "orders"], 1, &["file", "not a folder"]);
+}
+
+#[test]
 fn what_does_not_fit() {
     let world = World::with_orders();
     refused(&world, &["insert", "shop", "orders", "amount=many"], 1, &["orders.amount", "whole"]);
@@ -40,6 +47,7 @@ fn what_does_not_fit() {
     refused(&world, &["get", "shop", "orders", "1", "2"], 2, &["the key of table orders is id"]);
     world.ok(&["insert", "shop", "orders", "id=5"]);
     refused(&world, &["insert", "shop", "orders", "id=5"], 1, &["already has a row", "5"]);
+    refused(&world, &["insert", "shop", "orders", "id=6", "id=7"], 2, &["id", "twice"]);
     refused(&world, &["create", "shop"], 1, &["already"]);
     refused(
         &world,
@@ -68,6 +76,14 @@ fn what_makes_no_sense() {
         1,
         &["other", "id"],
     );
+    for (column, words) in [
+        ("id varchar(9000)", ["varchar(9000)", "1 to 8000"]),
+        ("id char(0)", ["char(0)", "1 to 8000"]),
+        ("id decimal(40,2)", ["decimal(40,2)", "precision is 1 to 28"]),
+    ] {
+        let create = ["create", "x", "--table", "t", "--column", column, "--key", "id"];
+        refused(&world, &create, 2, &words);
+    }
     assert!(!world.exists("x"), "nothing is created by a refused command");
 }
 

@@ -50,7 +50,9 @@ pub enum Error {
     #[error(transparent)]
     Type(TypeError),
     /// The key is taken. Your input.
-    #[error("table {table} already has a row with key {key}; use upsert to replace it")]
+    #[error(
+        "table {table} already has a row with key {key}; take another key, or use upsert if that row is to be replaced"
+    )]
     DuplicateKey {
         /// The table.
         table: String,

@@ -24,6 +24,8 @@ pub enum DiskErrorKind {
     ReadOnly,
     /// This user may not do this.
     Permission,
+    /// A part of the path is a file where a folder is needed.
+    NotAFolder,
     /// The folder is in use by another opener.
     Locked,
     /// The file ends before the last byte asked for.
@@ -102,6 +104,7 @@ impl DiskError {
             DiskErrorKind::AlreadyExists => "the name is taken",
             DiskErrorKind::ReadOnly => "it is open for reading only, or mounted read-only",
             DiskErrorKind::Permission => "permission denied",
+            DiskErrorKind::NotAFolder => "a part of the path is a file, not a folder",
             DiskErrorKind::Locked => "it is in use",
             DiskErrorKind::EndOfFile => "the file ends before the last byte asked for",
             DiskErrorKind::Failed => "an earlier write or sync failed, so nothing more is written",
@@ -118,6 +121,7 @@ impl DiskError {
             DiskErrorKind::AlreadyExists => "choose another name, or move what has it away",
             DiskErrorKind::ReadOnly => "open it for writing, or mount it read-write",
             DiskErrorKind::Permission => "check the owner and the mode of the folder",
+            DiskErrorKind::NotAFolder => "check the path: a database is a folder",
             DiskErrorKind::Locked => "close the other opener, or choose another folder",
             DiskErrorKind::EndOfFile => "it was cut short: put all of it back, or restore a backup",
             DiskErrorKind::Failed => "repair the first cause, then close and open again",
@@ -155,6 +159,7 @@ fn kind_of(error: &io::Error) -> DiskErrorKind {
         io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,
         io::ErrorKind::ReadOnlyFilesystem => DiskErrorKind::ReadOnly,
         io::ErrorKind::PermissionDenied => DiskErrorKind::Permission,
+        io::ErrorKind::NotADirectory => DiskErrorKind::NotAFolder,
         io::ErrorKind::UnexpectedEof => DiskErrorKind::EndOfFile,
         _ => DiskErrorKind::Other,
     }

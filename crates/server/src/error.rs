@@ -324,6 +324,7 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
         TypeError::UnknownDataType { .. }
+        | TypeError::ImpossibleDataType { .. }
         | TypeError::UnknownStrategy { .. }
         | TypeError::UnknownCheck { .. } => state::UNDEFINED_OBJECT,
         TypeError::DuplicateCheck { .. } => state::DUPLICATE_OBJECT,

@@ -94,6 +94,7 @@ pub fn import<R: BufRead>(
 ) -> Result<ImportReport, TransferError> {
     let mut session = database.session()?;
     session.set_durability(Durability::Delayed);
+    rejects.begin()?;
     let importer = Importer {
         database,
         table,
@@ -151,7 +152,8 @@ impl Importer<'_> {
             }
             if self.report.rows_read.is_multiple_of(NOTE_ROWS) {
                 self.report.bytes_read = source.bytes_read();
-                self.note(line);
+                // Rows of a batch that is not full yet are not in.
+                self.note(batch.first().map_or(line, |(row, _)| row.line - 1));
                 progress(&self.report);
             }
         }
@@ -203,13 +205,12 @@ impl Importer<'_> {
         self.rejects.reject(row.line, reason, &row.raw)
     }
 
-    /// Notes where the log is, and which earlier notes have come true. Rows still in a batch are
-    /// not counted yet, so the line is right only between batches, and too early by less than one.
+    /// Notes where the log is when everything up to `line` is in, and which earlier notes have come true.
     fn note(&mut self, line: u64) {
         self.notes.push_back(Note {
             lsn: self.session.last_commit_lsn(),
             rows: self.report.rows_imported,
-            line: line.saturating_sub(self.rows_per_commit as u64),
+            line,
         });
         self.settle();
     }

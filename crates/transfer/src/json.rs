@@ -1,12 +1,16 @@
 //! Newline-JSON: one object a line, its names the columns.
 //!
 //! Numbers are written with all their digits and read from their text, so none is rounded. What
-//! JSON has no form for is text: dates, times, uuids, bytes (`"\\x00ff"`), NaN and infinities.
+//! JSON has no form for is text: dates, times, uuids, bytes (`"\\x00ff"`), NaN and infinities. A text is
+//! read for a column of any type, as in CSV; numbers and booleans only for columns of their own kind.
 
+use std::fmt;
 use std::io::{BufRead, Write};
 
-use onrush::{Schema, TableDefinition, Value};
-use serde_json::{Map, Number, Value as Json};
+use onrush::{DataType, Schema, TableDefinition, Value};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Number, Value as Json};
 
 use crate::error::TransferError;
 use crate::import::{RowSource, SourceRow};
@@ -91,32 +95,84 @@ impl<'s, R: BufRead> JsonRows<'s, R> {
     }
 
     fn row(&self) -> Result<Vec<Value<'static>>, String> {
-        let object: Map<String, Json> =
+        let Members(members) =
             serde_json::from_slice(without_end(&self.line)).map_err(|error| {
                 format!("it is no JSON object: {}", without_place(&error.to_string()))
             })?;
         let mut row = vec![Value::Default; self.schema.column_count()];
-        for (name, json) in object {
+        let mut given = vec![false; row.len()];
+        for (name, json) in members {
             let column =
                 self.schema.definition().column_index(&name).map_err(|error| error.to_string())?;
+            if std::mem::replace(&mut given[column], true) {
+                return Err(format!("column {name} is there twice"));
+            }
             row[column] = self.column(column, json)?;
         }
         Ok(row)
     }
 
     fn column(&self, column: usize, json: Json) -> Result<Value<'static>, String> {
+        let data_type = self.schema.definition().columns()[column].data_type;
+        let refuse = |what: &str| {
+            let name = self.schema.definition().column_name(column);
+            Err(format!("column {name}: {what}"))
+        };
         let text = match json {
             Json::Null => return Ok(Value::Null),
             Json::String(text) => text,
-            Json::Number(number) => number.to_string(),
-            Json::Bool(value) => value.to_string(),
+            Json::Number(number) if is_numeric(data_type) => number.to_string(),
+            Json::Bool(value) if data_type == DataType::Boolean => value.to_string(),
+            Json::Number(number) => {
+                return refuse(&format!("{number} is a number, and the column is {data_type}"));
+            }
+            Json::Bool(value) => {
+                return refuse(&format!("{value} is a boolean, and the column is {data_type}"));
+            }
             Json::Array(_) | Json::Object(_) => {
-                let name = self.schema.definition().column_name(column);
-                return Err(format!("column {name}: an array or object is no value of a column"));
+                return refuse("an array or object is no value of a column");
             }
         };
         let value = self.schema.parse(column, &text).map_err(|error| error.to_string())?;
         Ok(value.into_owned())
+    }
+}
+
+fn is_numeric(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Decimal { .. }
+    )
+}
+
+/// The members of an object in their order, those of the same name each for itself: a map would keep
+/// the last of them and say nothing.
+struct Members(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = object.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
     }
 }
 

@@ -1,15 +1,18 @@
 //! The side file: rows that could not be imported, each with its line number and the reason.
 //!
 //! CSV with the columns `line`, `reason`, `row`; the last is the row as it stood in the input.
-//! The file is made at the first rejected row, so that a clean import leaves none.
+//! The file is made at the first rejected row, so that a clean import leaves none; what an earlier import
+//! rejected is removed when the next one begins.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::csv::writer::quoted;
 use crate::error::TransferError;
 
+/// The first line.
+const HEADER: &str = "line,reason,row";
 /// So many are kept for messages.
 const EXAMPLES: usize = 3;
 
@@ -43,6 +46,20 @@ impl Rejects {
         &self.path
     }
 
+    /// Removes what an earlier import has left at the path. Another file is left as it is until a row is
+    /// rejected.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub(crate) fn begin(&self) -> Result<(), TransferError> {
+        let mut start = [0; HEADER.len()];
+        let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
+        if read.is_err() || start != *HEADER.as_bytes() {
+            return Ok(());
+        }
+        std::fs::remove_file(&self.path).map_err(|source| self.failed(source))
+    }
+
     /// Rejects one row.
     ///
     /// # Errors
@@ -69,7 +86,7 @@ impl Rejects {
             Some(file) => file,
             None => {
                 let mut file = BufWriter::new(File::create(&self.path)?);
-                writeln!(file, "line,reason,row")?;
+                writeln!(file, "{HEADER}")?;
                 self.file.insert(file)
             }
         };

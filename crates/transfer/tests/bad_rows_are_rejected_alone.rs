@@ -103,9 +103,12 @@ fn json_rows_and_generated_keys() {
 {\"amount\": [1]}
 not json
 {\"note\": \"no amount\"}
+{\"amount\": 1, \"note\": 5}
+{\"amount\": true}
+{\"amount\": 1, \"amount\": 2}
 ";
     let report = world.import(text, ImportFormat::Json, 1).unwrap();
-    assert_eq!((report.rows_imported, report.rows_rejected), (2, 4));
+    assert_eq!((report.rows_imported, report.rows_rejected), (2, 7));
     assert_eq!(world.amount(100), Some(Value::Int32(10)));
     let rejected = lines(world.rejects.path());
     for (line, (number, word)) in rejected[1..].iter().zip([
@@ -113,9 +116,22 @@ not json
         (5, "array or object"),
         (6, "no JSON object"),
         (7, "NOT NULL"),
+        (8, "5 is a number, and the column is varchar(10)"),
+        (9, "true is a boolean, and the column is integer"),
+        (10, "column amount is there twice"),
     ]) {
         assert!(line.starts_with(&format!("{number},")) && line.contains(word), "{line}");
     }
+}
+
+#[test]
+fn a_clean_import_leaves_no_rejects_of_an_earlier_one() {
+    let mut world = world();
+    world.import("{\"amount\": \"many\"}\n", ImportFormat::Json, 1).unwrap();
+    assert!(world.rejects.path().exists());
+    world.rejects = Rejects::new(world.rejects.path());
+    world.import("{\"amount\": 10}\n", ImportFormat::Json, 1).unwrap();
+    assert!(!world.rejects.path().exists());
 }
 
 #[test]

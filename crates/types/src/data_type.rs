@@ -161,7 +161,10 @@ impl FromStr for DataType {
             None => plain_type(name).ok_or_else(unknown)?,
             Some(arguments) => type_with_arguments(name, arguments).ok_or_else(unknown)?,
         };
-        if data_type.fault().is_some() { Err(unknown()) } else { Ok(data_type) }
+        match data_type.fault() {
+            Some(reason) => Err(TypeError::ImpossibleDataType { text: text.into(), reason }),
+            None => Ok(data_type),
+        }
     }
 }
 
@@ -189,8 +192,8 @@ fn plain_type(name: &str) -> Option<DataType> {
 
 fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
     Some(match name {
-        "char" | "character" | "bpchar" => DataType::Char(arguments.trim().parse().ok()?),
-        "varchar" | "character varying" => DataType::Varchar(arguments.trim().parse().ok()?),
+        "char" | "character" | "bpchar" => DataType::Char(length(arguments)?),
+        "varchar" | "character varying" => DataType::Varchar(length(arguments)?),
         "decimal" | "numeric" => {
             let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
             DataType::Decimal {
@@ -200,6 +203,12 @@ fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
         }
         _ => return None,
     })
+}
+
+/// A length; one that is too long stays so.
+fn length(text: &str) -> Option<u16> {
+    let length: u64 = text.trim().parse().ok()?;
+    Some(u16::try_from(length).unwrap_or(u16::MAX))
 }
 
 #[cfg(test)]

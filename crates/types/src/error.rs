@@ -137,6 +137,14 @@ pub enum TypeError {
         /// The text as given.
         text: Box<str>,
     },
+    /// A text that names a data type with a length, precision or scale that cannot be.
+    #[error("{text:?} is no possible data type: {reason}")]
+    ImpossibleDataType {
+        /// The text as given.
+        text: Box<str>,
+        /// What is possible.
+        reason: &'static str,
+    },
     /// A text that names no key strategy.
     #[error("{text:?} is not a key strategy; known: {}", crate::generate::STRATEGY_NAMES)]
     UnknownStrategy {

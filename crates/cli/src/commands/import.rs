@@ -56,7 +56,8 @@ Examples:
 
 CSV: the first line names the columns; columns that are missing take their default. An empty field
 is NULL (or the default, where NULL is not allowed), an empty text is \"\".
-JSON: one object a line.
+JSON: one object a line. Numbers are for numeric columns, true and false for boolean ones; a text is
+read for a column of any type.
 A row that cannot be imported goes to the rejects file as line,reason,row; the others are imported,
 and the exit code is 1. All imported rows are durable when the command ends.";
 
