@@ -129,6 +129,28 @@ fn data_and_log_may_have_folders_of_their_own() {
     fixture.open();
 }
 
+#[test]
+fn sixteen_data_files_and_not_one_may_be_missing() {
+    let mut fixture = Fixture::new();
+    let folder = |number: usize| fixture.folder.path().join(format!("disk-{number}"));
+    let folders: Vec<_> = (0..16).map(folder).collect();
+    fixture.options.data_folders = folders.clone();
+    let (db, table) = fixture.create_with(notes());
+    db.session().unwrap().insert(&table, &note(1, "kept")).unwrap();
+    drop(table);
+    db.close().unwrap();
+    for (number, folder) in folders.iter().enumerate() {
+        let file = folder.join(format!("data-{number:02}.onrush"));
+        let aside = folder.join("aside");
+        std::fs::rename(&file, &aside).unwrap();
+        refused(fixture.try_open(), &[file.to_str().unwrap(), "put it back"]);
+        std::fs::rename(&aside, &file).unwrap();
+    }
+    let db = fixture.open();
+    let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
+    assert_eq!(rows, [noted(1, "kept")]);
+}
+
 /// The system says of some folders that the one above is missing, though it is there.
 #[cfg(target_os = "linux")]
 #[test]
