@@ -71,7 +71,9 @@ mod tests {
 
     #[test]
     fn a_frame_is_read_back_and_never_before_it_is_whole() {
-        for len in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000] {
+        let lengths = [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0x1f_ffff, 0x20_0000];
+        // Miri takes minutes for a large one.
+        for len in lengths.into_iter().filter(|len| !cfg!(miri) || *len < 0x8000) {
             let (header, count) = encode(len);
             assert_eq!(count, header_bytes(len));
             let mut bytes = header[..count].to_vec();
