@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use onrush_latch::lock_counted;
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use super::region::Region;
 use crate::units::LEAF_BYTES;
 
 /// Whether the memory of leaves uses pages of 2 MiB, which saves address translation on random
@@ -71,8 +71,7 @@ impl DerefMut for Frame {
 
 /// Frames that no leaf uses.
 pub(crate) struct FramePool {
-    region: NonNull<u8>,
-    region_bytes: usize,
+    region: Region,
     frames: usize,
     free: Mutex<Free>,
     /// Copy of the number of free frames, for those who only want to know.
@@ -84,11 +83,6 @@ struct Free {
     /// Frames from here on were never used: their memory is not touched before it is needed.
     untouched: usize,
 }
-
-// SAFETY: the region pointer is only read to compute frames under the mutex and to unmap on drop.
-unsafe impl Send for FramePool {}
-// SAFETY: as above.
-unsafe impl Sync for FramePool {}
 
 impl FramePool {
     /// Maps memory for `frames` frames; with `prefault` touches all of it now, so that no insert
@@ -105,30 +99,10 @@ impl FramePool {
             .checked_mul(LEAF_BYTES)
             .and_then(|bytes| bytes.checked_next_multiple_of(LARGE_PAGE_BYTES))
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let flags = MapFlags::PRIVATE | mapping_flags(large_pages);
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
-        let region =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), region_bytes, protection, flags) }?;
-        #[cfg(target_os = "linux")]
-        {
-            let advice = match large_pages {
-                LargePages::Off => Advice::LinuxNoHugepage,
-                LargePages::Try | LargePages::Require => Advice::LinuxHugepage,
-            };
-            // SAFETY: the range is the mapping made above. Systems without large pages refuse,
-            // which changes nothing but speed.
-            let _ = unsafe { madvise(region, region_bytes, advice) };
-        }
-        if prefault {
-            #[cfg(target_os = "linux")]
-            // SAFETY: the range is the mapping made above; touching it changes no content.
-            let _ = unsafe { madvise(region, region_bytes, Advice::LinuxPopulateWrite) };
-        }
-        let region = NonNull::new(region.cast()).expect("a mapping is never at address 0");
+        let region = Region::new(region_bytes, large_pages, prefault)?;
         let free = Free { given_back: Vec::new(), untouched: 0 };
         let (free, available) = (Mutex::new(free), AtomicUsize::new(frames));
-        Ok(FramePool { region, region_bytes, frames, free, available })
+        Ok(FramePool { region, frames, free, available })
     }
 
     /// Frames that [`take`](Self::take) can give out right now.
@@ -151,7 +125,7 @@ impl FramePool {
                 free.untouched += 1;
                 // SAFETY: offset + LEAF_BYTES is inside the region, and `untouched` only grows,
                 // so this frame was never handed out before.
-                Frame { bytes: unsafe { self.region.add(offset) }.cast() }
+                Frame { bytes: unsafe { self.region.start().add(offset) }.cast() }
             }
             None => return None,
         };
@@ -163,23 +137,6 @@ impl FramePool {
     pub(crate) fn give_back(&self, frame: Frame) {
         self.free.lock().given_back.push(frame);
         self.available.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for FramePool {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length; no frame is used any more (2).
-        let _ = unsafe { munmap(self.region.as_ptr().cast(), self.region_bytes) };
-    }
-}
-
-/// Large pages are taken from the system's reserve now: without that promise the first touch of a page
-/// that is not there would end the process. Other memory is taken when it is touched.
-fn mapping_flags(large_pages: LargePages) -> MapFlags {
-    match large_pages {
-        #[cfg(target_os = "linux")]
-        LargePages::Require => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
-        _ => MapFlags::NORESERVE,
     }
 }
 

@@ -5,6 +5,7 @@ mod advice;
 mod arena;
 mod frame;
 mod prefetch;
+mod region;
 
 pub(crate) use arena::Arena;
 pub use frame::LargePages;
