@@ -13,10 +13,10 @@ use common::*;
 use onrush_log::{Log, LogOptions, WriterPlace};
 use onrush_waits::{Spin, SpinTotal};
 
-/// Twice as many threads as processors commit, each so often, and every sync lasts until all of them
+/// Four times as many threads as processors commit, each so often, and every sync lasts until all of them
 /// wait. Returns their looks.
 fn looks_of_commits(commit_polling_us: u64, commits: u32) -> SpinTotal {
-    let threads = 2 * available_parallelism().unwrap().get();
+    let threads = 4 * available_parallelism().unwrap().get();
     let writer = WriterPlace::Thread { cpu: None };
     let options = LogOptions { commit_polling_us, writer, ..options(1) };
     let disk = TestDisk::new();
