@@ -1,17 +1,20 @@
 //! What to check and how.
 
+use onrush_files::Disk;
+
 use crate::error::CheckError;
 
 /// The most threads.
 pub const DOP_MAX: usize = 256;
-/// Threads for each processor that are of use: one checks while another reads. More of them only take
-/// the processors from each other.
+/// Threads for each processor that are of use where reads wait for the device: one checks while another
+/// reads. More of them only take the processors, and their caches, from each other.
 const THREADS_PER_PROCESSOR: usize = 2;
 
 /// What to check and how. The defaults check everything, with a thread a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// Threads that check, 1 to [`DOP_MAX`]; more than two for each processor are not started.
+    /// Threads that check, 1 to [`DOP_MAX`]; more than one for each processor are not started, or more
+    /// than two where each read waits for the device.
     pub dop: usize,
     /// Checksums and structure only; rows are not looked at.
     pub physical_only: bool,
@@ -43,9 +46,10 @@ impl Default for CheckOptions {
 }
 
 impl CheckOptions {
-    /// Threads to start.
-    pub(crate) fn threads(&self) -> usize {
-        self.dop.min(THREADS_PER_PROCESSOR * processors())
+    /// Threads to start on a disk.
+    pub(crate) fn threads(&self, disk: &dyn Disk) -> usize {
+        let of_use = if disk.reads_wait() { THREADS_PER_PROCESSOR } else { 1 };
+        self.dop.min(of_use * processors())
     }
 
     pub(crate) fn validate(&self) -> Result<(), CheckError> {
@@ -66,12 +70,16 @@ fn processors() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use onrush_files::OsDisk;
+
     use super::*;
 
     #[test]
     fn threads_that_would_only_be_in_each_others_way_are_not_started() {
-        let threads = |dop| CheckOptions { dop, ..CheckOptions::default() }.threads();
-        assert_eq!(threads(1), 1);
-        assert_eq!(threads(DOP_MAX), DOP_MAX.min(2 * processors()));
+        let threads =
+            |dop, disk: OsDisk| CheckOptions { dop, ..CheckOptions::default() }.threads(&disk);
+        assert_eq!(threads(1, OsDisk::buffered()), 1);
+        assert_eq!(threads(DOP_MAX, OsDisk::buffered()), DOP_MAX.min(processors()));
+        assert_eq!(threads(DOP_MAX, OsDisk::new()), DOP_MAX.min(2 * processors()));
     }
 }

@@ -76,7 +76,7 @@ pub fn check_source(
     let started = Instant::now();
     let findings = Findings::new(options.max_errors);
     let mut report = CheckReport {
-        dop: options.threads(),
+        dop: options.threads(&*source.disk),
         physical_only: options.physical_only,
         ..CheckReport::default()
     };
@@ -225,10 +225,10 @@ fn check_batch(
     if store.gives_up() {
         return;
     }
-    let batch = Batch::read(store, owners, catalogue, wanted, options.threads());
+    let batch = Batch::read(store, owners, catalogue, wanted, options.threads(&*store.disk));
     batch.leaves().for_each(|(table, count)| leaves[table] += count);
     let streams = options.read_stream_per_file.then_some(store.files.len());
-    let plan = Plan::new(options.threads(), streams);
+    let plan = Plan::new(options.threads(&*store.disk), streams);
     let pieces = pieces::cut(plan, &batch.images, |named| named.slot);
     let checker = || ImageChecker {
         store,

@@ -74,6 +74,12 @@ pub trait Disk: Send + Sync + Debug {
     /// `AlreadyExists` when a file has that name, `Permission`, `ReadOnly`, `Full`.
     fn create_folder(&self, path: &Path) -> Result<(), DiskError>;
 
+    /// Whether a read waits for the device, whatever was read before: meanwhile its thread leaves the
+    /// processor to others.
+    fn reads_wait(&self) -> bool {
+        false
+    }
+
     /// The names of the files and folders directly in `folder`, sorted. Names that are not UTF-8
     /// are left out.
     ///

@@ -63,6 +63,10 @@ impl Disk for OsDisk {
         Ok(Arc::new(OsFile::open(path, mode, self.direct)?))
     }
 
+    fn reads_wait(&self) -> bool {
+        self.direct
+    }
+
     fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
         folders::create_folder(path)
     }

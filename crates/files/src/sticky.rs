@@ -113,6 +113,10 @@ impl Disk for StickyDisk {
         Ok(Arc::new(StickyFile { path: path.to_path_buf(), inner, failure }))
     }
 
+    fn reads_wait(&self) -> bool {
+        self.inner.reads_wait()
+    }
+
     fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
         self.failure.attempt("create folder", path, || self.inner.create_folder(path))
     }
