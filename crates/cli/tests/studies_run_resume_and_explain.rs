@@ -134,6 +134,39 @@ fn another_study_does_not_go_into_the_same_file() {
     assert!(ran.code == 1 && ran.err.contains("would not compare"), "{}", ran.err);
 }
 
+/// The command that a message names between backticks, as a shell runs it.
+fn run_what_is_told(world: &World, message: &str) {
+    let command = message.split('`').nth(1).expect("no command is told");
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_onrush")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    let ran = shell.args(["-c", command]).env("PATH", path).current_dir(world.path("")).output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn the_command_that_is_told_continues_a_study_begun_with_targets_settings_and_a_folder() {
+    let world = World::new();
+    world.write("my study.toml", SMALL);
+    let run = ["lab", "run", "my study.toml", "--out", "my results.sqlite", "--repeats", "1"];
+    let more = ["--target", "null", "--dir", "my disk", "--set", "rows=99"];
+    world.ok(&[&run[..], &more[..]].concat());
+    let again = world.run(&[&run[..], &more[..]].concat());
+    assert_eq!(again.code, 1);
+    run_what_is_told(&world, &again.err);
+}
+
+#[test]
+fn a_study_that_is_not_the_one_in_the_file_is_told_how_that_one_goes_on() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    world.ok(&["lab", "run", "small.toml", "--out", "r.sqlite", "--target", "null"]);
+    let refused = world.run(&["lab", "run", "small.toml", "--out", "r.sqlite", "--resume"]);
+    assert!(refused.code == 1 && refused.err.contains("other targets"), "{}", refused.err);
+    run_what_is_told(&world, &refused.err);
+}
+
 #[test]
 fn instances_run_in_processes_of_their_own_and_are_verified() {
     let world = World::new();

@@ -21,7 +21,7 @@ pub mod skip;
 pub mod store;
 mod turn;
 
-pub use record::command_of;
+pub use record::{command_of, shell_word};
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -101,7 +101,7 @@ pub fn run(
 ) -> Result<StudyResult, LabError> {
     let (begun, cells) = begin(study, options, find, observer)?;
     let store = match options.resume && options.results.exists() {
-        true => continued(&options.results, &begun)?,
+        true => continued(options, &begun)?,
         false => Store::create(&options.results, &begun)?,
     };
     // What was skipped may be possible by now: a rival was installed.
@@ -248,25 +248,26 @@ fn settings_hash(cells: &[Cell], study: &Study) -> String {
     format!("{:016x}", xxh3_64((text + &cells).as_bytes()))
 }
 
-fn continued(path: &Path, begun: &StudyResult) -> Result<Store, LabError> {
-    let store = Store::open(path)?;
+fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabError> {
+    let store = Store::open(&options.results)?;
     let earlier = store.begun()?;
-    let differs = |what: &str| LabError::ResultFile {
-        path: path.to_owned(),
+    let differs = |what: &str, cure: &str| LabError::OtherStudy {
+        path: options.results.clone(),
         what: format!(
             "it was begun with {what}, and its results would not compare; give another --out, or \
-             run what it was begun with: {}",
-            earlier.command
+             continue it {cure}"
         ),
     };
     if earlier.settings_hash != begun.settings_hash {
-        return Err(differs("another study, other settings or another size"));
+        let command = record::continuing(&earlier.command, &options.results, &options.folder);
+        let what = "another study, other settings, other targets or another size";
+        return Err(differs(what, &format!("as it was begun: `{command}`")));
     }
     if earlier.version != begun.version {
-        return Err(differs(&format!("version {}", earlier.version)));
+        return Err(differs(&format!("version {}", earlier.version), "with that version"));
     }
     if earlier.machine != begun.machine {
-        return Err(differs("another machine or kernel"));
+        return Err(differs("another machine or kernel", "there"));
     }
     store.forget_failures()?;
     if let Some(folder) = store.left_behind()? {
