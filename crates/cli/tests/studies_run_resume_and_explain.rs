@@ -168,6 +168,22 @@ fn a_study_that_is_not_the_one_in_the_file_is_told_how_that_one_goes_on() {
 }
 
 #[test]
+fn a_target_that_the_study_does_not_name_is_measured_when_asked_for() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    let run = ["lab", "run", "small.toml", "--repeats", "1", "--json"];
+    let result = json(&world.ok(&[&run[..], &["--target", "redb", "--target", "null"]].concat()));
+    let cells = result["cells"].as_array().unwrap();
+    let targets: Vec<_> = cells.iter().map(|cell| cell["target"].as_str().unwrap()).collect();
+    assert_eq!(targets, ["null", "null", "redb", "redb"]);
+    assert_eq!(cells[2]["repeats"][0]["verification"]["passed"], true, "{}", cells[2]);
+    let own = SMALL.replace("[chart]", "[[part]]\nname = \"one\"\ntargets = [\"null\"]\n[chart]");
+    world.write("small.toml", &own);
+    let refused = world.run(&["lab", "run", "small.toml", "--target", "redb"]);
+    assert!(refused.code == 2 && refused.err.contains("its own targets"), "{}", refused.err);
+}
+
+#[test]
 fn instances_run_in_processes_of_their_own_and_are_verified() {
     let world = World::new();
     let pinned = SMALL

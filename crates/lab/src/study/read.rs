@@ -326,6 +326,23 @@ conditions = "a machine"
     }
 
     #[test]
+    fn a_target_that_is_asked_for_is_measured_where_parts_name_none() {
+        let parts = "[[part]]\nname = \"own\"\ntargets = [\"null\"]\n\n[chart]";
+        let own = SMALL.replace("[chart]", parts);
+        let mut study = Study::read(&own, "small.toml", Size::Full).unwrap();
+        let refused = study.measure_also("redb").unwrap_err();
+        assert!(refused.contains("none of them is redb"), "{refused}");
+        let both = own.replace("[chart]", "[[part]]\nname = \"all\"\n\n[chart]");
+        let mut study = Study::read(&both, "small.toml", Size::Full).unwrap();
+        study.measure_also("redb").unwrap();
+        let cells = study.cells();
+        let parts = cells.iter().filter(|cell| cell.target == "redb").map(|cell| &cell.part);
+        assert!(parts.eq([&Some("all".into()), &Some("all".into())]), "two values of sessions");
+        study.measure_also("null").unwrap();
+        assert_eq!(study.cells(), cells, "it was measured already");
+    }
+
+    #[test]
     fn an_unknown_name_is_told_with_the_nearest_one() {
         let message = refused("sessions = [1, 2]", "sesions = [1, 2]");
         assert!(message.contains("small.toml"), "{message}");

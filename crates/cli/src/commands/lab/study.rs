@@ -34,7 +34,8 @@ pub struct StudyArguments {
     /// Runs of each cell, instead of what the study says; several give medians and error bars
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     repeats: Option<u8>,
-    /// Only this target; give it several times for several
+    /// Only this target, also one that the study does not name; give it several times for several.
+    /// Of `all` only the studies that name it
     #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
     /// Folder for the databases; each run makes one of its own and removes it
@@ -157,7 +158,10 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     if given == all::NAME {
         return all::run(arguments);
     }
-    let study = arguments.read(given)?;
+    let mut study = arguments.read(given)?;
+    for name in &arguments.targets {
+        study.measure_also(name).map_err(usage_error)?;
+    }
     let results = match &arguments.out {
         Some(path) => report::result_file(path, &study)?,
         None => default_results(&study, arguments.resume),
