@@ -62,7 +62,7 @@ impl Target for Onrush {
         if by_statements && is_tasks {
             return Some("tasks bring all rows of a transaction in one call".into());
         }
-        if is_tasks && settings.number(Setting::RowsPerSecond) > 0 {
+        if is_tasks && settings.number(Setting::RowsPerSecondMax) > 0 {
             return Some("tasks go as fast as they can; only threads keep a pace".into());
         }
         if !is_tasks && sessions > 4096 {
@@ -250,7 +250,7 @@ fn definition(settings: &Settings, is_front: bool) -> Result<TableDefinition, La
 }
 
 fn rows_per_s_max(settings: &Settings) -> Option<f64> {
-    let rate = settings.number(Setting::RowsPerSecond);
+    let rate = settings.number(Setting::RowsPerSecondMax);
     (rate > 0).then_some(rate as f64)
 }
 

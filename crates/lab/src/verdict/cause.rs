@@ -167,7 +167,7 @@ impl Cause {
                 "Insert into the logged table itself, with delayed durability; or use the front for \
                  bursts only, with memory for what they leave"
             }
-            Cause::Pace => "Nothing to change; for the most it can do, leave `rows_per_s` out",
+            Cause::Pace => "Nothing to change; for the most it can do, leave `rows_per_s_max` out",
             Cause::LoadGenerator => "Nothing to change: no target can be faster than this",
             Cause::Other(_) => "See this wait in the target's own manual",
             Cause::Unknown => "Try more sessions, and a longer load",

@@ -76,7 +76,7 @@ impl<'c> Facts<'c> {
             is_durable,
             is_short_of_memory: evicted,
             has_front: settings.is_on(Setting::Front),
-            rows_per_s_max: settings.number(Setting::RowsPerSecond),
+            rows_per_s_max: settings.number(Setting::RowsPerSecondMax),
             commits_per_sync: repeat.commits_per_sync,
             share_of_bound: repeat.share_of_bound,
             device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),

@@ -330,8 +330,8 @@ fn a_drain_that_keeps_up_is_not_the_bound() {
 #[test]
 fn sessions_that_keep_the_pace_they_were_given_are_not_held_back() {
     let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
-    cell.settings.set(Setting::RowsPerSecond, 100_000.into());
+    cell.settings.set(Setting::RowsPerSecondMax, 100_000.into());
     assert_eq!(verdict(&cell).cause, Cause::Pace);
-    cell.settings.set(Setting::RowsPerSecond, 200_000.into());
+    cell.settings.set(Setting::RowsPerSecondMax, 200_000.into());
     assert_eq!(verdict(&cell).cause, Cause::Places);
 }
