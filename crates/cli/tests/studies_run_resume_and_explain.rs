@@ -184,6 +184,19 @@ fn a_target_that_the_study_does_not_name_is_measured_when_asked_for() {
 }
 
 #[test]
+fn settings_that_the_engine_refuses_are_a_reason_found_before_the_first_run() {
+    let world = World::new();
+    let sizes = "log_capacity_bytes = [\"1MiB\", \"256MiB\"]";
+    world.write("small.toml", &SMALL.replace("log_capacity_bytes = \"256MiB\"", sizes));
+    let run = ["lab", "run", "small.toml", "--target", "onrush", "--repeats", "1", "--json"];
+    let result = json(&world.ok(&[&run[..], &["--set", "durability=delayed"]].concat()));
+    let [refused, ran] = &result["cells"].as_array().unwrap()[..] else { panic!("{result}") };
+    let reason = refused["skipped"].as_str().unwrap();
+    assert!(reason.contains("log_capacity_bytes"), "{reason}");
+    assert!(refused["failed"].is_null() && ran["skipped"].is_null(), "{result}");
+}
+
+#[test]
 fn instances_run_in_processes_of_their_own_and_are_verified() {
     let world = World::new();
     let pinned = SMALL

@@ -282,7 +282,7 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         parsed.map(Some).map_err(|_| format!("{} is {text:?}; give a number", setting.name()))
     };
     let log_capacity_bytes = settings.number(Setting::LogCapacityBytes);
-    Ok(Options {
+    let options = Options {
         durability: durability(settings),
         leaf_memory_bytes: settings.size(Setting::CacheBytes),
         prefault_leaf_memory: settings.is_on(Setting::PrefaultLeafMemory),
@@ -308,5 +308,7 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         cpus_kept_free: settings.size(Setting::CpusKeptFree),
         log_writer_cpu: number(Setting::LogWriterCpu)?.map(|cpu| cpu as usize),
         ..Options::default()
-    })
+    };
+    options.validate().map_err(|error| error.to_string())?;
+    Ok(options)
 }
