@@ -270,9 +270,12 @@ fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabErro
         return Err(differs("another machine or kernel", "there"));
     }
     store.forget_failures()?;
-    if let Some(folder) = store.left_behind()? {
-        // What cannot be removed is left: it is in nobody's way but its owner's.
-        let _ = std::fs::remove_dir_all(folder);
+    for folder in store.left_behind()? {
+        // What cannot be removed is left, and tried again next time: it is in nobody's way.
+        let removed = std::fs::remove_dir_all(&folder);
+        if removed.is_ok() || !folder.exists() {
+            store.forget_removed(&folder)?;
+        }
     }
     Ok(store)
 }
