@@ -97,6 +97,7 @@ Examples:
 
 /// List the studies that come with onrush, and the targets
 #[derive(Args)]
+#[command(after_help = LIST_EXAMPLES)]
 pub struct ListArguments {
     /// Print the file of this study, to begin one of your own with
     #[arg(long, value_name = "STUDY")]
@@ -106,8 +107,15 @@ pub struct ListArguments {
     settings: bool,
 }
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  onrush lab list
+  onrush lab list --source keys > mine.toml
+  onrush lab list --settings";
+
 /// Show the results of a study, finished or not
 #[derive(Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub struct ShowArguments {
     /// A result file
     results: PathBuf,
@@ -115,6 +123,11 @@ pub struct ShowArguments {
     #[arg(long)]
     json: bool,
 }
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  onrush lab show lab-keys-quick.sqlite
+  onrush lab show keys.sqlite --json";
 
 /// Lists studies and targets.
 pub fn list(arguments: &ListArguments) -> Outcome {
