@@ -54,6 +54,8 @@ pub struct Difference {
 pub struct Comparison {
     /// The study.
     pub study: String,
+    /// Versions and builds of the programs that measured the first and the second.
+    pub versions: (String, String),
     /// Cells of both.
     pub differences: Vec<Difference>,
     /// Cells that only one of them measured.
@@ -140,7 +142,8 @@ pub fn compare(
         ));
     }
     let (study, doubts) = (first.study.clone(), doubts(first, second));
-    Ok(Comparison { study, differences, unmatched, doubts, threshold })
+    let versions = (first.version.clone(), second.version.clone());
+    Ok(Comparison { study, versions, differences, unmatched, doubts, threshold })
 }
 
 fn is_same(left: &CellOutcome, right: &CellOutcome) -> bool {
@@ -227,7 +230,11 @@ fn doubts(first: &StudyResult, second: &StudyResult) -> Vec<String> {
 /// The comparison for people.
 pub fn text(comparison: &Comparison) -> String {
     let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
-    let mut text = String::new();
+    let (first, second) = &comparison.versions;
+    let mut text = match first == second {
+        true => format!("both are of Onrush {first}\n"),
+        false => format!("of two builds: Onrush {first}, then {second}\n"),
+    };
     for difference in &comparison.differences {
         let word = match difference.change {
             Change::Faster => "faster",
@@ -296,6 +303,16 @@ mod tests {
         let comparison = compare(&before, &after, 0.05).unwrap();
         assert!(!comparison.has_regressed());
         assert_eq!(comparison.unmatched.len(), 2, "{:?}", comparison.unmatched);
+    }
+
+    #[test]
+    fn results_of_two_builds_are_told_as_such() {
+        let before = result(&[("onrush", &[1.0])]);
+        let after = StudyResult { version: "0.0.0 (build 12345678)".into(), ..before.clone() };
+        let told = |after| text(&compare(&before, after, 0.05).unwrap());
+        let both = told(&after);
+        assert!(both.contains("two builds: Onrush 0.0.0, then 0.0.0 (build 12345678)"), "{both}");
+        assert!(told(&before).starts_with("both are of Onrush 0.0.0\n"), "{}", told(&before));
     }
 
     #[test]

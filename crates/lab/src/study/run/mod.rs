@@ -35,6 +35,7 @@ use crate::disk::{Bandwidth, bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
+use crate::program;
 use crate::progress::{Observer, Quiet, Step};
 use crate::settings::Placement;
 use crate::study::file::{Size, Study};
@@ -188,7 +189,7 @@ fn begin(
         references: study.references.clone(),
         repeats: study.repeats,
         seed: study.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: program::version().to_owned(),
         settings_hash: settings_hash(&cells, study),
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
@@ -264,7 +265,7 @@ fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabErro
         return Err(differs(what, &format!("as it was begun: `{command}`")));
     }
     if earlier.version != begun.version {
-        return Err(differs(&format!("version {}", earlier.version), "with that version"));
+        return Err(differs(&format!("Onrush {}", earlier.version), "with that one"));
     }
     if earlier.machine != begun.machine {
         return Err(differs("another machine or kernel", "there"));
@@ -305,4 +306,27 @@ fn run_turn(
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(LabError::Target { target: cell.target.clone(), what: format!("it panicked: {text}") })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_that_another_build_began_is_not_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = RunOptions {
+            folder: folder.path().to_owned(),
+            results: folder.path().join("r.sqlite"),
+            resume: true,
+            targets: Vec::new(),
+            command: String::new(),
+        };
+        let now = crate::page::tests::invented();
+        let began = StudyResult { version: "0.0.0 (build 00000000)".into(), ..now.clone() };
+        drop(Store::create(&options.results, &began).unwrap());
+        let refused = continued(&options, &now).err().unwrap().to_string();
+        assert!(refused.contains("begun with Onrush 0.0.0 (build 00000000)"), "{refused}");
+        assert!(continued(&options, &began).is_ok());
+    }
 }

@@ -8,7 +8,7 @@
 //! Invariants
 //! 1. A run is written whole or not at all, and is on disk before the next one begins: whoever
 //!    interrupts the lab loses at most the run that was on its way.
-//! 2. A file is continued only with the same study, settings, size and version.
+//! 2. A file is continued only with the same study, settings, size, version and build.
 
 use std::path::{Path, PathBuf};
 
