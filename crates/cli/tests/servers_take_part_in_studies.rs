@@ -62,10 +62,6 @@ fn the_study_of_keys_has_the_servers_beside_onrush_with_their_waits() {
     let (targets, result, world) = run(
         "keys",
         &[
-            (
-                "\"onrush\", \"sqlite\", \"lmdb\"",
-                "\"onrush\", \"postgresql\", \"mariadb\", \"lmdb\"",
-            ),
             ("\"session-offset\", \"identity\", \"uuid-v4\"", "\"session-offset\""),
             ("\"session-offset\", \"uuid-v4\"", "\"session-offset\""),
             ("sessions = 24", "sessions = 2\ncache_bytes = \"32MiB\""),

@@ -134,6 +134,68 @@ fn another_study_does_not_go_into_the_same_file() {
     assert!(ran.code == 1 && ran.err.contains("would not compare"), "{}", ran.err);
 }
 
+/// The command that a message names between backticks, as a shell runs it.
+fn run_what_is_told(world: &World, message: &str) {
+    let command = message.split('`').nth(1).expect("no command is told");
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_onrush")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    let ran = shell.args(["-c", command]).env("PATH", path).current_dir(world.path("")).output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn the_command_that_is_told_continues_a_study_begun_with_targets_settings_and_a_folder() {
+    let world = World::new();
+    world.write("my study.toml", SMALL);
+    let run = ["lab", "run", "my study.toml", "--out", "my results.sqlite", "--repeats", "1"];
+    let more = ["--target", "null", "--dir", "my disk", "--set", "rows=99"];
+    world.ok(&[&run[..], &more[..]].concat());
+    let again = world.run(&[&run[..], &more[..]].concat());
+    assert_eq!(again.code, 1);
+    run_what_is_told(&world, &again.err);
+}
+
+#[test]
+fn a_study_that_is_not_the_one_in_the_file_is_told_how_that_one_goes_on() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    world.ok(&["lab", "run", "small.toml", "--out", "r.sqlite", "--target", "null"]);
+    let refused = world.run(&["lab", "run", "small.toml", "--out", "r.sqlite", "--resume"]);
+    assert!(refused.code == 1 && refused.err.contains("other targets"), "{}", refused.err);
+    run_what_is_told(&world, &refused.err);
+}
+
+#[test]
+fn a_target_that_the_study_does_not_name_is_measured_when_asked_for() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    let run = ["lab", "run", "small.toml", "--repeats", "1", "--json"];
+    let result = json(&world.ok(&[&run[..], &["--target", "redb", "--target", "null"]].concat()));
+    let cells = result["cells"].as_array().unwrap();
+    let targets: Vec<_> = cells.iter().map(|cell| cell["target"].as_str().unwrap()).collect();
+    assert_eq!(targets, ["null", "null", "redb", "redb"]);
+    assert_eq!(cells[2]["repeats"][0]["verification"]["passed"], true, "{}", cells[2]);
+    let own = SMALL.replace("[chart]", "[[part]]\nname = \"one\"\ntargets = [\"null\"]\n[chart]");
+    world.write("small.toml", &own);
+    let refused = world.run(&["lab", "run", "small.toml", "--target", "redb"]);
+    assert!(refused.code == 2 && refused.err.contains("its own targets"), "{}", refused.err);
+}
+
+#[test]
+fn settings_that_the_engine_refuses_are_a_reason_found_before_the_first_run() {
+    let world = World::new();
+    let sizes = "log_capacity_bytes = [\"1MiB\", \"256MiB\"]";
+    world.write("small.toml", &SMALL.replace("log_capacity_bytes = \"256MiB\"", sizes));
+    let run = ["lab", "run", "small.toml", "--target", "onrush", "--repeats", "1", "--json"];
+    let result = json(&world.ok(&[&run[..], &["--set", "durability=delayed"]].concat()));
+    let [refused, ran] = &result["cells"].as_array().unwrap()[..] else { panic!("{result}") };
+    let reason = refused["skipped"].as_str().unwrap();
+    assert!(reason.contains("log_capacity_bytes"), "{reason}");
+    assert!(refused["failed"].is_null() && ran["skipped"].is_null(), "{result}");
+}
+
 #[test]
 fn instances_run_in_processes_of_their_own_and_are_verified() {
     let world = World::new();

@@ -87,23 +87,37 @@ fn what_makes_no_sense() {
     assert!(!world.exists("x"), "nothing is created by a refused command");
 }
 
+/// The commands that a help lists, each with the words before it.
+fn commands_of(before: &[String], help: &str) -> Vec<Vec<String>> {
+    let is_heading = |line: &&str| *line == "Commands:" || *line == "Experiments:";
+    let mut commands = Vec::new();
+    let mut lines = help.lines();
+    while lines.find(is_heading).is_some() {
+        for line in lines.by_ref().take_while(|line| !line.is_empty()) {
+            // What is indented further goes on with the line before it.
+            let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '));
+            let name = name.and_then(|rest| rest.split_whitespace().next());
+            let named = name.filter(|name| *name != "help");
+            commands.extend(named.map(|name| [before, &[name.to_owned()]].concat()));
+        }
+    }
+    commands
+}
+
 #[test]
-fn every_command_has_examples_or_is_plain() {
+fn every_command_has_examples() {
     let world = World::new();
-    for command in [
-        &["lab", "run", "singleton"][..],
-        &["lab", "insert"],
-        &["lab", "disk"],
-        &["create"],
-        &["insert"],
-        &["get"],
-        &["scan"],
-        &["count"],
-        &["import"],
-        &["export"],
-    ] {
-        let help = world.ok(&[command, &["--help"]].concat());
-        assert!(help.contains("Examples:"), "{command:?}");
+    let mut left = vec![Vec::new()];
+    let mut seen = Vec::new();
+    while let Some(command) = left.pop() {
+        let words = command.iter().map(String::as_str).chain(["--help"]);
+        let help = world.ok(&words.collect::<Vec<_>>());
+        assert!(help.contains("Examples:\n  onrush "), "{command:?}\n{help}");
+        left.extend(commands_of(&command, &help));
+        seen.push(command.join(" "));
+    }
+    for command in ["checkpoint", "lab", "lab list", "lab run singleton", "restore"] {
+        assert!(seen.iter().any(|one| one == command), "{command} is not among {seen:?}");
     }
 }
 

@@ -173,8 +173,18 @@ impl Options {
         self.log_ring_bytes / 8
     }
 
-    /// Checks every setting against its range.
-    pub(crate) fn validate(&self) -> Result<()> {
+    /// Checks every setting against its range, as opening and creating a database do first. For whoever
+    /// wants to know before.
+    ///
+    /// ```
+    /// use onrush::Options;
+    /// let options = Options { log_capacity_bytes: 1 << 20, ..Options::default() };
+    /// assert!(options.validate().unwrap_err().to_string().contains("log_capacity_bytes"));
+    /// ```
+    ///
+    /// # Errors
+    /// The first setting that is out of its range, with that range.
+    pub fn validate(&self) -> Result<()> {
         let Options {
             data_folders,
             log_folder: _,

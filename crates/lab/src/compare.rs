@@ -3,7 +3,8 @@
 //!
 //! Rates are compared by their logarithms, so that a difference is a ratio, with Welch's interval:
 //! the two sides need not vary alike. A cell that ran once on either side has no interval, and
-//! nothing is claimed about it.
+//! nothing is claimed about it. With many cells one interval of 95 % is wrong by chance alone; so each
+//! is made so wide that all of them together are right in 95 of 100 comparisons (Bonferroni).
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use crate::error::LabError;
 use crate::study::outcome::{CellOutcome, StudyResult};
 use crate::study::run::store::Store;
-use crate::study::summary::student_t_95;
+use crate::study::summary::{CONFIDENCE, student_t};
 use crate::study::table::name_of;
 use crate::units::rounded;
 
@@ -43,7 +44,7 @@ pub struct Difference {
     pub second_rows_per_s: f64,
     /// Second over first, of geometric means.
     pub ratio: f64,
-    /// Where that lies with 95 % confidence; None with fewer than two runs on either side.
+    /// Where that lies with [`Comparison::confidence`]; None with fewer than two runs on either side.
     pub confidence: Option<(f64, f64)>,
     /// What it means.
     pub change: Change,
@@ -54,12 +55,16 @@ pub struct Difference {
 pub struct Comparison {
     /// The study.
     pub study: String,
+    /// Versions and builds of the programs that measured the first and the second.
+    pub versions: (String, String),
     /// Cells of both.
     pub differences: Vec<Difference>,
     /// Cells that only one of them measured.
     pub unmatched: Vec<String>,
     /// What makes the comparison doubtful: another machine, another size.
     pub doubts: Vec<String>,
+    /// How sure the interval of each cell is, so that with 95 % none of them is wrong: 0.99 with five.
+    pub confidence: f64,
     /// From which part on a slower cell has regressed: 0.05 is 5 %.
     pub threshold: f64,
 }
@@ -117,11 +122,17 @@ pub fn compare(
             first.study, second.study
         )));
     }
+    let pairs = first.cells.iter().filter_map(|cell| {
+        let other = second.cells.iter().find(|other| is_same(cell, other))?;
+        Some([Logarithms::of(cell)?.variance?, Logarithms::of(other)?.variance?])
+    });
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.count().max(1) as f64;
+    let sureness = Sureness { confidence, threshold };
     let mut differences = Vec::new();
     let mut unmatched = Vec::new();
     for cell in first.cells.iter().filter(|cell| cell.summary.is_some()) {
         let same = second.cells.iter().find(|other| is_same(cell, other));
-        match same.and_then(|other| difference(cell, other, first, threshold)) {
+        match same.and_then(|other| difference(cell, other, first, sureness)) {
             Some(difference) => differences.push(difference),
             None => unmatched.push(format!("only in the first: {}", name_of(cell, first))),
         }
@@ -140,7 +151,15 @@ pub fn compare(
         ));
     }
     let (study, doubts) = (first.study.clone(), doubts(first, second));
-    Ok(Comparison { study, differences, unmatched, doubts, threshold })
+    let versions = (first.version.clone(), second.version.clone());
+    Ok(Comparison { study, versions, differences, unmatched, doubts, confidence, threshold })
+}
+
+/// When a cell is said to differ.
+#[derive(Clone, Copy)]
+struct Sureness {
+    confidence: f64,
+    threshold: f64,
 }
 
 fn is_same(left: &CellOutcome, right: &CellOutcome) -> bool {
@@ -151,15 +170,15 @@ fn difference(
     left: &CellOutcome,
     right: &CellOutcome,
     study: &StudyResult,
-    threshold: f64,
+    sureness: Sureness,
 ) -> Option<Difference> {
     let (first, second) = (left.summary.as_ref()?, right.summary.as_ref()?);
     let (before, after) = (Logarithms::of(left)?, Logarithms::of(right)?);
-    let (ratio, confidence) = ratio(&before, &after);
+    let (ratio, confidence) = ratio(&before, &after, sureness.confidence);
     let change = match confidence {
         None => Change::Unsure,
         Some((low, _)) if low > 1.0 => Change::Faster,
-        Some((_, high)) if high < 1.0 && ratio < 1.0 - threshold => Change::Regressed,
+        Some((_, high)) if high < 1.0 && ratio < 1.0 - sureness.threshold => Change::Regressed,
         Some((_, high)) if high < 1.0 => Change::Slower,
         Some(_) => Change::Same,
     };
@@ -194,7 +213,7 @@ impl Logarithms {
 }
 
 /// Second over first, and Welch's interval of it.
-fn ratio(first: &Logarithms, second: &Logarithms) -> (f64, Option<(f64, f64)>) {
+fn ratio(first: &Logarithms, second: &Logarithms, confidence: f64) -> (f64, Option<(f64, f64)>) {
     let difference = second.mean - first.mean;
     let interval = first.variance.zip(second.variance).map(|(one, other)| {
         let (one, other) = (one / first.count, other / second.count);
@@ -202,7 +221,7 @@ fn ratio(first: &Logarithms, second: &Logarithms) -> (f64, Option<(f64, f64)>) {
         let parts = one.powi(2) / (first.count - 1.0) + other.powi(2) / (second.count - 1.0);
         // Without any variance there is nothing to divide; the interval is a point then.
         let freedom = if parts > 0.0 { (one + other).powi(2) / parts } else { 1.0 };
-        let half = student_t_95((freedom.floor() as usize).max(1)) * error;
+        let half = student_t(confidence, (freedom.floor() as usize).max(1)) * error;
         ((difference - half).exp(), (difference + half).exp())
     });
     (difference.exp(), interval)
@@ -224,10 +243,20 @@ fn doubts(first: &StudyResult, second: &StudyResult) -> Vec<String> {
     doubts
 }
 
+/// A confidence in percent, with as many digits as tell it from certainty: 95, 99.5, 99.95.
+fn percents(confidence: f64) -> String {
+    let text = format!("{:.3}", 100.0 * confidence);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The comparison for people.
 pub fn text(comparison: &Comparison) -> String {
     let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
-    let mut text = String::new();
+    let (first, second) = &comparison.versions;
+    let mut text = match first == second {
+        true => format!("both are of Onrush {first}\n"),
+        false => format!("of two builds: Onrush {first}, then {second}\n"),
+    };
     for difference in &comparison.differences {
         let word = match difference.change {
             Change::Faster => "faster",
@@ -245,6 +274,12 @@ pub fn text(comparison: &Comparison) -> String {
             rounded(difference.second_rows_per_s),
             percent(difference.ratio),
             difference.cell
+        );
+    }
+    if comparison.differences.iter().any(|one| one.confidence.is_some()) {
+        text += &format!(
+            "each range holds with {} %, so that in 95 of 100 comparisons not one is wrong\n",
+            percents(comparison.confidence)
         );
     }
     for line in &comparison.unmatched {
@@ -290,12 +325,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_clear_of_one_cell_may_be_chance_among_ten() {
+        let rates: [&[f64]; 2] = [&[100.0, 101.0, 100.5], &[98.0, 98.5, 98.2]];
+        assert_eq!(change(rates[0], rates[1]), Change::Slower);
+        let names: Vec<String> = (0..10).map(|number| format!("target {number}")).collect();
+        let [before, after] = rates
+            .map(|rates| result(&names.iter().map(|name| (&**name, rates)).collect::<Vec<_>>()));
+        let comparison = compare(&before, &after, 0.05).unwrap();
+        assert!((comparison.confidence - 0.995).abs() < 1e-12);
+        assert!(comparison.differences.iter().all(|one| one.change == Change::Same));
+        let told = text(&comparison);
+        assert!(told.contains("each range holds with 99.5 %, so that in 95 of 100"), "{told}");
+    }
+
+    #[test]
+    fn cells_without_an_interval_make_those_of_others_no_wider() {
+        let before = result(&[("onrush", &[100.0, 101.0]), ("lmdb", &[10.0])]);
+        let comparison = compare(&before, &before, 0.05).unwrap();
+        assert!((comparison.confidence - 0.95).abs() < 1e-12);
+        assert!(text(&comparison).contains("holds with 95 %"));
+    }
+
+    #[test]
     fn only_a_regression_counts_as_one() {
         let before = result(&[("onrush", &[100.0, 101.0]), ("lmdb", &[10.0, 10.1])]);
         let after = result(&[("onrush", &[100.2, 100.9]), ("redb", &[5.0, 5.1])]);
         let comparison = compare(&before, &after, 0.05).unwrap();
         assert!(!comparison.has_regressed());
         assert_eq!(comparison.unmatched.len(), 2, "{:?}", comparison.unmatched);
+    }
+
+    #[test]
+    fn results_of_two_builds_are_told_as_such() {
+        let before = result(&[("onrush", &[1.0])]);
+        let after = StudyResult { version: "0.0.0 (build 12345678)".into(), ..before.clone() };
+        let told = |after| text(&compare(&before, after, 0.05).unwrap());
+        let both = told(&after);
+        assert!(both.contains("two builds: Onrush 0.0.0, then 0.0.0 (build 12345678)"), "{both}");
+        assert!(told(&before).starts_with("both are of Onrush 0.0.0\n"), "{}", told(&before));
     }
 
     #[test]

@@ -22,12 +22,20 @@ pub enum LabError {
         /// What is wrong, and the cure.
         what: String,
     },
-    /// A result file that cannot be read or written, or belongs to another study.
+    /// A result file that cannot be read or written.
     #[error("{path}: {what}", path = path.display())]
     ResultFile {
         /// Which.
         path: PathBuf,
         /// What is wrong, and the cure.
+        what: String,
+    },
+    /// A result file that cannot be continued: another study, version or machine began it.
+    #[error("{path}: {what}", path = path.display())]
+    OtherStudy {
+        /// Which.
+        path: PathBuf,
+        /// What is different, and the cure.
         what: String,
     },
     /// A target failed: a rival refused something, or died.

@@ -32,6 +32,7 @@ pub mod nearest;
 pub mod own_table;
 pub mod page;
 mod place;
+mod program;
 pub mod progress;
 pub mod repeats;
 pub mod report;

@@ -74,23 +74,25 @@ impl Totals {
         rows
     }
 
-    /// [`Totals::top_waits`] as text, one line a wait under the classic headings.
+    /// [`Totals::top_waits`] as text, one line a wait under the classic headings and that of the longest
+    /// wait; no line is longer than 80 characters.
     pub fn wait_report(&self) -> String {
         let rows = self.top_waits();
         let longest = rows.iter().map(|row| row.wait.name().len()).max().unwrap_or(0).max(8);
         let mut text = format!(
-            "{:longest$} {:>12} {:>12} {:>12} {:>12} {:>10}\n",
-            "WaitType", "Wait_S", "Resource_S", "Signal_S", "WaitCount", "Percentage"
+            "{:longest$} {:>8} {:>10} {:>8} {:>8} {:>9} {:>10}\n",
+            "WaitType", "Wait_S", "Resource_S", "Signal_S", "Max_Ms", "WaitCount", "Percentage"
         );
         for row in rows {
             push_line(
                 &mut text,
                 format_args!(
-                    "{:longest$} {:>12.2} {:>12.2} {:>12.2} {:>12} {:>10.2}",
+                    "{:longest$} {:>8.2} {:>10.2} {:>8.2} {:>8.2} {:>9} {:>10.2}",
                     row.wait.name(),
                     row.wait_s,
                     row.resource_s,
                     row.signal_s,
+                    1e3 * row.max_s,
                     row.count,
                     row.percent
                 ),

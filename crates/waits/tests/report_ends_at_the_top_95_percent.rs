@@ -21,12 +21,24 @@ fn registry() -> Registry {
 #[test]
 fn report_text() {
     let expected = "\
-WaitType             Wait_S   Resource_S     Signal_S    WaitCount Percentage
-PAGEIOLATCH_EX        70.00        69.99         0.01            1      70.00
-WRITELOG              20.00        19.55         0.45            1      20.00
-PAGELATCH_EX           6.00         6.00         0.00            1       6.00
+WaitType         Wait_S Resource_S Signal_S   Max_Ms WaitCount Percentage
+PAGEIOLATCH_EX    70.00      69.99     0.01 70000.00         1      70.00
+WRITELOG          20.00      19.55     0.45 20000.00         1      20.00
+PAGELATCH_EX       6.00       6.00     0.00  6000.00         1       6.00
 ";
     assert_eq!(registry().totals().wait_report(), expected);
+}
+
+#[test]
+fn no_line_of_the_report_is_longer_than_a_terminal_is_wide() {
+    for wait in Wait::ALL {
+        let registry = Registry::new();
+        let recorder = Recorder::new(&registry, "session");
+        let hours = Duration::from_secs(20 * 3600);
+        (0..1000).for_each(|_| recorder.waited(*wait, Duration::from_millis(99_999), hours / 1000));
+        let report = registry.totals().wait_report();
+        assert!(report.lines().all(|line| line.len() <= 80), "{report}");
+    }
 }
 
 #[test]

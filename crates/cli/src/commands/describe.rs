@@ -10,6 +10,7 @@ use crate::output;
 
 /// Print the columns of a table, in the words that create takes
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Describe {
     #[command(flatten)]
     table: TableArguments,
@@ -17,6 +18,11 @@ pub struct Describe {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush describe shop orders
+  onrush describe shop orders --json";
 
 /// Prints the definition.
 pub fn run(arguments: &Describe) -> Outcome {

@@ -11,6 +11,7 @@ use crate::output;
 
 /// List the tables of a database
 #[derive(Args)]
+#[command(after_help = TABLES_EXAMPLES)]
 pub struct Tables {
     /// The database's folder
     folder: PathBuf,
@@ -21,6 +22,7 @@ pub struct Tables {
 
 /// Remove all rows of a table
 #[derive(Args)]
+#[command(after_help = TRUNCATE_EXAMPLES)]
 pub struct Truncate {
     #[command(flatten)]
     table: TableArguments,
@@ -31,6 +33,7 @@ pub struct Truncate {
 
 /// Remove a table and all its rows
 #[derive(Args)]
+#[command(after_help = DROP_EXAMPLES)]
 pub struct DropTable {
     #[command(flatten)]
     table: TableArguments,
@@ -41,10 +44,30 @@ pub struct DropTable {
 
 /// Write a checkpoint now, so that the next opening has no log to replay
 #[derive(Args)]
+#[command(after_help = CHECKPOINT_EXAMPLES)]
 pub struct Checkpoint {
     /// The database's folder
     folder: PathBuf,
 }
+
+const TABLES_EXAMPLES: &str = "\
+Examples:
+  onrush tables shop
+  onrush tables shop --json";
+
+const TRUNCATE_EXAMPLES: &str = "\
+Examples:
+  onrush count shop orders            how many rows will be gone?
+  onrush truncate shop orders --yes";
+
+const DROP_EXAMPLES: &str = "\
+Examples:
+  onrush export shop orders --format parquet --output orders.parquet
+  onrush drop shop orders --yes";
+
+const CHECKPOINT_EXAMPLES: &str = "\
+Examples:
+  onrush checkpoint shop";
 
 /// Lists the tables.
 pub fn run(arguments: &Tables) -> Outcome {

@@ -132,7 +132,19 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn no_two_columns_have_one_name() {
+        let result = crate::page::tests::invented();
+        for text in [runs(&result), waits(&result)] {
+            let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+            let different: BTreeSet<&str> = names.iter().copied().collect();
+            assert_eq!(names.len(), different.len(), "{names:?}");
+        }
+    }
 
     #[test]
     fn fields_with_commas_and_quotes_are_quoted() {

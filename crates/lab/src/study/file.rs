@@ -142,6 +142,27 @@ pub struct Study {
 }
 
 impl Study {
+    /// Has a target measured that no cell has, wherever the targets are those of the study. One that
+    /// is measured already stays where it is.
+    ///
+    /// # Errors
+    /// A sentence: each part names targets of its own, so that there is no place for another one.
+    pub fn measure_also(&mut self, target: &str) -> Result<(), String> {
+        let is_measured = |study: &Study| study.cells().iter().any(|cell| cell.target == target);
+        if is_measured(self) {
+            return Ok(());
+        }
+        self.targets.push(target.to_owned());
+        match is_measured(self) {
+            true => Ok(()),
+            false => Err(format!(
+                "each part of the study {} names its own targets, and none of them is {target}; \
+                 name it in a part of a study file of your own",
+                self.name
+            )),
+        }
+    }
+
     /// Gives a setting one value in all cells, whatever the study, its parts and its targets say;
     /// `given` is `NAME=VALUE`.
     ///

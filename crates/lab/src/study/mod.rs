@@ -17,6 +17,7 @@ pub mod outcome;
 pub mod page;
 pub(crate) mod proof;
 mod read;
+mod read_chart;
 pub mod run;
 pub mod setting;
 pub mod settings;

@@ -34,7 +34,7 @@ pub struct StudyResult {
     pub repeats: usize,
     /// Where the shuffle of the cells began.
     pub seed: u64,
-    /// The version of the lab.
+    /// The version of the lab, and its build.
     pub version: String,
     /// A hash of study, settings and size: results with the same hash measured the same.
     pub settings_hash: String,

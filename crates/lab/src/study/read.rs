@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::nearest::nearest;
 use crate::study::file::{Axes, Part, Size, Study};
 use crate::study::proof;
+use crate::study::read_chart::{axis, chart};
 use crate::study::setting::Setting;
 
 /// A study as it is written.
@@ -34,7 +35,7 @@ struct Raw {
     target: BTreeMap<String, toml::Table>,
     #[serde(default)]
     part: Vec<toml::Table>,
-    chart: toml::Table,
+    chart: Option<toml::Table>,
     #[serde(default)]
     reference: Vec<toml::Table>,
     quick: Option<toml::Table>,
@@ -62,7 +63,6 @@ const STUDY_NAMES: &[&str] = &[
 const PART_NAMES: &[&str] =
     &["name", "note", "targets", "settings", "target", "proof", "skip", "quick", "full"];
 const SIZE_NAMES: &[&str] = &["repeats", "targets", "settings", "target"];
-const CHART_NAMES: &[&str] = &["kind", "x", "series", "panel", "y", "unit"];
 const REFERENCE_NAMES: &[&str] =
     &["label", "x", "rows_per_s", "gb_per_s", "elapsed_s", "note", "conditions"];
 
@@ -108,7 +108,7 @@ impl Study {
 }
 
 fn read(text: &str, size: Size) -> Result<Study, String> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let table: toml::Table = toml::from_str(text).map_err(|error| not_toml(text, &error))?;
     known(&table, STUDY_NAMES, "the study")?;
     let raw: Raw = typed(table, "the study")?;
     let sized = match if size == Size::Quick { raw.quick } else { raw.full } {
@@ -124,6 +124,7 @@ fn read(text: &str, size: Size) -> Result<Study, String> {
     for (target, axes) in target_axes(&sized.target)? {
         target_settings.entry(target).or_default().extend(axes);
     }
+    let parts = raw.part.into_iter().map(|table| part(table, size)).collect::<Result<_, _>>()?;
     let study = Study {
         name: raw.name,
         title: raw.title,
@@ -136,8 +137,8 @@ fn read(text: &str, size: Size) -> Result<Study, String> {
         without_permission: raw.without_permission,
         settings,
         target_settings,
-        parts: raw.part.into_iter().map(|table| part(table, size)).collect::<Result<_, _>>()?,
-        chart: checked(raw.chart, CHART_NAMES, "[chart]")?,
+        parts,
+        chart: chart(raw.chart)?,
         references: raw
             .reference
             .into_iter()
@@ -147,6 +148,16 @@ fn read(text: &str, size: Size) -> Result<Study, String> {
     };
     study.check()?;
     Ok(study)
+}
+
+/// The line that is no TOML, and what a study has.
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let (why, names) = (error.message().replace('\n', ", "), STUDY_NAMES.join(", "));
+    format!(
+        "line {line} is no TOML: {why}; a study has {names}; `onrush lab list --source keys` shows one"
+    )
 }
 
 fn part(table: toml::Table, size: Size) -> Result<Part, String> {
@@ -181,11 +192,7 @@ impl Study {
             return Err("targets is empty; name at least one, such as \"onrush\"".to_owned());
         }
         let axes = [Some(&self.chart.x), Some(&self.chart.series), self.chart.panel.as_ref()];
-        for axis in axes.into_iter().flatten() {
-            if axis != "target" && axis != "part" {
-                Setting::named(axis).map_err(|error| format!("in [chart]: {error}"))?;
-            }
-        }
+        axes.into_iter().flatten().try_for_each(|name| axis(name))?;
         for part in &self.parts {
             // What rivals tell has names that are theirs, and nobody lists.
             let targets = if part.targets.is_empty() { &self.targets } else { &part.targets };
@@ -228,7 +235,8 @@ fn target_axes(tables: &BTreeMap<String, toml::Table>) -> Result<BTreeMap<String
     tables.iter().map(read).collect()
 }
 
-fn known(table: &toml::Table, names: &[&str], place: &str) -> Result<(), String> {
+/// Whether every name in a table is one of these.
+pub(super) fn known(table: &toml::Table, names: &[&str], place: &str) -> Result<(), String> {
     match table.keys().find(|key| !names.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
@@ -240,7 +248,11 @@ fn known(table: &toml::Table, names: &[&str], place: &str) -> Result<(), String>
     }
 }
 
-fn typed<T: for<'d> Deserialize<'d>>(table: toml::Table, place: &str) -> Result<T, String> {
+/// What a table says; its names are known already.
+pub(super) fn typed<T: for<'d> Deserialize<'d>>(
+    table: toml::Table,
+    place: &str,
+) -> Result<T, String> {
     T::deserialize(table).map_err(|error| format!("in {place}: {}", error.message()))
 }
 
@@ -254,10 +266,10 @@ fn checked<T: for<'d> Deserialize<'d>>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const SMALL: &str = r#"
+    pub(in crate::study) const SMALL: &str = r#"
 name = "small"
 title = "A small study"
 targets = ["onrush", "null"]
@@ -283,7 +295,7 @@ rows_per_s = 565000.0
 conditions = "a machine"
 "#;
 
-    fn refused(from: &str, to: &str) -> String {
+    pub(in crate::study) fn refused(from: &str, to: &str) -> String {
         let text = SMALL.replace(from, to);
         assert_ne!(text, SMALL, "{from}");
         Study::read(&text, "small.toml", Size::Full).unwrap_err().to_string()
@@ -326,6 +338,23 @@ conditions = "a machine"
     }
 
     #[test]
+    fn a_target_that_is_asked_for_is_measured_where_parts_name_none() {
+        let parts = "[[part]]\nname = \"own\"\ntargets = [\"null\"]\n\n[chart]";
+        let own = SMALL.replace("[chart]", parts);
+        let mut study = Study::read(&own, "small.toml", Size::Full).unwrap();
+        let refused = study.measure_also("redb").unwrap_err();
+        assert!(refused.contains("none of them is redb"), "{refused}");
+        let both = own.replace("[chart]", "[[part]]\nname = \"all\"\n\n[chart]");
+        let mut study = Study::read(&both, "small.toml", Size::Full).unwrap();
+        study.measure_also("redb").unwrap();
+        let cells = study.cells();
+        let parts = cells.iter().filter(|cell| cell.target == "redb").map(|cell| &cell.part);
+        assert!(parts.eq([&Some("all".into()), &Some("all".into())]), "two values of sessions");
+        study.measure_also("null").unwrap();
+        assert_eq!(study.cells(), cells, "it was measured already");
+    }
+
+    #[test]
     fn an_unknown_name_is_told_with_the_nearest_one() {
         let message = refused("sessions = [1, 2]", "sesions = [1, 2]");
         assert!(message.contains("small.toml"), "{message}");
@@ -356,8 +385,13 @@ conditions = "a machine"
         assert!(refused("[1, 2]", "[0, 2]").contains("in [settings]: sessions is 0"));
         assert!(refused("[1, 2]", "[]").contains("empty list"));
         assert!(refused("repeats = 3", "repeats = 0").contains("at least 1"));
-        assert!(refused("x = \"sessions\"", "").contains("missing field `x`"));
-        assert!(refused("[settings]", "[settings").contains("line"));
+    }
+
+    #[test]
+    fn what_is_no_toml_is_told_with_its_line_and_what_a_study_has() {
+        let message = refused("[settings]", "[settings");
+        assert!(message.contains("line 7 is no TOML"), "{message}");
+        assert!(message.contains("targets, repeats") && !message.contains('\n'), "{message}");
     }
 
     #[test]

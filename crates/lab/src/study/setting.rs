@@ -128,7 +128,7 @@ settings! {
         "Rows that each session inserts; when given it takes the place of rows.";
     SecondsMax = "seconds_max", Kind::Count(0, 864_000), All, "0",
         "The load ends after so many seconds though rows are left; 0 is never.";
-    RowsPerSecond = "rows_per_s", Kind::Count(0, u64::MAX), Onrush, "0",
+    RowsPerSecondMax = "rows_per_s_max", Kind::Count(0, u64::MAX), Onrush, "0",
         "All sessions together insert no more rows a second; 0 is as many as they can.";
     RowsPerCommit = "rows_per_commit", Kind::Count(1, 1_000_000), All, "1",
         "Rows that each transaction inserts.";

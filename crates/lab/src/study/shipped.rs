@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn a_rung_of_the_ladder_keeps_those_before_it_but_for_the_one_that_its_text_names() {
         for size in [Size::Quick, Size::Full] {
-            let study = study("ladder", size).unwrap();
+            let mut study = study("ladder", size).unwrap();
+            study.parts.retain(|part| !part.note.starts_with("No rung: "));
             let kept_free = ("delayed durability".to_owned(), Setting::CpusKeptFree);
             assert_eq!(taken_back(&study), [kept_free]);
             assert!(study.description.contains("One is taken back"), "{}", study.description);
@@ -98,6 +99,21 @@ mod tests {
             assert_eq!(shared, second.settings, "they differ by the handling of ascending keys");
             for part in study.parts.iter().filter(|part| part.skip.is_none()) {
                 assert!(!part.proof.is_empty() && !part.note.is_empty(), "{}", part.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_ladder_ends_with_its_two_lowest_rungs_once_more_not_synced() {
+        for size in [Size::Quick, Size::Full] {
+            let study = study("ladder", size).unwrap();
+            let cells = study.cells();
+            for (rung, again) in cells[..2].iter().zip(&cells[cells.len() - 2..]) {
+                let delayed = rung.settings.clone().with(Setting::Durability, "delayed");
+                let rows = again.settings.number(Setting::RowsPerSession);
+                assert_eq!(delayed.with(Setting::RowsPerSession, rows), again.settings);
+                let name = format!("{}, delayed", rung.part.as_deref().unwrap());
+                assert_eq!(again.part, Some(name));
             }
         }
     }

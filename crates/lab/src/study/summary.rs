@@ -1,5 +1,7 @@
 //! What the repeats of a cell say together: median, spread, and how sure the median is.
 
+use std::f64::consts::FRAC_PI_2;
+
 use serde::{Deserialize, Serialize};
 
 use crate::study::outcome::Repeat;
@@ -57,7 +59,7 @@ impl Summary {
             (squares / (count - 1.0)).sqrt()
         });
         let confidence = deviation.map(|deviation| {
-            let half = student_t_95(rates.len() - 1) * deviation / count.sqrt();
+            let half = student_t(CONFIDENCE, rates.len() - 1) * deviation / count.sqrt();
             (mean - half, mean + half)
         });
         let min = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -103,19 +105,44 @@ fn middle(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The two-sided 95 % point of Student's t: a table for few degrees of freedom, and beyond it the
-/// usual expansion around the normal distribution.
-pub(crate) fn student_t_95(freedom: usize) -> f64 {
-    const TABLE: [f64; 10] =
-        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    match freedom {
-        0 => f64::INFINITY,
-        1..=10 => TABLE[freedom - 1],
-        _ => {
-            let (z, n) = (1.959_964_f64, freedom as f64);
-            z + (z.powi(3) + z) / (4.0 * n)
-                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+/// How sure an interval of a single cell is.
+pub(crate) const CONFIDENCE: f64 = 0.95;
+
+/// With more degrees of freedom than this the next one changes nothing that is shown.
+const FREEDOM_MAX: usize = 1000;
+
+/// The two-sided point of Student's t: a value of so many degrees of freedom is between it and its
+/// negative with this probability.
+pub(crate) fn student_t(confidence: f64, freedom: usize) -> f64 {
+    if freedom == 0 {
+        return f64::INFINITY;
+    }
+    let freedom = freedom.min(FREEDOM_MAX);
+    // The probability rises with the angle, so that halving the range finds it.
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    for _ in 0..f64::MANTISSA_DIGITS {
+        let angle = f64::midpoint(low, high);
+        match student_probability(angle, freedom) < confidence {
+            true => low = angle,
+            false => high = angle,
         }
+    }
+    (freedom as f64).sqrt() * low.tan()
+}
+
+/// The probability that a value is between t and -t, where t is the tangent of the angle times the root
+/// of the degrees of freedom: the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+fn student_probability(angle: f64, freedom: usize) -> f64 {
+    let (sine, cosine) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = if is_odd { (cosine, 0.0) } else { (1.0, 0.0) };
+    for power in (2 + usize::from(is_odd)..=freedom).step_by(2) {
+        sum += term;
+        term *= cosine * cosine * (power - 1) as f64 / power as f64;
+    }
+    match is_odd {
+        true => (angle + sine * sum) / FRAC_PI_2,
+        false => sine * sum,
     }
 }
 
@@ -131,9 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn the_t_value_goes_on_smoothly_after_the_table_and_ends_at_the_normal_one() {
-        assert!((student_t_95(11) - 2.201).abs() < 0.003);
-        assert!((student_t_95(30) - 2.042).abs() < 0.001);
-        assert!((student_t_95(10_000) - 1.960).abs() < 0.001);
+    fn the_points_of_students_t_are_those_of_the_tables() {
+        for (confidence, freedom, point) in [
+            (0.95, 1, 12.706),
+            (0.95, 2, 4.303),
+            (0.95, 3, 3.182),
+            (0.95, 4, 2.776),
+            (0.95, 11, 2.201),
+            (0.95, 30, 2.042),
+            (0.95, 10_000, 1.962),
+            (0.99, 5, 4.032),
+            (0.99, 10, 3.169),
+            (0.999, 1, 636.619),
+            (0.999, 7, 5.408),
+        ] {
+            let found = student_t(confidence, freedom);
+            assert!((found - point).abs() < 0.0006, "{confidence} {freedom}: {found}");
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Target for Onrush {
         if by_statements && is_tasks {
             return Some("tasks bring all rows of a transaction in one call".into());
         }
-        if is_tasks && settings.number(Setting::RowsPerSecond) > 0 {
+        if is_tasks && settings.number(Setting::RowsPerSecondMax) > 0 {
             return Some("tasks go as fast as they can; only threads keep a pace".into());
         }
         if !is_tasks && sessions > 4096 {
@@ -250,7 +250,7 @@ fn definition(settings: &Settings, is_front: bool) -> Result<TableDefinition, La
 }
 
 fn rows_per_s_max(settings: &Settings) -> Option<f64> {
-    let rate = settings.number(Setting::RowsPerSecond);
+    let rate = settings.number(Setting::RowsPerSecondMax);
     (rate > 0).then_some(rate as f64)
 }
 
@@ -282,7 +282,7 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         parsed.map(Some).map_err(|_| format!("{} is {text:?}; give a number", setting.name()))
     };
     let log_capacity_bytes = settings.number(Setting::LogCapacityBytes);
-    Ok(Options {
+    let options = Options {
         durability: durability(settings),
         leaf_memory_bytes: settings.size(Setting::CacheBytes),
         prefault_leaf_memory: settings.is_on(Setting::PrefaultLeafMemory),
@@ -308,5 +308,7 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         cpus_kept_free: settings.size(Setting::CpusKeptFree),
         log_writer_cpu: number(Setting::LogWriterCpu)?.map(|cpu| cpu as usize),
         ..Options::default()
-    })
+    };
+    options.validate().map_err(|error| error.to_string())?;
+    Ok(options)
 }

@@ -57,6 +57,8 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ForAdvice {
     pub(super) is_onrush: bool,
+    /// Every commit waits until it is on disk.
+    pub(super) is_durable: bool,
     pub(super) sessions: u64,
     pub(super) rows_per_commit: u64,
     pub(super) is_shared_edge: bool,
@@ -165,7 +167,7 @@ impl Cause {
                 "Insert into the logged table itself, with delayed durability; or use the front for \
                  bursts only, with memory for what they leave"
             }
-            Cause::Pace => "Nothing to change; for the most it can do, leave `rows_per_s` out",
+            Cause::Pace => "Nothing to change; for the most it can do, leave `rows_per_s_max` out",
             Cause::LoadGenerator => "Nothing to change: no target can be faster than this",
             Cause::Other(_) => "See this wait in the target's own manual",
             Cause::Unknown => "Try more sessions, and a longer load",
@@ -184,7 +186,8 @@ fn sync_time_change(about: &ForAdvice) -> String {
         (_, true) if !about.is_tasks => "more sessions as tasks (`driver = \"tasks\"`)",
         _ => "more sessions",
     };
-    format!("Try {sessions}; {more}; delayed durability; or a device with a shorter sync.")
+    let delayed = if about.is_durable { "delayed durability; " } else { "" };
+    format!("Try {sessions}; {more}; {delayed}or a device with a shorter sync.")
 }
 
 fn processor_change(about: &ForAdvice) -> String {

@@ -32,6 +32,7 @@ pub(super) fn of(cell: &CellOutcome, around: Surroundings) -> Option<Verdict> {
         Cause::Unknown => "Try more threads, or more rows.".to_owned(),
         _ => cause.change(&ForAdvice {
             is_onrush: cell.target.starts_with("onrush"),
+            is_durable: cell.settings.is_durable(),
             sessions: threads,
             rows_per_commit: 1,
             is_shared_edge: false,

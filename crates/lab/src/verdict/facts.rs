@@ -62,7 +62,9 @@ impl<'c> Facts<'c> {
             .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
         let device = repeat.device.zip(around.device_write_mb_per_s);
         let busy = repeat.cpu_percent / 100.0 / usable;
-        let load = Load { is_durable: settings.is_durable(), is_busy: busy >= BUSY };
+        let is_onrush = cell.target.starts_with("onrush");
+        let is_durable = settings.is_durable();
+        let load = Load { is_onrush, is_durable, is_busy: busy >= BUSY };
         let is_tasks = settings.is(Setting::Driver, "tasks");
         let key = settings.key();
         Some(Facts {
@@ -71,16 +73,17 @@ impl<'c> Facts<'c> {
             cpus,
             cpu_percent: repeat.cpu_percent,
             busy,
-            is_durable: settings.is_durable(),
+            is_durable,
             is_short_of_memory: evicted,
             has_front: settings.is_on(Setting::Front),
-            rows_per_s_max: settings.number(Setting::RowsPerSecond),
+            rows_per_s_max: settings.number(Setting::RowsPerSecondMax),
             commits_per_sync: repeat.commits_per_sync,
             share_of_bound: repeat.share_of_bound,
             device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),
             waited: waited(repeat, sessions as f64, load),
             advice: ForAdvice {
-                is_onrush: cell.target.starts_with("onrush"),
+                is_onrush,
+                is_durable,
                 sessions,
                 rows_per_commit: settings.number(Setting::RowsPerCommit),
                 is_shared_edge: settings.is(Setting::SequentialKeys, "shared-edge"),

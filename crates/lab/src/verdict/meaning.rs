@@ -9,6 +9,8 @@ use crate::target::record::WaitRecord;
 /// whether they waited there or worked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
+    /// It is Onrush's, embedded or over its protocol.
+    pub(super) is_onrush: bool,
     /// Every commit waits until it is on disk.
     pub(super) is_durable: bool,
     /// The processors have no time left.
@@ -91,14 +93,22 @@ const OF_COMMIT: &[&str] = &["Commit", "Commit_implicit", "Updating status", "Qu
 /// Waits of a RocksDB write for its turn and for the log.
 const OF_LEADER: &[&str] = &["write_pre_and_post_process_time", "write_wal_time"];
 
+/// Where a session of Onrush waits until its commits are on disk. One that has not asked for that
+/// waits there only once, when all is inserted: the end of the load, and nothing that held it back.
+const AT_THE_END: &str = "WRITELOG";
+
 /// Waits of background threads: they say nothing about sessions.
 const BACKGROUND: &[&str] = &["LOG_COMPLETION", "DATA_SYNC", "CHECKPOINT_TURN"];
 
 impl Cause {
-    /// What a wait of a session means; None for waits of background threads.
+    /// What a wait of a session means; None for waits that hold no insert back: those of background
+    /// threads, and the end of a load that is not durable.
     pub(super) fn of_wait(wait: &WaitRecord, load: Load) -> Option<Cause> {
         let is = |name: &str| wait.name.eq_ignore_ascii_case(name);
         if BACKGROUND.iter().any(|name| is(name)) {
+            return None;
+        }
+        if load.is_onrush && !load.is_durable && is(AT_THE_END) {
             return None;
         }
         if wait.group == "processlist" {

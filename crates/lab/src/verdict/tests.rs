@@ -92,6 +92,28 @@ fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions
 }
 
 #[test]
+fn sessions_of_a_delayed_load_that_wait_once_for_its_end_are_not_bound_by_that() {
+    let cell = waits(delayed(planted()), &[("WRITELOG", 60.0)]);
+    let ended = verdict(&cell);
+    assert_eq!(ended.cause, Cause::Unknown);
+    assert!(!ended.text().contains("WRITELOG"), "{}", ended.text());
+    let latched = waits(cell, &[("WRITELOG", 60.0), ("PAGELATCH_EX", 30.0)]);
+    assert_eq!(verdict(&latched).cause, Cause::LeafLatch);
+}
+
+#[test]
+fn delayed_durability_is_not_proposed_to_who_has_it() {
+    let rival = |mut cell: CellOutcome| {
+        cell.target = "mariadb".into();
+        verdict(&waits(cell, &[("innodb/innodb_log_file", 90.0)]))
+    };
+    let (durable, delayed) = (rival(planted()), rival(delayed(planted())));
+    assert_eq!((&durable.cause, &delayed.cause), (&Cause::SyncTime, &Cause::SyncTime));
+    assert!(durable.change.contains("delayed durability"), "{}", durable.change);
+    assert!(!delayed.change.contains("delayed durability"), "{}", delayed.change);
+}
+
+#[test]
 fn a_small_log_ring_is_named() {
     let cell = waits(delayed(planted()), &[("LOGBUFFER", 150.0), ("ADMISSION", 40.0)]);
     let verdict = verdict(&cell);
@@ -243,7 +265,7 @@ fn the_load_generator_is_never_mistaken_for_a_target() {
 
 #[test]
 fn every_wait_of_the_engine_has_a_meaning() {
-    let load = meaning::Load { is_durable: true, is_busy: false };
+    let load = meaning::Load { is_onrush: true, is_durable: true, is_busy: false };
     for wait in onrush_waits::Wait::ALL {
         if wait.class() == onrush_waits::WaitClass::Idle {
             continue;
@@ -308,8 +330,8 @@ fn a_drain_that_keeps_up_is_not_the_bound() {
 #[test]
 fn sessions_that_keep_the_pace_they_were_given_are_not_held_back() {
     let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
-    cell.settings.set(Setting::RowsPerSecond, 100_000.into());
+    cell.settings.set(Setting::RowsPerSecondMax, 100_000.into());
     assert_eq!(verdict(&cell).cause, Cause::Pace);
-    cell.settings.set(Setting::RowsPerSecond, 200_000.into());
+    cell.settings.set(Setting::RowsPerSecondMax, 200_000.into());
     assert_eq!(verdict(&cell).cause, Cause::Places);
 }

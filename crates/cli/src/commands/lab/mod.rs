@@ -14,10 +14,22 @@ use crate::failure::Outcome;
 
 /// Measure Onrush and this machine
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct LabArguments {
     #[command(subcommand)]
     command: LabCommand,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  onrush lab disk                               what does this disk allow?
+  onrush lab run singleton                      the classic load, and what held it back
+  onrush lab run keys --quick                   a study beside the rivals
+  onrush lab show lab-keys-quick.sqlite         its results
+  onrush lab compare before.sqlite after.sqlite
+  onrush lab advise orders.sql --quick          what to use for a table of your own
+
+`onrush lab list` names the studies and targets; docs/lab.md says what they mean.";
 
 #[derive(Subcommand)]
 enum LabCommand {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use onrush_lab::study::run::store::Store;
-use onrush_lab::study::run::{Progress, RunOptions, StudyObserver, command_of};
+use onrush_lab::study::run::{Progress, RunOptions, StudyObserver, command_of, shell_word};
 use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
 use onrush_lab::units::{elapsed, rounded};
-use onrush_lab::{Observer, Step, target};
+use onrush_lab::{LabError, Observer, Step, target};
 
 use super::{all, report};
 use crate::arguments::metrics::MetricsArguments;
@@ -34,7 +34,8 @@ pub struct StudyArguments {
     /// Runs of each cell, instead of what the study says; several give medians and error bars
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     repeats: Option<u8>,
-    /// Only this target; give it several times for several
+    /// Only this target, also one that the study does not name; give it several times for several.
+    /// Of `all` only the studies that name it
     #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
     /// Folder for the databases; each run makes one of its own and removes it
@@ -96,6 +97,7 @@ Examples:
 
 /// List the studies that come with onrush, and the targets
 #[derive(Args)]
+#[command(after_help = LIST_EXAMPLES)]
 pub struct ListArguments {
     /// Print the file of this study, to begin one of your own with
     #[arg(long, value_name = "STUDY")]
@@ -105,8 +107,15 @@ pub struct ListArguments {
     settings: bool,
 }
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  onrush lab list
+  onrush lab list --source keys > mine.toml
+  onrush lab list --settings";
+
 /// Show the results of a study, finished or not
 #[derive(Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub struct ShowArguments {
     /// A result file
     results: PathBuf,
@@ -114,6 +123,11 @@ pub struct ShowArguments {
     #[arg(long)]
     json: bool,
 }
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  onrush lab show lab-keys-quick.sqlite
+  onrush lab show keys.sqlite --json";
 
 /// Lists studies and targets.
 pub fn list(arguments: &ListArguments) -> Outcome {
@@ -157,16 +171,23 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     if given == all::NAME {
         return all::run(arguments);
     }
-    let study = arguments.read(given)?;
+    let mut study = arguments.read(given)?;
+    for name in &arguments.targets {
+        study.measure_also(name).map_err(usage_error)?;
+    }
     let results = match &arguments.out {
         Some(path) => report::result_file(path, &study)?,
         None => default_results(&study, arguments.resume),
     };
     let hint = arguments.hint(given, &results);
     StudyArguments::continue_with(hint.clone());
-    let result = arguments.run_kept(&study, &results).map_err(|error| match results.exists() {
-        true => anyhow::anyhow!("{error}; {hint}"),
-        false => error,
+    let result = arguments.run_kept(&study, &results).map_err(|error| {
+        // What another command began is not continued by this one: such an error names its own cure.
+        let is_of_another = matches!(error.downcast_ref(), Some(LabError::OtherStudy { .. }));
+        match results.exists() && !is_of_another {
+            true => anyhow::anyhow!("{error}; {hint}"),
+            false => error,
+        }
     })?;
     print(&result, arguments.json)?;
     if !arguments.quiet {
@@ -221,15 +242,17 @@ impl StudyArguments {
 
     /// Where the results are, and how to go on.
     pub(super) fn hint(&self, given: &str, results: &Path) -> String {
-        let set: String = self.set.iter().map(|one| format!(" --set {one}")).collect();
-        format!(
-            "the results so far are in {}; continue with `onrush lab run {given}{}{}{set} --out {} \
-             --resume`",
-            results.display(),
-            if self.quick { " --quick" } else { "" },
-            self.repeats.map_or_else(String::new, |repeats| format!(" --repeats {repeats}")),
-            results.display()
-        )
+        // A flag before the study: the name `singleton` alone is an experiment without `--resume`.
+        let mut words = ["onrush", "lab", "run", "--resume", given].map(shell_word).to_vec();
+        let flag = |name: &str, value: &str| [name.to_owned(), shell_word(value)];
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.repeats.iter().flat_map(|one| flag("--repeats", &one.to_string())));
+        words.extend(self.set.iter().flat_map(|one| flag("--set", one)));
+        words.extend(self.targets.iter().flat_map(|one| flag("--target", one)));
+        words.extend(flag("--dir", &self.dir.to_string_lossy()));
+        words.extend(flag("--out", &results.to_string_lossy()));
+        let (results, words) = (results.display(), words.join(" "));
+        format!("the results so far are in {results}; continue with `{words}`")
     }
 
     /// What to say should this process be interrupted. Set once: it runs one study, or all of them.

@@ -21,7 +21,7 @@ pub mod skip;
 pub mod store;
 mod turn;
 
-pub use record::command_of;
+pub use record::{command_of, shell_word};
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -35,6 +35,7 @@ use crate::disk::{Bandwidth, bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
+use crate::program;
 use crate::progress::{Observer, Quiet, Step};
 use crate::settings::Placement;
 use crate::study::file::{Size, Study};
@@ -101,7 +102,7 @@ pub fn run(
 ) -> Result<StudyResult, LabError> {
     let (begun, cells) = begin(study, options, find, observer)?;
     let store = match options.resume && options.results.exists() {
-        true => continued(&options.results, &begun)?,
+        true => continued(options, &begun)?,
         false => Store::create(&options.results, &begun)?,
     };
     // What was skipped may be possible by now: a rival was installed.
@@ -188,7 +189,7 @@ fn begin(
         references: study.references.clone(),
         repeats: study.repeats,
         seed: study.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: program::version().to_owned(),
         settings_hash: settings_hash(&cells, study),
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
@@ -248,30 +249,34 @@ fn settings_hash(cells: &[Cell], study: &Study) -> String {
     format!("{:016x}", xxh3_64((text + &cells).as_bytes()))
 }
 
-fn continued(path: &Path, begun: &StudyResult) -> Result<Store, LabError> {
-    let store = Store::open(path)?;
+fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabError> {
+    let store = Store::open(&options.results)?;
     let earlier = store.begun()?;
-    let differs = |what: &str| LabError::ResultFile {
-        path: path.to_owned(),
+    let differs = |what: &str, cure: &str| LabError::OtherStudy {
+        path: options.results.clone(),
         what: format!(
             "it was begun with {what}, and its results would not compare; give another --out, or \
-             run what it was begun with: {}",
-            earlier.command
+             continue it {cure}"
         ),
     };
     if earlier.settings_hash != begun.settings_hash {
-        return Err(differs("another study, other settings or another size"));
+        let command = record::continuing(&earlier.command, &options.results, &options.folder);
+        let what = "another study, other settings, other targets or another size";
+        return Err(differs(what, &format!("as it was begun: `{command}`")));
     }
     if earlier.version != begun.version {
-        return Err(differs(&format!("version {}", earlier.version)));
+        return Err(differs(&format!("Onrush {}", earlier.version), "with that one"));
     }
     if earlier.machine != begun.machine {
-        return Err(differs("another machine or kernel"));
+        return Err(differs("another machine or kernel", "there"));
     }
     store.forget_failures()?;
-    if let Some(folder) = store.left_behind()? {
-        // What cannot be removed is left: it is in nobody's way but its owner's.
-        let _ = std::fs::remove_dir_all(folder);
+    for folder in store.left_behind()? {
+        // What cannot be removed is left, and tried again next time: it is in nobody's way.
+        let removed = std::fs::remove_dir_all(&folder);
+        if removed.is_ok() || !folder.exists() {
+            store.forget_removed(&folder)?;
+        }
     }
     Ok(store)
 }
@@ -301,4 +306,27 @@ fn run_turn(
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(LabError::Target { target: cell.target.clone(), what: format!("it panicked: {text}") })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_that_another_build_began_is_not_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = RunOptions {
+            folder: folder.path().to_owned(),
+            results: folder.path().join("r.sqlite"),
+            resume: true,
+            targets: Vec::new(),
+            command: String::new(),
+        };
+        let now = crate::page::tests::invented();
+        let began = StudyResult { version: "0.0.0 (build 00000000)".into(), ..now.clone() };
+        drop(Store::create(&options.results, &began).unwrap());
+        let refused = continued(&options, &now).err().unwrap().to_string();
+        assert!(refused.contains("begun with Onrush 0.0.0 (build 00000000)"), "{refused}");
+        assert!(continued(&options, &began).is_ok());
+    }
 }

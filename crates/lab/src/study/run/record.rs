@@ -1,4 +1,4 @@
-//! The command that runs a study again, as results tell it to others.
+//! The command that runs a study again, as results tell it to others, and the one that goes on with it.
 
 use std::path::Path;
 
@@ -16,8 +16,56 @@ pub fn command_of(arguments: impl Iterator<Item = String>) -> String {
             false => before + &path,
         }
     };
-    let words: Vec<String> = arguments.skip(1).map(told).collect();
+    let words: Vec<String> = arguments.skip(1).map(told).map(|word| shell_word(&word)).collect();
     format!("onrush {}", words.join(" "))
+}
+
+/// A word as a shell takes it: in quotes, where it has blanks or letters that mean something there.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./,:+@%".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// What goes on with a study: the command that began it, with the result file and the folder for
+/// databases as they are now, since it may tell but the last part of them.
+pub(super) fn continuing(command: &str, results: &Path, folder: &Path) -> String {
+    let mut kept = Vec::new();
+    let mut words = words_of(command).into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" | "--dir" => _ = words.next(),
+            "--resume" => {}
+            word if word.starts_with("--out=") || word.starts_with("--dir=") => {}
+            _ => kept.push(word),
+        }
+    }
+    // Before the study: the name `singleton` alone, without a flag before it, is an experiment.
+    let place = kept.iter().position(|word| word == "run").map_or(kept.len(), |run| run + 1);
+    kept.insert(place, "--resume".to_owned());
+    // Of all studies the folder is given, not the file of one.
+    let is_of_all = kept.iter().any(|word| word == "all");
+    let results = results.parent().filter(|_| is_of_all).unwrap_or(results);
+    let path = |path: &Path| shell_word(&path.to_string_lossy());
+    format!("{} --dir {} --out {}", kept.join(" "), path(folder), path(results))
+}
+
+/// The words of a command that [`command_of`] made, each still in its quotes.
+fn words_of(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let (mut is_quoted, mut before) = (false, ' ');
+    for letter in command.chars() {
+        let is_escaped = before == '\\' && !is_quoted;
+        is_quoted ^= letter == '\'' && !is_escaped;
+        match words.last_mut() {
+            Some(word) if is_quoted || letter != ' ' => word.push(letter),
+            _ => words.push(String::new()),
+        }
+        before = letter;
+    }
+    words
 }
 
 #[cfg(test)]
@@ -31,6 +79,23 @@ mod tests {
         let told = command_of(line.split_whitespace().map(String::from));
         let expected = "onrush lab run keys --dir scratch --quick --out=keys.sqlite \
                         --set sessions=8 mine/study.toml";
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn words_that_a_shell_would_split_are_quoted() {
+        let words = ["onrush", "lab", "run", "my study.toml", "--set", "table=bob's.sql", ""];
+        let told = command_of(words.map(String::from).into_iter());
+        assert_eq!(told, r"onrush lab run 'my study.toml' --set 'table=bob'\''s.sql' ''");
+        assert_eq!(words_of(&told).join("|"), told.replace(' ', "|").replace("my|s", "my s"));
+    }
+
+    #[test]
+    fn a_study_goes_on_with_its_own_flags_and_the_places_of_now() {
+        let begun = "onrush lab run 'my study.toml' --out r.sqlite --target null --dir=d --quick";
+        let told = continuing(begun, Path::new("/results/r.sqlite"), Path::new("my disk"));
+        let expected = "onrush lab run --resume 'my study.toml' --target null --quick \
+                        --dir 'my disk' --out /results/r.sqlite";
         assert_eq!(told, expected);
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Three tables. `study` has one row: the study as it was read, and what it was run on. `run` has a
 //! row for each run of each cell, found by cell and repeat: its outcome as JSON, or why it failed.
-//! `underway` has the folder of the run that is being made, and whose process makes it.
+//! `underway` has the folder of the run that is being made, and whose process makes it; that of a run
+//! which was killed stays there until the folder is removed.
 //!
 //! Invariants
 //! 1. A run is written whole or not at all, and is on disk before the next one begins: whoever
 //!    interrupts the lab loses at most the run that was on its way.
-//! 2. A file is continued only with the same study, settings, size and version.
+//! 2. A file is continued only with the same study, settings, size, version and build.
 
 use std::path::{Path, PathBuf};
 
@@ -141,24 +142,31 @@ impl Store {
     /// A run begins in a folder of its own.
     pub(crate) fn begins(&self, folder: &Path) -> Result<(), LabError> {
         self.sql(|connection| {
-            let both = connection.unchecked_transaction()?;
-            both.execute("delete from underway", [])?;
             let row = params![folder.to_string_lossy(), std::process::id()];
-            both.execute("insert into underway values (?, ?)", row)?;
-            Ok(both.commit()?)
+            connection.execute("insert into underway values (?, ?)", row)?;
+            Ok(())
         })
     }
 
-    /// The folder of a run whose process has ended without ending the run, or cannot be asked.
-    pub(crate) fn left_behind(&self) -> Result<Option<PathBuf>, LabError> {
-        let found: Option<(String, u32)> = self.sql(|connection| {
+    /// The folders of runs whose process has ended without ending the run, or cannot be asked.
+    pub(crate) fn left_behind(&self) -> Result<Vec<PathBuf>, LabError> {
+        let found: Vec<(String, u32)> = self.sql(|connection| {
             connection.execute_batch(UNDERWAY)?; // files of earlier versions have none
-            let select = "select folder, process from underway";
-            let row = connection.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?)));
-            Ok(row.optional()?)
+            let mut select = connection.prepare("select folder, process from underway")?;
+            let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })?;
-        let is_running = |process: u32| Path::new(&format!("/proc/{process}")).exists();
-        Ok(found.filter(|(_, process)| !is_running(*process)).map(|(folder, _)| folder.into()))
+        let left = found.into_iter().filter(|(_, process)| !is_running(*process));
+        Ok(left.map(|(folder, _)| folder.into()).collect())
+    }
+
+    /// Forgets a folder that a killed run has left: it is removed.
+    pub(crate) fn forget_removed(&self, folder: &Path) -> Result<(), LabError> {
+        self.sql(|connection| {
+            let delete = "delete from underway where folder = ?";
+            connection.execute(delete, params![folder.to_string_lossy()])?;
+            Ok(())
+        })
     }
 
     /// Keeps a run.
@@ -174,7 +182,8 @@ impl Store {
                 "insert or replace into run values (?, ?, ?, ?, ?)",
                 params![kept.cell as i64, kept.repeat as i64, shown, outcome, failure],
             )?;
-            both.execute("delete from underway", [])?;
+            let ended = params![std::process::id()];
+            both.execute("delete from underway where process = ?", ended)?;
             Ok(both.commit()?)
         })
     }
@@ -237,6 +246,16 @@ impl Store {
     }
 }
 
+fn is_running(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !has_ended(&stat))
+}
+
+/// Of a line of `/proc/PID/stat`: whether the process has ended, and only waits for its parent to ask
+/// how. Its state stands behind its name, which is in brackets and may have brackets itself.
+fn has_ended(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
 fn json(value: &impl serde::Serialize) -> Result<String, Box<dyn std::error::Error>> {
     Ok(serde_json::to_string(value)?)
 }
@@ -253,13 +272,57 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.sqlite");
         let store = Store::create(&path, &crate::page::tests::invented()).unwrap();
-        assert_eq!(store.left_behind().unwrap(), None);
+        let left = || store.left_behind().unwrap();
+        let none: Vec<PathBuf> = Vec::new();
+        assert_eq!(left(), none);
         store.begins(Path::new("/databases/run")).unwrap();
-        assert_eq!(store.left_behind().unwrap(), None, "this process is still there");
-        store.connection.execute("update underway set process = ?", [GONE]).unwrap();
-        assert_eq!(store.left_behind().unwrap(), Some(PathBuf::from("/databases/run")));
+        assert_eq!(left(), none, "this process is still there");
         let outcome = Err("it failed".to_owned());
         store.keep(&Kept { cell: 0, repeat: 0, target_shown: None, outcome }).unwrap();
-        assert_eq!(store.left_behind().unwrap(), None, "the run has ended");
+        store.connection.execute("update underway set process = ?", [GONE]).unwrap();
+        assert_eq!(left(), none, "the run has ended");
+        store.begins(Path::new("/databases/run")).unwrap();
+        store.connection.execute("update underway set process = ?", [GONE]).unwrap();
+        assert_eq!(left(), [PathBuf::from("/databases/run")]);
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_remembered_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.sqlite");
+        let store = Store::create(&path, &crate::page::tests::invented()).unwrap();
+        let (killed, next) = (Path::new("/databases/killed"), Path::new("/databases/next"));
+        store.begins(killed).unwrap();
+        store.connection.execute("update underway set process = ?", [GONE]).unwrap();
+        store.begins(next).unwrap();
+        let outcome = Err("it failed".to_owned());
+        store.keep(&Kept { cell: 0, repeat: 0, target_shown: None, outcome }).unwrap();
+        assert_eq!(store.left_behind().unwrap(), [killed]);
+        store.forget_removed(killed).unwrap();
+        assert!(store.left_behind().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_only_waits_for_its_parent_has_ended() {
+        for ended in ["71 (onrush) Z 70 71 0", "71 (a (b) S 1) Z 70", "71 (onrush) X 0"] {
+            assert!(has_ended(ended), "{ended}");
+        }
+        for runs in ["71 (onrush) R 70 71 0", "71 (a) Z) S 70", "71 (onrush) D 70"] {
+            assert!(!has_ended(runs), "{runs}");
+        }
+        assert!(is_running(std::process::id()) && !is_running(GONE));
+    }
+
+    #[test]
+    fn a_killed_process_that_nobody_has_asked_for_is_not_running() {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let (id, options) =
+            (Pid::from_child(&child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        waitid(WaitId::Pid(id), options).unwrap();
+        assert!(Path::new(&format!("/proc/{}", child.id())).exists());
+        assert!(!is_running(child.id()));
+        child.wait().unwrap();
     }
 }

@@ -1,0 +1,60 @@
+//! Which program measures: its version, and its build, of which there are many under one version.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::OnceLock;
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// The program that runs, by its number also when another one has taken its name meanwhile.
+const RUNNING: &str = "/proc/self/exe";
+/// So much of it is read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// The version, and the beginning of a hash of the running program: `0.1.0 (build 1f3a9c04)`. Without
+/// the build where the program cannot be read.
+pub(crate) fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let number = env!("CARGO_PKG_VERSION");
+        match File::open(RUNNING).and_then(hash) {
+            Ok(hash) => format!("{number} (build {})", &format!("{hash:016x}")[..8]),
+            Err(_) => number.to_owned(),
+        }
+    })
+}
+
+fn hash(mut program: impl Read) -> io::Result<u64> {
+    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; READ_BYTES]);
+    loop {
+        match program.read(&mut buffer) {
+            Ok(0) => return Ok(hash.digest()),
+            Ok(length) => hash.update(&buffer[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_is_named_by_eight_digits_that_stay() {
+        let told = version();
+        let digits = told.strip_prefix(concat!(env!("CARGO_PKG_VERSION"), " (build "));
+        let digits = digits.and_then(|rest| rest.strip_suffix(')')).unwrap();
+        assert!(digits.len() == 8 && digits.chars().all(|one| one.is_ascii_hexdigit()), "{told}");
+        let again = hash(File::open(RUNNING).unwrap()).unwrap();
+        assert!(format!("{again:016x}").starts_with(digits));
+    }
+
+    #[test]
+    fn programs_that_differ_in_one_byte_are_different_builds() {
+        let mut program = vec![7_u8; 3 * READ_BYTES + 1];
+        let before = hash(&program[..]).unwrap();
+        program[2 * READ_BYTES] = 8;
+        assert_ne!(hash(&program[..]).unwrap(), before);
+    }
+}
