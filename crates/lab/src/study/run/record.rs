@@ -33,13 +33,13 @@ pub fn shell_word(word: &str) -> String {
 /// databases as they are now, since it may tell but the last part of them.
 pub(super) fn continuing(command: &str, results: &Path, folder: &Path) -> String {
     let mut kept = Vec::new();
-    let mut words = words_of(command).into_iter();
+    let mut words = shlex::split(command).unwrap_or_default().into_iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" | "--dir" => _ = words.next(),
             "--resume" => {}
             word if word.starts_with("--out=") || word.starts_with("--dir=") => {}
-            _ => kept.push(word),
+            word => kept.push(shell_word(word)),
         }
     }
     // Before the study: the name `singleton` alone, without a flag before it, is an experiment.
@@ -50,22 +50,6 @@ pub(super) fn continuing(command: &str, results: &Path, folder: &Path) -> String
     let results = results.parent().filter(|_| is_of_all).unwrap_or(results);
     let path = |path: &Path| shell_word(&path.to_string_lossy());
     format!("{} --dir {} --out {}", kept.join(" "), path(folder), path(results))
-}
-
-/// The words of a command that [`command_of`] made, each still in its quotes.
-fn words_of(command: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let (mut is_quoted, mut before) = (false, ' ');
-    for letter in command.chars() {
-        let is_escaped = before == '\\' && !is_quoted;
-        is_quoted ^= letter == '\'' && !is_escaped;
-        match words.last_mut() {
-            Some(word) if is_quoted || letter != ' ' => word.push(letter),
-            _ => words.push(String::new()),
-        }
-        before = letter;
-    }
-    words
 }
 
 #[cfg(test)]
@@ -87,7 +71,7 @@ mod tests {
         let words = ["onrush", "lab", "run", "my study.toml", "--set", "table=bob's.sql", ""];
         let told = command_of(words.map(String::from).into_iter());
         assert_eq!(told, r"onrush lab run 'my study.toml' --set 'table=bob'\''s.sql' ''");
-        assert_eq!(words_of(&told).join("|"), told.replace(' ', "|").replace("my|s", "my s"));
+        assert_eq!(shlex::split(&told).unwrap(), words);
     }
 
     #[test]
