@@ -10,7 +10,8 @@
 //! - *stolen*: a place whose owner stays outside is taken by whoever needs one;
 //! - *given up*: a session about to wait for something long (a sync, another transaction) releases
 //!   its place;
-//! - *handed over*: if all are in use, newcomers queue. The first in the queue asks about every
+//! - *handed over*: if all are in use, newcomers queue. The first in the queue looks for an owner
+//!   who stays outside, as soon as it is the first; if there is none it asks, about every
 //!   millisecond, and for each request one session that leaves makes the first in the queue the
 //!   owner of its place.
 //!
@@ -286,7 +287,6 @@ impl Shared {
         let waiter = Arc::clone(&ticket.waiter);
         let parker = Parker::of_this_thread();
         self.queue.push(&waiter, &parker);
-        let mut last_look = Vec::new();
         let mut asked = Instant::now();
         loop {
             if let Some(Grant { place, when }) = waiter.take_grant() {
@@ -300,13 +300,12 @@ impl Shared {
                 asked = Instant::now(); // the first's time begins when it becomes the first
                 continue;
             }
-            let look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
-            let time_to_ask = asked.elapsed() >= REQUEST_INTERVAL;
-            if self.help_first(&look, &last_look, recorder) {
+            let first_look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
+            sync::pause(PAUSES_BETWEEN_LOOKS);
+            if self.help_first(&first_look, recorder) {
                 continue; // a place was found for the first in the queue, which most likely is us
             }
-            if time_to_ask {
-                last_look = look;
+            if asked.elapsed() >= REQUEST_INTERVAL {
                 asked = Instant::now();
                 let requests = self.queue.len() / QUEUE_PER_REQUEST + 1;
                 self.requests.store(requests.min(self.places.len()), Relaxed);
@@ -315,11 +314,11 @@ impl Shared {
         }
     }
 
-    /// Gives the first in the queue a place that is nobody's, or whose owner did not move between
-    /// two looks.
-    fn help_first(&self, look: &[u64], last_look: &[u64], recorder: &Recorder) -> bool {
-        for (place, word) in look.iter().copied().enumerate() {
-            let idle = !is_inside(word) && last_look.get(place) == Some(&word);
+    /// Gives the first in the queue a place that is nobody's, or whose owner was outside at the look
+    /// before, and has not moved since.
+    fn help_first(&self, before: &[u64], recorder: &Recorder) -> bool {
+        for ((place, word), before) in self.looks(0).zip(before) {
+            let idle = !is_inside(word) && word == *before;
             if (word == NOBODY || idle) && self.grant(place, word) {
                 recorder.count(Counter::AdmissionSteals, u64::from(word != NOBODY));
                 return true;
