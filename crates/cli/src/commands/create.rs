@@ -45,9 +45,11 @@ Examples:
   onrush create shop --table big --classic session-offset
 
 Types:    boolean, smallint, integer, bigint, real, double, decimal(p,s), char(n), varchar(n), text,
-          bytes, uuid, date, time, timestamp, timestamptz
+          bytes, uuid, date, time, timestamp, timestamptz, json, jsonb
 Defaults: now, a value ('in quotes' if it has blanks), or a key strategy: identity, uuid-v4, uuid-v7,
-          sequential-guid, session-offset, node-offset, bit-reversed, hash-prefix";
+          sequential-guid, session-offset, node-offset, bit-reversed, hash-prefix
+          identity(1000) begins at 1000, identity(strict) ascends in commit order, node-offset(7) is of
+          node 7";
 
 /// Creates what is asked for.
 pub fn run(arguments: &Create) -> Outcome {
