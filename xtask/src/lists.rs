@@ -21,6 +21,7 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/memory/advice.rs",
     "crates/engine/src/memory/frame.rs",
     "crates/engine/src/memory/prefetch.rs",
+    "crates/engine/src/memory/region.rs",
     "crates/engine/src/node/fingerprint.rs",
     "crates/lab/src/target/lmdb.rs",
     "crates/lab/src/target/server/process.rs",

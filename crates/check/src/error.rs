@@ -10,7 +10,11 @@ use onrush_files::{DiskError, DiskErrorKind};
 #[non_exhaustive]
 pub enum CheckError {
     /// There is no superblock in the folder.
-    #[error("there is no database in {}: it has no superblock.onrush; check the path, or restore a backup if there was one", folder.display())]
+    #[error(
+        "there is no database in {}: it has no superblock.onrush; check the path, or restore a backup \
+         if there was one",
+        folder.display()
+    )]
     NotFound {
         /// The folder.
         folder: PathBuf,

@@ -139,7 +139,7 @@ fn a_superblock_that_is_missing() {
         let told = ["superblock.onrush", "there is no superblock", "restore"];
         refused(fixture.try_open(), &told);
         refused(fixture.try_create(), &told);
-        refused(Database::open_or_create(&fixture.path(), Options::small()), &told);
+        refused(Database::open_or_create(fixture.path(), Options::small()), &told);
         assert!(before == files(&fixture.path()), "something was written");
     }
 }
