@@ -225,10 +225,11 @@ fn check_batch(
     if store.gives_up() {
         return;
     }
-    let batch = Batch::read(store, owners, catalogue, wanted, options.threads(&*store.disk));
+    let dop = options.threads(&*store.disk);
+    let batch = Batch::read(store, owners, catalogue, wanted, dop);
     batch.leaves().for_each(|(table, count)| leaves[table] += count);
     let streams = options.read_stream_per_file.then_some(store.files.len());
-    let plan = Plan::new(options.threads(&*store.disk), streams);
+    let plan = Plan::new(dop, streams);
     let pieces = pieces::cut(plan, &batch.images, |named| named.slot);
     let checker = || ImageChecker {
         store,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use onrush::{DataType, Row, TableDefinition, Value};
+use onrush::{Row, TableDefinition, Value};
 use onrush_transfer::json;
 
 use crate::failure::Outcome;
@@ -80,7 +80,7 @@ impl<'d> RowOutput<'d> {
                 line.push_str("  ");
             }
             let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
-            if is_number(self.definition.columns()[column].data_type) {
+            if self.definition.columns()[column].data_type.is_number() {
                 line.push_str(&blanks);
                 line.push_str(cell);
             } else {
@@ -102,16 +102,4 @@ fn cell(value: &Value<'_>) -> String {
     } else {
         text.to_owned()
     }
-}
-
-fn is_number(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::Float32
-            | DataType::Float64
-            | DataType::Decimal { .. }
-    )
 }

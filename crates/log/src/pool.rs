@@ -106,12 +106,14 @@ impl SegmentPool {
         Some(segment)
     }
 
-    /// For the writer, which has so much room left in its segment: calls `each` with the block bytes of
-    /// every ready segment.
-    pub(crate) fn for_each_ready(&self, room_left_bytes: u64, mut each: impl FnMut(u64)) {
-        let mut state = self.state();
-        state.room_left_bytes = room_left_bytes;
-        state.ready.iter().for_each(|segment| each(segment.block_bytes()));
+    /// For the writer, which has so much room left in its segment.
+    pub(crate) fn note_room_left(&self, bytes: u64) {
+        self.state().room_left_bytes = bytes;
+    }
+
+    /// Calls `each` with the block bytes of every ready segment.
+    pub(crate) fn for_each_ready(&self, mut each: impl FnMut(u64)) {
+        self.state().ready.iter().for_each(|segment| each(segment.block_bytes()));
     }
 
     /// Whether fewer segments are ready than should be.

@@ -253,7 +253,8 @@ impl Writer {
         let here = self.segment.bytes.saturating_sub(self.place.offset);
         let mut capacity = self.payload_capacity(here.saturating_sub(spare));
         let mut spare = spare.saturating_sub(here);
-        core.pool.for_each_ready(here, |bytes| {
+        core.pool.note_room_left(here);
+        core.pool.for_each_ready(|bytes| {
             capacity += self.payload_capacity(bytes.saturating_sub(spare));
             spare = spare.saturating_sub(bytes);
         });

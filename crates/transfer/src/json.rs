@@ -121,7 +121,7 @@ impl<'s, R: BufRead> JsonRows<'s, R> {
         let text = match json {
             Json::Null => return Ok(Value::Null),
             Json::String(text) => text,
-            Json::Number(number) if is_numeric(data_type) => number.to_string(),
+            Json::Number(number) if data_type.is_number() => number.to_string(),
             Json::Bool(value) if data_type == DataType::Boolean => value.to_string(),
             Json::Number(number) => {
                 return refuse(&format!("{number} is a number, and the column is {data_type}"));
@@ -136,18 +136,6 @@ impl<'s, R: BufRead> JsonRows<'s, R> {
         let value = self.schema.parse(column, &text).map_err(|error| error.to_string())?;
         Ok(value.into_owned())
     }
-}
-
-fn is_numeric(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::Float32
-            | DataType::Float64
-            | DataType::Decimal { .. }
-    )
 }
 
 /// The members of an object in their order, those of the same name each for itself: a map would keep

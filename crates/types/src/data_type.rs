@@ -92,6 +92,19 @@ impl DataType {
         matches!(self, DataType::Char(_) | DataType::Varchar(_) | DataType::Text)
     }
 
+    /// Whether the type's values are numbers.
+    pub const fn is_number(self) -> bool {
+        matches!(
+            self,
+            DataType::Int16
+                | DataType::Int32
+                | DataType::Int64
+                | DataType::Float32
+                | DataType::Float64
+                | DataType::Decimal { .. }
+        )
+    }
+
     /// The reason why length, precision or scale cannot be, if so.
     pub(crate) fn fault(self) -> Option<&'static str> {
         match self {
