@@ -6,6 +6,15 @@ mod common;
 
 use common::{Fixture, all_rows, generated, ids, note, notes};
 use onrush::{Error, KeyStrategy, Value};
+use onrush_waits::Counter;
+
+fn with_room_for_large_batches() -> Fixture {
+    let mut fixture = Fixture::in_memory();
+    fixture.options.log_ring_bytes = 64 << 20;
+    fixture.options.log_capacity_bytes = 256 << 20;
+    fixture.options.leaf_memory_bytes = 64 << 20;
+    fixture
+}
 
 #[test]
 fn ascending_batches_over_many_leaves_are_all_there() {
@@ -33,6 +42,31 @@ fn scattered_batches_are_all_there() {
     let found = ids(&all_rows(&mut session, &table));
     assert_eq!(found.len(), 4000);
     assert!(found.is_sorted());
+}
+
+#[test]
+fn a_batch_over_hundreds_of_new_leaves_is_all_there() {
+    let db = with_room_for_large_batches().create();
+    let table = db.create_table(notes()).unwrap();
+    let mut session = db.session().unwrap();
+    // Two such rows fill a leaf: more leaves than one batch may hold latched.
+    let text = "x".repeat(7000);
+    let rows: Vec<_> = (0..600).map(|id| note(id, &text)).collect();
+    session.insert_many(&table, rows.iter().map(|row| &row[..])).unwrap();
+    assert_eq!(ids(&all_rows(&mut session, &table)), (0..600).collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_of_a_batch_are_counted_once_whichever_way_they_go() {
+    let db = with_room_for_large_batches().create();
+    let table = db.create_table(notes()).unwrap();
+    let mut session = db.session().unwrap();
+    let text = "x".repeat(7000);
+    for (first, count) in [(0, 3), (1000, 600)] {
+        let rows: Vec<_> = (first..first + count).map(|id| note(id, &text)).collect();
+        session.insert_many(&table, rows.iter().map(|row| &row[..])).unwrap();
+    }
+    assert_eq!(db.statistics().totals.counter(Counter::RowsInserted), 603);
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub struct Summary {
     pub checks: u64,
     /// What power cuts took of delayed commits, by the milliseconds of the window.
     pub windows: BTreeMap<u64, Loss>,
+    /// Commits of several rows.
+    pub commits_of_several: u64,
     /// Things done in the middle of checkpoints.
     pub visits: u64,
     /// Checks and backups of an open database.
@@ -97,6 +99,7 @@ impl Summary {
         self.images_in_recovery += other.images_in_recovery;
         self.recoveries += other.recoveries;
         self.checks += other.checks;
+        self.commits_of_several += other.commits_of_several;
         self.visits += other.visits;
         self.copies += other.copies;
         self.failed_calls += other.failed_calls;
@@ -146,6 +149,7 @@ impl fmt::Display for Summary {
         writeln!(f, "  in recovery   {}", self.images_in_recovery)?;
         writeln!(f, "recoveries      {}", self.recoveries)?;
         writeln!(f, "checks          {}", self.checks)?;
+        writeln!(f, "several rows    {}", self.commits_of_several)?;
         writeln!(f, "visits          {}", self.visits)?;
         writeln!(f, "copies          {}", self.copies)?;
         writeln!(f, "failed calls    {}", self.failed_calls)?;

@@ -208,6 +208,7 @@ impl World {
                 self.changed.insert((table.clone(), key.clone()), number);
             }
         }
+        self.summary.commits_of_several += u64::from(effects.len() > 1);
         let commits = self.history.commit(begun_at, effects);
         if let Some(end) = end {
             if let Some((last, _)) = self.ends.last()

@@ -52,5 +52,6 @@ fn what_a_power_cut_leaves_is_a_prefix_of_the_commits_with_all_that_was_acknowle
     assert!(summary.images_by_depth.len() == 3, "cuts in recoveries, and in theirs");
     let several = summary.runs_by_files.iter().filter(|(files, _)| **files > 1);
     assert!(several.map(|(_, runs)| runs).sum::<u64>() >= 3, "several data files");
+    assert!(summary.commits_of_several > 1000, "commits of several rows");
     assert!(summary.visits > 100, "work in the middle of checkpoints");
 }

@@ -22,16 +22,32 @@ use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
 use crate::space::Purpose;
-use crate::units::{LeafId, ObjectId};
+use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
-/// Leaves that one batch may hold at a time.
-pub(crate) const GROUP_LEAVES_MAX: usize = 16;
+/// Leaves that one batch may hold at a time: 4 MiB, some 25,000 rows.
+pub(crate) const GROUP_LEAVES_MAX: usize = 256;
+
+/// How often a batch may be blocked, and begin anew, before it goes the general way.
+pub(crate) const GROUP_TRIES_MAX: usize = 16;
+
+/// How often of these for want of slots. Each makes the files longer, or on a full disk takes a
+/// checkpoint.
+pub(crate) const GROUP_SLOTS_TRIES_MAX: usize = 4;
+
+/// Siblings that are looked at for a leaf that its parent does not know yet.
+const SIBLINGS_MAX: usize = 16;
 
 /// Rows of one table, in ascending key order without duplicates.
 pub(crate) trait GroupRows {
     fn count(&self) -> usize;
     /// Key bytes and value bytes.
     fn row(&self, index: usize) -> (&[u8], &[u8]);
+    /// Bytes of all keys and values.
+    fn bytes(&self) -> usize;
+    /// Leaves that the rows fill if they lie side by side.
+    fn leaves(&self) -> usize {
+        (self.bytes() + self.count() * Entry::bytes(&[], &[])).div_ceil(LEAF_BYTES)
+    }
     /// A key that was changed from this LSN on is a conflict, also one that is not there any more.
     fn unchanged_since(&self) -> Option<Lsn> {
         None
@@ -171,7 +187,7 @@ impl Tree {
         object: ObjectId,
     ) -> Option<(LeafId, ExclusiveGuard<'e, LeafState>)> {
         let mut id = self.descend(engine, seat.recorder, key_head, key);
-        for _ in 0..GROUP_LEAVES_MAX {
+        for _ in 0..SIBLINGS_MAX {
             // The parent may not know of a split yet, of ours or another's.
             if let Some(own) = held.iter().find(|held| held.id == id) {
                 id = own.leaf.next?;

@@ -16,7 +16,8 @@ mod write;
 
 pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
-pub(crate) use group::{GROUP_LEAVES_MAX, GroupRefusal, GroupRows};
+pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
+pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
 pub(crate) use read::{Seen, View};
@@ -36,11 +37,11 @@ pub(crate) struct Seat<'a> {
     /// Place of the admission, which is also the in-flight mark in the log.
     pub(crate) place: usize,
     pub(crate) recorder: &'a Recorder,
-    /// Frames for a split: one for the new leaf, one to rearrange the old.
+    /// Frames for splits: one for each new leaf, one to rearrange the old.
     pub(crate) spares: &'a mut Vec<Frame>,
 }
 
-/// Frames that one operation may need.
+/// Frames that one split needs.
 pub(crate) const SPARE_FRAMES: usize = 2;
 
 /// What has to be done, outside of the engine's places and latches, before another try.

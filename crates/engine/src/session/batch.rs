@@ -23,8 +23,8 @@ struct Place {
     key_at: usize,
     value_at: usize,
     end: usize,
-    /// Where its record starts, and where the bytes after the length do.
     record_at: usize,
+    record_end: usize,
 }
 
 impl Batch {
@@ -56,7 +56,8 @@ impl Batch {
         self.record.extend_from_slice(&self.header);
         self.record.extend_from_slice(&encoded.key);
         self.record.extend_from_slice(body);
-        self.rows.push(Place { key_at, value_at, end: self.bytes.len(), record_at });
+        let (end, record_end) = (self.bytes.len(), self.record.len());
+        self.rows.push(Place { key_at, value_at, end, record_at, record_end });
     }
 
     /// Puts the rows in key order. Returns the first key that is there twice.
@@ -79,9 +80,8 @@ impl Batch {
 
     /// The record of the row at `index` of the key order, with its length in front.
     pub(super) fn record_of(&self, index: usize) -> &[u8] {
-        let start = self.rows[index].record_at;
-        let later = self.rows.iter().map(|row| row.record_at).filter(|at| *at > start);
-        &self.record[start..later.min().unwrap_or(self.record.len())]
+        let place = self.rows[index];
+        &self.record[place.record_at..place.record_end]
     }
 }
 
@@ -93,5 +93,9 @@ impl GroupRows for Batch {
     fn row(&self, index: usize) -> (&[u8], &[u8]) {
         let place = self.rows[index];
         (&self.bytes[place.key_at..place.value_at], &self.bytes[place.value_at..place.end])
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 }

@@ -172,6 +172,10 @@ impl GroupRows for InsertedRows<'_> {
         self.rows[index]
     }
 
+    fn bytes(&self) -> usize {
+        self.rows.iter().map(|(key, value)| key.len() + value.len()).sum()
+    }
+
     fn unchanged_since(&self) -> Option<Lsn> {
         self.since
     }

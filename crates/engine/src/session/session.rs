@@ -13,7 +13,8 @@ use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Blocked, Change, Expect, GROUP_LEAVES_MAX, GroupRefusal, GroupRows, Refusal};
+use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
+use crate::btree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -324,7 +325,6 @@ impl Session {
             });
         }
         let end = self.write_batch(table, object, &batch)?;
-        self.worker.recorder.count(Counter::RowsInserted, batch.count() as u64);
         self.batch = batch;
         Ok(Some(end))
     }
@@ -341,7 +341,11 @@ impl Session {
             return Err(Error::TransactionTooLarge { bytes: payload, limit });
         }
         match self.write_group(table, object, batch, [header, rows])? {
-            Ok(Some(end)) => Ok(end),
+            Ok(Some(end)) => {
+                self.worker.recorder.count(Counter::RowsInserted, batch.count() as u64);
+                Ok(end)
+            }
+            // It counts its rows itself.
             Ok(None) => Transaction::new(self, None).commit_batch(table, object, batch),
             Err(refusal) => Err(self.explain(table, refusal)),
         }
@@ -361,29 +365,28 @@ impl Session {
         let Session { worker, contexts, .. } = self;
         let hint = &mut contexts[index].hint;
         let payload = record[0].len() + record[1].len();
-        let (mut slots_lacked, mut leaves_lacked) = (0, 0);
-        worker.inside_with_room(payload, |engine, seat| {
+        worker.take_spares_for(rows.leaves())?;
+        let (mut slots_lacked, mut tries) = (0, 0);
+        let outcome = worker.inside_with_room(payload, |engine, seat| {
             table.entry.check_version()?;
             match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
                 Ok(written) => Ok(Some(written.end)),
                 Err(GroupRefusal::Refused(refusal)) => {
-                    match refusal {
-                        Refusal::Blocked(Blocked::Slot) => slots_lacked += 1,
-                        Refusal::Blocked(Blocked::Load(_)) => leaves_lacked += 1,
-                        _ => {}
-                    }
+                    let Refusal::Blocked(blocked) = refusal else { return Err(refusal) };
                     // On a full disk a checkpoint may free some slots and never enough for all leaves:
                     // the next try, undone like this one, would find as many again. So it is with memory
                     // where each leaf that is read takes the place of another of them. The general way
                     // keeps what it has placed, so it gets on or finds the disk or the memory full.
-                    if slots_lacked > 1 || leaves_lacked > GROUP_LEAVES_MAX {
-                        return Ok(None);
-                    }
-                    Err(refusal)
+                    tries += 1;
+                    slots_lacked += usize::from(blocked == Blocked::Slot);
+                    let gives_up = slots_lacked > GROUP_SLOTS_TRIES_MAX || tries > GROUP_TRIES_MAX;
+                    if gives_up { Ok(None) } else { Err(refusal) }
                 }
                 Err(GroupRefusal::NotThisWay) => Ok(None),
             }
-        })
+        });
+        worker.give_back_spares();
+        outcome
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
-use crate::btree::{Refusal, Seat};
+use crate::btree::{GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
@@ -33,6 +33,9 @@ pub(crate) struct Worker {
 /// After another session was seen on its thread, a session counts as sharing it for so many calls.
 const SHARED_CALLS: u32 = 64;
 
+/// A batch takes this share of the memory for leaves beforehand, at most.
+const BATCHES_AT_A_TIME: usize = 256;
+
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -46,7 +49,7 @@ impl Worker {
             engine: Arc::clone(engine),
             recorder,
             ticket: engine.admission.ticket(),
-            spares: Vec::with_capacity(crate::btree::SPARE_FRAMES),
+            spares: Vec::with_capacity(SPARE_FRAMES),
             changes: 0,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             shared_calls: 0,
@@ -108,6 +111,25 @@ impl Worker {
         }
         self.shared_calls = self.shared_calls.saturating_sub(1);
         self.shared_calls > 0
+    }
+
+    /// Takes the frames that a batch over so many new leaves needs, as far as some are free and
+    /// memory is enough for many such batches: one that lacks a frame under its latches begins anew.
+    pub(crate) fn take_spares_for(&mut self, leaves: usize) -> Result<()> {
+        let Worker { engine, spares, recorder, .. } = self;
+        let share = engine.frames.frames() / BATCHES_AT_A_TIME;
+        let new_leaves = leaves.min(GROUP_LEAVES_MAX).min(share);
+        while spares.len() <= new_leaves && engine.frames.available() > 0 {
+            spares.push(engine.take_frame(recorder)?);
+        }
+        Ok(())
+    }
+
+    /// Gives back the frames that the batch did not need.
+    pub(crate) fn give_back_spares(&mut self) {
+        for frame in self.spares.drain(SPARE_FRAMES.min(self.spares.len())..) {
+            self.engine.frames.give_back(frame);
+        }
     }
 
     /// Every 64th change pauses while the log is getting full.
