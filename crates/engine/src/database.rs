@@ -231,6 +231,52 @@ impl Database {
 
     /// Creates a table. Durable when this returns.
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// let price = DataType::Decimal { precision: 10, scale: 2 };
+    /// let sales = TableDefinition::builder("sales")
+    ///     .column(ColumnDefinition::new("id", DataType::Uuid).default_key(KeyStrategy::UuidV7))
+    ///     .column(ColumnDefinition::new("shop", DataType::Char(4)).not_null())
+    ///     .column(ColumnDefinition::new("day", DataType::Date))
+    ///     .column(ColumnDefinition::new("at", DataType::Time))
+    ///     .column(ColumnDefinition::new("price", price))
+    ///     .primary_key(["id"]);
+    /// let sales = db.create_table(sales.build()?)?;
+    ///
+    /// let (day, at) = (Value::Date(19_844), Value::Time(36_000_000_000)); // 2024-05-01, 10:00
+    /// let cents = Value::Decimal(Decimal::new(1999, 2)); // 19.99
+    /// let mut session = db.session()?;
+    /// let key = session.insert_returning_key(
+    ///     &sales,
+    ///     &[Value::Default, "N1".into(), day, at, cents.clone()],
+    /// )?;
+    /// let row = session.get(&sales, &key)?.expect("inserted above");
+    /// assert_eq!(row[1], "N1  ".into()); // as wide as declared
+    /// assert_eq!((row[2].to_string(), row[3].to_string()), ("2024-05-01".into(), "10:00:00".into()));
+    /// assert_eq!(row[4], cents);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Each strategy for keys, with the type it is for:
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// for strategy in KeyStrategy::ALL {
+    ///     let id = ColumnDefinition::new("id", strategy.natural_type()).default_key(strategy);
+    ///     let table = TableDefinition::builder(strategy.name()).column(id).primary_key(["id"]);
+    ///     let table = db.create_table(table.build()?)?;
+    ///     let mut session = db.session()?;
+    ///     let first = session.insert_returning_key(&table, &[Value::Default])?;
+    ///     let second = session.insert_returning_key(&table, &[])?; // the same: nothing is a default
+    ///     assert_ne!(first, second);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`TableExists`](Error::TableExists); a definition that is not possible.
     pub fn create_table(&self, definition: TableDefinition) -> Result<Table> {
@@ -257,6 +303,21 @@ impl Database {
 
     /// Drops a table and its rows. Durable when this returns.
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// assert_eq!(db.tables().len(), 1);
+    /// db.drop_table("notes")?;
+    /// assert!(matches!(db.table("notes"), Err(Error::UnknownTable { .. })));
+    /// assert!(matches!(db.session()?.get(&notes, &[1i64.into()]), Err(Error::TableChanged { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable).
     pub fn drop_table(&self, name: &str) -> Result<()> {
@@ -275,6 +336,21 @@ impl Database {
 
     /// Removes all rows of a table. Generated keys go on where they were. Durable when this
     /// returns.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// db.session()?.insert(&notes, &[1i64.into(), "one".into()])?;
+    /// db.truncate_table("notes")?;
+    /// let notes = db.table("notes")?;
+    /// assert_eq!(db.session()?.scan(&notes, &ScanOptions::default())?.count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable).
@@ -403,6 +479,22 @@ impl Database {
     }
 
     /// Takes a checkpoint now: the next open redoes only what is committed after this call began.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// db.session()?.insert(&notes, &[1i64.into(), "one".into()])?;
+    /// db.checkpoint()?;
+    /// drop((notes, db)); // as a crash would, without closing
+    /// let db = Database::open(folder.path().join("db"), Options::small())?;
+    /// assert_eq!(db.recovery().rows, 0); // nothing to redo
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`DiskFull`](Error::DiskFull): the old checkpoint stands. A failed write stops the engine.

@@ -182,7 +182,7 @@ pub enum Error {
         frames: usize,
     },
     /// The disk is full. Nothing of the statement has happened. Try again once there is room.
-    #[error("the disk is full: {cause}; free space and retry, nothing was lost")]
+    #[error("{cause}; nothing was lost")]
     DiskFull {
         /// What could not be made larger.
         cause: String,
@@ -202,7 +202,7 @@ pub enum Error {
         folder: PathBuf,
     },
     /// Somebody has the database open.
-    #[error("the database is in use: {cause}; close it there first")]
+    #[error("{cause}")]
     InUse {
         /// Who, as far as is known.
         cause: String,

@@ -66,6 +66,24 @@ fn a_folder_that_cannot_be_written() {
     }
 }
 
+#[test]
+fn a_database_that_cannot_be_written() {
+    for kind in [DiskErrorKind::ReadOnly, DiskErrorKind::Permission] {
+        let disk = FaultyDisk::default();
+        let fixture = Fixture::on(Arc::new(disk.clone()));
+        let (db, table) = fixture.create_with(notes());
+        db.session().unwrap().insert(&table, &note(1, "kept")).unwrap();
+        drop((table, db));
+        disk.fail(Failure { operation: Operation::Write, path: "", skip: 0, kind });
+        let error = refused(fixture.try_open(), &[fixture.path().to_str().unwrap()]);
+        assert!(matches!(error, Error::Disk(_)), "{error:?}");
+        disk.repair();
+        let db = fixture.open();
+        let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
+        assert_eq!(rows, [noted(1, "kept")]);
+    }
+}
+
 /// Wherever creating fails, the next try starts afresh.
 #[test]
 fn a_creation_that_was_cut_off_is_no_database() {

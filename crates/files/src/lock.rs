@@ -8,6 +8,10 @@
 //!    locking).
 //! 3. A process opens LOCK a second time without harm: `flock` belongs to the open file, not to the
 //!    process. A child made by `fork` shares it, so a database is not used on both sides of a fork.
+//!
+//! Where the file system is mounted read-only nobody can write LOCK: it is locked as it is, and a
+//! folder without one, which no opener can change there, by itself only. So what only reads, a check
+//! for one, can read what a damaged device still has.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -96,8 +100,7 @@ pub(crate) fn lock_os_folder(folder: &Path) -> Result<FolderLock, DiskError> {
     if held.contains(&identity) {
         return Err(locked_error(folder, "this process"));
     }
-    let file = lock_file(folder)?;
-    let mut descriptors = vec![file];
+    let mut descriptors: Vec<_> = lock_file(folder)?.into_iter().collect();
     match exclusively(&opened) {
         Ok(()) => descriptors.push(opened),
         Err(Errno::WOULDBLOCK) => return Err(locked_error(folder, "another process")),
@@ -107,13 +110,19 @@ pub(crate) fn lock_os_folder(folder: &Path) -> Result<FolderLock, DiskError> {
     Ok(FolderLock::new(folder, OsLock { identity, process: std::process::id(), descriptors }))
 }
 
-/// Locks the file LOCK, which is made if it is missing.
-fn lock_file(folder: &Path) -> Result<OwnedFd, DiskError> {
+/// Locks the file LOCK, which is made if it is missing; none where it is missing and cannot be made.
+fn lock_file(folder: &Path) -> Result<Option<OwnedFd>, DiskError> {
     let path = folder.join(LOCK_NAME);
     let failed = |errno: Errno| DiskError::from_io("lock", &path, errno.into());
     for _ in 0..REPLACED_TRIES {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let file = os::open_descriptor(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let (file, is_writable) = match open_lock_file(&path, flags) {
+            Err(Errno::ROFS) => match open_lock_file(&path, OFlags::RDONLY | OFlags::CLOEXEC) {
+                Err(Errno::NOENT) => return Ok(None),
+                file => (file.map_err(failed)?, false),
+            },
+            file => (file.map_err(failed)?, true),
+        };
         match exclusively(&file) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(locked_error(folder, &holder_of(&file))),
@@ -125,10 +134,16 @@ fn lock_file(folder: &Path) -> Result<OwnedFd, DiskError> {
             Ok(_) | Err(Errno::NOENT) => continue, // replaced: this lock keeps nobody out
             Err(errno) => return Err(failed(errno)),
         }
-        write_holder(&file).map_err(failed)?;
-        return Ok(file);
+        if is_writable {
+            write_holder(&file).map_err(failed)?;
+        }
+        return Ok(Some(file));
     }
     Err(locked_error(folder, "someone who keeps replacing the lock file"))
+}
+
+fn open_lock_file(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    os::open_descriptor(path, flags, Mode::RUSR | Mode::WUSR)
 }
 
 fn exclusively(descriptor: &OwnedFd) -> Result<(), Errno> {

@@ -24,7 +24,7 @@ pub struct Create {
     #[arg(long = "column", value_name = "COLUMN", requires = "table",
           value_parser = column_spec::parse)]
     columns: Vec<ColumnDefinition>,
-    /// The columns of the primary key, in order
+    /// The columns of the primary key, in order; they are never null, whatever they are declared as
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "columns")]
     key: Vec<String>,
     /// Instead of columns: the table of the classic studies, its key made by this strategy

@@ -137,9 +137,15 @@ pub fn run(arguments: &Import) -> Outcome {
 
 fn advance(bar: &ProgressBar, by_bytes: bool, report: &ImportReport) {
     bar.set_position(if by_bytes { report.bytes_read } else { report.rows_imported });
-    if report.rows_rejected > 0 {
-        bar.set_message(format!("importing ({} rejected)", report.rows_rejected));
-    }
+    let rejected = match report.rows_rejected {
+        0 => String::new(),
+        rows => format!(" ({} rejected)", units::grouped(rows)),
+    };
+    let imported = units::grouped(report.rows_imported);
+    bar.set_message(match by_bytes {
+        true => format!("imported {imported} rows{rejected}"),
+        false => format!("importing{rejected}"),
+    });
 }
 
 fn tell(

@@ -18,6 +18,16 @@ pub struct Ran {
     pub err: String,
 }
 
+impl Ran {
+    pub fn of(Output { status, stdout, stderr }: Output) -> Ran {
+        Ran {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8(stdout).unwrap(),
+            err: String::from_utf8(stderr).unwrap(),
+        }
+    }
+}
+
 impl World {
     pub fn new() -> World {
         World { folder: tempfile::tempdir().unwrap() }
@@ -59,12 +69,7 @@ impl World {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-        Ran {
-            code: status.code().unwrap_or(-1),
-            out: String::from_utf8(stdout).unwrap(),
-            err: String::from_utf8(stderr).unwrap(),
-        }
+        Ran::of(child.wait_with_output().unwrap())
     }
 
     /// Runs a command that must succeed, and returns what it printed.

@@ -32,6 +32,21 @@ impl Session {
     /// key to `use_row`, as a scan's [`visit_raw`](Scan::visit_raw) does: for who needs no values of
     /// his own. Durable or not as with [`get`](Self::get).
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// session.insert(&notes, &[1i64.into(), "one".into()])?;
+    /// let bytes = session.get_raw(&notes, &[1i64.into()], |key, value| key.len() + value.len())?;
+    /// assert!(bytes.is_some_and(|bytes| bytes > "one".len()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// A key that does not fit the table; a damaged leaf.
     pub fn get_raw<T>(

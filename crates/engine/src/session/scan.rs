@@ -144,6 +144,25 @@ impl Scan {
     /// Calls `visit` with the key bytes and value bytes of every row that is left, and returns
     /// how many there were.
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// for id in 1..=100i64 {
+    ///     session.insert(&notes, &[id.into(), "a note".into()])?;
+    /// }
+    /// let mut bytes = 0;
+    /// let scan = session.scan(&notes, &ScanOptions::default())?;
+    /// let rows = scan.visit_raw(|key, value| bytes += key.len() + value.len())?;
+    /// assert_eq!(rows, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// A damaged leaf; a table truncated or dropped meanwhile.
     pub fn visit_raw(mut self, visit: impl FnMut(&[u8], &[u8])) -> Result<u64> {

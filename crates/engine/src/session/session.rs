@@ -159,6 +159,23 @@ impl Session {
 
     /// Inserts several rows as one transaction: all or none.
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// let rows = [[1i64.into(), "one".into()], [2i64.into(), "two".into()]];
+    /// session.insert_many(&notes, rows.iter().map(|row| &row[..]))?;
+    /// let again = session.insert_many(&notes, [&[3i64.into(), Value::Null][..], &rows[0]]);
+    /// assert!(matches!(again, Err(Error::DuplicateKey { .. })));
+    /// assert_eq!(session.scan(&notes, &ScanOptions::default())?.count(), 2); // not even row 3
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`insert`](Self::insert); [`TransactionTooLarge`](Error::TransactionTooLarge).
     pub fn insert_many<'v>(
@@ -189,6 +206,22 @@ impl Session {
     }
 
     /// Inserts a row, or replaces the one with the same key.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// session.upsert(&notes, &[1i64.into(), "first".into()])?;
+    /// session.upsert(&notes, &[1i64.into(), "second".into()])?;
+    /// let row = session.get(&notes, &[1i64.into()])?.expect("put there above");
+    /// assert_eq!(row[1], "second".into());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`insert`](Self::insert), without duplicates.

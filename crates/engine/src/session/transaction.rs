@@ -260,6 +260,23 @@ impl<'s> Transaction<'s> {
     /// Commits as [`commit`](Self::commit) does, and waits as `durability` says, whatever the session's
     /// is.
     ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// session.set_durability(Durability::Delayed);
+    /// let mut transaction = session.begin()?;
+    /// transaction.insert(&notes, &[1i64.into(), "must not be lost".into()])?;
+    /// transaction.commit_as(Durability::Durable)?; // waits for the disk
+    /// assert!(db.durable_lsn() >= session.last_commit_lsn());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_as(mut self, durability: Durability) -> Result<()> {
@@ -280,6 +297,24 @@ impl<'s> Transaction<'s> {
     }
 
     /// Commits and returns at once, with a token to wait on.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let note = ColumnDefinition::new("note", DataType::Text);
+    /// # let notes = TableDefinition::builder("notes").column(id).column(note).primary_key(["id"]);
+    /// # let notes = db.create_table(notes.build()?)?;
+    /// let mut session = db.session()?;
+    /// let mut transaction = session.begin()?;
+    /// transaction.insert(&notes, &[1i64.into(), "one".into()])?;
+    /// transaction.insert(&notes, &[2i64.into(), "two".into()])?;
+    /// let token = transaction.commit_token()?; // committed, and seen by everyone
+    /// token.wait()?; // and now durable
+    /// assert!(token.is_durable());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`commit`](Self::commit), but for those of waiting.
