@@ -18,9 +18,8 @@ pub struct CheckOptions {
     pub dop: usize,
     /// Checksums and structure only; rows are not looked at.
     pub physical_only: bool,
-    /// One more thread a data file reads it from front to back, ahead of those that check; without,
-    /// each checking thread reads for itself. For devices that like one stream (classic trace flag
-    /// 2549).
+    /// Each data file is read from front to back, one read at a time; without, many reads are on their
+    /// way in each. For devices that like one stream (classic trace flag 2549).
     pub read_stream_per_file: bool,
     /// All tables as one batch, in the order of the disk: each data file is read once, from front to
     /// back. Takes some 60 bytes of memory for each leaf (classic trace flag 2562). Without, table

@@ -1,66 +1,29 @@
 //! How work goes to threads: in pieces of at most a MiB of one file, taken one after the other.
 //!
-//! Two ways of reading. Without read streams each thread reads the piece that it took, then checks
-//! it: many reads are on their way at once, and nothing is handed over. With read streams a thread of
-//! its own reads each file from front to back into buffers that go round between readers and
-//! checkers.
+//! Each thread reads the piece that it took, then checks it, so nothing is handed over. Without read
+//! streams it takes the next piece of all: many reads are on their way at once. With them it takes the
+//! next piece of a file in which nobody else reads: each file is read from front to back, one read at a
+//! time.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use onrush_files::AlignedBuffer;
 
 use crate::decode::slot::{SLOT_BYTES, SlotNumber};
 
-/// Slots of a piece, from the first to the last: at most, and at least.
-const PIECE_SLOTS: (u64, u64) = (64, 8);
-/// Slots of all buffers of read streams together, as far as that is possible: 4 MiB, which stay in the
-/// caches between reader and checker.
-const BUFFER_SLOTS: u64 = 256;
+/// Slots of a piece, from the first to the last, at most.
+const PIECE_SLOTS: u64 = 64;
 /// Slots that nobody asked for are read along where no more than so many lie in between.
 const GAP_SLOTS: u64 = 4;
-/// Buffers of a read stream that are full or on their way.
-const BUFFERS_PER_THREAD: usize = 2;
 
 /// Some images that lie near each other: a range of a list that is sorted by slot.
 pub(crate) type Piece = Range<usize>;
 
-/// How a batch is read.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan {
-    /// Threads that check.
-    pub(crate) checkers: usize,
-    /// Slots of a piece at most.
-    piece_slots: u64,
-    buffers: usize,
-}
-
-impl Plan {
-    /// `threads` threads that read and check, or `streams` that read and others that check: of these
-    /// no more than there are processors, since they wait for nothing.
-    pub(crate) fn new(threads: usize, streams: Option<usize>) -> Plan {
-        let (most, least) = PIECE_SLOTS;
-        let Some(streams) = streams else {
-            return Plan { checkers: threads, piece_slots: most, buffers: threads };
-        };
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let checkers = threads.min(processors);
-        let buffers = BUFFERS_PER_THREAD * (checkers + streams).max(1);
-        let piece_slots = (BUFFER_SLOTS / buffers as u64).clamp(least, most);
-        Plan { checkers, piece_slots, buffers }
-    }
-
-    /// One buffer, for one piece.
-    fn buffer(self) -> AlignedBuffer {
-        AlignedBuffer::new(self.piece_slots as usize * SLOT_BYTES)
-    }
-}
-
 /// Cuts a list of slots, sorted, into pieces.
-pub(crate) fn cut<T>(plan: Plan, list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> {
+pub(crate) fn cut<T>(list: &[T], slot: impl Fn(&T) -> SlotNumber) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for next in 1..=list.len() {
@@ -68,7 +31,7 @@ pub(crate) fn cut<T>(plan: Plan, list: &[T], slot: impl Fn(&T) -> SlotNumber) ->
             let (first, last, slot) =
                 (slot(&list[start]), slot(&list[next - 1]), slot(&list[next]));
             slot.file() == first.file()
-                && slot.index() - first.index() < plan.piece_slots
+                && slot.index() - first.index() < PIECE_SLOTS
                 && slot.index() - last.index() <= GAP_SLOTS + 1
         };
         if !goes_on {
@@ -93,17 +56,91 @@ pub(crate) trait PieceChecker: Send {
     fn gives_up(&self) -> bool;
 }
 
+/// Where the next pieces come from.
+pub(crate) enum Pieces {
+    /// One list for all threads: its length, and what was taken of it.
+    Any(usize, AtomicUsize),
+    /// What is left of each file.
+    PerFile(Vec<Mutex<Range<usize>>>),
+}
+
+/// A piece that was taken, which nobody else reads beside while this lives.
+struct Taken<'p> {
+    number: usize,
+    stream: Option<MutexGuard<'p, Range<usize>>>,
+}
+
+impl Pieces {
+    /// All of `pieces`, whoever reads them.
+    pub(crate) fn any(pieces: &[Piece]) -> Pieces {
+        Pieces::Any(pieces.len(), AtomicUsize::new(0))
+    }
+
+    /// A stream of each file of `pieces`, which are in the order of the disk.
+    pub(crate) fn per_file(pieces: &[Piece], file: impl Fn(&Piece) -> usize) -> Pieces {
+        let mut start = 0;
+        let streams = pieces.chunk_by(|left, right| file(left) == file(right)).map(|stream| {
+            let range = start..start + stream.len();
+            start = range.end;
+            Mutex::new(range)
+        });
+        Pieces::PerFile(streams.collect())
+    }
+
+    /// The next piece; `stream` is the one that the thread read last, and reads now.
+    fn take(&self, stream: &mut usize) -> Option<Taken<'_>> {
+        match self {
+            Pieces::Any(count, next) => {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                (number < *count).then_some(Taken { number, stream: None })
+            }
+            Pieces::PerFile(streams) => take_of(streams, stream),
+        }
+    }
+}
+
+/// The next piece of a stream in which nobody reads, best of the one at `own`; waits for one only
+/// where there is no other.
+fn take_of<'p>(streams: &'p [Mutex<Range<usize>>], own: &mut usize) -> Option<Taken<'p>> {
+    loop {
+        let mut busy = None;
+        for offset in 0..streams.len() {
+            let index = (*own + offset) % streams.len();
+            let mut left = match streams[index].try_lock() {
+                Ok(left) => left,
+                Err(TryLockError::Poisoned(left)) => left.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    busy = busy.or(Some(index));
+                    continue;
+                }
+            };
+            if let Some(number) = left.next() {
+                *own = index;
+                return Some(Taken { number, stream: Some(left) });
+            }
+        }
+        let index = busy?;
+        let mut left = streams[index].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = left.next() {
+            *own = index;
+            return Some(Taken { number, stream: Some(left) });
+        }
+    }
+}
+
 /// Lets each checker, on a thread of its own, take pieces until none is left.
-pub(crate) fn check_all<C: PieceChecker>(plan: Plan, checkers: &mut [C], pieces: &[Piece]) {
-    let next = AtomicUsize::new(0);
-    let work = |checker: &mut C| {
-        let mut buffer = plan.buffer();
-        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+pub(crate) fn check_all<C: PieceChecker>(checkers: &mut [C], pieces: &[Piece], left: &Pieces) {
+    let work = |checker: &mut C, mut stream: usize| {
+        let mut buffer = AlignedBuffer::new(PIECE_SLOTS as usize * SLOT_BYTES);
+        while let Some(taken) = left.take(&mut stream) {
             if checker.gives_up() {
                 return;
             }
             let started = Instant::now();
-            if checker.read(piece, &mut buffer) {
+            let piece = &pieces[taken.number];
+            let is_read = checker.read(piece, &mut buffer);
+            drop(taken.stream);
+            if is_read {
                 checker.check(piece, &buffer);
             } else {
                 checker.check_singly(piece, &mut buffer);
@@ -113,63 +150,11 @@ pub(crate) fn check_all<C: PieceChecker>(plan: Plan, checkers: &mut [C], pieces:
     };
     let (own, others) = checkers.split_first_mut().expect("there is one checker at least");
     std::thread::scope(|scope| {
-        for checker in others {
-            scope.spawn(|| work(checker));
+        for (index, checker) in others.iter_mut().enumerate() {
+            scope.spawn(move || work(checker, index + 1));
         }
-        work(own);
+        work(own, 0);
     });
-}
-
-/// As [`check_all`], with a thread that reads for each of `streams`: consecutive ranges of `pieces`.
-/// `reader` only reads.
-pub(crate) fn check_streams<C: PieceChecker + Sync>(
-    plan: Plan,
-    checkers: &mut [C],
-    reader: &C,
-    pieces: &[Piece],
-    streams: &[Range<usize>],
-) {
-    let (give, free) = sync_channel(plan.buffers);
-    let (full, take) = sync_channel::<(usize, AlignedBuffer, bool)>(plan.buffers);
-    for _ in 0..plan.buffers {
-        give.send(plan.buffer()).expect("the channel holds as many buffers as there are");
-    }
-    let (free, take) = (Mutex::new(free), Mutex::new(take));
-    std::thread::scope(|scope| {
-        for stream in streams {
-            let (free, full) = (&free, full.clone());
-            scope.spawn(move || {
-                for number in stream.clone() {
-                    let Some(mut buffer) = next(free) else { return };
-                    let is_read = !reader.gives_up() && reader.read(&pieces[number], &mut buffer);
-                    if full.send((number, buffer, is_read)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(full);
-        for checker in checkers {
-            let (take, give) = (&take, give.clone());
-            scope.spawn(move || {
-                while let Some((number, mut buffer, is_read)) = next(take) {
-                    let started = Instant::now();
-                    match (checker.gives_up(), is_read) {
-                        (true, _) => {}
-                        (false, true) => checker.check(&pieces[number], &buffer),
-                        (false, false) => checker.check_singly(&pieces[number], &mut buffer),
-                    }
-                    checker.rest(started.elapsed());
-                    // The readers may be done already; then nobody wants the buffer.
-                    let _ = give.send(buffer);
-                }
-            });
-        }
-    });
-}
-
-fn next<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
-    channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 /// The results of `work` for each item, in order.
@@ -210,20 +195,44 @@ mod tests {
     fn pieces_hold_neighbours_of_one_file_and_little_in_between() {
         let slots = [1, 2, 3, 8, 14, 70, 71, 133, 134, 1 << 48, (1 << 48) + 1];
         let slots: Vec<SlotNumber> = slots.into_iter().map(SlotNumber).collect();
-        let plan = Plan::new(1, None);
-        let pieces = cut(plan, &slots, |slot| *slot);
+        let pieces = cut(&slots, |slot| *slot);
         assert_eq!(pieces, [0..4, 4..5, 5..7, 7..9, 9..11]);
-        assert_eq!(cut(plan, &[] as &[SlotNumber], |slot| *slot), []);
+        assert_eq!(cut(&[] as &[SlotNumber], |slot| *slot), []);
     }
 
     #[test]
-    fn what_streams_have_on_the_way_stays_small_however_many_threads_there_are() {
-        for (threads, streams) in [(1, 1), (32, 1), (1, 16), (256, 16)] {
-            let plan = Plan::new(threads, Some(streams));
-            let slots = plan.buffers as u64 * plan.piece_slots;
-            assert!(slots <= BUFFER_SLOTS.max(plan.buffers as u64 * PIECE_SLOTS.1));
-            assert!((PIECE_SLOTS.1..=PIECE_SLOTS.0).contains(&plan.piece_slots));
-        }
+    fn nobody_reads_in_a_file_in_which_another_reads() {
+        let pieces = Pieces::per_file(&[0..1, 1..2, 2..3, 3..4], |piece| piece.start / 2);
+        let (mut own, mut other) = (0, 0);
+        let first = pieces.take(&mut own).unwrap();
+        let second = pieces.take(&mut other).unwrap();
+        assert_eq!((first.number, second.number), (0, 2), "each begins a file");
+        drop(first);
+        let third = pieces.take(&mut own).unwrap();
+        assert_eq!(third.number, 1, "and goes on in it");
+        drop((second, third));
+        assert_eq!(pieces.take(&mut own).map(|taken| taken.number), Some(3), "then helps");
+        assert!(pieces.take(&mut own).is_none());
+    }
+
+    #[test]
+    fn threads_take_each_piece_of_two_files_once() {
+        let list: Vec<Piece> = (0..1000).map(|number| number..number + 1).collect();
+        let pieces = Pieces::per_file(&list, |piece| usize::from(piece.start >= 300));
+        let numbers = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for mut stream in 0..4 {
+                let (pieces, numbers) = (&pieces, &numbers);
+                scope.spawn(move || {
+                    while let Some(taken) = pieces.take(&mut stream) {
+                        numbers.lock().unwrap().push(taken.number);
+                    }
+                });
+            }
+        });
+        let mut taken = numbers.into_inner().unwrap();
+        taken.sort_unstable();
+        assert_eq!(taken, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! One check from its first step to its report.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +11,7 @@ use crate::decode::superblock::{FILE_NAME, Folders};
 use crate::error::CheckError;
 use crate::findings::Findings;
 use crate::options::CheckOptions;
-use crate::pieces::{self, Piece, Plan};
+use crate::pieces::{self, Piece, Pieces};
 use crate::progress::Progress;
 use crate::report::{CheckReport, TableReport};
 use crate::source::Source;
@@ -228,9 +227,7 @@ fn check_batch(
     let dop = options.threads(&*store.disk);
     let batch = Batch::read(store, owners, catalogue, wanted, dop);
     batch.leaves().for_each(|(table, count)| leaves[table] += count);
-    let streams = options.read_stream_per_file.then_some(store.files.len());
-    let plan = Plan::new(dop, streams);
-    let pieces = pieces::cut(plan, &batch.images, |named| named.slot);
+    let pieces = pieces::cut(&batch.images, |named| named.slot);
     let checker = || ImageChecker {
         store,
         catalogue,
@@ -238,29 +235,15 @@ fn check_batch(
         physical_only: options.physical_only,
         tally: Tally::new(catalogue),
     };
-    let threads = plan.checkers.min(pieces.len()).max(1);
+    let threads = dop.min(pieces.len()).max(1);
     let mut checkers: Vec<ImageChecker<'_>> = (0..threads).map(|_| checker()).collect();
-    if options.read_stream_per_file {
-        let streams = self::streams(&batch, &pieces);
-        pieces::check_streams(plan, &mut checkers, &checker(), &pieces, &streams);
-    } else {
-        pieces::check_all(plan, &mut checkers, &pieces);
-    }
-    checkers.iter().for_each(|checker| tally.add(&checker.tally));
-}
-
-/// The pieces of each data file, which follow each other.
-fn streams(batch: &Batch, pieces: &[Piece]) -> Vec<Range<usize>> {
     let file = |piece: &Piece| batch.images[piece.start].slot.file();
-    let mut start = 0;
-    pieces
-        .chunk_by(|left, right| file(left) == file(right))
-        .map(|stream| {
-            let range = start..start + stream.len();
-            start = range.end;
-            range
-        })
-        .collect()
+    let left = match options.read_stream_per_file {
+        true => Pieces::per_file(&pieces, file),
+        false => Pieces::any(&pieces),
+    };
+    pieces::check_all(&mut checkers, &pieces, &left);
+    checkers.iter().for_each(|checker| tally.add(&checker.tally));
 }
 
 fn fill_report(

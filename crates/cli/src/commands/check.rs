@@ -23,7 +23,7 @@ pub struct Check {
     /// Checksums and structure only: do not look at the rows
     #[arg(long)]
     physical_only: bool,
-    /// One more thread a data file reads it from front to back (as trace flag 2549 elsewhere)
+    /// Read each data file from front to back, one read at a time (as trace flag 2549 elsewhere)
     #[arg(long)]
     read_stream_per_file: bool,
     /// All tables at once, in the order of the disk, with more memory (as trace flag 2562 elsewhere)

@@ -201,7 +201,7 @@ settings! {
     CheckDepth = "check_depth", Kind::Word(&["full", "physical"]), All, "full",
         "What a check looks at: everything, or pages and their checksums only.";
     CheckStreamPerFile = "check_stream_per_file", Kind::Switch, Onrush, "false",
-        "A check has one more thread for each data file, which reads it from front to back.";
+        "A check reads each data file from front to back, one read at a time.";
     CheckOneBatch = "check_one_batch", Kind::Switch, Onrush, "false",
         "A check takes all tables at once, in the order of the disk.";
     CheckReads = "check_reads", Kind::Word(&["memory", "device"]), All, "memory",
