@@ -10,7 +10,7 @@ use super::{Blocked, Refusal, Seat, Tree, View};
 use crate::btree::read::Seen;
 use crate::buffer::LeafState;
 use crate::engine::Engine;
-use crate::node::fence::head;
+use crate::node::fence::{Fence, head};
 use crate::node::leaf::LeafRows;
 use crate::transaction::TransactionState;
 use crate::units::{LeafId, ObjectId};
@@ -69,6 +69,18 @@ impl Batch {
         let value_at = self.bytes.len();
         self.bytes.extend_from_slice(value);
         self.rows.push(Place { key_at, value_at, end: self.bytes.len() });
+    }
+
+    /// Takes all committed rows that `view` sees, in key order: one copy of the whole leaf instead of
+    /// one for each row.
+    fn take_leaf(&mut self, rows: &LeafRows, view: View) {
+        self.bytes.extend_from_slice(rows.entry_bytes());
+        self.rows.reserve(rows.len());
+        rows.visit_in_order(|stamp, key_at, value_at, end| {
+            if view.sees(stamp.raw()) {
+                self.rows.push(Place { key_at, value_at, end });
+            }
+        });
     }
 }
 
@@ -161,6 +173,11 @@ impl Tree {
             (None, fence) => fence.as_ref().map(|fence| fence.bytes()),
         };
         let older = self.versions.range(low, high, snapshot);
+        let takes_all = low == leaf.low.bytes() && high == leaf.high.as_ref().map(Fence::bytes);
+        if takes_all && older.is_empty() && rows.intents() == 0 {
+            batch.take_leaf(rows, View::Before(snapshot));
+            return Ok(());
+        }
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
         let order = rows.order();
         let low_head = head(low);

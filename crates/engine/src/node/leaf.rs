@@ -380,6 +380,27 @@ impl LeafRows {
         self.key(usize::from(order[position]))
     }
 
+    /// The bytes in which all entries lie, dead ones among them.
+    pub(crate) fn entry_bytes(&self) -> &[u8] {
+        &self.frame[..usize::from(self.end)]
+    }
+
+    /// Calls `visit` for each entry, in key order, with its stamp and with where in
+    /// [`entry_bytes`](Self::entry_bytes) its key and its value start and the value ends.
+    pub(crate) fn visit_in_order(&self, mut visit: impl FnMut(Stamp, usize, usize, usize)) {
+        let mut visit_slot = |slot| {
+            let entry = self.entry(slot);
+            let key_at = self.offset(slot) + ENTRY_HEADER_BYTES;
+            let value_at = key_at + entry.key.len();
+            visit(entry.stamp, key_at, value_at, value_at + entry.value.len());
+        };
+        if self.sorted {
+            (0..self.len()).for_each(visit_slot);
+        } else {
+            self.order().into_iter().for_each(|slot| visit_slot(usize::from(slot)));
+        }
+    }
+
     /// Copies the committed entries into `out`, in key order, one behind the other: what an image
     /// is made from. Returns how many there are and how many bytes.
     pub(crate) fn copy_committed(&self, out: &mut [u8]) -> (usize, usize) {

@@ -179,10 +179,30 @@ impl Scan {
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
         let mut rows = 0;
-        while rows < rows_max && self.with_next(&mut visit)?.is_some() {
-            rows += 1;
+        while rows < rows_max {
+            let read = self.visit_stored(rows_max - rows, &mut visit);
+            if read == 0 && self.with_next(&mut visit)?.is_none() {
+                break;
+            }
+            rows += read.max(1);
         }
         Ok(rows)
+    }
+
+    /// Hands over rows of the batch, as far as there are some and no own change may lie between them.
+    fn visit_stored(&mut self, rows_max: u64, visit: &mut impl FnMut(&[u8], &[u8])) -> u64 {
+        if !self.own.is_empty() {
+            return 0;
+        }
+        let rows = rows_max.min(self.left).min((self.batch.len() - self.next) as u64);
+        let last = self.next + rows as usize;
+        for index in self.next..last {
+            let (key, value) = self.batch.row(index);
+            visit(key, value);
+        }
+        self.next = last;
+        self.left -= rows;
+        rows
     }
 
     /// Hands the next row's bytes to `use_row`; `None` at the end.
