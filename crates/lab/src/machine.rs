@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::units;
 
 /// The machine, as far as it says what a figure is worth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +77,20 @@ pub fn large_page_bytes_free() -> u64 {
     };
     let (pages, kib) = (number("HugePages_Free"), number("Hugepagesize"));
     pages.unwrap_or(0) * kib.unwrap_or(0) * 1024
+}
+
+/// What is missing of so many bytes of large pages, and how to get them; ends where a caller names the
+/// setting that does without. None if they are there.
+pub(crate) fn large_pages_missing(bytes: u64) -> Option<String> {
+    let free = large_page_bytes_free();
+    (free < bytes).then(|| {
+        format!(
+            "needs {} of large pages, and {} are reserved and free: as root, write the number of \
+             pages to /proc/sys/vm/nr_hugepages; or set",
+            units::bytes(bytes),
+            units::bytes(free)
+        )
+    })
 }
 
 fn value_of(path: &str, name: &str) -> Option<String> {

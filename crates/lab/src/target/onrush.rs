@@ -23,7 +23,7 @@ use crate::own_table::OwnTable;
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::percentiles;
-use crate::settings::{Driver, Leave, Placement};
+use crate::settings::{DATA_FILES_MAX, Driver, Leave, Placement, commit_too_large};
 use crate::stand::{Stand, StandLoad};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::verify::Verification;
@@ -68,7 +68,20 @@ impl Target for Onrush {
         if !is_tasks && sessions > 4096 {
             return Some(format!("{sessions} sessions are too many for one thread each"));
         }
-        options(settings).err().or_else(|| own_table(settings).err())
+        let folders = placement(settings, Path::new("")).data_folders.len();
+        if folders > DATA_FILES_MAX {
+            return Some(format!(
+                "data_folders names {folders} folders; a database has at most {DATA_FILES_MAX} data \
+                 files"
+            ));
+        }
+        let options = match options(settings) {
+            Ok(options) => options,
+            Err(reason) => return Some(reason),
+        };
+        let each = settings.rows().div_ceil(settings.number(Setting::Sessions).max(1));
+        let commit = settings.number(Setting::RowsPerCommit).min(each);
+        commit_too_large(commit, &options).or_else(|| own_table(settings).err())
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {

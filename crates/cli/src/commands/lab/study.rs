@@ -168,6 +168,7 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     for name in &arguments.targets {
         target::find(name).map_err(usage_error)?;
     }
+    arguments.metrics.address_of_many()?;
     if given == all::NAME {
         return all::run(arguments);
     }
