@@ -147,6 +147,18 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     if given == all::NAME {
         return all::run(arguments);
     }
+    let (result, results) = made(arguments)?;
+    print(&result, arguments.json)?;
+    if !arguments.quiet {
+        eprintln!("results: {}", results.display());
+    }
+    report::write_beside(&result, &results, arguments.quiet)?;
+    tell_failed(&result)
+}
+
+/// Runs one study, or what is missing of it; its result, and the file that keeps it.
+pub(super) fn made(arguments: &StudyArguments) -> anyhow::Result<(StudyResult, PathBuf)> {
+    let given = arguments.study.as_deref().unwrap_or_default();
     let mut study = arguments.read(given)?;
     for name in &arguments.targets {
         study.measure_also(name).map_err(usage_error)?;
@@ -165,12 +177,12 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
             false => error,
         }
     })?;
-    print(&result, arguments.json)?;
-    if !arguments.quiet {
-        eprintln!("results: {}", results.display());
-    }
-    report::write_beside(&result, &results, arguments.quiet)?;
-    match failed_cells(&result) {
+    Ok((result, results))
+}
+
+/// Fails, with a word to the user, if a cell failed.
+pub(super) fn tell_failed(result: &StudyResult) -> Outcome {
+    match failed_cells(result) {
         0 => Ok(()),
         failed => {
             eprintln!("onrush: {failed} cells failed or did not hold what was acknowledged");

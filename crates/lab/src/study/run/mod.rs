@@ -21,7 +21,7 @@ pub mod skip;
 pub mod store;
 mod turn;
 
-pub use record::{command_of, shell_word};
+pub use record::{command_of, shell_word, words_of};
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
