@@ -54,6 +54,7 @@ fn the_experiment_prints_a_table_and_explains_it() {
         "commits per sync",
         "share of the bound",
         "commit latency",
+        "large pages",
         "yes: all 2,000 acknowledged rows",
         "database kept in",
         "WaitType",

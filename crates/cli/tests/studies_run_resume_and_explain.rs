@@ -46,7 +46,7 @@ fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
         assert!(cell["target"] == "null" || verified["passed"] == true, "{verified}");
     }
     let shown = world.ok(&["lab", "show", "r.sqlite"]);
-    for words in ["A small study", "onrush", "rows/s", "skipped: null"] {
+    for words in ["A small study", "onrush", "rows/s", "log MB/s", "skipped: null"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(json(&world.ok(&["lab", "show", "r.sqlite", "--json"])), result);

@@ -9,7 +9,7 @@ use onrush_files::OsDisk;
 use crate::classic_table::{CLASSIC_TABLE, classic_table};
 use crate::disk::{SyncTime, sync_time};
 use crate::error::LabError;
-use crate::machine::FileSystem;
+use crate::machine::{self, FileSystem};
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::{CellResult, Measured};
@@ -79,6 +79,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
     stand.barrier()?;
     let durable_after = load_ended.elapsed();
     let after = stand.database()?.statistics();
+    let large_page_bytes = machine::large_page_bytes_used();
 
     let close = stand.leave(settings.leave, observer)?;
     let sync_after = measure_sync(settings, &place, observer)?;
@@ -91,6 +92,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         durable_after,
         log: after.log.since(&before.log),
         waits: after.totals.since(&before.totals),
+        large_page_bytes,
         sync: sync_before.better(sync_after),
         sync_before,
         sync_after,

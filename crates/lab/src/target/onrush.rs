@@ -19,6 +19,7 @@ use crate::cell::log_bytes_max;
 use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
 use crate::error::LabError;
 use crate::load::Loaded;
+use crate::machine;
 use crate::own_table::OwnTable;
 use crate::place::Place;
 use crate::progress::{Observer, Step};
@@ -185,6 +186,8 @@ impl Instance for OnrushInstance {
             let behind_ms = u64::try_from(drained.behind_max.as_millis()).unwrap_or(u64::MAX);
             snapshot.counters.push(CounterRecord::level(record::DRAIN_BEHIND, "ms", behind_ms));
         }
+        let large = machine::large_page_bytes_used();
+        snapshot.counters.push(CounterRecord::level(record::LARGE_PAGE_BYTES, "bytes", large));
         Ok(snapshot)
     }
 
@@ -274,12 +277,14 @@ fn durability(settings: &Settings) -> Durability {
 fn placement(settings: &Settings, folder: &Path) -> Placement {
     let text = |setting| Some(settings.text(setting)).filter(|text| !text.is_empty());
     let folders = text(Setting::DataFolders).unwrap_or_default();
+    let names = folders.split(',').map(str::trim).filter(|one| !one.is_empty());
     Placement {
         folder: Some(folder.join("onrush")),
         keep: false,
-        data_folders: folders.split(',').filter(|one| !one.is_empty()).map(Into::into).collect(),
+        // Those that begin at the root stand as they are.
+        data_folders: names.map(|one| folder.join(one)).collect(),
         data_files: settings.size(Setting::DataFiles),
-        log_folder: text(Setting::LogFolder).map(Into::into),
+        log_folder: text(Setting::LogFolder).map(|one| folder.join(one)),
     }
 }
 
@@ -324,4 +329,20 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
     };
     options.validate().map_err(|error| error.to_string())?;
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_lie_below_the_runs_own_and_others_where_they_are() {
+        let settings = Settings::default()
+            .with(Setting::LogFolder, "log-apart")
+            .with(Setting::DataFolders, "one, /mnt/b");
+        let placement = placement(&settings, Path::new("/disk/run"));
+        assert_eq!(placement.log_folder.as_deref(), Some(Path::new("/disk/run/log-apart")));
+        assert_eq!(placement.data_folders, [Path::new("/disk/run/one"), Path::new("/mnt/b")]);
+        assert_eq!(self::placement(&Settings::default(), Path::new("/disk/run")).log_folder, None);
+    }
 }
