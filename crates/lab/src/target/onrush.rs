@@ -29,7 +29,9 @@ use crate::stand::{Stand, StandLoad};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::verify::Verification;
 
-/// The log is cut into files of a sixteenth of its room, at most of this size.
+/// The log is cut into files of a sixteenth of its room, of these sizes: a room too small for the least is
+/// refused under its own name.
+const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Onrush, embedded.
@@ -308,7 +310,8 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         checkpoint_log_bytes: settings.number(Setting::CheckpointLogBytes),
         log_block_bytes_max: settings.size(Setting::LogBlockBytesMax),
         log_capacity_bytes,
-        log_segment_bytes: (log_capacity_bytes / 16 / 4096 * 4096).min(LOG_SEGMENT_BYTES_MAX),
+        log_segment_bytes: (log_capacity_bytes / 16 / 4096 * 4096)
+            .clamp(LOG_SEGMENT_BYTES_MIN, LOG_SEGMENT_BYTES_MAX),
         elide_defaults: settings.is_on(Setting::ElideDefaults),
         sequential_keys: match settings.is(Setting::SequentialKeys, "shared-edge") {
             true => SequentialKeys::SharedEdge,
