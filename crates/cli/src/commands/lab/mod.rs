@@ -39,7 +39,7 @@ enum LabCommand {
     Report(report::ReportArguments),
     Compare(compare::CompareArguments),
     Advise(advise::AdviseArguments),
-    Insert(singleton::InsertArguments),
+    Insert(Box<singleton::InsertArguments>),
     Disk(disk::DiskArguments),
     #[command(hide = true)]
     Instance,
