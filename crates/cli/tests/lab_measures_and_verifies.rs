@@ -54,6 +54,7 @@ fn the_experiment_prints_a_table_and_explains_it() {
         "commits per sync",
         "share of the bound",
         "commit latency",
+        "large pages",
         "yes: all 2,000 acknowledged rows",
         "database kept in",
         "WaitType",
@@ -105,8 +106,47 @@ fn a_folder_in_use_and_impossible_numbers_are_refused() {
     let ran = world.run(&["lab", "insert", "--rows", "999999g"]);
     assert!(ran.code == 1 && ran.err.contains("free"), "{}", ran.err);
     let ran = world.run(&["lab", "insert", "--rows", "10", "--log-block", "100"]);
-    assert!(ran.code == 1 && ran.err.contains("512"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("512"), "{}", ran.err);
     assert_eq!(world.list(), ["full"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_told_before_anything_is_measured_or_written() {
+    let world = World::new();
+    world.write("old.sqlite", "");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let many = ["--data-folder", "new"].repeat(17);
+    let insert: &[(&[&str], &str)] = &[
+        (&["--log-capacity", "1MiB"], "--log-capacity"),
+        (&["--log-ring", "100000"], "--log-ring"),
+        (&["--leaf-memory", "1MiB", "--sessions", "70000"], "--sessions"),
+        (&["--leaf-memory", "1024TiB"], "--leaf-memory"),
+        (&["--large-pages", "require", "--leaf-memory", "1024TiB"], "--large-pages"),
+        (&["--rows-per-commit", "1m"], "--rows-per-commit"),
+        (&["--cpu-mask", "0"], "--cpu-mask"),
+        (&["--repeats", "0"], "--repeats"),
+        (&["--metrics", &taken], &taken),
+        (&many, "--data-folder"),
+    ];
+    let insert = insert
+        .iter()
+        .map(|(flags, words)| ([&["lab", "insert", "--dir", "new"], *flags].concat(), *words));
+    let others: [(&[&str], &str); 5] = [
+        (&["lab", "disk", "--dir", "new"], "--dir new: there is no such folder"),
+        (&["lab", "run", "keys", "--dir", "new", "--set", "rows=0"], "rows is"),
+        (&["lab", "run", "keys", "--dir", "new", "--out", "old.sqlite"], "--resume"),
+        (&["lab", "run", "keys", "--dir", "new", "--out", "new/r.sqlite"], "no folder new"),
+        (&["lab", "run", "singleton", "--dir", "new", "--window-ms", "0"], "--window-ms"),
+    ];
+    let others = others.map(|(arguments, words)| (arguments.to_vec(), words));
+    for (arguments, words) in insert.chain(others) {
+        let ran = world.run(&arguments);
+        assert!(matches!(ran.code, 1 | 2), "{arguments:?}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains(words), "{arguments:?}: {}", ran.err);
+        assert!(!ran.err.contains("measuring"), "{arguments:?}: {}", ran.err);
+        assert_eq!(world.list(), ["old.sqlite"], "{arguments:?}");
+    }
 }
 
 #[cfg(unix)]

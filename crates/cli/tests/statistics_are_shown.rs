@@ -52,6 +52,11 @@ fn the_process_that_has_it_open_is_asked() {
     assert_eq!(json["process"].as_u64(), Some(u64::from(child.id())), "{json:#}");
     let nanos = json["statistics"]["elapsed_nanos"].as_u64().unwrap();
     assert!((900_000_000..60_000_000_000).contains(&nanos), "{nanos}");
+    let waits = json["sessions"].as_array().unwrap().iter().flat_map(|one| one["waits"].as_array());
+    let of_commits = waits.flatten().find(|wait| wait["wait"] == "WRITELOG").unwrap();
+    for name in ["count", "nanos", "signal_nanos", "nanos_max", "histogram"] {
+        assert!(!of_commits[name].is_null(), "{of_commits}");
+    }
     let page = world.ok(&["stats", "db", "--attach", "--seconds", "1", "--prometheus"]);
     let rows = page.lines().find_map(|line| {
         line.strip_prefix("onrush_events_total{counter=\"ROWS_INSERTED\"} ")?.parse::<f64>().ok()

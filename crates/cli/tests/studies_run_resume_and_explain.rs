@@ -46,7 +46,7 @@ fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
         assert!(cell["target"] == "null" || verified["passed"] == true, "{verified}");
     }
     let shown = world.ok(&["lab", "show", "r.sqlite"]);
-    for words in ["A small study", "onrush", "rows/s", "skipped: null"] {
+    for words in ["A small study", "onrush", "rows/s", "log MB/s", "skipped: null"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(json(&world.ok(&["lab", "show", "r.sqlite", "--json"])), result);
@@ -181,6 +181,23 @@ fn a_target_that_the_study_does_not_name_is_measured_when_asked_for() {
     world.write("small.toml", &own);
     let refused = world.run(&["lab", "run", "small.toml", "--target", "redb"]);
     assert!(refused.code == 2 && refused.err.contains("its own targets"), "{}", refused.err);
+}
+
+#[test]
+fn singleton_with_a_flag_of_studies_is_the_study_of_that_name() {
+    let world = World::new();
+    let study = ["lab", "run", "singleton", "--target", "null", "--target", "redb"];
+    let more = ["--quick", "--set", "rows=240", "--repeats", "2", "--out", "r.sqlite", "--json"];
+    let result = json(&world.ok(&[&study[..], &more[..]].concat()));
+    let cells = result["cells"].as_array().unwrap();
+    assert!(cells.iter().all(|cell| cell["settings"]["rows"] == 240), "{result}");
+    let ran: Vec<_> = cells.iter().filter(|cell| cell["skipped"].is_null()).collect();
+    let targets: Vec<_> = ran.iter().map(|cell| cell["target"].as_str().unwrap()).collect();
+    assert_eq!(targets, ["redb", "redb", "null"], "nothing durable is asked of null");
+    assert!(ran.iter().all(|cell| cell["repeats"].as_array().unwrap().len() == 2), "{result}");
+    world.ok(&[&study[..], &more[..], &["--resume"]].concat());
+    let clash = world.run(&["lab", "run", "singleton", "--target", "redb", "--rows", "240"]);
+    assert!(clash.code == 2 && clash.err.contains("'--rows <ROWS>'"), "{}", clash.err);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! One measured load from beginning to end: folders, device, database, load, reopening, verdict.
 
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use onrush::Options;
@@ -8,7 +9,7 @@ use onrush_files::OsDisk;
 use crate::classic_table::{CLASSIC_TABLE, classic_table};
 use crate::disk::{SyncTime, sync_time};
 use crate::error::LabError;
-use crate::machine::FileSystem;
+use crate::machine::{self, FileSystem};
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::{CellResult, Measured};
@@ -29,19 +30,27 @@ const SMALL_ROWS: u64 = 20_000;
 /// Settings out of range, too little room, and whatever the engine or the disk reports.
 pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<CellResult, LabError> {
     settings.validate().map_err(LabError::Setting)?;
+    let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
+    if let Some(address) = settings.metrics {
+        // Given back at once: whoever takes it in between is told of later.
+        TcpListener::bind(address).map_err(|source| LabError::Metrics { address, source })?;
+    }
     let mut place = Place::prepare(&settings.placement)?;
     let file_system = FileSystem::under(place.sync_folder())
         .map_err(|error| LabError::folder("measure", place.sync_folder(), error))?;
+    let check_room = |rows: u64| {
+        let all_rows = rows.saturating_add(settings.preload_rows);
+        let log_bytes = log_bytes_max(all_rows, settings.rows_per_commit, &settings.engine);
+        place.check_room(all_rows, settings.key, log_bytes)
+    };
+    settings.rows.map_or(Ok(()), check_room)?;
     let sync_before = measure_sync(settings, &place, observer)?;
     let rows = settings.rows_on(&sync_before);
-    let all_rows = rows.saturating_add(settings.preload_rows);
-    let log_bytes = log_bytes_max(all_rows, settings.rows_per_commit, &settings.engine);
-    place.check_room(all_rows, settings.key, log_bytes)?;
+    check_room(rows)?;
 
     let mut options = settings.engine.clone();
     options.durability = settings.durability;
     place.apply(&mut options);
-    let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
     let mut stand = Stand::create(place.folder(), options, definition, settings.verify)?;
     if let Some(address) = settings.metrics {
         let served = stand.serve_metrics(address)?;
@@ -70,6 +79,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
     stand.barrier()?;
     let durable_after = load_ended.elapsed();
     let after = stand.database()?.statistics();
+    let large_page_bytes = machine::large_page_bytes_used();
 
     let close = stand.leave(settings.leave, observer)?;
     let sync_after = measure_sync(settings, &place, observer)?;
@@ -82,6 +92,7 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         durable_after,
         log: after.log.since(&before.log),
         waits: after.totals.since(&before.totals),
+        large_page_bytes,
         sync: sync_before.better(sync_after),
         sync_before,
         sync_after,

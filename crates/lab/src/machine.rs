@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::units;
 
 /// The machine, as far as it says what a figure is worth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +77,36 @@ pub fn large_page_bytes_free() -> u64 {
     };
     let (pages, kib) = (number("HugePages_Free"), number("Hugepagesize"));
     pages.unwrap_or(0) * kib.unwrap_or(0) * 1024
+}
+
+/// Bytes of this process's memory that lie in large pages, be they reserved or put together by the
+/// system; 0 where it does not tell.
+pub fn large_page_bytes_used() -> u64 {
+    large_page_bytes(&fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default())
+}
+
+fn large_page_bytes(rollup: &str) -> u64 {
+    let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let is_large = |line: &&str| {
+        ["AnonHugePages:", "Private_Hugetlb:", "Shared_Hugetlb:"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    rollup.lines().filter(is_large).filter_map(kib).sum::<u64>() * 1024
+}
+
+/// What is missing of so many bytes of large pages, and how to get them; ends where a caller names the
+/// setting that does without. None if they are there.
+pub(crate) fn large_pages_missing(bytes: u64) -> Option<String> {
+    let free = large_page_bytes_free();
+    (free < bytes).then(|| {
+        format!(
+            "needs {} of large pages, and {} are reserved and free: as root, write the number of \
+             pages to /proc/sys/vm/nr_hugepages; or set",
+            units::bytes(bytes),
+            units::bytes(free)
+        )
+    })
 }
 
 fn value_of(path: &str, name: &str) -> Option<String> {
@@ -173,6 +204,14 @@ mod tests {
         let below = FileSystem::under(&folder.path().join("not/yet")).unwrap();
         assert_eq!(here.device, below.device);
         assert!(here.free_bytes > 0);
+    }
+
+    #[test]
+    fn large_pages_are_summed_whoever_put_them_together() {
+        let rollup = "Rss:  9000 kB\nAnonHugePages:   4096 kB\nShmemPmdMapped:  8 kB\n\
+                      Shared_Hugetlb:  0 kB\nPrivate_Hugetlb:   2048 kB\n";
+        assert_eq!(large_page_bytes(rollup), 6 << 20);
+        assert_eq!(large_page_bytes(""), 0);
     }
 
     #[test]

@@ -122,11 +122,22 @@ pub fn table(result: &CellResult) -> String {
         let (rows, time) = (grouped(result.redone_rows), seconds(result.redo_s));
         lines.add("recovered", format!("{rows} rows in {time}, {} rows/s", rounded(rows_per_s)));
     }
+    lines.add("large pages", large_pages(result));
     lines.add("verified", verified(result));
     if let Some(folder) = &result.kept_folder {
         lines.add("database kept in", folder.clone());
     }
     format!("{}\n\n{}", heading(result), lines.text())
+}
+
+/// What was asked for, and what was obtained.
+fn large_pages(result: &CellResult) -> String {
+    let memory = bytes(result.settings.leaf_memory_bytes as u64);
+    match (result.settings.large_pages.as_str(), result.large_page_bytes) {
+        ("off", _) => "not asked for".to_owned(),
+        (_, 0) => "none obtained: the system has none, or does not say".to_owned(),
+        (_, obtained) => format!("{} obtained, {memory} of memory for leaves", bytes(obtained)),
+    }
 }
 
 fn verified(result: &CellResult) -> String {

@@ -26,6 +26,7 @@ pub(crate) struct Measured {
     pub(crate) durable_after: Duration,
     pub(crate) log: LogStatistics,
     pub(crate) waits: Totals,
+    pub(crate) large_page_bytes: u64,
     pub(crate) sync: SyncTime,
     pub(crate) sync_before: SyncTime,
     pub(crate) sync_after: SyncTime,
@@ -97,6 +98,9 @@ pub struct CellResult {
     pub log_written_bytes_per_row: f64,
     /// Rows inserted by each transaction.
     pub rows_per_commit: f64,
+    /// Memory of the process in large pages at the end of the load: what was obtained of those that
+    /// `large_pages` asked for.
+    pub large_page_bytes: u64,
     /// Blocks written to the log.
     pub log_blocks: u64,
     /// Rows in each of them.
@@ -176,6 +180,7 @@ impl CellResult {
             log_bytes_per_row: ratio(log.record_bytes as f64, rows),
             log_written_bytes_per_row: ratio(log.bytes as f64, rows),
             rows_per_commit: ratio(rows, commits),
+            large_page_bytes: measured.large_page_bytes,
             log_blocks: log.blocks,
             rows_per_log_block: ratio(rows, log.blocks as f64),
             log_syncs: log.syncs,

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onrush::{Durability, KeyStrategy, Options};
+use onrush::{Durability, KeyStrategy, LargePages, Options};
 use serde::Serialize;
 
 use crate::disk::{SyncTime, commits_per_s_bound};
+use crate::machine::{self, Machine};
+use crate::units;
 
 /// Who runs the sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
@@ -103,6 +105,24 @@ const EXPECTED_SHARE: f64 = 0.6;
 const DELAYED_ROWS: u64 = 20_000_000;
 /// Rows of a load of default size, at most: the classic number.
 const ROWS_MAX: u64 = 48_000_000;
+/// Data files of a database.
+pub(crate) const DATA_FILES_MAX: usize = 16;
+/// A row in the record of a transaction takes more than this: its key and its clock.
+const ROW_RECORD_BYTES_MIN: u64 = 16;
+
+/// The engine's settings that have a flag of another name.
+const FLAGS: &[(&str, &str)] = &[
+    ("leaf_memory_bytes", "--leaf-memory"),
+    ("log_block_bytes_max", "--log-block"),
+    ("log_capacity_bytes", "--log-capacity"),
+    ("log_segment_bytes", "--log-segment"),
+    ("log_ring_bytes", "--log-ring"),
+    ("checkpoint_log_bytes", "--checkpoint-log"),
+    ("delayed_window_ms", "--window-ms"),
+    ("delayed_window_bytes", "--window-bytes"),
+    ("cpu_mask", "--cpu-mask"),
+    ("log_writer_cpu", "--log-writer-cpu"),
+];
 
 impl CellSettings {
     /// How many rows to insert: as asked for, else about a minute's worth on a device with this
@@ -125,7 +145,8 @@ impl CellSettings {
         round_down(rows.clamp(10_000, ROWS_MAX))
     }
 
-    /// Checks what the engine does not check itself.
+    /// Checks every setting, before anything is measured or written: those of the lab, those of the
+    /// engine, and whether this machine has what they ask for.
     ///
     /// # Errors
     /// A sentence with the setting, its value and its range.
@@ -150,11 +171,66 @@ impl CellSettings {
                 self.sessions
             ));
         }
-        if self.placement.data_files > 16 {
-            return Err(format!("--data-files is {}; give 1 to 16", self.placement.data_files));
+        let files = self.placement.data_files;
+        if files > DATA_FILES_MAX {
+            return Err(format!("--data-files is {files}; give 1 to {DATA_FILES_MAX}"));
         }
-        Ok(())
+        let folders = self.placement.data_folders.len();
+        if folders > DATA_FILES_MAX {
+            return Err(format!(
+                "--data-folder is given {folders} times; a database has at most {DATA_FILES_MAX} \
+                 data files"
+            ));
+        }
+        self.engine.validate().map_err(by_flag)?;
+        let rows = self.rows.map_or(u64::MAX, |rows| rows.div_ceil(self.sessions as u64));
+        if let Some(reason) = commit_too_large(self.rows_per_commit.min(rows), &self.engine) {
+            return Err(format!("--rows-per-commit is {}: {reason}", self.rows_per_commit));
+        }
+        self.memory_missing().map_or(Ok(()), Err)
     }
+
+    /// What the memory for leaves needs that this machine does not have.
+    fn memory_missing(&self) -> Option<String> {
+        let wanted = self.engine.leaf_memory_bytes as u64;
+        if self.engine.large_pages == LargePages::Require {
+            let missing = machine::large_pages_missing(wanted);
+            return missing.map(|what| format!("--large-pages require {what} --large-pages try"));
+        }
+        let memory = Machine::this().memory_bytes;
+        let is_touched = self.engine.prefault_leaf_memory && memory > 0;
+        (is_touched && wanted > memory).then(|| {
+            format!(
+                "--leaf-memory is {}, all of it touched before the first insert, and this machine \
+                 has {}; give less, or --prefault-leaf-memory off",
+                units::bytes(wanted),
+                units::bytes(memory)
+            )
+        })
+    }
+}
+
+/// What the engine says about a setting of its own, under the name of the flag that sets it.
+fn by_flag(error: onrush::Error) -> String {
+    let onrush::Error::BadOption { setting, given, reason } = &error else {
+        return error.to_string();
+    };
+    let flag = FLAGS.iter().find(|(name, _)| name == setting);
+    flag.map_or_else(|| error.to_string(), |(_, flag)| format!("{flag} is {given}: {reason}"))
+}
+
+/// Why transactions of so many rows cannot be: even the shortest record of them has no room. What the
+/// engine refuses beyond that it tells when the first one comes.
+pub(crate) fn commit_too_large(rows_per_commit: u64, engine: &Options) -> Option<String> {
+    let rows_max = engine.log_ring_bytes as u64 / 8 / ROW_RECORD_BYTES_MIN;
+    (rows_per_commit > rows_max).then(|| {
+        format!(
+            "a transaction takes at most an eighth of the log ring, {}, which is room for fewer than \
+             {} rows",
+            units::bytes(engine.log_ring_bytes as u64 / 8),
+            units::grouped(rows_max)
+        )
+    })
 }
 
 /// Two leading digits, then zeros: sizes that can be read.
@@ -200,5 +276,31 @@ mod tests {
         assert!(many.validate().unwrap_err().contains("--driver tasks"));
         let tasks = CellSettings { driver: Driver::Tasks, ..many };
         assert_eq!(tasks.validate(), Ok(()));
+        let huge = CellSettings { rows_per_commit: 1_000_000, ..CellSettings::default() };
+        assert!(huge.validate().unwrap_err().contains("--rows-per-commit"));
+        let few_rows = CellSettings { rows: Some(1_000), ..huge };
+        assert_eq!(few_rows.validate(), Ok(()));
+    }
+
+    #[test]
+    fn settings_of_the_engine_are_checked_too_under_the_name_of_their_flag() {
+        let of = |engine: Options| CellSettings { engine, ..CellSettings::default() };
+        let default = CellSettings::default().engine;
+        for (settings, words) in [
+            (of(Options { log_block_bytes_max: 100, ..default.clone() }), "--log-block is 100"),
+            (of(Options { log_capacity_bytes: 1, ..default.clone() }), "--log-capacity is 1"),
+            (of(Options { leaf_memory_bytes: 1 << 50, ..default.clone() }), "--leaf-memory is"),
+            (
+                of(Options {
+                    leaf_memory_bytes: 1 << 50,
+                    large_pages: LargePages::Require,
+                    ..default.clone()
+                }),
+                "--large-pages require needs",
+            ),
+        ] {
+            let refused = settings.validate().unwrap_err();
+            assert!(refused.starts_with(words), "{refused}");
+        }
     }
 }

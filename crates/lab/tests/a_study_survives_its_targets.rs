@@ -13,8 +13,8 @@ use onrush_lab::target::{Instance, LoadFigures, LoadOrder, Target};
 use onrush_lab::verify::Verification;
 use onrush_lab::{Observer, Step};
 
-/// A target that was planted: it loads, or ends badly.
-struct Planted(&'static str, fn() -> Result<(), LabError>);
+/// A target that was planted: it loads, or ends badly, or loses so many rows.
+struct Planted(&'static str, fn() -> Result<(), LabError>, u64);
 
 impl Target for Planted {
     fn name(&self) -> &'static str {
@@ -31,7 +31,7 @@ impl Target for Planted {
 
     fn prepare(&self, _settings: &Settings, folder: &Path) -> Result<Box<dyn Instance>, LabError> {
         std::fs::write(folder.join("data"), "x").unwrap();
-        Ok(Box::new(Planted(self.0, self.1)))
+        Ok(Box::new(Planted(self.0, self.1, self.2)))
     }
 }
 
@@ -52,7 +52,15 @@ impl Instance for Planted {
     }
 
     fn verify(&mut self, _observer: &dyn Observer) -> Result<Option<Verification>, LabError> {
-        Ok(None)
+        let rows_found = ROWS - self.2;
+        Ok(Some(Verification {
+            passed: self.2 == 0,
+            rows_acknowledged: ROWS,
+            rows_found,
+            is_exact: true,
+            elapsed_s: 0.0,
+            faults: Vec::new(),
+        }))
     }
 }
 
@@ -62,12 +70,16 @@ fn find(name: &str) -> Result<Box<dyn Target>, String> {
         Err(LabError::Target { target, what })
     };
     match name {
-        "null" => Ok(Box::new(Planted("null", || Ok(())))),
-        "sqlite" => Ok(Box::new(Planted("sqlite", died))),
-        "lmdb" => Ok(Box::new(Planted("lmdb", || panic!("out of its mind")))),
+        "null" => Ok(Box::new(Planted("null", || Ok(()), 0))),
+        "sqlite" => Ok(Box::new(Planted("sqlite", died, 0))),
+        "lmdb" => Ok(Box::new(Planted("lmdb", || panic!("out of its mind"), 0))),
+        "fjall" => Ok(Box::new(Planted("fjall", || Ok(()), 1))),
         _ => Err(format!("{name} is not installed; install it")),
     }
 }
+
+/// Rows of each cell.
+const ROWS: u64 = 10;
 
 #[derive(Default)]
 struct Order(RefCell<Vec<(usize, usize)>>);
@@ -89,7 +101,7 @@ impl StudyObserver for Order {
 fn study(targets: &str) -> Study {
     let text = format!(
         "name = \"s\"\ntitle = \"S\"\ntargets = {targets}\nrepeats = 2\n\
-         [settings]\nrows = 10\ndurability = \"delayed\"\nsessions = [1, 2, 3, 4, 5, 6]\n\
+         [settings]\nrows = {ROWS}\ndurability = \"delayed\"\nsessions = [1, 2, 3, 4, 5, 6]\n\
          [chart]\nx = \"sessions\"\n"
     );
     Study::read(&text, "s.toml", Size::Full).unwrap()
@@ -124,6 +136,21 @@ fn failures_and_panics_are_kept_with_their_reason_and_the_others_go_on() {
 }
 
 #[test]
+fn a_cell_that_lost_a_row_does_not_pass_and_is_told_in_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = study(r#"["fjall", "null"]"#);
+    let result = run::run(&study, &options(folder.path()), &find, &Order::default()).unwrap();
+    for cell in &result.cells {
+        assert_eq!(cell.passed(), cell.target == "null", "{}", cell.target);
+    }
+    let table = onrush_lab::study::table::text(&result);
+    let told = |target: &str, word: &str| {
+        table.lines().filter(|line| line.contains(target) && line.ends_with(word)).count()
+    };
+    assert_eq!((told("fjall", "NO"), told("null", "yes")), (6, 6), "{table}");
+}
+
+#[test]
 fn rounds_are_interleaved_and_shuffled() {
     let folder = tempfile::tempdir().unwrap();
     let order = Order::default();
@@ -143,7 +170,7 @@ fn a_cell_that_failed_is_tried_again_when_the_study_is_continued() {
     let broken = run::run(&study, &options, &find, &Order::default()).unwrap();
     assert!(broken.cells.iter().all(|cell| cell.failed.is_some() && cell.repeats.is_empty()));
     options.resume = true;
-    let mended = |_: &str| Ok(Box::new(Planted("sqlite", || Ok(()))) as Box<dyn Target>);
+    let mended = |_: &str| Ok(Box::new(Planted("sqlite", || Ok(()), 0)) as Box<dyn Target>);
     let whole = run::run(&study, &options, &mended, &Order::default()).unwrap();
     assert!(whole.cells.iter().all(|cell| cell.failed.is_none() && cell.repeats.len() == 2));
 }

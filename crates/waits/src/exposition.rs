@@ -138,6 +138,11 @@ impl Exposition {
         for total in &totals.latches {
             self.sample(name, &[("latch", total.latch.name())], total.nanos as f64 / 1e9);
         }
+        let name = "onrush_latch_max_seconds";
+        self.family(name, MetricKind::Gauge, "The longest wait for a latch, by class.");
+        for total in &totals.latches {
+            self.sample(name, &[("latch", total.latch.name())], total.nanos_max as f64 / 1e9);
+        }
         let latches = totals.latches.iter().map(|total| (total.latch.name(), total.spun));
         let words = totals.spins.iter().map(|total| (total.spin.name(), total.spun));
         let all: Vec<(&str, Collisions)> = latches.chain(words).collect();

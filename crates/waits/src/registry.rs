@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Wait;
 use crate::numbers::Numbers;
 use crate::recorder::{Recorder, nanos_of};
-use crate::totals::Totals;
+use crate::totals::{Totals, WaitTotal};
 
 /// Whether anything is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,9 @@ pub struct LiveSummary {
     pub calls: u64,
     /// Waits that are over, by time; those without any are left out.
     pub wait_nanos: Vec<(Wait, u64)>,
+    /// The same waits with everything that is known of them, as in [`Totals`].
+    #[serde(default)]
+    pub waits: Vec<WaitTotal>,
 }
 
 #[derive(Debug)]
@@ -98,8 +101,8 @@ impl Live {
     }
 
     fn summary(&self, id: u64) -> LiveSummary {
-        let waits =
-            Wait::ALL.iter().map(|wait| (*wait, self.numbers.waits[wait.index()].nanos.get()));
+        let waits = Wait::ALL.iter().map(|wait| WaitTotal::of(*wait, &self.numbers));
+        let waits: Vec<WaitTotal> = waits.filter(|total| total.nanos > 0).collect();
         LiveSummary {
             id,
             name: self.name.clone(),
@@ -107,7 +110,8 @@ impl Live {
             waits_now: self.numbers.waits_now(),
             lifetime_nanos: nanos_of(self.started.elapsed()),
             calls: self.numbers.sampling.calls.get(),
-            wait_nanos: waits.filter(|(_, nanos)| *nanos > 0).collect(),
+            wait_nanos: waits.iter().map(|total| (total.wait, total.nanos)).collect(),
+            waits,
         }
     }
 }
@@ -227,6 +231,14 @@ impl Registry {
     pub fn summaries(&self) -> Vec<LiveSummary> {
         let state = self.shared.state.lock();
         state.live.iter().map(|(id, live)| live.summary(*id)).collect()
+    }
+
+    /// How many live recorders wait for one of these at this moment.
+    pub fn waiting_now(&self, waits: &[Wait]) -> u64 {
+        let state = self.shared.state.lock();
+        let is_one =
+            |live: &&Live| live.numbers.waits_now().is_some_and(|now| waits.contains(&now));
+        state.live.values().filter(is_one).count() as u64
     }
 
     /// From now on sums begin at nothing.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Counter, LatchClass, Phase, PhaseClass, Spin, Wait};
-use crate::numbers::{BUCKETS, Numbers, SpinNumbers, bucket_end};
+use crate::numbers::{BUCKETS, Numbers, SpinNumbers, WaitNumbers, bucket_end};
 use crate::recorder::nanos_of;
 use crate::registry::RecorderKind;
 
@@ -34,6 +34,23 @@ impl WaitTotal {
     fn new(wait: Wait) -> Self {
         let histogram = vec![0; BUCKETS];
         Self { wait, count: 0, nanos: 0, signal_nanos: 0, nanos_max: 0, histogram }
+    }
+
+    /// What one recorder has written so far.
+    pub(crate) fn of(wait: Wait, numbers: &Numbers) -> Self {
+        let mut total = Self::new(wait);
+        total.add_numbers(&numbers.waits[wait.index()]);
+        total
+    }
+
+    fn add_numbers(&mut self, numbers: &WaitNumbers) {
+        self.count += numbers.count.get();
+        self.nanos = self.nanos.saturating_add(numbers.nanos.get());
+        self.signal_nanos = self.signal_nanos.saturating_add(numbers.signal_nanos.get());
+        self.nanos_max = self.nanos_max.max(numbers.nanos_max.get());
+        for (mine, theirs) in self.histogram.iter_mut().zip(&numbers.histogram) {
+            *mine += theirs.get();
+        }
     }
 
     /// Time until what was waited for was there, in nanoseconds.
@@ -281,13 +298,7 @@ impl Totals {
         self.recorded_nanos = self.recorded_nanos.saturating_add(lifetime_nanos);
         self.operations += numbers.sampling.calls.get();
         for (total, number) in self.waits.iter_mut().zip(&numbers.waits) {
-            total.count += number.count.get();
-            total.nanos = total.nanos.saturating_add(number.nanos.get());
-            total.signal_nanos = total.signal_nanos.saturating_add(number.signal_nanos.get());
-            total.nanos_max = total.nanos_max.max(number.nanos_max.get());
-            for (mine, theirs) in total.histogram.iter_mut().zip(&number.histogram) {
-                *mine += theirs.get();
-            }
+            total.add_numbers(number);
         }
         for (total, number) in self.latches.iter_mut().zip(&numbers.latches) {
             total.requests += number.requests.get();

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
-use onrush::{ColumnDefinition, DataType, Database, Options, TableDefinition, Totals};
+use onrush::{ColumnDefinition, DataType, Database, Options, TableDefinition, Totals, Wait};
 use onrush_watch::{SOCKET_NAME, Server, WatchError, look};
 
 struct Running {
@@ -45,6 +45,23 @@ fn the_socket_tells_what_the_database_tells() {
     assert!(!folder.path().join(SOCKET_NAME).exists());
     assert!(matches!(look(folder.path()), Err(WatchError::NotServed { .. })));
     database.close().unwrap();
+}
+
+#[test]
+fn a_session_tells_its_waits_in_full() {
+    let Running { folder, database } = running();
+    let notes = database.table("notes").unwrap();
+    let mut session = database.session().unwrap();
+    for id in 100..110i64 {
+        session.insert(&notes, &[id.into()]).unwrap();
+    }
+    let _server = Server::in_folder(&database, folder.path()).unwrap();
+    let own = session.statistics();
+    let view = look(folder.path()).unwrap();
+    let told = view.sessions.iter().find(|one| one.id == own.id).unwrap();
+    let waited: Vec<_> = own.totals.waits.into_iter().filter(|wait| wait.nanos > 0).collect();
+    assert!(waited.iter().any(|wait| wait.wait == Wait::WriteLog), "{waited:?}");
+    assert_eq!(told.waits, waited);
 }
 
 #[test]
@@ -116,4 +133,11 @@ fn the_page_for_prometheus_has_the_same_numbers() {
         value("onrush_wait_seconds_bucket{wait=\"WRITELOG\",idle=\"false\",le=\"+Inf\"}"),
         count
     );
+    let longest = value("onrush_wait_max_seconds{wait=\"WRITELOG\"}");
+    assert_eq!(longest, waits.wait(Wait::WriteLog).nanos_max as f64 / 1e9);
+    for latch in &waits.latches {
+        let longest =
+            value(&format!("onrush_latch_max_seconds{{latch=\"{}\"}}", latch.latch.name()));
+        assert!(longest <= latch.nanos_max as f64 / 1e9, "{}", latch.latch.name());
+    }
 }

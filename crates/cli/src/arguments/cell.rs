@@ -37,9 +37,9 @@ pub struct CellArguments {
     /// Rows to insert before the measurement begins
     #[arg(long, value_name = "ROWS", default_value = "0", value_parser = parse_count)]
     pub preload: u64,
-    /// Run so often and print the median
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    pub repeats: usize,
+    /// Run so often and print the median [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    pub repeats: Option<usize>,
     /// The database's folder, empty or new [default: a new one in the current folder]
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,

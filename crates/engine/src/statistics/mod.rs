@@ -10,7 +10,7 @@ mod rates;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onrush_log::LogStatistics;
-use onrush_waits::{LiveSummary, Totals, Wait};
+use onrush_waits::{Totals, Wait};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use history::History;
@@ -19,6 +19,9 @@ pub use rates::{Rates, SplitRates, WaitRate};
 use crate::checkpoint::CheckpointProgress;
 use crate::engine::Engine;
 use crate::recovery::RecoveryReport;
+
+/// Whoever waits for one of these waits for the log to be written.
+const LOG_QUEUE: &[Wait] = &[Wait::WriteLog, Wait::LogBuffer, Wait::DelayedWindow];
 
 /// What a database has done since it was opened, or since the last reset; and how it is now.
 ///
@@ -82,7 +85,7 @@ impl Statistics {
             totals: engine.registry.totals(),
             log: history.log_since_reset(&engine.log.statistics()),
             log_space_bytes: (space.in_use_bytes, space.capacity_bytes),
-            log_queue: log_queue(&engine.registry.summaries()),
+            log_queue: engine.registry.waiting_now(LOG_QUEUE),
             leaves: engine.leaf_count(),
             frames: (frames - engine.frames.available() as u64, frames),
             slots: engine.space.slots(),
@@ -113,13 +116,6 @@ impl Statistics {
     pub fn to_prometheus(&self) -> String {
         prometheus::page(self)
     }
-}
-
-/// How many wait for the log to be written.
-fn log_queue(all: &[LiveSummary]) -> u64 {
-    let waits = [Wait::WriteLog, Wait::LogBuffer, Wait::DelayedWindow];
-    let in_queue = |one: &&LiveSummary| one.waits_now.is_some_and(|wait| waits.contains(&wait));
-    all.iter().filter(in_queue).count() as u64
 }
 
 fn unix_millis() -> u64 {

@@ -153,6 +153,7 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
             "of N/F",
             "commit p50",
             "commit p99",
+            "log MB/s",
             "log bytes per row",
             "log blocks",
             "rows per log block",
@@ -192,7 +193,7 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
 fn shown(cell: &CellOutcome, setting: Setting) -> String {
     match setting.kind() {
         crate::study::Kind::Bytes => bytes(cell.settings.number(setting)),
-        _ => cell.settings.text(setting),
+        _ => cell.settings.shown(setting),
     }
 }
 
@@ -238,6 +239,7 @@ fn figures(cell: &CellOutcome) -> Markup {
         td.number { (share.unwrap_or_else(|| "\u{2013}".to_owned())) }
         td.number { (micros(p50)) }
         td.number { (micros(p99)) }
+        td.number { (optional(repeat.and_then(Repeat::log_mb_per_s))) }
         td.number { (optional(log_bytes)) }
         td.number { (optional(repeat.and_then(Repeat::log_blocks))) }
         td.number { (optional(repeat.and_then(Repeat::rows_per_log_block))) }
@@ -385,8 +387,9 @@ pub(super) fn again(result: &StudyResult) -> Markup {
             p { "Begun " (date(result.started_unix_s)) " with" }
             pre { (result.command) }
             p.note {
-                "The order of the runs is shuffled from seed " (result.seed) ". The same figures for "
-                "spreadsheets and programs lie beside this page as CSV and JSON; "
+                "The order of the runs is shuffled from seed " (result.seed) ". The command "
+                "writes this page, and beside it the same figures for spreadsheets and programs as CSV "
+                "and JSON; "
                 code { "onrush lab compare" } " sets two results against each other."
             }
         }

@@ -170,7 +170,7 @@ fn series_of(cell: &CellOutcome, cells: &[&CellOutcome], result: &StudyResult) -
 
 /// A setting in as few words as say it: a word speaks for itself, a number does not.
 fn short(cell: &CellOutcome, setting: Setting) -> String {
-    let text = cell.settings.text(setting);
+    let text = cell.settings.shown(setting);
     match (setting, setting.kind()) {
         (_, crate::study::Kind::Word(_) | crate::study::Kind::Key) => text,
         (Setting::Sessions, _) => format!("{text} sessions"),

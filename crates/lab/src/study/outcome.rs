@@ -9,7 +9,7 @@ use crate::study::file::{Chart, Reference, Size};
 use crate::study::settings::Settings;
 use crate::study::summary::Summary;
 use crate::target::record::{
-    CounterRecord, CounterSeries, LOG_BLOCKS, Mark, PhaseRecord, WaitRecord,
+    CounterRecord, CounterSeries, LOG_BLOCKS, LOG_BYTES, Mark, PhaseRecord, WaitRecord,
 };
 use crate::verify::Verification;
 
@@ -174,6 +174,14 @@ impl Repeat {
         Some(counter.value).filter(|value| *value > 0.0)
     }
 
+    /// Millions of bytes written to the log a second, where the target tells; of a result without its
+    /// counters those of the records alone.
+    pub fn log_mb_per_s(&self) -> Option<f64> {
+        let of_records = || self.log_bytes_per_row.map(|bytes| bytes * self.rows as f64);
+        let bytes = self.counted(LOG_BYTES).or_else(of_records)?;
+        (self.elapsed_s > 0.0).then(|| bytes / 1e6 / self.elapsed_s)
+    }
+
     /// Blocks written to the log, where the target tells.
     pub fn log_blocks(&self) -> Option<f64> {
         self.counted(LOG_BLOCKS)
@@ -205,7 +213,7 @@ impl CellOutcome {
             "target" => self.target.clone(),
             "part" => self.part.clone().unwrap_or_default(),
             _ => match crate::study::Setting::named(name) {
-                Ok(setting) => self.settings.text(setting),
+                Ok(setting) => self.settings.shown(setting),
                 Err(_) => String::new(),
             },
         }

@@ -5,7 +5,9 @@ use onrush_waits::{Counter, LatchClass, Phase, Spin, Wait};
 
 use crate::nearest::nearest;
 use crate::study::outcome::Repeat;
-use crate::target::record::{DRAIN_BEHIND, LOG_RECORD_BYTES, ONRUSH_LEVELS, WaitRecord};
+use crate::target::record::{
+    DRAIN_BEHIND, LARGE_PAGE_BYTES, LOG_RECORD_BYTES, ONRUSH_LEVELS, WaitRecord,
+};
 use crate::units::{grouped, rounded};
 
 /// Every name that Onrush tells something under.
@@ -15,7 +17,8 @@ fn names() -> impl Iterator<Item = &'static str> {
     let spins = Spin::ALL.iter().map(|spin| spin.name());
     let counters = Counter::ALL.iter().map(|counter| counter.name());
     let phases = Phase::ALL.iter().map(|phase| phase.name());
-    let levels = ONRUSH_LEVELS.iter().copied().chain([DRAIN_BEHIND, LOG_RECORD_BYTES]);
+    let levels = ONRUSH_LEVELS.iter().copied();
+    let levels = levels.chain([DRAIN_BEHIND, LARGE_PAGE_BYTES, LOG_RECORD_BYTES]);
     waits.chain(latches).chain(spins).chain(counters).chain(phases).chain(levels)
 }
 

@@ -155,9 +155,9 @@ settings! {
     DataFiles = "data_files", Kind::Count(1, 16), Onrush, "1",
         "Data files inside the database's folder.";
     DataFolders = "data_folders", Kind::Text, Onrush, "",
-        "Folders for data files, separated by commas; in place of data_files.";
+        "Folders for data files, separated by commas, in place of data_files; relative ones below each run's own.";
     LogFolder = "log_folder", Kind::Text, Onrush, "",
-        "Folder for the log; empty is beside the data.";
+        "Folder for the log, a relative one below each run's own; empty is beside the data.";
     CacheBytes = "cache_bytes", Kind::Bytes, All, "1GiB",
         "Memory for data: leaves, pages or blocks, whatever the target calls it.";
     CheckpointSeconds = "checkpoint_seconds", Kind::Count(0, 86_400), Onrush, "60",
@@ -219,6 +219,18 @@ impl Setting {
             let names = Setting::ALL.iter().map(|setting| setting.name());
             format!("there is no setting {name:?}; {}", nearest(name, names))
         })
+    }
+
+    /// What an empty text of it means, as a word for tables and charts.
+    pub const fn empty_name(self) -> &'static str {
+        match self {
+            Setting::LogFolder => "beside the data",
+            Setting::DataFolders => "inside the database",
+            Setting::CpuMask => "all",
+            Setting::LogWriterCpu => "any",
+            Setting::Table => "classic",
+            _ => "",
+        }
     }
 
     /// Its default.

@@ -57,6 +57,12 @@ impl Settings {
         self.value(setting).to_string()
     }
 
+    /// The same for tables and charts: what an empty text means instead of nothing.
+    pub fn shown(&self, setting: Setting) -> String {
+        let text = self.text(setting);
+        if text.is_empty() { setting.empty_name().to_owned() } else { text }
+    }
+
     /// Whether a setting has this word.
     pub fn is(&self, setting: Setting, word: &str) -> bool {
         matches!(self.value(setting), SettingValue::Text(text) if text == word)

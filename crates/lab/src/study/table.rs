@@ -76,6 +76,10 @@ fn cells(result: &StudyResult) -> String {
         }
     };
     names.extend(measured.iter().map(|name| (*name).to_owned()));
+    let tells_rate = tells_log_rate(result);
+    if tells_rate {
+        names.push("log MB/s".to_owned());
+    }
     if tells_log {
         names.extend(["log B/row", "blocks", "rows/block"].map(String::from));
     }
@@ -85,9 +89,12 @@ fn cells(result: &StudyResult) -> String {
         if has_parts {
             row.push(cell.part.clone().unwrap_or_default());
         }
-        row.extend(varying.iter().map(|setting| cell.settings.text(*setting)));
+        row.extend(varying.iter().map(|setting| cell.settings.shown(*setting)));
         row.push(cell.target.clone());
         row.extend(if is_check { figures_of_check(cell) } else { figures(cell) });
+        if tells_rate {
+            row.push(optional(middle(cell).and_then(Repeat::log_mb_per_s)));
+        }
         if tells_log {
             row.extend(figures_of_log(cell));
         }
@@ -153,8 +160,17 @@ fn tells_log(result: &StudyResult) -> bool {
     varying(result).iter().any(|setting| of_log.contains(setting))
 }
 
+/// Whether any cell tells how much log it wrote: a column of the classic tables.
+fn tells_log_rate(result: &StudyResult) -> bool {
+    result.cells.iter().filter_map(middle).any(|repeat| repeat.log_mb_per_s().is_some())
+}
+
+fn middle(cell: &CellOutcome) -> Option<&Repeat> {
+    cell.repeats.get(cell.summary.as_ref()?.middle)
+}
+
 fn figures_of_log(cell: &CellOutcome) -> Vec<String> {
-    let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
+    let repeat = middle(cell);
     let of = |figure: fn(&Repeat) -> Option<f64>| optional(repeat.and_then(figure));
     vec![
         of(|repeat| repeat.log_bytes_per_row),
@@ -202,7 +218,7 @@ pub(crate) fn telling(cell: &CellOutcome, result: &StudyResult) -> Vec<Setting> 
 pub fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
     let settings = telling(cell, result)
         .into_iter()
-        .map(|setting| format!("{} {}", setting.name(), cell.settings.text(setting)));
+        .map(|setting| format!("{} {}", setting.name(), cell.settings.shown(setting)));
     let parts = cell.part.clone().into_iter();
     let words: Vec<String> = parts.chain([cell.target.clone()]).chain(settings).collect();
     words.join(", ")

@@ -19,16 +19,19 @@ use crate::cell::log_bytes_max;
 use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
 use crate::error::LabError;
 use crate::load::Loaded;
+use crate::machine;
 use crate::own_table::OwnTable;
 use crate::place::Place;
 use crate::progress::{Observer, Step};
 use crate::result::percentiles;
-use crate::settings::{Driver, Leave, Placement};
+use crate::settings::{DATA_FILES_MAX, Driver, Leave, Placement, commit_too_large};
 use crate::stand::{Stand, StandLoad};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::verify::Verification;
 
-/// The log is cut into files of a sixteenth of its room, at most of this size.
+/// The log is cut into files of a sixteenth of its room, of these sizes: a room too small for the least is
+/// refused under its own name.
+const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Onrush, embedded.
@@ -68,7 +71,20 @@ impl Target for Onrush {
         if !is_tasks && sessions > 4096 {
             return Some(format!("{sessions} sessions are too many for one thread each"));
         }
-        options(settings).err().or_else(|| own_table(settings).err())
+        let folders = placement(settings, Path::new("")).data_folders.len();
+        if folders > DATA_FILES_MAX {
+            return Some(format!(
+                "data_folders names {folders} folders; a database has at most {DATA_FILES_MAX} data \
+                 files"
+            ));
+        }
+        let options = match options(settings) {
+            Ok(options) => options,
+            Err(reason) => return Some(reason),
+        };
+        let each = settings.rows().div_ceil(settings.number(Setting::Sessions).max(1));
+        let commit = settings.number(Setting::RowsPerCommit).min(each);
+        commit_too_large(commit, &options).or_else(|| own_table(settings).err())
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
@@ -172,6 +188,8 @@ impl Instance for OnrushInstance {
             let behind_ms = u64::try_from(drained.behind_max.as_millis()).unwrap_or(u64::MAX);
             snapshot.counters.push(CounterRecord::level(record::DRAIN_BEHIND, "ms", behind_ms));
         }
+        let large = machine::large_page_bytes_used();
+        snapshot.counters.push(CounterRecord::level(record::LARGE_PAGE_BYTES, "bytes", large));
         Ok(snapshot)
     }
 
@@ -261,12 +279,14 @@ fn durability(settings: &Settings) -> Durability {
 fn placement(settings: &Settings, folder: &Path) -> Placement {
     let text = |setting| Some(settings.text(setting)).filter(|text| !text.is_empty());
     let folders = text(Setting::DataFolders).unwrap_or_default();
+    let names = folders.split(',').map(str::trim).filter(|one| !one.is_empty());
     Placement {
         folder: Some(folder.join("onrush")),
         keep: false,
-        data_folders: folders.split(',').filter(|one| !one.is_empty()).map(Into::into).collect(),
+        // Those that begin at the root stand as they are.
+        data_folders: names.map(|one| folder.join(one)).collect(),
         data_files: settings.size(Setting::DataFiles),
-        log_folder: text(Setting::LogFolder).map(Into::into),
+        log_folder: text(Setting::LogFolder).map(|one| folder.join(one)),
     }
 }
 
@@ -290,7 +310,8 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         checkpoint_log_bytes: settings.number(Setting::CheckpointLogBytes),
         log_block_bytes_max: settings.size(Setting::LogBlockBytesMax),
         log_capacity_bytes,
-        log_segment_bytes: (log_capacity_bytes / 16 / 4096 * 4096).min(LOG_SEGMENT_BYTES_MAX),
+        log_segment_bytes: (log_capacity_bytes / 16 / 4096 * 4096)
+            .clamp(LOG_SEGMENT_BYTES_MIN, LOG_SEGMENT_BYTES_MAX),
         elide_defaults: settings.is_on(Setting::ElideDefaults),
         sequential_keys: match settings.is(Setting::SequentialKeys, "shared-edge") {
             true => SequentialKeys::SharedEdge,
@@ -311,4 +332,20 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
     };
     options.validate().map_err(|error| error.to_string())?;
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_lie_below_the_runs_own_and_others_where_they_are() {
+        let settings = Settings::default()
+            .with(Setting::LogFolder, "log-apart")
+            .with(Setting::DataFolders, "one, /mnt/b");
+        let placement = placement(&settings, Path::new("/disk/run"));
+        assert_eq!(placement.log_folder.as_deref(), Some(Path::new("/disk/run/log-apart")));
+        assert_eq!(placement.data_folders, [Path::new("/disk/run/one"), Path::new("/mnt/b")]);
+        assert_eq!(self::placement(&Settings::default(), Path::new("/disk/run")).log_folder, None);
+    }
 }

@@ -16,6 +16,8 @@ pub const CHECKPOINTS: &str = "CHECKPOINTS";
 pub const ROWS_MOVED: &str = "ROWS_MOVED";
 /// The longest that a row can have waited for that, in milliseconds.
 pub const DRAIN_BEHIND: &str = "DRAIN_BEHIND_MAX_MS";
+/// Memory of the process that lies in large pages: what was obtained, not what was asked for.
+pub const LARGE_PAGE_BYTES: &str = "LARGE_PAGE_BYTES";
 /// What Onrush tells as levels: log not yet free, leaves, memory for leaves in use, places of leaves
 /// in the data files in use.
 pub(crate) const ONRUSH_LEVELS: [&str; 4] =

@@ -191,6 +191,11 @@ fn sync_time_change(about: &ForAdvice) -> String {
 }
 
 fn processor_change(about: &ForAdvice) -> String {
+    if about.is_shared_edge && about.sessions > 1 {
+        return "Try `sequential_keys = \"blocks\"`, which gives each session a leaf of its own; then more \
+                rows per statement and commit, or more processors."
+            .into();
+    }
     match about.rows_per_commit {
         1 => "Try more rows per statement and commit, a narrower key, or more processors.".into(),
         _ => "Try a narrower key, fewer columns, or more processors.".into(),

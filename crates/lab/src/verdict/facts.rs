@@ -1,7 +1,7 @@
 //! The figures of a run that a verdict weighs, and how they are told.
 
 use onrush::KeyStrategy;
-use onrush_waits::Spin;
+use onrush_waits::{LatchClass, Spin};
 
 use super::cause::{Cause, ForAdvice};
 use super::meaning::Load;
@@ -102,6 +102,12 @@ impl<'c> Facts<'c> {
         any_looked || self.advice.is_tasks
     }
 
+    /// Whether no session has to wait for another one's processor: whoever wrote the log was busy then,
+    /// and not in the way of anybody.
+    pub(super) fn have_a_processor_each(&self) -> bool {
+        self.sessions <= self.cpus as f64
+    }
+
     pub(super) fn longest(&self) -> Option<&Waited> {
         self.waited.first()
     }
@@ -146,6 +152,7 @@ impl<'c> Facts<'c> {
         }
         said.extend(self.of_drain());
         said.extend(self.of_waits());
+        said.extend(self.of_shared_edge());
         if self.is_durable {
             said.extend(self.of_commits());
         }
@@ -172,6 +179,16 @@ impl<'c> Facts<'c> {
             .collect();
         let sessions = if self.sessions > 1.0 { "sessions'" } else { "the session's" };
         (!told.is_empty()).then(|| format!("{} of {sessions} time", told.join(", ")))
+    }
+
+    /// How often sessions met on the last leaf, where they are all sent there. Few at a time are inside the
+    /// engine: with few processors they spin for each other, and hardly wait.
+    fn of_shared_edge(&self) -> Option<String> {
+        let is_leaf =
+            |wait: &&WaitRecord| wait.group == "latch" && wait.name == LatchClass::Leaf.name();
+        let leaf = self.repeat.waits.iter().find(is_leaf).filter(|_| self.advice.is_shared_edge)?;
+        let percent = 100.0 * leaf.count as f64 / (self.repeat.rows as f64).max(1.0);
+        Some(format!("{} % of the rows met another at their leaf", rounded(percent)))
     }
 
     fn of_commits(&self) -> Vec<String> {

@@ -6,7 +6,8 @@
 //! 1. Commits that did not wait for the disk make a durable figure worthless: nothing else is said.
 //! 2. What sessions waited for longest is the cause, if it is a real share of their time.
 //! 3. A wait that is the shadow of busy processors (admission, yielding) means the processors.
-//! 4. Commits that polled for their sync wait for the sync, however busy that makes the processors.
+//! 4. Commits that polled for their sync wait for the sync, however busy that makes the processors; so
+//!    do sessions that have a processor each.
 //! 5. Without waits: processors in use, then one writer at a time, then too few sessions.
 //!
 //! A check is judged by [`check`]: by processors and device, and by how it scales.
@@ -116,7 +117,12 @@ fn cause_of(cell: &CellOutcome, facts: &Facts<'_>) -> Cause {
     let is_busy = facts.busy >= BUSY;
     let share_min = if is_busy { WAIT_SHARE_MIN_WHEN_BUSY } else { WAIT_SHARE_MIN };
     match facts.longest().filter(|longest| longest.share >= share_min) {
-        Some(longest) if longest.cause == Cause::SyncTime && is_busy && !facts.commits_polled() => {
+        Some(longest)
+            if longest.cause == Cause::SyncTime
+                && is_busy
+                && !facts.commits_polled()
+                && !facts.have_a_processor_each() =>
+        {
             let is_bound = facts.share_of_bound.is_some_and(|share| share >= BOUND_SHARE);
             if is_bound { Cause::SyncTime } else { Cause::Processor }
         }

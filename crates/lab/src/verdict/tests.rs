@@ -78,6 +78,36 @@ fn commits_that_poll_are_bound_by_the_sync_time_though_the_processors_are_busy()
 }
 
 #[test]
+fn a_session_with_a_processor_of_its_own_is_bound_by_its_sync_however_busy_the_log_writer_is() {
+    let mut cell = waits(planted(), &[("WRITELOG", 9.9)]);
+    cell.settings.set(Setting::Sessions, 1.into());
+    cell.repeats[0].cpu_percent = 12.0; // of eight: as much as one session could use
+    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+}
+
+#[test]
+fn sessions_sent_to_one_leaf_are_told_so_where_the_processors_are_the_bound() {
+    let mut cell = waits(delayed(planted()), &[("ADMISSION", 150.0)]);
+    cell.repeats[0].cpu_percent = 95.0;
+    cell.settings.set(Setting::SequentialKeys, "shared-edge".into());
+    let leaf = WaitRecord {
+        group: "latch".into(),
+        name: onrush_waits::LatchClass::Leaf.name().into(),
+        count: 250_000,
+        ..WaitRecord::default()
+    };
+    cell.repeats[0].waits.push(leaf);
+    let told = verdict(&cell);
+    assert_eq!(told.cause, Cause::Processor);
+    assert!(
+        told.text().contains("25.0 % of the rows met another at their leaf"),
+        "{}",
+        told.text()
+    );
+    assert!(told.change.contains("sequential_keys = \"blocks\""), "{}", told.change);
+}
+
+#[test]
 fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions() {
     let mut cell = waits(planted(), &[("WRITELOG", 9.1), ("LOG_COMPLETION", 100.0)]);
     cell.settings.set(Setting::Sessions, 1.into());

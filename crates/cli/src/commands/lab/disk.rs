@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use onrush_lab::{disk, report};
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, usage_error};
 use crate::output;
 use crate::progress::LabProgress;
 
@@ -33,6 +33,12 @@ Writes up to 2 GiB, or a quarter of the free space if that is less, and removes 
 
 /// Measures and prints.
 pub fn run(arguments: &DiskArguments) -> Outcome {
+    if !arguments.dir.is_dir() {
+        let given = arguments.dir.display();
+        return Err(usage_error(format!(
+            "--dir {given}: there is no such folder; give one that exists, on the device to measure"
+        )));
+    }
     let report = disk::measure(&arguments.dir, &LabProgress::new(arguments.quiet))?;
     if arguments.json { output::json(&report) } else { output::text(&report::disk(&report)) }
 }

@@ -33,13 +33,13 @@ Examples:
 
 #[derive(Subcommand)]
 enum LabCommand {
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     List(study::ListArguments),
     Show(study::ShowArguments),
     Report(report::ReportArguments),
     Compare(compare::CompareArguments),
     Advise(advise::AdviseArguments),
-    Insert(singleton::InsertArguments),
+    Insert(Box<singleton::InsertArguments>),
     Disk(disk::DiskArguments),
     #[command(hide = true)]
     Instance,
@@ -65,10 +65,10 @@ enum Experiment {
 pub fn run(arguments: LabArguments) -> Outcome {
     clean_up_when_interrupted();
     match arguments.command {
-        LabCommand::Run(RunArguments { experiment: Some(experiment), .. }) => match experiment {
-            Experiment::Singleton(arguments) => singleton::run_explained(&arguments),
+        LabCommand::Run(run) => match &run.experiment {
+            Some(Experiment::Singleton(arguments)) => singleton::run_explained(arguments),
+            None => study::run(&run.study),
         },
-        LabCommand::Run(RunArguments { study, .. }) => study::run(&study),
         LabCommand::List(arguments) => study::list(&arguments),
         LabCommand::Show(arguments) => study::show(&arguments),
         LabCommand::Report(arguments) => report::run(&arguments),

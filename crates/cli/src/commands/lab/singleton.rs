@@ -1,11 +1,13 @@
 //! `onrush lab run singleton` and `onrush lab insert`: the classic load, one row per commit.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use onrush_lab::{Repeated, report, run_repeated};
 
 use super::study::{self, StudyArguments};
 use crate::arguments::cell::CellArguments;
-use crate::failure::{AlreadyTold, Outcome};
+use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::output;
 use crate::progress::LabProgress;
 
@@ -13,11 +15,79 @@ use crate::progress::LabProgress;
 #[derive(Args)]
 #[command(after_help = SINGLETON_EXAMPLES)]
 pub struct SingletonArguments {
-    /// Run the study of this name in its small size instead: Onrush beside the embedded rivals
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    study: OfStudy,
     #[command(flatten)]
     cell: CellArguments,
+}
+
+/// What makes it the study of the same name, Onrush beside the embedded rivals. The flags of the load
+/// on Onrush alone do not go with it: a study's settings are given by `--set`.
+#[derive(Args)]
+#[command(next_help_heading = "The study of this name instead: Onrush beside the embedded rivals")]
+struct OfStudy {
+    /// Run the study in its small size
+    #[arg(long, conflicts_with_all = OF_THE_LOAD)]
+    quick: bool,
+    /// Run the study, on this target only; give it several times for several
+    #[arg(long = "target", value_name = "NAME", conflicts_with_all = OF_THE_LOAD)]
+    targets: Vec<String>,
+    /// Run the study, with a setting for all its cells, such as rows=1m; give it several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = OF_THE_LOAD)]
+    set: Vec<String>,
+    /// Run the study, into this result file or folder
+    #[arg(long, value_name = "PATH", conflicts_with_all = OF_THE_LOAD)]
+    out: Option<PathBuf>,
+    /// Continue the result file of the study where it was interrupted
+    #[arg(long, conflicts_with_all = OF_THE_LOAD)]
+    resume: bool,
+}
+
+/// The flags that say what the load on Onrush alone does.
+const OF_THE_LOAD: &[&str] = &[
+    "rows",
+    "sessions",
+    "key",
+    "durability",
+    "rows_per_commit",
+    "driver",
+    "preload",
+    "keep",
+    "data_folders",
+    "data_files",
+    "log_folder",
+    "no_verify",
+    "leave",
+    "EngineArguments",
+];
+
+impl SingletonArguments {
+    /// The study, if that is what is asked for.
+    fn study(&self) -> anyhow::Result<Option<StudyArguments>> {
+        let OfStudy { quick, targets, set, out, resume } = &self.study;
+        let is_load = targets.is_empty() && set.is_empty() && out.is_none();
+        if is_load && !quick && !resume {
+            return Ok(None);
+        }
+        let cell = &self.cell;
+        let repeats = cell.repeats.map(|given| match u8::try_from(given) {
+            Ok(repeats @ 1..=100) => Ok(repeats),
+            _ => Err(usage_error(format!("--repeats is {given}; a study takes 1 to 100"))),
+        });
+        Ok(Some(StudyArguments {
+            study: Some("singleton".to_owned()),
+            quick: *quick,
+            set: set.clone(),
+            repeats: repeats.transpose()?,
+            targets: targets.clone(),
+            dir: cell.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            out: out.clone(),
+            resume: *resume,
+            json: cell.json,
+            quiet: cell.quiet,
+            metrics: cell.metrics.clone(),
+        }))
+    }
 }
 
 const SINGLETON_EXAMPLES: &str = "\
@@ -25,7 +95,8 @@ Examples:
   onrush lab run singleton
   onrush lab run singleton --sessions 128 --driver tasks
   onrush lab run singleton --durability delayed --rows 48m --key uuid-v4
-  onrush lab run singleton --dir /mnt/nvme/test --keep --json";
+  onrush lab run singleton --dir /mnt/nvme/test --keep --json
+  onrush lab run singleton --quick --target onrush --target sqlite --set sessions=8";
 
 /// One measured load: the same flags and figures as `lab run singleton`, without the explanation
 #[derive(Args)]
@@ -46,9 +117,7 @@ Examples:
 /// Runs the load and explains it.
 pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
     let cell = &arguments.cell;
-    if arguments.quick {
-        let (dir, metrics) = (cell.dir.clone(), cell.metrics.clone());
-        let study = StudyArguments::quick("singleton", dir, cell.json, cell.quiet, metrics);
+    if let Some(study) = arguments.study()? {
         return study::run(&study);
     }
     if !cell.json && !cell.quiet {
@@ -68,7 +137,7 @@ pub fn run_plain(arguments: &InsertArguments) -> Outcome {
 
 fn run(cell: &CellArguments, explained: bool) -> Outcome {
     let observer = LabProgress::new(cell.quiet);
-    let repeated = run_repeated(&cell.settings()?, cell.repeats, &observer)?;
+    let repeated = run_repeated(&cell.settings()?, cell.repeats.unwrap_or(1), &observer)?;
     let result = &repeated.median;
     if cell.json {
         output::json(&repeated)?;

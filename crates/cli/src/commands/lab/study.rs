@@ -24,23 +24,23 @@ pub struct StudyArguments {
     /// A shipped study (see `onrush lab list`), a file of your own (see docs/lab.md), or `all`:
     /// every shipped study, one after the other
     #[arg(required = true, value_name = "STUDY")]
-    study: Option<String>,
+    pub(super) study: Option<String>,
     /// Its small size: a minute or two on two processors
     #[arg(long)]
     pub(super) quick: bool,
     /// A setting for all cells, whatever the study says; give it several times for several
     #[arg(long = "set", value_name = "NAME=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Runs of each cell, instead of what the study says; several give medians and error bars
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
-    repeats: Option<u8>,
+    pub(super) repeats: Option<u8>,
     /// Only this target, also one that the study does not name; give it several times for several.
     /// Of `all` only the studies that name it
     #[arg(long = "target", value_name = "NAME")]
-    targets: Vec<String>,
+    pub(super) targets: Vec<String>,
     /// Folder for the databases; each run makes one of its own and removes it
     #[arg(long, value_name = "FOLDER", default_value = ".")]
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     /// The result file, or a folder for it; the report is written beside it
     /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered; of all: a folder lab-all]
     #[arg(long, value_name = "PATH")]
@@ -55,32 +55,7 @@ pub struct StudyArguments {
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]
-    metrics: MetricsArguments,
-}
-
-impl StudyArguments {
-    /// A shipped study in its small size.
-    pub fn quick(
-        name: &str,
-        dir: Option<PathBuf>,
-        json: bool,
-        quiet: bool,
-        metrics: MetricsArguments,
-    ) -> StudyArguments {
-        StudyArguments {
-            study: Some(name.to_owned()),
-            quick: true,
-            set: Vec::new(),
-            repeats: None,
-            targets: Vec::new(),
-            dir: dir.unwrap_or_else(|| PathBuf::from(".")),
-            out: None,
-            resume: false,
-            json,
-            quiet,
-            metrics,
-        }
-    }
+    pub(super) metrics: MetricsArguments,
 }
 
 pub const EXAMPLES: &str = "\
@@ -168,9 +143,22 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     for name in &arguments.targets {
         target::find(name).map_err(usage_error)?;
     }
+    arguments.metrics.address_of_many()?;
     if given == all::NAME {
         return all::run(arguments);
     }
+    let (result, results) = made(arguments)?;
+    print(&result, arguments.json)?;
+    if !arguments.quiet {
+        eprintln!("results: {}", results.display());
+    }
+    report::write_beside(&result, &results, arguments.quiet)?;
+    tell_failed(&result)
+}
+
+/// Runs one study, or what is missing of it; its result, and the file that keeps it.
+pub(super) fn made(arguments: &StudyArguments) -> anyhow::Result<(StudyResult, PathBuf)> {
+    let given = arguments.study.as_deref().unwrap_or_default();
     let mut study = arguments.read(given)?;
     for name in &arguments.targets {
         study.measure_also(name).map_err(usage_error)?;
@@ -189,12 +177,12 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
             false => error,
         }
     })?;
-    print(&result, arguments.json)?;
-    if !arguments.quiet {
-        eprintln!("results: {}", results.display());
-    }
-    report::write_beside(&result, &results, arguments.quiet)?;
-    match failed_cells(&result) {
+    Ok((result, results))
+}
+
+/// Fails, with a word to the user, if a cell failed.
+pub(super) fn tell_failed(result: &StudyResult) -> Outcome {
+    match failed_cells(result) {
         0 => Ok(()),
         failed => {
             eprintln!("onrush: {failed} cells failed or did not hold what was acknowledged");
@@ -242,7 +230,6 @@ impl StudyArguments {
 
     /// Where the results are, and how to go on.
     pub(super) fn hint(&self, given: &str, results: &Path) -> String {
-        // A flag before the study: the name `singleton` alone is an experiment without `--resume`.
         let mut words = ["onrush", "lab", "run", "--resume", given].map(shell_word).to_vec();
         let flag = |name: &str, value: &str| [name.to_owned(), shell_word(value)];
         words.extend(self.quick.then(|| "--quick".to_owned()));

@@ -21,7 +21,7 @@ pub mod skip;
 pub mod store;
 mod turn;
 
-pub use record::{command_of, shell_word};
+pub use record::{command_of, shell_word, words_of};
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use onrush_files::OsDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::disk::{Bandwidth, bandwidth, sync_time};
+use crate::disk::{Bandwidth, SyncTime, bandwidth, sync_time};
 use crate::error::LabError;
 use crate::machine::{FileSystem, Machine};
 use crate::place::Place;
@@ -100,10 +100,20 @@ pub fn run(
     find: FindTarget<'_>,
     observer: &dyn StudyObserver,
 ) -> Result<StudyResult, LabError> {
-    let (begun, cells) = begin(study, options, find, observer)?;
-    let store = match options.resume && options.results.exists() {
-        true => continued(options, &begun)?,
-        false => Store::create(&options.results, &begun)?,
+    let (mut begun, cells) = begin(study, options, find)?;
+    let continued = match options.resume && options.results.exists() {
+        true => Some(continued(options, &begun)?),
+        false => {
+            Store::check_new(&options.results)?;
+            None
+        }
+    };
+    let given_up: BTreeSet<&String> = begun.cells.iter().flat_map(|cell| &cell.given_up).collect();
+    given_up.iter().for_each(|what| observer.warn(what));
+    measure_device(&mut begun, &cells, options, observer)?;
+    let store = match continued {
+        Some(store) => store,
+        None => Store::create(&options.results, &begun)?,
     };
     // What was skipped may be possible by now: a rival was installed.
     store.renew(&begun)?;
@@ -143,12 +153,12 @@ pub fn run(
     store.result()
 }
 
-/// Everything about the study that is known before its first run.
+/// Everything about the study that is known before anything is measured or written: what is wrong
+/// with it is told at once.
 fn begin(
     study: &Study,
     options: &RunOptions,
     find: FindTarget<'_>,
-    observer: &dyn Observer,
 ) -> Result<(StudyResult, Vec<Cell>), LabError> {
     let mut cells = study.cells();
     if !options.targets.is_empty() {
@@ -164,21 +174,8 @@ fn begin(
         let judged = skip::reason(study, cell, find);
         outcomes.push(outcome(study, cell, judged));
     }
-    let given_up: BTreeSet<&String> = outcomes.iter().flat_map(|cell| &cell.given_up).collect();
-    given_up.iter().for_each(|what| observer.warn(what));
-    std::fs::create_dir_all(&options.folder)
-        .map_err(|error| LabError::folder("create folder", &options.folder, error))?;
-    observer.begin(Step::MeasureSync, None);
-    let sync = sync_time::measure(&OsDisk::new(), &options.folder, Duration::from_millis(500));
-    observer.end();
     let device = FileSystem::under(&options.folder)
         .map_err(|error| LabError::folder("measure", &options.folder, error))?;
-    let reads = |cell: &Cell| cell.settings.is(Setting::CheckReads, "device");
-    let needs_bandwidth = study.size == Size::Full || cells.iter().any(reads);
-    let bandwidth = match needs_bandwidth && !options.resume {
-        true => Some(device_bandwidth(options, &device, observer)?),
-        false => None,
-    };
     let result = StudyResult {
         study: study.name.clone(),
         title: study.title.clone(),
@@ -194,26 +191,41 @@ fn begin(
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
         machine: Machine::this(),
-        device: device.clone(),
-        sync_time_us: sync?,
-        device_write_mb_per_s: bandwidth.map(|one| one.write_mb_per_s),
-        device_read_mb_per_s: bandwidth.map(|one| one.read_mb_per_s),
+        device,
+        sync_time_us: SyncTime::default(),
+        device_write_mb_per_s: None,
+        device_read_mb_per_s: None,
         cells: outcomes,
     };
     Ok((result, cells))
 }
 
-/// Only for the full size, and where cells read from the device: it takes seconds, and as many bytes
-/// as a small study.
-fn device_bandwidth(
+/// Measures the device. Its bandwidth only for the full size, and where cells read from the device: it
+/// takes seconds, and as many bytes as a small study.
+fn measure_device(
+    begun: &mut StudyResult,
+    cells: &[Cell],
     options: &RunOptions,
-    device: &FileSystem,
     observer: &dyn Observer,
-) -> Result<Bandwidth, LabError> {
-    observer.begin(Step::MeasureBandwidth, None);
-    let measured = bandwidth::measure(&OsDisk::new(), &options.folder, device.free_bytes);
+) -> Result<(), LabError> {
+    std::fs::create_dir_all(&options.folder)
+        .map_err(|error| LabError::folder("create folder", &options.folder, error))?;
+    observer.begin(Step::MeasureSync, None);
+    let sync = sync_time::measure(&OsDisk::new(), &options.folder, Duration::from_millis(500));
     observer.end();
-    Ok(measured?)
+    begun.sync_time_us = sync?;
+    let reads = |cell: &Cell| cell.settings.is(Setting::CheckReads, "device");
+    let needs_bandwidth = begun.size == Size::Full || cells.iter().any(reads);
+    if needs_bandwidth && !options.resume {
+        observer.begin(Step::MeasureBandwidth, None);
+        let free_bytes = begun.device.free_bytes;
+        let measured = bandwidth::measure(&OsDisk::new(), &options.folder, free_bytes);
+        observer.end();
+        let Bandwidth { write_mb_per_s, read_mb_per_s, .. } = measured?;
+        begun.device_write_mb_per_s = Some(write_mb_per_s);
+        begun.device_read_mb_per_s = Some(read_mb_per_s);
+    }
+    Ok(())
 }
 
 fn outcome(study: &Study, cell: &Cell, judged: Result<Vec<String>, String>) -> CellOutcome {

@@ -29,11 +29,16 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// The words of a command as a shell takes them apart; None where it is no command line.
+pub fn words_of(command: &str) -> Option<Vec<String>> {
+    shlex::split(command)
+}
+
 /// What goes on with a study: the command that began it, with the result file and the folder for
 /// databases as they are now, since it may tell but the last part of them.
 pub(super) fn continuing(command: &str, results: &Path, folder: &Path) -> String {
     let mut kept = Vec::new();
-    let mut words = shlex::split(command).unwrap_or_default().into_iter();
+    let mut words = words_of(command).unwrap_or_default().into_iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" | "--dir" => _ = words.next(),

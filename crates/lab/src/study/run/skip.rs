@@ -48,15 +48,8 @@ fn pinning(cell: &Cell) -> Option<String> {
 fn large_pages(cell: &Cell) -> Option<String> {
     let bytes = cell.settings.number(Setting::CacheBytes);
     let wants = cell.settings.is(Setting::LargePages, "require");
-    let free = machine::large_page_bytes_free();
-    (wants && free < bytes).then(|| {
-        format!(
-            "needs {} of large pages, and {} are reserved and free: as root, write the number of \
-             pages to /proc/sys/vm/nr_hugepages; or set large_pages = \"try\"",
-            crate::units::bytes(bytes),
-            crate::units::bytes(free)
-        )
-    })
+    let missing = wants.then(|| machine::large_pages_missing(bytes)).flatten();
+    missing.map(|what| format!("{what} large_pages = \"try\""))
 }
 
 #[cfg(test)]
@@ -72,6 +65,26 @@ mod tests {
              large_pages = \"require\"\ncache_bytes = \"1024TiB\"\n[chart]\nx = \"target\"\n"
         );
         Study::read(&text, "s.toml", Size::Full).unwrap()
+    }
+
+    #[test]
+    fn what_a_database_cannot_have_is_told_before_the_run() {
+        let folders = vec!["data"; 17].join(",");
+        for (setting, words) in [
+            (format!("data_folders = \"{folders}\""), "17 folders; a database has at most 16"),
+            ("rows_per_commit = \"1m\"\nsessions = 1".to_owned(), "an eighth of the log ring"),
+            ("log_capacity_bytes = 1".to_owned(), "log_capacity_bytes is 1"),
+        ] {
+            let text = format!(
+                "name = \"s\"\ntitle = \"S\"\ntargets = [\"onrush\"]\n[settings]\n{setting}\n\
+                 [chart]\nx = \"target\"\n"
+            );
+            let study = Study::read(&text, "s.toml", Size::Full).unwrap();
+            let mut cell = study.cells().remove(0);
+            let find = &|name: &str| crate::target::find(name);
+            let skipped = reason(&study, &mut cell, find).unwrap_err();
+            assert!(skipped.contains(words), "{skipped}");
+        }
     }
 
     #[test]

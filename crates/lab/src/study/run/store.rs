@@ -52,12 +52,7 @@ impl Store {
     /// # Errors
     /// There is a file already, or the disk refuses.
     pub fn create(path: &Path, result: &StudyResult) -> Result<Store, LabError> {
-        if path.exists() {
-            return Err(LabError::ResultFile {
-                path: path.to_owned(),
-                what: "exists already; continue it with --resume, or give another --out".into(),
-            });
-        }
+        Store::check_new(path)?;
         let store = Store::connect(path)?;
         store.sql(|connection| {
             connection.execute_batch(TABLES)?;
@@ -68,6 +63,25 @@ impl Store {
             Ok(())
         })?;
         Ok(store)
+    }
+
+    /// Whether a result file can be made here.
+    ///
+    /// # Errors
+    /// It exists, or the folder that it should be in does not.
+    pub fn check_new(path: &Path) -> Result<(), LabError> {
+        let refused = |what: String| LabError::ResultFile { path: path.to_owned(), what };
+        if path.exists() {
+            let what = "exists already; continue it with --resume, or give another --out";
+            return Err(refused(what.into()));
+        }
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            Some(folder) => Err(refused(format!(
+                "there is no folder {}; make it, or give another --out",
+                folder.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Opens a file that a study has written.

@@ -1,6 +1,6 @@
 //! One run of one cell: prepare, preload, warm up, measure, verify, clean up.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onrush_files::OsDisk;
@@ -32,7 +32,8 @@ pub(super) fn run(
     observer: &dyn Observer,
 ) -> Result<(TargetShown, Repeat), LabError> {
     let shown = target.shown(settings)?;
-    let sync_before = sync_time::measure(&OsDisk::new(), folder, SYNC_BUDGET)?;
+    let sync_before =
+        sync_time::measure(&OsDisk::new(), &sync_folder(settings, folder), SYNC_BUDGET)?;
     let mut instance: Box<dyn Instance> = match settings.number(Setting::Instances) {
         1 => target.prepare(settings, folder)?,
         _ => Box::new(Instances::prepare(target, settings, folder)?),
@@ -42,6 +43,13 @@ pub(super) fn run(
     let repeat = measured?;
     cleaned?;
     Ok((shown, repeat))
+}
+
+/// Where commits are made durable: a log on a device of its own has the sync time of that one.
+fn sync_folder(settings: &Settings, folder: &Path) -> PathBuf {
+    let log_folder = PathBuf::from(settings.text(Setting::LogFolder));
+    let is_elsewhere = log_folder.is_absolute() && log_folder.is_dir();
+    if is_elsewhere { log_folder } else { folder.to_owned() }
 }
 
 fn measure(
@@ -80,7 +88,8 @@ fn measure(
     series.extend(watched.series());
     instance.settle()?;
     let verification = instance.verify(observer)?;
-    let sync_after = sync_time::measure(&OsDisk::new(), folder, SYNC_BUDGET)?;
+    let sync_after =
+        sync_time::measure(&OsDisk::new(), &sync_folder(settings, folder), SYNC_BUDGET)?;
     let sync = sync_before.better(sync_after);
     let mut repeat = figures_of(settings, &figures, &statistics, device, &sync);
     repeat.number = number;
