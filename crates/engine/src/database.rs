@@ -447,47 +447,6 @@ impl Database {
         Ok(())
     }
 
-    /// Whether the program promises to call [`write_awaited`](Self::write_awaited) whenever a thread that
-    /// runs its tasks has nothing else to do. Then a commit that is awaited does not wake the log's
-    /// thread, which costs more than the write where there are few processors, and those of all tasks
-    /// that are ready share a sync. The log's thread still writes what nobody has written for a
-    /// millisecond or two, so a program that breaks its promise is slow, and no worse.
-    ///
-    /// With tokio: `Builder::on_thread_park(move || drop(db.write_awaited()))`.
-    ///
-    /// ```
-    /// # use onrush::*;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
-    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
-    /// # let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]);
-    /// # let notes = db.create_table(notes.build()?)?;
-    /// use std::pin::pin;
-    /// use std::task::{Context, Waker};
-    ///
-    /// db.callers_write_awaited(true);
-    /// let mut session = db.session()?;
-    /// let token = session.insert_token(&notes, &[1i64.into()])?;
-    /// let mut waiting = pin!(token.clone().wait_async());
-    /// let _ = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    /// db.write_awaited()?; // nothing else to do
-    /// token.wait()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn callers_write_awaited(&self, is_promised: bool) {
-        self.engine().log.callers_write(is_promised);
-    }
-
-    /// Makes durable what tasks await, if any do and nobody else is at it.
-    ///
-    /// # Errors
-    /// [`OutcomeUnknown`](Error::OutcomeUnknown) when the log has failed, which those who wait are told,
-    /// too; a closed database.
-    pub fn write_awaited(&self) -> Result<()> {
-        let engine = self.engine();
-        Ok(engine.log.write_awaited(&engine.recorder)?)
-    }
-
     /// Whether memory for leaves is being made free at this moment: whoever needs some now waits until
     /// that is done. With [`Background::Callers`](crate::Background::Callers) a program that does
     /// something in the middle of a call of its disk must not wait for itself.

@@ -13,7 +13,7 @@ use std::thread::Thread;
 
 use common::faulty_disk::FaultyDisk;
 use common::{Fixture, all_rows, ids, note, notes};
-use onrush::{Background, RecorderKind, Wait};
+use onrush::{RecorderKind, Wait};
 
 /// Wakes the thread that runs the future: the smallest executor there is.
 struct Unpark(Thread);
@@ -152,47 +152,4 @@ fn a_later_durable_commit_and_a_barrier_make_all_earlier_ones_durable() {
     while !fourth.is_durable() {
         db.write_log().unwrap();
     }
-}
-
-#[test]
-fn who_promised_to_write_makes_durable_what_is_awaited() {
-    let mut fixture = Fixture::in_memory();
-    fixture.options.background = Background::Callers;
-    let (db, table) = fixture.create_with(notes());
-    db.callers_write_awaited(true);
-    let mut session = db.session().unwrap();
-    let token = session.insert_token(&table, &note(1, "one")).unwrap();
-    db.write_awaited().unwrap();
-    assert!(!token.is_durable(), "nobody awaits it");
-    let mut waiting = pin!(token.clone().wait_async());
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(waiting.as_mut().poll(&mut context).is_pending());
-    db.write_awaited().unwrap();
-    assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(()))));
-}
-
-#[test]
-fn a_commit_is_written_even_if_those_who_promised_to_do_not() {
-    let fixture = Fixture::new();
-    let (db, table) = fixture.create_with(notes());
-    db.callers_write_awaited(true);
-    let mut session = db.session().unwrap();
-    for id in 0..20 {
-        let token = session.insert_token(&table, &note(id, "awaited")).unwrap();
-        block_on(token.clone().wait_async()).unwrap();
-        assert!(token.is_durable());
-    }
-}
-
-#[test]
-fn whoever_waits_when_the_promise_is_taken_back_is_not_forgotten() {
-    let fixture = Fixture::new();
-    let (db, table) = fixture.create_with(notes());
-    db.callers_write_awaited(true);
-    let mut session = db.session().unwrap();
-    let token = session.insert_token(&table, &note(1, "one")).unwrap();
-    let mut waiting = pin!(token.clone().wait_async());
-    let _ = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    db.callers_write_awaited(false);
-    block_on(waiting).unwrap();
 }

@@ -1,18 +1,13 @@
 //! The two background threads: one writes for delayed commits and futures, one makes segments ahead
 //! of need.
 //!
-//! [`Log::callers_write`]: crate::Log::callers_write
-//!
 //! A log with the writer place `Callers` has neither. Durable commits need neither: whoever waits
 //! for one writes.
 //!
 //! Invariants
 //! 1. A thread that finds its flag of the bell set already has nothing to do: the writer will take
 //!    all flags before the round that it begins.
-//! 2. Where callers have promised to write what is awaited ([`Log::callers_write`]), a commit that is
-//!    awaited does not call the writer. It only looks, once a tick, as long as commits are awaited now
-//!    and then, and writes for those of whom it sees that nothing became durable for a tick.
-//! 3. The writer begins a round for delayed commits when half the milliseconds of the window are
+//! 2. The writer begins a round for delayed commits when half the milliseconds of the window are
 //!    over, so that a sync of ordinary length still ends inside it.
 
 use std::sync::atomic::AtomicU32;
@@ -31,15 +26,9 @@ use crate::pool::Prepared;
 /// How long the writer leaves the processor to a thread whose record is not complete.
 const COMPLETION_PAUSE: Duration = Duration::from_micros(50);
 
-/// How long a commit that is awaited waits for those who have promised to write, at least.
-const WATCH_TICK: Duration = Duration::from_millis(1);
-/// Ticks without an awaited commit after which nobody looks any more.
-const WATCH_TICKS_MAX: u32 = 50;
-
 const STOP: u32 = 1;
 const WRITE_NOW: u32 = 2;
 const DELAYED: u32 = 4;
-const WATCH: u32 = 8;
 
 /// Calls the writer thread.
 #[derive(Debug, Default)]
@@ -59,12 +48,6 @@ impl Bell {
     #[inline]
     pub(crate) fn ring_for_delayed(&self) {
         self.ring(DELAYED);
-    }
-
-    /// Somebody awaits a commit that others have promised to write.
-    #[inline]
-    pub(crate) fn ring_for_watch(&self) {
-        self.ring(WATCH);
     }
 
     #[inline]
@@ -123,26 +106,28 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
     if let Some(cpu) = cpu {
         pin_to(cpu);
     }
-    let mut watch = Watch::default();
     loop {
         let flags = core.bell.flags.swap(0, AcqRel);
         if flags & STOP != 0 {
             return;
         }
         if flags & WRITE_NOW == 0 {
-            let until_due = (flags & DELAYED != 0).then(|| time_until_due(core));
-            let seen = if flags & WATCH != 0 { watch.look(core) } else { Seen::Nobody };
-            let until_tick = (seen != Seen::Nobody).then_some(WATCH_TICK);
-            let keep = if matches!(until_due, Some(Some(_))) { DELAYED } else { 0 }
-                | if until_tick.is_some() { WATCH } else { 0 };
-            core.bell.flags.fetch_or(keep, AcqRel);
-            if until_due != Some(None) && seen != Seen::Overdue {
-                let _idle = recorder.wait(Wait::LogIdle);
-                let time_left = until_due.flatten().into_iter().chain(until_tick).min();
-                if core.bell.flags.load(Acquire) == keep {
-                    time_left.map_or_else(thread::park, thread::park_timeout);
+            let time_left = (flags & DELAYED != 0).then(|| time_until_due(core)).flatten();
+            match (flags & DELAYED != 0, time_left) {
+                (true, Some(time_left)) => {
+                    core.bell.flags.fetch_or(DELAYED, AcqRel);
+                    let _idle = recorder.wait(Wait::LogIdle);
+                    if core.bell.flags.load(Acquire) == DELAYED {
+                        thread::park_timeout(time_left);
+                    }
+                    continue;
                 }
-                continue;
+                (true, None) => {}
+                (false, _) => {
+                    let _idle = recorder.wait(Wait::LogIdle);
+                    thread::park();
+                    continue;
+                }
             }
         }
         let written = core.written.load(Acquire);
@@ -155,47 +140,8 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
         }
         if core.wakers.is_waited_for() && core.failure().is_none() {
             // A record before theirs was not complete yet, or they came during the round.
-            core.ring_for_awaited();
+            core.bell.ring_for_write();
             thread::yield_now();
-        }
-    }
-}
-
-/// What the writer has seen of commits that are awaited, while others have promised to write them.
-#[derive(Debug, Default)]
-struct Watch {
-    /// What was durable at the last look, if somebody waited then.
-    durable_then: Option<u64>,
-    ticks_without: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Seen {
-    /// Nobody has waited for many ticks.
-    Nobody,
-    /// Nobody waits, or not for long.
-    InTime,
-    /// Nothing has become durable since the last look, and somebody waited then.
-    Overdue,
-}
-
-impl Watch {
-    fn look(&mut self, core: &Core) -> Seen {
-        let durable = core.durable.0.load(Acquire);
-        if !core.wakers.is_waited_for() {
-            self.durable_then = None;
-            self.ticks_without += 1;
-            if self.ticks_without <= WATCH_TICKS_MAX {
-                return Seen::InTime;
-            }
-            self.ticks_without = 0;
-            return Seen::Nobody;
-        }
-        self.ticks_without = 0;
-        if self.durable_then.replace(durable) == Some(durable) {
-            Seen::Overdue
-        } else {
-            Seen::InTime
         }
     }
 }

@@ -45,7 +45,6 @@ pub(crate) struct Core {
     pub(crate) processors: usize,          // that the process may use
     pub(crate) last_round_bytes: AtomicU64, // written, or published meanwhile; by the leader
     pub(crate) wakers: Wakers,
-    pub(crate) callers_write: AtomicBool, // what is awaited; see `Log::callers_write`
     pub(crate) delayed: Delayed,
     pub(crate) clock: Clock, // for the milliseconds of the delayed window
     pub(crate) bell: Bell,
@@ -73,7 +72,6 @@ impl Core {
             processors: available_parallelism().map_or(1, NonZero::get),
             last_round_bytes: AtomicU64::new(0),
             wakers: Wakers::default(),
-            callers_write: AtomicBool::new(false),
             delayed: Delayed::default(),
             clock: Clock::new(options.writer),
             bell: Bell::default(),
@@ -117,14 +115,6 @@ impl Core {
             return Err(failure.clone());
         }
         if self.is_closed.load(Acquire) { Err(LogError::Closed) } else { Ok(()) }
-    }
-
-    /// Somebody awaits a commit: calls the writer, or lets it look after those who write instead.
-    pub(crate) fn ring_for_awaited(&self) {
-        match self.callers_write.load(Acquire) {
-            true => self.bell.ring_for_watch(),
-            false => self.bell.ring_for_write(),
-        }
     }
 
     pub(crate) fn failure(&self) -> Option<&LogError> {

@@ -209,29 +209,8 @@ impl Log {
         if let Err(error) = self.core.check() {
             return Some(Err(error));
         }
-        self.core.ring_for_awaited();
+        self.core.bell.ring_for_write();
         None
-    }
-
-    /// Whether somebody promises to call [`write_awaited`](Self::write_awaited) whenever a thread that
-    /// runs tasks has nothing else to do. Then a future's commit does not call the writer thread,
-    /// which only looks after those that nobody has written for a millisecond or two.
-    pub fn callers_write(&self, is_promised: bool) {
-        self.core.callers_write.store(is_promised, Release);
-        if self.core.wakers.is_waited_for() {
-            self.core.ring_for_awaited();
-        }
-    }
-
-    /// One write round if a future waits for one, unless somebody is writing.
-    ///
-    /// # Errors
-    /// `OutcomeUnknown` when the log has failed, `Closed`.
-    pub fn write_awaited(&self, recorder: &Recorder) -> Result<(), LogError> {
-        if self.core.wakers.is_waited_for() {
-            self.write_now(recorder)?;
-        }
-        Ok(())
     }
 
     /// One write round for whoever waits, unless somebody is writing. Does not wait for others.

@@ -150,9 +150,6 @@ impl Server {
         if options.threads > 0 {
             builder.worker_threads(options.threads);
         }
-        let idle = database.clone();
-        // Clients whose commits fail are told so by what they await.
-        builder.on_thread_park(move || drop(idle.write_awaited()));
         let runtime = builder.thread_name("onrush-server").enable_all().build();
         let runtime = runtime.map_err(ServerError::Threads)?;
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -189,7 +186,6 @@ impl Server {
             server.listen_unix(&runtime, path.clone())?;
         }
         server.runtime = Some(runtime);
-        server.shared.database.callers_write_awaited(true);
         Ok(server)
     }
 
@@ -282,7 +278,6 @@ impl Server {
     fn end_clients(&mut self) {
         self.shared.shutdown.send_replace(true);
         let Some(runtime) = self.runtime.take() else { return };
-        self.shared.database.callers_write_awaited(false);
         let all = u32::try_from(self.sockets_max).unwrap_or(u32::MAX);
         let (timeout, sockets) = (self.shared.options.drain_timeout, &self.sockets);
         // In a thread of its own, because the caller may be a task of another runtime.
