@@ -16,7 +16,8 @@ use onrush_latch::lock_counted;
 use onrush_types::{NeedsNoRows, TableChange, TableDefinition};
 use onrush_waits::LatchClass;
 
-use super::{Database, Table, definition_record};
+use super::define::definition_record;
+use super::{Database, Table};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
