@@ -42,7 +42,7 @@ fn a_database_mounted_read_only_is_not_opened() {
     let Some(counted) = run_on_read_only(&world, &["count", "shop", "orders"]) else { return };
     assert_eq!((counted.code, counted.out.as_str()), (1, ""), "{}", counted.err);
     assert!(counted.err.contains("mounted read-only"), "{}", counted.err);
-    assert_eq!(world.ok(&["count", "shop", "orders"]).trim(), "0");
+    assert_eq!(world.ok(&["count", "shop", "orders"]).trim(), "0 rows");
 }
 
 #[test]
