@@ -4,8 +4,10 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::{Fixture, all_rows, generated, ids, note, notes};
-use onrush::{Error, KeyStrategy, Value};
+use onrush::{Error, KeyStrategy, Session, Table, Value};
 use onrush_waits::Counter;
 
 fn with_room_for_large_batches() -> Fixture {
@@ -14,6 +16,13 @@ fn with_room_for_large_batches() -> Fixture {
     fixture.options.log_capacity_bytes = 256 << 20;
     fixture.options.leaf_memory_bytes = 64 << 20;
     fixture
+}
+
+/// One batch of rows of which two fill a leaf: 600 need more leaves than a batch may hold latched.
+fn insert_long(session: &mut Session, table: &Table, ids: Range<i64>) {
+    let text = "x".repeat(7000);
+    let rows: Vec<_> = ids.map(|id| note(id, &text)).collect();
+    session.insert_many(table, rows.iter().map(|row| &row[..])).unwrap();
 }
 
 #[test]
@@ -49,10 +58,7 @@ fn a_batch_over_hundreds_of_new_leaves_is_all_there() {
     let db = with_room_for_large_batches().create();
     let table = db.create_table(notes()).unwrap();
     let mut session = db.session().unwrap();
-    // Two such rows fill a leaf: more leaves than one batch may hold latched.
-    let text = "x".repeat(7000);
-    let rows: Vec<_> = (0..600).map(|id| note(id, &text)).collect();
-    session.insert_many(&table, rows.iter().map(|row| &row[..])).unwrap();
+    insert_long(&mut session, &table, 0..600);
     assert_eq!(ids(&all_rows(&mut session, &table)), (0..600).collect::<Vec<_>>());
 }
 
@@ -61,11 +67,8 @@ fn rows_of_a_batch_are_counted_once_whichever_way_they_go() {
     let db = with_room_for_large_batches().create();
     let table = db.create_table(notes()).unwrap();
     let mut session = db.session().unwrap();
-    let text = "x".repeat(7000);
-    for (first, count) in [(0, 3), (1000, 600)] {
-        let rows: Vec<_> = (first..first + count).map(|id| note(id, &text)).collect();
-        session.insert_many(&table, rows.iter().map(|row| &row[..])).unwrap();
-    }
+    insert_long(&mut session, &table, 0..3);
+    insert_long(&mut session, &table, 1000..1600);
     assert_eq!(db.statistics().totals.counter(Counter::RowsInserted), 603);
 }
 
