@@ -5,6 +5,7 @@
 const EVERY_MS = 1000;
 const WAITS_SHOWN = 6;
 const CHART_HEIGHT = 180;
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600]; // seconds between two marks of a chart
 const $ = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -23,6 +24,7 @@ function micros(value) {
 }
 const bytes = (value) => value >= 1 << 30 ? (value / (1 << 30)).toFixed(2) + " GiB"
   : value >= 1 << 20 ? (value / (1 << 20)).toFixed(1) + " MiB" : (value / 1024).toFixed(0) + " KiB";
+const clock = (unix) => new Date(unix * 1000).toLocaleTimeString([], { hourCycle: "h23" });
 
 // One chart: made anew when its lines or the colours change, else only its numbers.
 class Chart {
@@ -43,8 +45,8 @@ class Chart {
         },
       }));
       this.plot = new uPlot({
-        width: this.place.clientWidth, height: CHART_HEIGHT, series: [{ value: (plot, time) => time == null ? "-" : new Date(time * 1000).toLocaleTimeString() }, ...series],
-        axes: [axis, { ...axis, size: 56, values: (plot, marks) => marks.map(this.unit) }],
+        width: this.place.clientWidth, height: CHART_HEIGHT, series: [{ value: (plot, time) => time == null ? "-" : clock(time) }, ...series],
+        axes: [{ ...axis, space: 70, incrs: TIME_STEPS, values: (plot, times) => times.map(clock) }, { ...axis, size: 56, values: (plot, marks) => marks.map(this.unit) }],
         scales: { y: { range: (plot, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
         cursor: { y: false },
       }, data, this.place);
@@ -158,12 +160,13 @@ function showPhases(totals) {
     .filter(([name, nanos]) => nanos > 0 && name !== "IDLE");
   spent.sort((a, b) => b[1] - a[1]);
   const most = spent.length ? spent[0][1] : 1;
+  const sum = spent.reduce((all, [, nanos]) => all + nanos, 0);
   $("phases").replaceChildren(...spent.flatMap(([name, nanos]) => {
     const [label, space, bar, value] = ["span", "div", "i", "b"].map((tag) => document.createElement(tag));
     label.textContent = name.toLowerCase().replaceAll("_", " ");
     bar.style.width = (100 * nanos / most).toFixed(1) + "%";
     space.append(bar);
-    value.textContent = micros(nanos / 1e3);
+    value.textContent = (100 * nanos / sum).toFixed(0) + "%";
     return [label, space, value];
   }));
 }

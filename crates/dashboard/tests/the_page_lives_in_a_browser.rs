@@ -1,49 +1,15 @@
 //! The page in a real browser: it shows the numbers, goes on showing new ones, and complains of
-//! nothing. Left out where there is no Chromium or Chrome; `ONRUSH_SCREENSHOTS=FOLDER` keeps pictures.
+//! nothing.
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use onrush::{
     ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, TableDefinition,
 };
+use onrush_browser::{Browser, DARK, Look};
 use onrush_dashboard::Dashboard;
-
-const BROWSERS: [&str; 5] =
-    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
-
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path);
-    let all = places.flat_map(|place| BROWSERS.iter().map(move |name| place.join(name)));
-    all.into_iter().find(|path| path.is_file())
-}
-
-/// What the browser has made of the page after five seconds of its own clock, and what it said meanwhile.
-fn looked_at(browser: &PathBuf, address: &str, name: &str, more: &[&str]) -> (String, String) {
-    let profile = tempfile::tempdir().unwrap();
-    let run = |last: &[String]| {
-        Command::new(browser)
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .args(["--enable-logging=stderr", "--virtual-time-budget=5000"])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .args(more)
-            .args(last)
-            .arg(format!("http://{address}/"))
-            .output()
-            .unwrap()
-    };
-    if let Some(folder) = std::env::var_os("ONRUSH_SCREENSHOTS") {
-        let picture = PathBuf::from(folder).join(format!("dashboard-{name}.png"));
-        run(&[format!("--screenshot={}", picture.display())]);
-    }
-    let output = run(&["--dump-dom".to_owned()]);
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (text(output.stdout), text(output.stderr))
-}
 
 /// The text of the element with this id, which has no elements inside.
 fn text_of<'p>(page: &'p str, id: &str) -> &'p str {
@@ -55,12 +21,7 @@ fn text_of<'p>(page: &'p str, id: &str) -> &'p str {
 
 #[test]
 fn it_shows_what_happens_and_complains_of_nothing() {
-    let Some(browser) = browser() else {
-        let is_required = std::env::var_os("ONRUSH_REQUIRE_BROWSER").is_some();
-        assert!(!is_required, "no browser on the path: install one of {}", BROWSERS.join(", "));
-        println!("left out: no browser on the path (one of {})", BROWSERS.join(", "));
-        return;
-    };
+    let Some(browser) = Browser::find() else { return };
     let folder = tempfile::tempdir().unwrap();
     let database = Database::create(folder.path().join("db"), Options::small()).unwrap();
     let key = ColumnDefinition::new("id", DataType::Int64).not_null();
@@ -73,7 +34,7 @@ fn it_shows_what_happens_and_complains_of_nothing() {
     let orders = orders.unwrap();
     database.create_table(table(hostile, key)).unwrap();
     let dashboard = Dashboard::start(&database, "127.0.0.1:0".parse().unwrap(), None).unwrap();
-    let address = dashboard.address().to_string();
+    let address = format!("http://{}/", dashboard.address());
     let stop = AtomicBool::new(false);
     let looks = std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -89,15 +50,14 @@ fn it_shows_what_happens_and_complains_of_nothing() {
         while database.history().len() < 4 {
             std::thread::yield_now();
         }
-        let wide = looked_at(&browser, &address, "wide", &["--window-size=1280,1400"]);
-        let phone = ["--window-size=390,2400", "--force-dark-mode"];
-        let phone = looked_at(&browser, &address, "phone", &phone);
+        let look = |name, more: &[&str]| browser.look(&address, name, more).unwrap();
+        let wide = look("dashboard-wide", &["--window-size=1280,1400"]);
+        let phone = look("dashboard-phone", &["--window-size=390,2400", DARK]);
         stop.store(true, Ordering::Relaxed);
         [wide, phone]
     });
-    for (page, said) in looks {
-        let complaints: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
-        assert!(complaints.is_empty(), "{complaints:?}");
+    for Look { document: page, console } in looks {
+        assert_eq!(console, Vec::<String>::new());
         assert!(text_of(&page, "state").contains("version"), "{}", text_of(&page, "state"));
         assert_ne!(text_of(&page, "rows"), "-", "no rows a second are shown");
         assert_ne!(text_of(&page, "rows"), "0", "the numbers are not those of the load");

@@ -1,7 +1,6 @@
 //! What the page must hold, and how a browser draws it, on an invented result of a shipped study.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use onrush_browser::{Browser, DARK};
 
 use super::*;
 use crate::disk::SyncTime;
@@ -216,26 +215,9 @@ fn the_files_are_written_beside_each_other() {
 /// it, and whether the page is wider than its window.
 const LOOK: &str = include_str!("look.js");
 
-/// Names under which a browser that knows `--headless` may be installed.
-const BROWSERS: &[&str] =
-    &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
-
-/// The first of them on the path.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path);
-    let all = places.flat_map(|place| BROWSERS.iter().map(move |name| place.join(name)));
-    all.into_iter().find(|path| path.is_file())
-}
-
 /// What the script says about a page in a window of this width; None without a browser.
-fn looked_at(page: &str, width: u32) -> Option<String> {
-    let Some(browser) = browser() else {
-        let is_required = std::env::var_os("ONRUSH_REQUIRE_BROWSER").is_some();
-        assert!(!is_required, "no browser on the path: install one of {}", BROWSERS.join(", "));
-        eprintln!("SKIPPED: no browser on the path (one of {})", BROWSERS.join(", "));
-        return None;
-    };
+fn looked_at(page: &str, width: u32, more: &[&str]) -> Option<String> {
+    let browser = Browser::find()?;
     let folder = tempfile::tempdir().unwrap();
     let inner = page.replace("</body>", &format!("<script>{LOOK}</script></body>"));
     std::fs::write(folder.path().join("page.html"), inner).unwrap();
@@ -246,36 +228,53 @@ fn looked_at(page: &str, width: u32) -> Option<String> {
     );
     let around = folder.path().join("around.html");
     std::fs::write(&around, outer).unwrap();
-    Some(dom_of(&browser, &around, folder.path()))
-}
-
-fn dom_of(browser: &Path, page: &Path, folder: &Path) -> String {
-    let output = Command::new(browser)
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    let console: Vec<&str> = told.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(console.is_empty(), "the console says {console:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let address = format!("file://{}", around.display());
+    let size = format!("--window-size={},1000", width + 40);
+    let look =
+        browser.look(&address, &format!("study-{width}"), &[&[&*size], more].concat()).unwrap();
+    assert_eq!(look.console, Vec::<String>::new());
+    Some(look.document)
 }
 
 #[test]
 fn a_browser_draws_the_page_without_overlaps_on_phone_and_desk() {
     let page = html(&invented());
     for width in [390, 1280] {
-        let Some(dom) = looked_at(&page, width) else { return };
-        assert!(dom.contains("SAID fine"), "at {width}: {}", &dom[..dom.len().min(2000)]);
+        let Some(document) = looked_at(&page, width, &[]) else { return };
+        let said = &document[..document.len().min(2000)];
+        assert!(document.contains("SAID fine, light"), "at {width}: {said}");
     }
+}
+
+#[test]
+fn in_the_dark_the_page_is_dark_and_can_be_read() {
+    let Some(document) = looked_at(&html(&invented()), 1280, &[DARK]) else { return };
+    assert!(document.contains("SAID fine, dark"), "{}", &document[..document.len().min(2000)]);
+}
+
+#[test]
+fn on_paper_the_page_takes_a_few_sheets() {
+    let Some(browser) = Browser::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, html(&invented())).unwrap();
+    let sheets = browser.sheets(&format!("file://{}", file.display())).unwrap();
+    assert!((1..=16).contains(&sheets), "{sheets} sheets");
 }
 
 #[test]
 fn an_overlap_is_seen() {
     let text = "<text x=1 y=20>one text</text><text x=9 y=20>upon another</text>";
     let page = format!("<!doctype html><body><svg width=200 height=40>{text}</svg></body>");
-    let Some(dom) = looked_at(&page, 390) else { return };
-    assert!(dom.contains("SAID overlap: one text / upon another"), "{dom}");
+    let Some(document) = looked_at(&page, 390, &[]) else { return };
+    assert!(document.contains("SAID overlap: one text / upon another"), "{document}");
+}
+
+#[test]
+fn a_text_that_is_hard_to_read_is_seen() {
+    let style = "<style>body { background: #fff } p { color: #ddd }</style>";
+    let page =
+        format!("<!doctype html>{style}<body><svg width=9 height=9></svg><p>faint</p></body>");
+    let Some(document) = looked_at(&page, 390, &[]) else { return };
+    assert!(document.contains("SAID hard to read: faint"), "{document}");
 }
