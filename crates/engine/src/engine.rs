@@ -12,7 +12,7 @@ use onrush_waits::{LatchClass, Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
-use crate::buffer::{DirtyLists, EmptiedLeaves, Evictor, ImageWrites, Leaf, LeafState};
+use crate::buffer::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointerCell, Progress, Throttle};
 use crate::constraint::Compiler;
@@ -45,7 +45,7 @@ pub(crate) struct Engine {
     pub(crate) dirty: DirtyLists,
     pub(crate) image_writes: ImageWrites,
     pub(crate) emptied: EmptiedLeaves,
-    pub(crate) evictor: Mutex<Evictor>,
+    pub(crate) evictors: Evictors,
     pub(crate) transactions: TransactionStates,
     pub(crate) snapshots: Snapshots,
     pub(crate) catalog: Catalog,
@@ -157,7 +157,7 @@ impl Engine {
             dirty,
             image_writes: ImageWrites::default(),
             emptied: EmptiedLeaves::default(),
-            evictor: Mutex::new(Evictor::new()),
+            evictors: Evictors::new(),
             transactions: TransactionStates::new(),
             snapshots: Snapshots::default(),
             catalog: Catalog::default(),

@@ -1,23 +1,45 @@
 //! Makes frames free: a clock over all leaves drops the rows of those not used lately, after
 //! imaging the dirty ones.
 //!
+//! Several threads do it at once, each with images of its own: the clock's hand gives each a stretch of
+//! leaves, so that leaves that lie side by side in the tree's order of making are imaged side by side.
+//!
 //! Invariant: a frame is dropped only when the leaf is clean and its image is written.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use onrush_latch::lock_counted;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::imager::Imager;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::memory::Frame;
-use crate::units::LeafId;
+use crate::units::{EXTENT_SLOTS, LeafId};
 
-/// Where the clock stands, and the batch of images it writes. One thread at a time.
-pub(crate) struct Evictor {
-    hand: u32,
+/// How many threads make frames free at once. While one waits for its images to be written, others
+/// copy theirs.
+const EVICTORS: usize = 4;
+
+/// Leaves that the clock's hand gives to a thread at a time: as many as one write of images holds.
+const STRETCH: u32 = EXTENT_SLOTS as u32;
+
+/// All that make frames free, and the clock that they share.
+pub(crate) struct Evictors {
+    /// The first leaf that no one has been given in this round.
+    hand: AtomicU32,
+    /// Who waits for the next one, when all are at work.
+    turn: AtomicUsize,
+    evictors: [Mutex<Evictor>; EVICTORS],
+}
+
+/// A stretch of leaves, and the batch of images that is written for it.
+struct Evictor {
+    next: u32,
+    end: u32,
     imager: Imager,
 }
 
@@ -28,9 +50,45 @@ enum Visit {
     Captured,
 }
 
+impl Evictors {
+    pub(crate) fn new() -> Evictors {
+        let one = || Mutex::new(Evictor { next: 0, end: 0, imager: Imager::new() });
+        Evictors {
+            hand: AtomicU32::new(1),
+            turn: AtomicUsize::new(0),
+            evictors: std::array::from_fn(|_| one()),
+        }
+    }
+
+    /// The first that is not at work; waits for one if all are.
+    fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, Evictor> {
+        if let Some(evictor) = self.evictors.iter().find_map(Mutex::try_lock) {
+            recorder.latch_requests(LatchClass::FrameTable, 1);
+            return evictor;
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % EVICTORS;
+        lock_counted(&self.evictors[turn], recorder, LatchClass::FrameTable)
+    }
+
+    /// The leaves that nobody has been given in this round; the last are followed by the first.
+    fn next_stretch(&self, leaves: u32) -> u32 {
+        let begin = |hand: u32| if hand < leaves { hand } else { 1 };
+        let step = |hand| Some(begin(hand) + STRETCH);
+        // Nothing else is published by the hand.
+        let hand = self.hand.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        begin(hand.unwrap_or_else(|hand| hand))
+    }
+}
+
 impl Evictor {
-    pub(crate) fn new() -> Evictor {
-        Evictor { hand: 0, imager: Imager::new() }
+    /// The next leaf to look at.
+    fn step(&mut self, engine: &Engine, leaves: u32) -> LeafId {
+        if self.next >= self.end.min(leaves) {
+            self.next = engine.evictors.next_stretch(leaves);
+            self.end = self.next + STRETCH;
+        }
+        self.next += 1;
+        LeafId(self.next - 1)
     }
 
     /// Frees about `wanted` frames; returns how many it freed.
@@ -44,8 +102,8 @@ impl Evictor {
             if freed + captured >= wanted {
                 break;
             }
-            self.hand = if self.hand + 1 >= leaves { 1 } else { self.hand + 1 };
-            match self.visit(engine, recorder, LeafId(self.hand)) {
+            let leaf = self.step(engine, leaves);
+            match self.visit(engine, recorder, leaf) {
                 Visit::Kept => {}
                 Visit::Dropped => freed += 1,
                 Visit::Captured => captured += 1,
@@ -138,7 +196,7 @@ impl Engine {
             if let Some(frame) = self.frames.take(recorder) {
                 return Ok(frame);
             }
-            let mut evictor = lock_counted(&self.evictor, recorder, LatchClass::FrameTable);
+            let mut evictor = self.evictors.lock(recorder);
             if self.frames.available() > 0 {
                 continue;
             }
@@ -153,7 +211,7 @@ impl Engine {
 
     /// Whether a thread is making frames free.
     pub(crate) fn is_evicting(&self) -> bool {
-        self.evictor.is_locked()
+        self.evictors.evictors.iter().any(Mutex::is_locked)
     }
 
     /// Keeps some frames free ahead of need; for the background thread. Returns whether there was
@@ -164,11 +222,7 @@ impl Engine {
         if available >= reserve {
             return Ok(false);
         }
-        lock_counted(&self.evictor, recorder, LatchClass::FrameTable).run(
-            self,
-            recorder,
-            reserve - available,
-        )?;
+        self.evictors.lock(recorder).run(self, recorder, reserve - available)?;
         Ok(true)
     }
 }
@@ -176,4 +230,19 @@ impl Engine {
 /// Frames to free at once: enough for one large write, a small part of a small memory.
 fn eviction_batch(frames: usize) -> usize {
     (frames / 16).clamp(1, 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_leaf_is_given_once_in_a_round() {
+        let evictors = Evictors::new();
+        let round =
+            |leaves| -> Vec<u32> { (0..4).map(|_| evictors.next_stretch(leaves)).collect() };
+        assert_eq!(round(200), [1, 65, 129, 193]);
+        // The hand goes on to leaves that were made meanwhile, and then to the first again.
+        assert_eq!(round(400), [257, 321, 385, 1]);
+    }
 }

@@ -15,7 +15,7 @@ mod load;
 
 pub(crate) use dirty::DirtyLists;
 pub(crate) use emptied::EmptiedLeaves;
-pub(crate) use evict::Evictor;
+pub(crate) use evict::Evictors;
 pub(crate) use image::{Image, ImageWrites};
 pub(crate) use imager::Imager;
 pub(crate) use leaf::{Leaf, LeafState};
