@@ -11,11 +11,12 @@
 
 use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
+use onrush_waits::Recorder;
 
 use super::split::HalfSplit;
 use super::split_point::{SplitKind, choose};
 use super::write::make_dirty;
-use super::{Blocked, Hint, Refusal, Seat, Tree};
+use super::{Approach, Blocked, Hint, Refusal, Seat, Tree};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
@@ -73,6 +74,36 @@ impl From<Blocked> for GroupRefusal {
     }
 }
 
+/// Rows whose leaves are asked for ahead: as many as a way has steps.
+const AHEAD: usize = 3;
+
+/// The ways to the leaves of the next rows, each at its row's number modulo their number.
+#[derive(Default)]
+struct Ways([Approach; AHEAD]);
+
+impl Ways {
+    /// The leaf of a row, if the way to it has been gone.
+    fn take(&mut self, index: usize, key: &[u8]) -> Hint {
+        std::mem::take(&mut self.0[index % AHEAD]).hint(key)
+    }
+
+    /// Goes one step on towards each of the rows behind this one.
+    fn step(
+        &mut self,
+        tree: &Tree,
+        engine: &Engine,
+        recorder: &Recorder,
+        rows: &impl GroupRows,
+        index: usize,
+    ) {
+        for next in index + 1..(index + 1 + AHEAD).min(rows.count()) {
+            let (key, value) = rows.row(next);
+            let way = &mut self.0[next % AHEAD];
+            *way = way.step(tree, engine, recorder, key, Entry::bytes(key, value));
+        }
+    }
+}
+
 /// A latched leaf, and the slots of the batch's rows in it.
 struct Held<'e> {
     id: LeafId,
@@ -94,9 +125,15 @@ impl Tree {
         let mut held: Vec<Held<'_>> = Vec::with_capacity(4);
         let mut halves: Vec<HalfSplit> = Vec::new();
         let mut placed = Ok(());
+        let mut ways = Ways::default();
         for index in 0..rows.count() {
             let row = rows.row(index);
-            placed = self.place(engine, seat, hint, object, row, &mut held, &mut halves);
+            let at = if index == 0 { *hint } else { ways.take(index, row.0) };
+            // Rows that lie side by side need no way of their own.
+            if held.len() * 2 > index {
+                ways.step(self, engine, seat.recorder, rows, index);
+            }
+            placed = self.place(engine, seat, &at, object, row, &mut held, &mut halves);
             // Under the latch of its leaf: nobody removes the key any more.
             if placed.is_ok() && self.was_removed_since(row.0, rows.unchanged_since()) {
                 placed = Err(GroupRefusal::NotThisWay);
@@ -149,7 +186,7 @@ impl Tree {
             let (id, mut leaf) = if held.is_empty() {
                 self.latch_exclusive(engine, seat.recorder, hint, at, object)?
             } else {
-                self.try_latch_next(engine, seat, held, at, object)
+                self.try_latch_next(engine, seat, hint, held, at, object)
                     .ok_or(GroupRefusal::NotThisWay)?
             };
             let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
@@ -182,11 +219,12 @@ impl Tree {
         &self,
         engine: &'e Engine,
         seat: &Seat<'_>,
+        hint: &Hint,
         held: &[Held<'e>],
         (key_head, key): (u64, &[u8]),
         object: ObjectId,
     ) -> Option<(LeafId, ExclusiveGuard<'e, LeafState>)> {
-        let mut id = self.descend(engine, seat.recorder, key_head, key);
+        let mut id = self.find_from(engine, seat.recorder, hint, key_head, key);
         for _ in 0..SIBLINGS_MAX {
             // The parent may not know of a split yet, of ours or another's.
             if let Some(own) = held.iter().find(|held| held.id == id) {

@@ -129,11 +129,7 @@ impl Tree {
     ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
         self.check_current(object)?;
         let mut hops = 0;
-        let mut id = if hint.may_hold(key_head) {
-            hint.leaf
-        } else {
-            self.descend(engine, recorder, key_head, key)
-        };
+        let mut id = self.find_from(engine, recorder, hint, key_head, key);
         loop {
             let leaf = engine.leaves.get(id.0);
             let state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
@@ -148,6 +144,23 @@ impl Tree {
                     self.descend(engine, recorder, key_head, key)
                 }
             };
+        }
+    }
+
+    /// The leaf of a key by the hint, or if it tells of another one by the way from the root.
+    #[inline]
+    pub(super) fn find_from(
+        &self,
+        engine: &Engine,
+        recorder: &Recorder,
+        hint: &Hint,
+        key_head: u64,
+        key: &[u8],
+    ) -> LeafId {
+        if hint.may_hold(key_head) {
+            hint.leaf
+        } else {
+            self.descend(engine, recorder, key_head, key)
         }
     }
 
