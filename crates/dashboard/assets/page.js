@@ -144,9 +144,9 @@ function showFacts(view) {
   const sessions = [...view.sessions].sort((a, b) => b.calls - a.calls).slice(0, 200);
   $("session-count").textContent = view.sessions.length > 200 ? `200 of ${view.sessions.length}` : `${view.sessions.length}`;
   $("sessions").replaceChildren(...sessions.map((session) => {
-    const most = [...session.wait_nanos].sort((a, b) => b[1] - a[1])[0];
+    const most = [...session.waits].sort((a, b) => b.nanos - a.nanos)[0];
     return row([[session.id, true], [session.name], [session.waits_now || "-"], [short(session.calls), true],
-      [most ? most[0] : "-"], [most ? micros(most[1] / 1e3) : "-", true]]);
+      [most ? most.wait : "-"], [most ? micros(most.nanos / 1e3) : "-", true]]);
   }));
 }
 

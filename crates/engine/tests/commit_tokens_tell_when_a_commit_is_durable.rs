@@ -85,7 +85,7 @@ fn what_a_task_waits_for_is_its_sessions_wait_for_the_log() {
         disk.release_syncs();
     });
     assert_eq!(of_session().waits_now, None);
-    let waits: Vec<Wait> = of_session().wait_nanos.iter().map(|(wait, _)| *wait).collect();
+    let waits: Vec<Wait> = of_session().waits.iter().map(|total| total.wait).collect();
     assert!(waits.contains(&Wait::WriteLog), "{waits:?}");
 }
 

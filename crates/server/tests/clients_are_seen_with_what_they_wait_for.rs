@@ -73,8 +73,8 @@ async fn a_durable_commit_is_its_sessions_wait_for_the_log() {
     let waited = || {
         let sessions = world.database.sessions().into_iter();
         let clients = sessions.filter(|session| session.kind == RecorderKind::Session);
-        let mut waits = clients.flat_map(|session| session.wait_nanos);
-        waits.any(|(wait, nanos)| wait == Wait::WriteLog && nanos > 0)
+        let mut waits = clients.flat_map(|session| session.waits);
+        waits.any(|total| total.wait == Wait::WriteLog && total.nanos > 0)
     };
     // Now and then the log is faster than the answer.
     while !waited() {

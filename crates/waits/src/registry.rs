@@ -68,10 +68,7 @@ pub struct LiveSummary {
     pub lifetime_nanos: u64,
     /// Calls begun.
     pub calls: u64,
-    /// Waits that are over, by time; those without any are left out.
-    pub wait_nanos: Vec<(Wait, u64)>,
-    /// The same waits with everything that is known of them, as in [`Totals`].
-    #[serde(default)]
+    /// Waits that are over, as in [`Totals`]; those without any time are left out.
     pub waits: Vec<WaitTotal>,
 }
 
@@ -102,7 +99,6 @@ impl Live {
 
     fn summary(&self, id: u64) -> LiveSummary {
         let waits = Wait::ALL.iter().map(|wait| WaitTotal::of(*wait, &self.numbers));
-        let waits: Vec<WaitTotal> = waits.filter(|total| total.nanos > 0).collect();
         LiveSummary {
             id,
             name: self.name.clone(),
@@ -110,8 +106,7 @@ impl Live {
             waits_now: self.numbers.waits_now(),
             lifetime_nanos: nanos_of(self.started.elapsed()),
             calls: self.numbers.sampling.calls.get(),
-            wait_nanos: waits.iter().map(|total| (total.wait, total.nanos)).collect(),
-            waits,
+            waits: waits.filter(|total| total.nanos > 0).collect(),
         }
     }
 }

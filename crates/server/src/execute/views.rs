@@ -207,7 +207,7 @@ fn of_totals(view: View, totals: &onrush::Totals) -> Vec<Row> {
 fn sessions(database: &onrush::Database) -> Vec<Row> {
     let row = |session: onrush::LiveSummary| {
         let kind = format!("{:?}", session.kind).to_lowercase();
-        let waited = session.wait_nanos.iter().map(|(_, nanos)| nanos).sum();
+        let waited = session.waits.iter().map(|total| total.nanos).sum();
         vec![
             count(session.id),
             session.name.into(),

@@ -116,8 +116,8 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, before: &View, now: &View) {
     // Sessions first, those that wait before the others.
     all.sort_by_key(|one| (one.kind != RecorderKind::Session, one.waits_now.is_none(), one.id));
     let line = |one: &&LiveSummary| {
-        let longest = one.wait_nanos.iter().max_by_key(|(_, nanos)| *nanos);
-        let longest = longest.map_or("-", |(wait, _)| wait.name());
+        let longest = one.waits.iter().max_by_key(|total| total.nanos);
+        let longest = longest.map_or("-", |total| total.wait.name());
         let calls = match one.kind {
             RecorderKind::Session => rounded(calls(one)),
             RecorderKind::Background => String::new(),
