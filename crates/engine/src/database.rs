@@ -252,6 +252,13 @@ impl Database {
         Ok(self.handle(self.engine().catalog.get(name)?))
     }
 
+    /// A number that grows with every table that is created, altered or dropped: while it is the same,
+    /// what a name was found to mean is what it means.
+    #[must_use]
+    pub fn definitions_version(&self) -> u64 {
+        self.engine().catalog.version()
+    }
+
     /// The definitions of all tables, by name.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<TableDefinition>> {

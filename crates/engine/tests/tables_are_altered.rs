@@ -237,3 +237,26 @@ fn inserts_go_on_while_a_table_is_altered() {
     let db = fixture.open();
     assert_eq!(rows_of(&db, "log").len(), 6000);
 }
+
+#[test]
+fn the_version_of_definitions_grows_when_a_name_comes_to_mean_something_else() {
+    let fixture = Fixture::in_memory();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    let created = db.definitions_version();
+    session.insert(&table, &note(1, "one")).unwrap();
+    assert_eq!(db.definitions_version(), created);
+    let mut last = created;
+    let mut grows = || {
+        let now = db.definitions_version();
+        assert!(std::mem::replace(&mut last, now) < now);
+    };
+    db.alter_table("notes", &[add(stars())]).unwrap();
+    grows();
+    db.alter_table("notes", &[rename("remarks")]).unwrap();
+    grows();
+    db.drop_table("remarks").unwrap();
+    grows();
+    db.create_table(notes()).unwrap();
+    grows();
+}

@@ -7,6 +7,7 @@ mod common;
 
 use common::World;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prepared_statement_goes_on_with_the_altered_table_or_says_that_it_cannot() {
@@ -85,4 +86,47 @@ async fn grants_go_with_a_table_that_gets_another_name() {
     );
     let access: String = access.await.unwrap().get(0);
     assert!(access.contains("reader=ar"), "{access}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_prepared_again_means_what_its_names_mean_now() {
+    let world = World::new();
+    let (client, other) = (world.client().await, world.client().await);
+    other.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    other.batch_execute("CREATE SCHEMA a").await.unwrap();
+    client.batch_execute("SET search_path = a, public").await.unwrap();
+    let insert = "INSERT INTO t VALUES ($1)";
+    client.execute(insert, &[&1i32]).await.unwrap();
+
+    // Another table comes before it on the path.
+    other.batch_execute("CREATE TABLE a.t (id int PRIMARY KEY)").await.unwrap();
+    client.execute(insert, &[&2i32]).await.unwrap();
+    // The path is another.
+    client.batch_execute("SET search_path = public").await.unwrap();
+    client.execute(insert, &[&3i32]).await.unwrap();
+    // The table is another, of other columns.
+    other.batch_execute("DROP TABLE a.t; CREATE TABLE a.t (id bigint PRIMARY KEY)").await.unwrap();
+    client.batch_execute("SET search_path = a").await.unwrap();
+    client.execute(insert, &[&4i64]).await.unwrap();
+
+    let ids = async |table: &str, cast: &str| -> Vec<i64> {
+        let text = format!("SELECT {cast} FROM {table} ORDER BY id");
+        let rows = other.query(&text, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(ids("public.t", "id::bigint").await, [1, 3]);
+    assert_eq!(ids("a.t", "id").await, [4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_prepared_with_other_types_has_parameters_of_those() {
+    let world = World::new();
+    let client = world.client().await;
+    client.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
+    let insert = "INSERT INTO t VALUES ($1)";
+    let plain = client.prepare(insert).await.unwrap();
+    let typed = client.prepare_typed(insert, &[Type::INT4]).await.unwrap();
+    assert_eq!((plain.params(), typed.params()), (&[Type::INT8][..], &[Type::INT4][..]));
+    client.execute(&plain, &[&1i64]).await.unwrap();
+    client.execute(&typed, &[&2i32]).await.unwrap();
 }

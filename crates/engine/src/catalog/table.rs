@@ -160,6 +160,8 @@ impl TableEntry {
 /// All tables, by name and by object.
 pub(crate) struct Catalog {
     tables: RwLock<Tables>,
+    /// How often a name came to mean something else.
+    version: AtomicU64,
     /// Objects below were handed out; never goes back.
     next_object: AtomicU32,
     /// Held while a table is altered, longer than `definitions`: one at a time.
@@ -172,7 +174,8 @@ impl Default for Catalog {
     fn default() -> Self {
         let next_object = AtomicU32::new(1);
         let (altering, definitions) = (Mutex::new(()), Mutex::new(()));
-        Catalog { tables: RwLock::default(), next_object, altering, definitions }
+        let version = AtomicU64::new(0);
+        Catalog { tables: RwLock::default(), version, next_object, altering, definitions }
     }
 }
 
@@ -209,12 +212,19 @@ impl Catalog {
         let mut tables = self.tables.write();
         tables.by_object.insert(table.tree.object(), Arc::clone(&table));
         tables.by_name.insert(table.name().to_owned(), table);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Grows with every table that is created, altered or dropped.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     pub(crate) fn remove(&self, table: &TableEntry) {
         let mut tables = self.tables.write();
         tables.by_name.remove(table.name());
         tables.by_object.retain(|_, other| other.id != table.id);
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// The table has another definition from now on, which shares the rows. Who asks for it gets the
@@ -226,6 +236,7 @@ impl Catalog {
         tables.by_name.insert(new.name().to_owned(), Arc::clone(&new));
         tables.by_object.insert(new.tree.object(), Arc::clone(&new));
         new.tree.set_version(new.schema.version());
+        self.version.fetch_add(1, Ordering::Release);
         new
     }
 

@@ -47,16 +47,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn parse(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Parse { name, text, oids } = Parse::read(body)?;
         self.check_new(name)?;
+        let prepared = match self.known_plan(text, &oids) {
+            Some(known) => known,
+            None => self.prepare_new(text, oids)?,
+        };
+        self.statements.insert(name.to_owned(), prepared);
+        self.wire.put(&ParseComplete::new());
+        Ok(())
+    }
+
+    /// The plan of a statement that was prepared before, if its names mean what they meant then.
+    fn known_plan(&self, text: &str, oids: &[u32]) -> Option<Arc<Prepared>> {
+        let known = self.known.get(text, oids, self.backend.definitions_version())?;
+        (!self.is_stale(known)).then(|| Arc::clone(known))
+    }
+
+    fn prepare_new(
+        &mut self,
+        text: &str,
+        oids: Vec<u32>,
+    ) -> std::result::Result<Arc<Prepared>, Stop> {
+        // Before the names are looked up: a table that is created meanwhile makes the plan an old one.
+        let version = self.backend.definitions_version();
         let mut statements = sql::read(text)?.into_iter();
         let parsed = statements.next();
         if statements.next().is_some() {
             let message = "a prepared statement has several statements in it";
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
-        let prepared = self.prepare(parsed, clients::shown(text), oids)?;
-        self.statements.insert(name.to_owned(), Arc::new(prepared));
-        self.wire.put(&ParseComplete::new());
-        Ok(())
+        let prepared = Arc::new(self.prepare(parsed, clients::shown(text), oids.clone())?);
+        if prepared.plan.is_of_rows() {
+            self.known.insert(text, oids, version, &prepared);
+        }
+        Ok(prepared)
     }
 
     /// Whether there can be another prepared statement, of this name.
@@ -173,6 +196,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// DISCARD ALL, DEALLOCATE ALL.
+    pub(super) fn forget_statements(&mut self) {
+        self.statements.clear();
+        self.known.clear();
+    }
+
     /// DEALLOCATE, which unlike Close wants the statement to be there.
     pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
         self.statement(name)?;
@@ -233,7 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),
             Answer::Discarded(tag) => {
-                self.statements.clear();
+                self.forget_statements();
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,

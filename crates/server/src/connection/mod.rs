@@ -13,6 +13,7 @@
 
 mod copy;
 mod extended;
+mod known;
 mod login;
 mod message;
 mod portal;
@@ -41,6 +42,7 @@ use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values;
 use extended::{Prepared, execute_in_execute};
+use known::KnownPlans;
 use portal::Portals;
 use startup::Beginning;
 use wire::{Frame, OUTPUT_BYTES, Wire};
@@ -65,6 +67,7 @@ struct Connection<S> {
     wire: Wire<S>,
     backend: Backend,
     statements: HashMap<String, Arc<Prepared>>,
+    known: KnownPlans,
     portals: Portals,
     /// After an error in the extended protocol everything up to the next Sync is left out.
     skips_to_sync: bool,
@@ -212,6 +215,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         wire,
         backend,
         statements: HashMap::new(),
+        known: KnownPlans::default(),
         portals: Portals::default(),
         skips_to_sync: false,
         shared: Arc::clone(shared),
@@ -404,7 +408,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::Prepare(plan) => self.prepare_text(plan)?,
             Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Discarded(tag) => {
-                self.statements.clear();
+                self.forget_statements();
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,

@@ -134,6 +134,11 @@ impl Backend {
         }
     }
 
+    /// Grows with every table that is created, altered or dropped.
+    pub(crate) fn definitions_version(&self) -> u64 {
+        self.database.definitions_version()
+    }
+
     /// What the client is told with each *ready*.
     pub(crate) fn status(&self) -> TransactionStatus {
         match self.work {

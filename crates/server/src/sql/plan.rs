@@ -128,6 +128,11 @@ impl Plan {
         }
     }
 
+    /// Whether it reads or writes rows of tables, and nothing but them and its text says how.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        matches!(self, Plan::Insert(_) | Plan::Get(_) | Plan::Update(_) | Plan::Delete(_))
+    }
+
     /// Whether a transaction that has failed takes it.
     pub(crate) fn is_for_failed_transaction(&self) -> bool {
         let back = matches!(self, Plan::Savepoint(SavepointPlan::RollbackTo(_)));
