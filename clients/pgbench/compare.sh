@@ -5,7 +5,8 @@
 #
 # Needs PostgreSQL's programs (Debian: postgresql, postgresql-contrib) and a release build of `onrush`;
 # ONRUSH_BIN names another one. Databases lie in a new folder below the present one and are removed.
-# PostgreSQL is set up as the lab sets it up (crates/lab/src/target/server/postgresql). Prints medians.
+# PostgreSQL is set up as the lab sets it up (crates/lab/src/target/server/postgresql), Onrush by default,
+# with its memory touched at the start; both have 1 GiB of it for tables. Prints medians.
 set -euo pipefail
 
 rounds=${1:-5}
@@ -39,7 +40,7 @@ as_owner "$(command -v postgres)" -D "$folder/pg/data" -p 55432 -c listen_addres
     -c wal_buffers=64MB -c min_wal_size=1GB -c max_wal_size=4GB -c checkpoint_timeout=15min \
     -c autovacuum=off -c jit=off -c max_connections=200 -c max_parallel_workers_per_gather=0 \
     >"$folder/pg/log" 2>&1 &
-"$onrush" serve "$folder/onrush" --listen 127.0.0.1:55433 >"$folder/log" 2>&1 &
+"$onrush" serve "$folder/onrush" --listen 127.0.0.1:55433 --prefault-leaf-memory on >"$folder/log" 2>&1 &
 onrush_pid=$!
 
 port_of() { [ "$1" = postgresql ] && echo 55432 || echo 55433; }

@@ -286,8 +286,8 @@ impl Database {
         Ok(())
     }
 
-    /// Whether memory for leaves is being made free at this moment: whoever needs some now waits until
-    /// that is done. With [`Background::Callers`](crate::Background::Callers) a program that does
+    /// Whether memory for leaves is being made free at this moment: whoever needs some now may have to wait
+    /// until that is done. With [`Background::Callers`](crate::Background::Callers) a program that does
     /// something in the middle of a call of its disk must not wait for itself.
     pub fn is_evicting(&self) -> bool {
         self.engine().is_evicting()
