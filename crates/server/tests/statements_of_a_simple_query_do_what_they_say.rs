@@ -103,6 +103,21 @@ async fn if_exists_and_if_not_exists_are_no_errors() {
     assert!(!world.database.table("u").unwrap().definition().is_logged());
 }
 
+/// Some loops have a thread of their own and the others share few.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_loops_that_run_at_once_each_inserts_its_rows() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigserial PRIMARY KEY)").await;
+    let mut loops = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let client = world.client().await;
+        loops.spawn(async move { query(&client, "CALL onrush.insert_loop('t', 50, 3)").await });
+    }
+    loops.join_all().await;
+    assert_eq!(query(&client, "SELECT count(*) FROM t").await, ["2000"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engine_can_be_looked_into() {
     let world = World::new();
