@@ -3,6 +3,7 @@
 //! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use onrush::{DataType, Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
@@ -87,9 +88,14 @@ pub(crate) enum Severity {
     Warning,
 }
 
-/// One error, ready to be sent.
+/// One error, ready to be sent. As small as a pointer: nearly everything here returns one or none, and
+/// what succeeds should not move the room for an error about.
 #[derive(Clone, Debug)]
-pub(crate) struct SqlError {
+pub(crate) struct SqlError(Box<Report>);
+
+/// What is told of an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
     pub(crate) severity: Severity,
     pub(crate) state: &'static str,
     pub(crate) message: String,
@@ -101,7 +107,8 @@ pub(crate) struct SqlError {
 impl SqlError {
     pub(crate) fn new(state: &'static str, message: impl Into<String>) -> SqlError {
         let severity = Severity::Error;
-        SqlError { severity, state, message: message.into(), hint: None, cause: None }
+        let message = message.into();
+        SqlError(Box::new(Report { severity, state, message, hint: None, cause: None }))
     }
 
     /// `what` is SQL that is understood but cannot be done here; `instead` is the nearest thing that
@@ -116,6 +123,10 @@ impl SqlError {
 
     pub(crate) fn protocol(message: impl Into<String>) -> SqlError {
         SqlError::new(state::PROTOCOL_VIOLATION, message).fatal()
+    }
+
+    pub(crate) fn into_report(self) -> Report {
+        *self.0
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
@@ -178,6 +189,20 @@ impl SqlError {
         }
         fields.extend(self.hint.iter().map(|hint| (b'H', without_zero_bytes(hint))));
         ErrorResponse::new(fields)
+    }
+}
+
+impl Deref for SqlError {
+    type Target = Report;
+
+    fn deref(&self) -> &Report {
+        &self.0
+    }
+}
+
+impl DerefMut for SqlError {
+    fn deref_mut(&mut self) -> &mut Report {
+        &mut self.0
     }
 }
 

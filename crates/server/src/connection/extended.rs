@@ -18,6 +18,7 @@ use crate::clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Answer, RowStream};
 use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Plan, PreparePlan};
+use crate::values::Formats;
 
 /// Most prepared statements of one client.
 const STATEMENTS_MAX: usize = 10_000;
@@ -41,6 +42,12 @@ impl Prepared {
         let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
         Some(self.plan.columns()?.iter().map(column).collect())
     }
+
+    /// Whether its names may mean something else now, to a client that looks for tables on this path.
+    fn is_stale(&self, path: &Arc<[String]>) -> bool {
+        let is_same = Arc::ptr_eq(path, &self.path) || *path == self.path;
+        !is_same || self.plan.is_stale()
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -59,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The plan of a statement that was prepared before, if its names mean what they meant then.
     fn known_plan(&self, text: &str, oids: &[u32]) -> Option<Arc<Prepared>> {
         let known = self.known.get(text, oids, self.backend.definitions_version())?;
-        (!self.is_stale(known)).then(|| Arc::clone(known))
+        (!known.is_stale(&self.backend.settings.path)).then(|| Arc::clone(known))
     }
 
     fn prepare_new(
@@ -109,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
     fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
         let mut prepared = Arc::clone(self.statement(&plan.name)?);
-        if self.is_stale(&prepared) {
+        if prepared.is_stale(&self.backend.settings.path) {
             prepared = self.plan_again(&prepared)?;
             self.statements.insert(plan.name.clone(), Arc::clone(&prepared));
         }
@@ -147,14 +154,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(SqlError::new(state::PROTOCOL_VIOLATION, message).into());
         }
         let columns = self.columns(&statement).map_or(0, |columns| columns.len());
-        let is_binary = message::for_each(bind.result_is_binary, columns)?;
-        let bound = Bound {
-            message: body.clone(),
-            values: bind.values,
-            is_binary: bind.is_binary,
-            oids: Arc::clone(&statement.oids),
-        };
-        let portal = Portal { statement, bound, is_binary, state: State::New };
+        let (values, oids) = (bind.values, Arc::clone(&statement.oids));
+        let bound = Bound { message: body.clone(), values, formats: bind.formats, oids };
+        let formats = message::for_each(bind.result_formats, columns)?;
+        let portal = Portal { statement, bound, formats, state: State::New };
         self.portals.insert(bind.portal, portal)?;
         self.wire.put(&BindComplete::new());
         Ok(())
@@ -168,21 +171,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     pub(super) fn describe(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
-        let (columns, is_binary) = match Named::read(body)? {
+        let (columns, formats) = match Named::read(body)? {
             Named::Statement(name) => {
                 let statement = Arc::clone(self.statement(name)?);
                 self.wire.put(&ParameterDescription::new(statement.oids.to_vec()));
-                let columns = self.columns(&statement);
-                let formats = vec![false; columns.as_ref().map_or(0, |columns| columns.len())];
-                (columns, formats)
+                (self.columns(&statement), Formats::TEXT)
             }
             Named::Portal(name) => {
                 let portal = self.portals.get(name)?;
-                (self.columns(&portal.statement), portal.is_binary.clone())
+                (self.columns(&portal.statement), portal.formats.clone())
             }
         };
         match columns {
-            Some(columns) => self.row_description(&columns, &is_binary),
+            Some(columns) => self.row_description(&columns, &formats),
             None => self.wire.put(&NoData::new()),
         }
         Ok(())
@@ -219,6 +220,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// Runs a portal that inserts rows, if it is one. Nothing is waited for, and many such may have come
+    /// at once. False, and nothing has been done, if something else is to be run.
+    pub(super) fn run_insert(&mut self, body: &[u8]) -> std::result::Result<bool, Stop> {
+        let Execute { portal: name, .. } = Execute::read(body)?;
+        let portal = self.portals.get_mut(name)?;
+        let statement = &portal.statement;
+        let insert = match (&statement.plan, &portal.state) {
+            (Plan::Insert(insert), State::New) if insert.returning.is_none() => insert,
+            _ => return Ok(false),
+        };
+        if statement.is_stale(&self.backend.settings.path) {
+            return Ok(false);
+        }
+        self.backend.begin_statement(&statement.text);
+        match self.backend.execute_insert(insert, &portal.bound) {
+            Ok(tag) => {
+                portal.state = State::Done;
+                self.complete(tag);
+                Ok(true)
+            }
+            // Altered at this very moment: it is planned anew.
+            Err(error) if error.is_table_changed() && !self.backend.is_in_transaction() => {
+                Ok(false)
+            }
+            Err(error) => {
+                self.portals.take(name)?;
+                Err(error.into())
+            }
+        }
+    }
+
     pub(super) async fn run_portal(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         // Taken out while it runs: a portal whose statement fails is gone.
@@ -226,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.backend.begin_statement(&portal.statement.text);
         let state = match std::mem::replace(&mut portal.state, State::Done) {
             State::New => self.run_new(&mut portal, rows_max).await?,
-            State::Open(rows) => self.go_on(rows, &portal.is_binary, rows_max).await?,
+            State::Open(rows) => self.go_on(rows, &portal.formats, rows_max).await?,
             State::Done => {
                 let message = format!("portal {name:?} has been run already");
                 return Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message).into());
@@ -246,7 +278,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(State::New);
         }
-        if self.is_stale(&portal.statement) {
+        if portal.statement.is_stale(&self.backend.settings.path) {
             portal.statement = self.plan_again(&portal.statement)?;
         }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
@@ -266,22 +298,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
-            Answer::Prepare(plan) => self.prepare_text(plan)?,
+            Answer::Prepare(plan) => self.prepare_text(*plan)?,
             Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Rows(rows) => {
-                return self.go_on(Box::new(rows), &portal.is_binary, rows_max).await;
+                return self.go_on(rows, &portal.formats, rows_max).await;
             }
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
-            Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
+            Answer::CopyOut(copy, rows) => self.copy_out(&copy, *rows).await?,
         }
         Ok(State::Done)
-    }
-
-    /// Whether the names of a statement may mean something else now.
-    fn is_stale(&self, statement: &Prepared) -> bool {
-        let path = &self.backend.settings.path;
-        let is_same = Arc::ptr_eq(path, &statement.path) || *path == statement.path;
-        !is_same || statement.plan.is_stale()
     }
 
     /// A table was altered, or dropped and perhaps created again, since the statement was planned.
@@ -299,10 +324,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn go_on(
         &mut self,
         mut rows: Box<RowStream>,
-        is_binary: &[bool],
+        formats: &Formats,
         rows_max: Option<u64>,
     ) -> std::result::Result<State, Stop> {
-        if self.rows(&mut rows, is_binary, rows_max).await? {
+        if self.rows(&mut rows, formats, rows_max).await? {
             self.wire.put(&PortalSuspended::new());
             return Ok(State::Open(rows));
         }

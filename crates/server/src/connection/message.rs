@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::error::{Result, SqlError};
+use crate::values::Formats;
 
 /// Reads a message from its beginning.
 struct Reader<'m> {
@@ -96,10 +97,10 @@ impl<'m> Parse<'m> {
 pub(super) struct Bind<'m> {
     pub(super) portal: &'m str,
     pub(super) statement: &'m str,
-    pub(super) is_binary: Vec<bool>,
+    pub(super) formats: Formats,
     /// Where each parameter is in the message; none is NULL.
     pub(super) values: Vec<Option<Range<usize>>>,
-    pub(super) result_is_binary: Vec<bool>,
+    pub(super) result_formats: Vec<bool>,
 }
 
 impl<'m> Bind<'m> {
@@ -115,9 +116,9 @@ impl<'m> Bind<'m> {
                 length => Some(reader.bytes(usize::try_from(length).map_err(|_| too_short())?)?),
             });
         }
-        let result_is_binary = formats(&mut reader)?;
-        let is_binary = for_each(given, count)?;
-        reader.end(Bind { portal, statement, is_binary, values, result_is_binary })
+        let result_formats = formats(&mut reader)?;
+        let formats = for_each(given, count)?;
+        reader.end(Bind { portal, statement, formats, values, result_formats })
     }
 }
 
@@ -135,11 +136,11 @@ fn formats(reader: &mut Reader<'_>) -> Result<Vec<bool>> {
 }
 
 /// None is text for all, one is for all.
-pub(super) fn for_each(formats: Vec<bool>, count: usize) -> Result<Vec<bool>> {
+pub(super) fn for_each(formats: Vec<bool>, count: usize) -> Result<Formats> {
     match formats.as_slice() {
-        [] => Ok(vec![false; count]),
-        [all] => Ok(vec![*all; count]),
-        each if each.len() == count => Ok(formats),
+        [] => Ok(Formats::TEXT),
+        [all] => Ok(Formats::All { is_binary: *all }),
+        each if each.len() == count => Ok(Formats::Each(formats.into())),
         each => Err(SqlError::new(
             crate::error::state::PROTOCOL_VIOLATION,
             format!("{} formats for {count} values", each.len()),

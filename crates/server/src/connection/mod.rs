@@ -40,7 +40,7 @@ use crate::error::{Result, Severity, SqlError, state};
 use crate::execute::{Answer, Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
-use crate::values;
+use crate::values::{self, Formats};
 use extended::{Prepared, execute_in_execute};
 use known::KnownPlans;
 use portal::Portals;
@@ -72,6 +72,16 @@ struct Connection<S> {
     /// After an error in the extended protocol everything up to the next Sync is left out.
     skips_to_sync: bool,
     shared: Arc<Shared>,
+}
+
+/// What a connection does when it cannot go on at once.
+enum Next {
+    /// This message may have to wait.
+    Handle(Frame),
+    /// There is much to be sent.
+    Settle,
+    /// All messages are handled.
+    WaitForInput,
 }
 
 /// How a client has come.
@@ -235,18 +245,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Never returns but with the reason why the connection ends.
     async fn converse(&mut self) -> std::result::Result<(), Stop> {
         loop {
-            match self.wire.next_frame()? {
-                Some(frame) => self.handle(frame).await?,
-                None => {
+            match self.handle_input()? {
+                Next::Handle(frame) => self.handle(frame).await?,
+                Next::Settle => self.settle().await?,
+                Next::WaitForInput => {
                     self.settle().await?;
                     self.backend.presence.rests(self.backend.status());
                     self.wait_for_input().await?;
                 }
             }
-            if self.wire.output.len() > OUTPUT_BYTES {
-                self.settle().await?;
+        }
+    }
+
+    /// Handles the messages that are there, up to one that may have to wait, and says what is next. A
+    /// client that sends many INSERTs at once has them all run here.
+    fn handle_input(&mut self) -> std::result::Result<Next, Stop> {
+        while self.wire.output.len() <= OUTPUT_BYTES {
+            let Some(frame) = self.wire.next_frame()? else { return Ok(Next::WaitForInput) };
+            if let Some(frame) = self.handle_at_once(frame)? {
+                return Ok(Next::Handle(frame));
             }
         }
+        Ok(Next::Settle)
     }
 
     /// Waits until everything that was answered is durable, then sends the answers. If it cannot
@@ -275,31 +295,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    async fn handle(&mut self, frame: Frame) -> std::result::Result<(), Stop> {
-        let Frame { kind, body } = frame;
-        if self.skips_to_sync && !matches!(kind, b'S' | b'X') {
-            return Ok(());
-        }
-        let outcome = match kind {
-            b'Q' => {
-                let outcome = self.simple_query(&body).await;
-                return self.end_of_query(outcome);
-            }
-            b'P' => self.parse(&body),
-            b'B' => self.bind(body),
-            b'D' => self.describe(&body),
-            b'E' => self.run_portal(&body).await,
-            b'C' => self.close(&body),
-            b'H' => self.settle().await,
+    /// Handles a message that nothing is waited for, and gives back one that may have to wait.
+    fn handle_at_once(&mut self, frame: Frame) -> std::result::Result<Option<Frame>, Stop> {
+        let outcome = match frame.kind {
+            kind if self.skips_to_sync && !matches!(kind, b'S' | b'X') => Ok(()),
+            b'P' => self.parse(&frame.body),
+            b'B' => self.bind(frame.body),
+            b'D' => self.describe(&frame.body),
+            b'C' => self.close(&frame.body),
+            b'E' => match self.run_insert(&frame.body) {
+                Ok(false) => return Ok(Some(frame)),
+                other => other.map(drop),
+            },
             b'S' => {
                 self.skips_to_sync = false;
                 self.ready();
                 Ok(())
             }
-            // What was asked before is answered.
-            b'X' => self.settle().await.and(Err(Stop::Closed)),
             // What is left of a COPY that has failed.
             b'd' | b'c' | b'f' => Ok(()),
+            _ => return Ok(Some(frame)),
+        };
+        self.report(outcome, true)?;
+        Ok(None)
+    }
+
+    async fn handle(&mut self, frame: Frame) -> std::result::Result<(), Stop> {
+        let Frame { kind, body } = frame;
+        let outcome = match kind {
+            b'Q' => {
+                let outcome = self.simple_query(&body).await;
+                return self.end_of_query(outcome);
+            }
+            b'E' => self.run_portal(&body).await,
+            b'H' => self.settle().await,
+            // What was asked before is answered.
+            b'X' => self.settle().await.and(Err(Stop::Closed)),
             b'F' => {
                 let error = SqlError::not_supported("a function call message", "Use SELECT.");
                 return self.end_of_query(Err(error.into()));
@@ -405,7 +436,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),
-            Answer::Prepare(plan) => self.prepare_text(plan)?,
+            Answer::Prepare(plan) => self.prepare_text(*plan)?,
             Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Discarded(tag) => {
                 self.forget_statements();
@@ -414,19 +445,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::Deallocated(name) => self.deallocate(&name)?,
             Answer::Rows(mut rows) => {
                 let columns = Arc::clone(rows.columns());
-                let formats = vec![false; columns.len()];
-                self.row_description(&columns, &formats);
-                self.rows(&mut rows, &formats, None).await?;
+                self.row_description(&columns, &Formats::TEXT);
+                self.rows(&mut rows, &Formats::TEXT, None).await?;
                 self.complete(rows.tag());
             }
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
-            Answer::CopyOut(copy, rows) => self.copy_out(&copy, rows).await?,
+            Answer::CopyOut(copy, rows) => self.copy_out(&copy, *rows).await?,
         }
         Ok(())
     }
 
-    fn row_description(&mut self, columns: &[OutputColumn], is_binary: &[bool]) {
-        let field = |(column, is_binary): (&OutputColumn, &bool)| {
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
+        let field = |(index, column): (usize, &OutputColumn)| {
             FieldDescription::new(
                 column.name.clone(),
                 0,
@@ -434,10 +464,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 values::oid_of(column.column_type),
                 values::type_size(column.column_type),
                 values::type_modifier(column.column_type),
-                i16::from(*is_binary),
+                i16::from(formats.is_binary(index)),
             )
         };
-        let fields = columns.iter().zip(is_binary).map(field).collect();
+        let fields = columns.iter().enumerate().map(field).collect();
         self.wire.put(&RowDescription::new(fields));
     }
 
@@ -445,7 +475,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn rows(
         &mut self,
         rows: &mut RowStream,
-        is_binary: &[bool],
+        formats: &Formats,
         rows_max: Option<u64>,
     ) -> std::result::Result<bool, Stop> {
         let columns = Arc::clone(rows.columns());
@@ -453,11 +483,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         while left > 0 {
             match rows.next()? {
                 Step::Row(row) => {
-                    data_row(&row, &columns, is_binary, &mut self.wire.output)?;
+                    data_row(&row, &columns, formats, &mut self.wire.output)?;
                     left -= 1;
                 }
                 Step::RowThenPause(row) => {
-                    data_row(&row, &columns, is_binary, &mut self.wire.output)?;
+                    data_row(&row, &columns, formats, &mut self.wire.output)?;
                     left -= 1;
                     self.backend.patience.check()?;
                     tokio::task::yield_now().await;
@@ -478,7 +508,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 fn data_row(
     row: &Row,
     columns: &[OutputColumn],
-    is_binary: &[bool],
+    formats: &Formats,
     output: &mut BytesMut,
 ) -> Result<()> {
     let too_long = || SqlError::new(state::LIMIT_EXCEEDED, "a row is too long to be sent");
@@ -486,7 +516,7 @@ fn data_row(
     output.put_u8(b'D');
     output.put_i32(0);
     output.put_u16(u16::try_from(columns.len()).map_err(|_| too_long())?);
-    for (column, is_binary) in columns.iter().zip(is_binary) {
+    for (index, column) in columns.iter().enumerate() {
         let value = &row[column.source];
         if matches!(value, Value::Null | Value::Default) {
             output.put_i32(-1);
@@ -494,7 +524,7 @@ fn data_row(
         }
         let at = output.len();
         output.put_i32(0);
-        if *is_binary {
+        if formats.is_binary(index) {
             values::binary(value, column.column_type, output)?;
         } else {
             // Memory takes what there is.

@@ -10,6 +10,7 @@ use super::extended::Prepared;
 use crate::error::{Result, SqlError, state};
 use crate::execute::RowStream;
 use crate::sql::Bound;
+use crate::values::Formats;
 
 /// Most portals of one client that have names.
 const PORTALS_MAX: usize = 1000;
@@ -18,7 +19,8 @@ const PORTALS_MAX: usize = 1000;
 pub(super) struct Portal {
     pub(super) statement: Arc<Prepared>,
     pub(super) bound: Bound,
-    pub(super) is_binary: Vec<bool>,
+    /// Of the columns of the answer.
+    pub(super) formats: Formats,
     pub(super) state: State,
 }
 
@@ -40,6 +42,11 @@ pub(super) struct Portals {
 impl Portals {
     pub(super) fn get(&self, name: &str) -> Result<&Portal> {
         let portal = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
+        portal.ok_or_else(|| no_portal(name))
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Result<&mut Portal> {
+        let portal = if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) };
         portal.ok_or_else(|| no_portal(name))
     }
 

@@ -48,7 +48,7 @@ impl Backend {
             return Err(SqlError::new(state::DATA_CORRUPTED, report.to_string()));
         }
         let lines = report.to_string().lines().map(str::to_owned).collect();
-        Ok(Answer::Rows(RowStream::texts("check", lines, "CALL")))
+        Ok(Answer::rows(RowStream::texts("check", lines, "CALL")))
     }
 
     /// Inserts rows of defaults, so many a commit, and waits for each commit as the session's

@@ -1,5 +1,7 @@
 //! INSERT: the short way of one row first.
 
+use std::borrow::Cow;
+
 use onrush::{Row, Table, Transaction, Value};
 
 use super::transaction::Work;
@@ -10,6 +12,29 @@ use crate::values;
 
 impl Backend {
     pub(super) fn insert(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Answer> {
+        Ok(self.write_rows(plan, bound)?.answer(plan))
+    }
+
+    /// As [`execute`](Backend::execute), and gives the tag of the answer. Nothing is waited for.
+    pub(crate) fn execute_insert(
+        &mut self,
+        plan: &InsertPlan,
+        bound: &Bound,
+    ) -> Result<Cow<'static, str>> {
+        if matches!(self.work, Work::Failed(_)) {
+            return Err(in_failed_transaction());
+        }
+        let written = match self.check_insert(plan) {
+            Ok(()) => self.write_rows(plan, bound),
+            Err(refused) => Err(refused),
+        };
+        if written.is_err() {
+            self.fail();
+        }
+        Ok(tag("INSERT", written?.count))
+    }
+
+    fn write_rows(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Written> {
         let rows = match &plan.rows {
             InsertRows::Given(rows) => rows.as_slice(),
             InsertRows::Found { columns, query } => {
@@ -20,13 +45,13 @@ impl Backend {
             ([row], Conflict::Fail, None) => {
                 let values = row_values(row, bound)?;
                 self.insert_row(&plan.table, &values)?;
-                Ok(Answer::Done("INSERT 0 1".into()))
+                Ok(Written::counted(1))
             }
             (rows, Conflict::Fail, None) => {
                 let rows: Vec<_> =
                     rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
                 self.insert_rows(&plan.table, rows.iter().map(Vec::as_slice))?;
-                Ok(Answer::Done(tag("INSERT", rows.len() as u64)))
+                Ok(Written::counted(rows.len() as u64))
             }
             (rows, ..) => self.insert_the_long_way(plan, rows, bound),
         }
@@ -79,16 +104,15 @@ impl Backend {
         plan: &InsertPlan,
         rows: &[Vec<Operand>],
         bound: &Bound,
-    ) -> Result<Answer> {
+    ) -> Result<Written> {
         let rows: Vec<_> = rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
-        let written = self.in_transaction(|transaction| {
+        self.in_transaction(|transaction| {
             let mut written = Written::default();
             for row in &rows {
                 written.place(transaction, plan, row, bound)?;
             }
             Ok(written)
-        });
-        Ok(written?.answer(plan))
+        })
     }
 
     /// The rows of a query, in one transaction. The query does not see them.
@@ -98,10 +122,10 @@ impl Backend {
         columns: &[usize],
         query: &QueryPlan,
         bound: &Bound,
-    ) -> Result<Answer> {
+    ) -> Result<Written> {
         let finder = self.finder();
         let all = plan.table.definition().columns();
-        let written = self.in_transaction(|transaction| {
+        self.in_transaction(|transaction| {
             let mut written = Written::default();
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |found| {
@@ -112,8 +136,7 @@ impl Backend {
                 written.place(transaction, plan, &row, bound)
             })?;
             Ok(written)
-        });
-        Ok(written?.answer(plan))
+        })
     }
 }
 
@@ -126,6 +149,10 @@ struct Written {
 }
 
 impl Written {
+    fn counted(count: u64) -> Written {
+        Written { count, rows: Vec::new() }
+    }
+
     fn place(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -147,7 +174,7 @@ impl Written {
         match &plan.returning {
             None => Answer::Done(tag("INSERT", self.count)),
             Some(columns) => {
-                Answer::Rows(RowStream::of_rows(columns.as_slice().into(), self.rows, "INSERT"))
+                Answer::rows(RowStream::of_rows(columns.as_slice().into(), self.rows, "INSERT"))
             }
         }
     }

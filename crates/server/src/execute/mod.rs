@@ -53,17 +53,23 @@ pub(crate) const VERSION: &str =
 pub(crate) enum Answer {
     /// It is done; this is its tag.
     Done(Cow<'static, str>),
-    Rows(RowStream),
-    CopyIn(CopyPlan),
-    CopyOut(CopyPlan, RowStream),
+    Rows(Box<RowStream>),
+    CopyIn(Box<CopyPlan>),
+    CopyOut(Box<CopyPlan>, Box<RowStream>),
     /// Done, and all prepared statements of the client are to be forgotten.
     Discarded(Cow<'static, str>),
     /// This statement is to be kept for the client.
-    Prepare(PreparePlan),
+    Prepare(Box<PreparePlan>),
     /// This prepared statement of the client is to be run.
-    Execute(ExecutePlan),
+    Execute(Box<ExecutePlan>),
     /// This prepared statement of the client is to be forgotten.
     Deallocated(String),
+}
+
+impl Answer {
+    fn rows(rows: RowStream) -> Answer {
+        Answer::Rows(Box::new(rows))
+    }
 }
 
 /// One client's side of the database.
@@ -217,12 +223,12 @@ impl Backend {
                 }
                 Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
             }
-            Plan::Prepare(plan) => Ok(Answer::Prepare(plan.clone())),
-            Plan::Execute(plan) => Ok(Answer::Execute(plan.clone())),
+            Plan::Prepare(plan) => Ok(Answer::Prepare(Box::new(plan.clone()))),
+            Plan::Execute(plan) => Ok(Answer::Execute(Box::new(plan.clone()))),
             Plan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
             Plan::Deallocate(Some(name)) => Ok(Answer::Deallocated(name.clone())),
             Plan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
-            Plan::CopyIn(copy) => Ok(Answer::CopyIn(copy.clone())),
+            Plan::CopyIn(copy) => Ok(Answer::CopyIn(Box::new(copy.clone()))),
             Plan::CopyOut(copy) => self.copy_out(copy),
             Plan::Checkpoint => {
                 tokio::task::block_in_place(|| self.database.checkpoint())?;
@@ -234,7 +240,7 @@ impl Backend {
 
     fn show(&self, name: &str) -> Result<Answer> {
         let value = self.settings.show(name)?;
-        Ok(Answer::Rows(RowStream::one_text(name, value, "SHOW")))
+        Ok(Answer::rows(RowStream::one_text(name, value, "SHOW")))
     }
 
     /// The session, outside of a transaction.

@@ -73,7 +73,7 @@ impl Backend {
             Want::Rows => Arc::clone(&plan.columns),
             Want::Plan | Want::Analysis => [text_column("QUERY PLAN")].into(),
         };
-        Ok(Answer::Rows(RowStream::of_query(columns, rows)))
+        Ok(Answer::rows(RowStream::of_query(columns, rows)))
     }
 
     /// What it takes to run a query while a transaction is at work.

@@ -3,7 +3,7 @@
 use super::{Answer, Backend};
 use crate::access::Right;
 use crate::error::Result;
-use crate::sql::{Conflict, Explained, InsertRows, Plan, RoleStatement};
+use crate::sql::{Conflict, Explained, InsertPlan, InsertRows, Plan, RoleStatement};
 
 impl Backend {
     /// Makes, changes or drops roles, or what is granted to them; durable when it is answered.
@@ -41,24 +41,28 @@ impl Backend {
         self.access.check_superuser(&self.who, statement.tag())
     }
 
+    /// Refuses an INSERT that the client's role may not run.
+    pub(super) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
+        let table = |right, name: &str| self.access.check(&self.who, right, name);
+        table(Right::Insert, insert.table.name())?;
+        if matches!(insert.conflict, Conflict::Update(_)) {
+            table(Right::Update, insert.table.name())?;
+        }
+        if let InsertRows::Found { query, .. } = &insert.rows {
+            query.table_names().try_for_each(|name| table(Right::Select, name))?;
+        }
+        match insert.returning.is_some() {
+            true => table(Right::Select, insert.table.name()),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses a plan that the client's role may not run.
     pub(super) fn check_rights(&self, plan: &Plan) -> Result<()> {
         let table = |right, name: &str| self.access.check(&self.who, right, name);
         let superuser = |what| self.access.check_superuser(&self.who, what);
         match plan {
-            Plan::Insert(insert) => {
-                table(Right::Insert, insert.table.name())?;
-                if matches!(insert.conflict, Conflict::Update(_)) {
-                    table(Right::Update, insert.table.name())?;
-                }
-                if let InsertRows::Found { query, .. } = &insert.rows {
-                    query.table_names().try_for_each(|name| table(Right::Select, name))?;
-                }
-                match insert.returning.is_some() {
-                    true => table(Right::Select, insert.table.name()),
-                    false => Ok(()),
-                }
-            }
+            Plan::Insert(insert) => self.check_insert(insert),
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => {
                 table(Right::Select, get.table.name())
             }

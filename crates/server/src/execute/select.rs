@@ -14,7 +14,7 @@ use crate::sql::{Bound, CopyPlan, Function, GetPlan, OutputColumn, Scalar, count
 impl Backend {
     pub(super) fn get(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Answer> {
         let rows = self.found(plan, bound)?.into_iter().collect();
-        Ok(Answer::Rows(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT")))
+        Ok(Answer::rows(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT")))
     }
 
     /// The row with the key, if it is there and wanted. Nothing equals NULL.
@@ -62,7 +62,7 @@ impl Backend {
             lines.push(format!("Rows: {rows}"));
             lines.push(format!("Execution Time: {millis:.3} ms"));
         }
-        Ok(Answer::Rows(RowStream::texts("QUERY PLAN", lines, "EXPLAIN")))
+        Ok(Answer::rows(RowStream::texts("QUERY PLAN", lines, "EXPLAIN")))
     }
 
     /// All rows of a table, for COPY.
@@ -84,7 +84,7 @@ impl Backend {
         };
         let columns: Arc<[OutputColumn]> = copy.columns.iter().map(column).collect();
         let stream = RowStream::new(columns, Source::Scan(Box::new(scan)), "COPY");
-        Ok(Answer::CopyOut(copy.clone(), stream))
+        Ok(Answer::CopyOut(Box::new(copy.clone()), Box::new(stream)))
     }
 
     /// One row of values without a table.
@@ -101,7 +101,7 @@ impl Backend {
                 Scalar::Function(function) => self.function(*function)?,
             });
         }
-        Ok(Answer::Rows(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT")))
+        Ok(Answer::rows(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT")))
     }
 
     fn function(&mut self, function: Function) -> Result<Value<'static>> {

@@ -157,6 +157,6 @@ fn answer(
 ) -> Answer {
     match returning {
         None => Answer::Done(tag(verb, count)),
-        Some(columns) => Answer::Rows(RowStream::of_rows(columns.as_slice().into(), rows, verb)),
+        Some(columns) => Answer::rows(RowStream::of_rows(columns.as_slice().into(), rows, verb)),
     }
 }

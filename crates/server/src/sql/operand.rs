@@ -11,7 +11,7 @@ use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
 use crate::error::{Result, SqlError, state};
-use crate::values::{self, Wire};
+use crate::values::{self, Formats, Wire};
 
 /// Where a value comes from when the statement runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub(crate) struct Bound {
     pub(crate) message: Bytes,
     /// None is NULL.
     pub(crate) values: Vec<Option<Range<usize>>>,
-    pub(crate) is_binary: Vec<bool>,
+    pub(crate) formats: Formats,
     pub(crate) oids: Arc<[u32]>,
 }
 
@@ -103,7 +103,7 @@ impl Bound {
             Some(Some(range)) => {
                 let wire = Wire {
                     bytes: &self.message[range.clone()],
-                    is_binary: self.is_binary.get(index).copied().unwrap_or(false),
+                    is_binary: self.formats.is_binary(index),
                     oid: self.oids.get(index).copied().unwrap_or(0),
                 };
                 values::decode(wire, target)

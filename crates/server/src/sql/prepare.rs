@@ -12,7 +12,7 @@ use super::operand::{Bound, Operand, Parameters};
 use super::plan::Plan;
 use super::{Parsed, create, names};
 use crate::error::{Result, SqlError, state};
-use crate::values;
+use crate::values::{self, Formats};
 
 /// A statement to be kept under a name.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl ExecutePlan {
                 }
             }
         }
-        let is_binary = vec![false; oids.len()];
-        Ok(Bound { message: Bytes::from(text), values, is_binary, oids: Arc::clone(oids) })
+        let (message, formats, oids) = (Bytes::from(text), Formats::TEXT, Arc::clone(oids));
+        Ok(Bound { message, values, formats, oids })
     }
 }

@@ -12,7 +12,7 @@ use super::plan;
 use super::select::OutputColumn;
 use super::{Planner, names};
 use crate::catalog;
-use crate::error::{Result, SqlError, state};
+use crate::error::{Report, Result, SqlError, state};
 use crate::execute::View;
 
 /// A query, ready to run.
@@ -125,5 +125,6 @@ impl Relations for Known<'_> {
 }
 
 fn unknown(error: SqlError) -> QueryError {
-    QueryError::UnknownTable { state: error.state, message: error.message, hint: error.hint }
+    let Report { state, message, hint, .. } = error.into_report();
+    QueryError::UnknownTable { state, message, hint }
 }

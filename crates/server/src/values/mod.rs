@@ -4,6 +4,7 @@
 mod array;
 mod decode;
 mod encode;
+mod formats;
 
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
@@ -12,6 +13,7 @@ use postgres_types::{Kind, Type};
 
 pub(crate) use decode::{Wire, decode};
 pub(crate) use encode::binary;
+pub(crate) use formats::Formats;
 pub(crate) use onrush_query::write_text;
 
 use crate::error::Result;
