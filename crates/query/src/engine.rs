@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
 use crate::functions::{self, CheckedArithmetic, ExistsAsValue, SystemFunction};
+use crate::interrupt::Interest;
 use crate::query::Query;
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
@@ -101,12 +102,14 @@ impl QueryEngine {
         parameters: &[onrush::Value<'_>],
     ) -> Result<Rows> {
         let plan = query.with_parameters(parameters)?;
+        let interest = Interest::default();
         let run = Run {
             state: self.state.clone(),
             plan,
             want,
             statement: Arc::new(statement),
             memory_bytes: self.options.statement_memory_bytes,
+            interest: interest.clone(),
         };
         let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
         let Some(threads) = &self.threads else {
@@ -124,7 +127,7 @@ impl QueryEngine {
             Want::Rows => query.column_types(),
             Want::Plan | Want::Analysis => vec![ColumnType::Stored(onrush::DataType::Text)],
         };
-        Ok(Rows::new(receiver, task.abort_handle(), columns))
+        Ok(Rows::new(receiver, task.abort_handle(), interest, columns))
     }
 }
 
@@ -159,6 +162,7 @@ struct Run {
     want: Want,
     statement: Arc<Statement>,
     memory_bytes: usize,
+    interest: Interest,
 }
 
 type Sender = mpsc::Sender<Result<Option<Batch>>>;
@@ -174,6 +178,7 @@ impl Run {
             let lines = displayable(&*plan).indent(false).to_string();
             return send(sender, Batch::of_lines(&lines)).await;
         }
+        let plan = self.interest.watch(plan)?;
         let context = TaskContext::from(&self.state).with_runtime(self.memory()?);
         let mut batches = execute_stream(Arc::clone(&plan), Arc::new(context))?;
         let mut rows = 0;

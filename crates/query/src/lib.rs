@@ -10,6 +10,7 @@
 //! 3. **Read**: `scan.rs` reads the ranges a batch at a time; each value goes from the row's bytes
 //!    straight into the column of its batch (`columns.rs`).
 //! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
+//!    If they are not wanted any more the query ends (`interrupt.rs`).
 //!
 //! Conditions on single rows, those of CHECK constraints, are asked without a query (`condition.rs`).
 //!
@@ -25,6 +26,7 @@ mod condition;
 mod engine;
 mod error;
 mod functions;
+mod interrupt;
 mod nothing;
 mod query;
 mod relation;

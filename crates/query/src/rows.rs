@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::error::{QueryError, Result};
+use crate::interrupt::Interest;
 use crate::types::ColumnType;
 use crate::values::{readable, value_at};
 
@@ -38,6 +39,7 @@ pub struct Rows {
     /// None for the end.
     batches: mpsc::Receiver<Result<Option<Batch>>>,
     query: AbortHandle,
+    interest: Interest,
     columns: Vec<ColumnType>,
     batch: Option<Batch>,
     next: usize,
@@ -48,9 +50,10 @@ impl Rows {
     pub(crate) fn new(
         batches: mpsc::Receiver<Result<Option<Batch>>>,
         query: AbortHandle,
+        interest: Interest,
         columns: Vec<ColumnType>,
     ) -> Rows {
-        Rows { batches, query, columns, batch: None, next: 0, is_over: false }
+        Rows { batches, query, interest, columns, batch: None, next: 0, is_over: false }
     }
 
     /// The next row that is here already; none if [`wait`](Self::wait) must be called, or at the end.
@@ -109,6 +112,7 @@ impl Rows {
 
 impl Drop for Rows {
     fn drop(&mut self) {
+        self.interest.end();
         self.query.abort();
     }
 }

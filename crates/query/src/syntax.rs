@@ -15,8 +15,11 @@ use crate::error::{QueryError, Result};
 use crate::functions::{JSON_PART, JSON_PART_TEXT};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
+use compared::InSight;
 
 mod arrays;
+mod compared;
+mod numbers;
 mod things;
 
 /// The name of a column that has none, as in PostgreSQL.
@@ -33,7 +36,7 @@ pub(crate) enum Label {
 /// Prepares a query for DataFusion, and tells what its columns are called.
 pub(crate) fn prepare(query: &mut Query, relations: &dyn Relations) -> Result<Vec<Label>> {
     let labels = labels(&query.body);
-    let mut writer = Writer { relations, refused: None };
+    let mut writer = Writer { relations, refused: None, in_sight: InSight::default() };
     let _: ControlFlow<()> = query.visit(&mut writer);
     match writer.refused {
         Some(message) => Err(QueryError::NotSupported { message }),
@@ -137,6 +140,7 @@ fn type_name(data_type: &DataType) -> Option<String> {
 struct Writer<'r> {
     relations: &'r dyn Relations,
     refused: Option<String>,
+    in_sight: InSight,
 }
 
 impl Writer<'_> {
@@ -181,7 +185,16 @@ impl VisitorMut for Writer<'_> {
         if select.into.is_some() {
             return self.refuse("SELECT INTO: create the table, then INSERT ... SELECT; this");
         }
+        if select.projection.iter().any(arrays::is_series) {
+            return self.refuse("generate_series outside of FROM");
+        }
         name_items(&mut select.projection);
+        self.in_sight.enter(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
+        self.in_sight.leave();
         ControlFlow::Continue(())
     }
 
@@ -211,6 +224,9 @@ impl VisitorMut for Writer<'_> {
                 if let Some(array) = arrays::of_subquery(call, self.relations) {
                     *expression = array;
                 }
+            }
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+                self.in_sight.set_apart(right);
             }
             _ => {}
         }
@@ -263,6 +279,12 @@ impl VisitorMut for Writer<'_> {
                 if things::is_number_of_function(data_type, expr) =>
             {
                 return self.refuse("looking up a function: none has a definition here, so this");
+            }
+            Expr::AtTimeZone { time_zone, .. } if !numbers::is_utc(time_zone) => {
+                return self.refuse("a time zone other than 'UTC'");
+            }
+            Expr::Cast { expr, data_type, .. } if numbers::is_float(data_type) => {
+                numbers::read_digits(expr);
             }
             Expr::Cast { expr, data_type, .. } => {
                 if let Some(named) = things::named(data_type, expr) {

@@ -6,6 +6,10 @@
 //! * Casts to whole numbers round.
 //! * Small whole numbers are `integer`, not `bigint`.
 //! * A sum of `bigint` is `numeric`.
+//! * What is compared or combined with a `double precision` is one, and a date with an interval is a
+//!   timestamp.
+//! * Seconds of a moment have fractions, and bytes are counted as bytes.
+//! * `AT TIME ZONE 'UTC'` makes a timestamp without zone of one with, and the other way round.
 //! * A parameter has the type that any of its places tells; one that none tells is text.
 
 use std::sync::Arc;
@@ -30,6 +34,8 @@ use crate::functions::{parse_function, text_function};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
+mod calls;
+mod operands;
 mod parameters;
 
 use parameters::Told;
@@ -235,21 +241,30 @@ fn rewrite(
             }
             Transformed::yes(Expr::ScalarFunction(call))
         }
+        Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
+            Transformed::yes(calls::fractions_too(call, schema))
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "character_length" => {
+            Transformed::yes(calls::length(call, schema))
+        }
         Expr::Between(mut between) => {
             let Between { expr, low, high, .. } = &mut between;
-            adopt(low, expr, schema)?;
-            adopt(high, expr, schema)?;
+            for limit in [low, high] {
+                adopt(limit, expr, schema)?;
+                operands::float_beside(limit, expr, schema)?;
+            }
             Transformed::yes(Expr::Between(between))
         }
         Expr::InList(mut list) => {
             let InList { expr, list: items, .. } = &mut list;
             for item in items {
                 adopt(item, expr, schema)?;
+                operands::float_beside(item, expr, schema)?;
             }
             Transformed::yes(Expr::InList(list))
         }
         Expr::BinaryExpr(mut binary) => {
-            narrow_operand(&mut binary, schema);
+            operands::suit(&mut binary, schema)?;
             let BinaryExpr { left, op, right } = &mut binary;
             if op.supports_propagation() {
                 let (was_left, was_right) = (left.clone(), right.clone());
@@ -299,26 +314,6 @@ fn cast_placeholder(expression: Expr) -> Transformed<Expr> {
     }
 }
 
-/// `n + 1` of an `integer` is an `integer`.
-fn narrow_operand(binary: &mut BinaryExpr, schema: &DFSchema) {
-    if !binary.op.is_numerical_operators() {
-        return;
-    }
-    let is_small = |expression: &Expr| {
-        matches!(expression.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
-    };
-    let (left_is_small, right_is_small) = (is_small(&binary.left), is_small(&binary.right));
-    for (operand, other_is_small) in
-        [(&mut binary.left, right_is_small), (&mut binary.right, left_is_small)]
-    {
-        if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &**operand
-            && other_is_small
-        {
-            **operand = Expr::Literal(narrow(*number), metadata.clone());
-        }
-    }
-}
-
 fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let to = cast.field.data_type().clone();
     let from = match cast.expr.get_type(schema) {
@@ -328,6 +323,17 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let is_text = |arrow: &ArrowType| {
         matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
     };
+    // Only AT TIME ZONE is planned with this unit.
+    if let (ArrowType::Timestamp(_, zone), ArrowType::Timestamp(TimeUnit::Nanosecond, Some(_))) =
+        (&from, &to)
+    {
+        let other = match zone {
+            Some(_) => DataType::Timestamp,
+            None => DataType::TimestampTz,
+        };
+        let to = crate::types::arrow_type(ColumnType::Stored(other));
+        return Ok(Expr::Cast(Cast::new(cast.expr, to)));
+    }
     match (is_text(&from), is_text(&to)) {
         (true, false) => {
             if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr

@@ -94,6 +94,10 @@ pub enum ServerError {
     Database(#[from] onrush::Error),
 }
 
+/// Of a thread that serves clients: the parser goes as deep as a statement is nested, up to 50 levels,
+/// and takes 50 KB for one of joins in parentheses where the compiler does not optimise.
+pub(crate) const STACK_BYTES: usize = 8 << 20;
+
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) database: Database,
@@ -150,7 +154,8 @@ impl Server {
         if options.threads > 0 {
             builder.worker_threads(options.threads);
         }
-        let runtime = builder.thread_name("onrush-server").enable_all().build();
+        let builder = builder.thread_name("onrush-server").thread_stack_size(STACK_BYTES);
+        let runtime = builder.enable_all().build();
         let runtime = runtime.map_err(ServerError::Threads)?;
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let queries = QueryOptions {

@@ -167,6 +167,41 @@ async fn statements_end_at_their_timeout_and_when_they_are_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_nested_as_deep_as_may_be_neither_overflows_a_stack_nor_takes_for_ever() {
+    let world = World::new();
+    let client = world.client().await;
+    let nested = |before: &str, inside: &str, after: &str| {
+        format!("SELECT {}{inside}{}", before.repeat(40), after.repeat(40))
+    };
+    assert_eq!(query(&client, &nested("abs(", "-1", ")")).await, ["1"]);
+    let joins = format!("* FROM {}t{}", "(t JOIN ".repeat(40), " ON true)".repeat(40));
+    assert_eq!(failure(&client, &format!("SELECT {joins}")).await, "42P01");
+    assert_eq!(failure(&client, &nested("NOT (", "1 +", ")")).await, "54001");
+}
+
+/// A join that drops nearly every combination of its rows would go on for an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_that_were_given_up_leave_their_threads_to_others() {
+    let world = World::with(ServerOptions { threads: 1, ..ServerOptions::default() });
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY)").await;
+    for first in (1..200_000).step_by(2000) {
+        let rows = format!("generate_series({first}, {})", first + 1999);
+        query(&client, &format!("INSERT INTO t SELECT n FROM {rows} n")).await;
+    }
+    for join in [
+        "SELECT count(*) FROM t a, t b WHERE a.id + b.id = -1",
+        "SELECT count(*) FROM t a, t b",
+        "SELECT count(*) FROM t a JOIN t b ON a.id % 2 = b.id % 2 AND a.id + b.id = -1",
+    ] {
+        query(&client, "SET statement_timeout = '50ms'").await;
+        assert_eq!(failure(&client, join).await, "57014", "{join}");
+        query(&client, "SET statement_timeout = 0").await;
+        assert_eq!(query(&client, "SELECT count(*) FROM t").await, ["200000"], "after {join}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idle_transaction_ends_at_its_timeout() {
     let world = World::new();
     let client = world.client().await;

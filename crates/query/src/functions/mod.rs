@@ -36,7 +36,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(uuid::all());
     all.extend(arrays::all());
     all.extend(json::all());
-    all.push(bytes_of().immutable().into_udf());
+    all.push(octet_length());
     all.push(like_pattern().immutable().into_udf());
     all
 }
@@ -90,13 +90,14 @@ fn like_pattern() -> SystemFunction {
 }
 
 /// How many bytes a text or a byte string has.
-fn bytes_of() -> SystemFunction {
-    SystemFunction::new("octet_length", DataType::Int32.into(), |given| {
+pub(crate) fn octet_length() -> Arc<ScalarUDF> {
+    let count = SystemFunction::new("octet_length", DataType::Int32.into(), |given| {
         let bytes = match given {
             [Value::Text(text)] => text.len(),
             [Value::Bytes(bytes)] => bytes.len(),
             _ => return Value::Null,
         };
         i32::try_from(bytes).map_or(Value::Null, Value::Int32)
-    })
+    });
+    count.immutable().into_udf()
 }

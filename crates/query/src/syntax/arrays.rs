@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByKind,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 use super::{call, call_of};
@@ -161,6 +161,17 @@ pub(super) fn rows_of(function: &Function) -> Option<Expr> {
         return None;
     };
     Some(call("unnest", call(rows, array.clone())))
+}
+
+/// Whether a column of an answer is as many rows as a series has.
+pub(super) fn is_series(item: &SelectItem) -> bool {
+    let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) =
+        item
+    else {
+        return false;
+    };
+    let is_series = |name: &ObjectName| name.to_string().eq_ignore_ascii_case("generate_series");
+    matches!(expression, Expr::Function(function) if is_series(&function.name))
 }
 
 /// `(value).field`.

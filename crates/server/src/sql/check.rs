@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use onrush::{CheckConstraint, TableDefinition};
 use onrush_query::QueryEngine;
 use sqlparser::ast::{self, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
+use super::dialect::OnrushDialect;
 use super::names;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -103,7 +103,8 @@ fn with_names(
         let message = format!("the check {} of table {} is not read", check.name, table.name());
         SqlError::new(state::DATA_CORRUPTED, message)
     };
-    let read = Parser::new(&PostgreSqlDialect {}).try_with_sql(&check.expression);
+    let dialect = OnrushDialect::new(check.expression.len());
+    let read = Parser::new(&dialect).try_with_sql(&check.expression);
     let mut expression = read.and_then(|mut parser| parser.parse_expr()).map_err(|_| damaged())?;
     match expression.visit(&mut Names { table, write }) {
         ControlFlow::Continue(()) => Ok(expression),

@@ -10,6 +10,7 @@ mod comment;
 mod condition;
 mod copy;
 mod create;
+mod dialect;
 mod functions;
 mod insert;
 mod names;
@@ -44,10 +45,10 @@ pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
 use std::sync::Arc;
 
+use dialect::OnrushDialect;
 use onrush::Database;
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -125,7 +126,7 @@ fn parse(text: &str) -> Result<Vec<Statement>> {
 }
 
 fn statements(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = OnrushDialect::new(tokens.len());
     Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
 }
 
@@ -160,8 +161,7 @@ fn take_unlogged(tokens: &mut Vec<TokenWithSpan>) -> Vec<usize> {
 }
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
-    let dialect = PostgreSqlDialect {};
-    let mut tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&OnrushDialect::new(text.len()), text)
         .tokenize_with_location()
         .map_err(|error| SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {error}")))?;
     check_chains(&tokens)?;
@@ -204,5 +204,46 @@ mod tests {
         assert_eq!(parse(&negated).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
         let wide = format!("INSERT INTO t VALUES (1){}", ", (1)".repeat(10_000));
         assert_eq!(parse(&wide).expect("wide is fine").len(), 1);
+    }
+
+    /// With a way of writing whose inside is read twice at each level this would not end.
+    #[test]
+    fn what_is_nested_is_read_in_a_bounded_time() {
+        let thread = std::thread::Builder::new().stack_size(crate::listener::STACK_BYTES);
+        let read = thread.spawn(read_what_is_nested).expect("a thread");
+        read.join().expect("no panic");
+    }
+
+    fn read_what_is_nested() {
+        for (before, inside, after) in [
+            ("SELECT ", "f(", ")"),
+            ("SELECT ", "f(1, ", ")"),
+            ("SELECT ", "(", ")"),
+            ("SELECT ", "(SELECT ", ")"),
+            ("SELECT ", "CASE WHEN true THEN ", " END"),
+            ("SELECT ", "CAST(", " AS int)"),
+            ("SELECT ", "ARRAY[", "]"),
+            ("SELECT ", "NOT (", ")"),
+            ("SELECT ", "1 IN (", ")"),
+            ("SELECT ", "1 IN (SELECT ", ")"),
+            ("SELECT ", "EXISTS (SELECT ", ")"),
+            ("SELECT ", "1 = ANY (ARRAY[", "])"),
+            ("SELECT ", "extract(day FROM ", ")"),
+            ("SELECT ", "substring(", " FROM 1)"),
+            ("SELECT ", "trim(", ")"),
+            ("SELECT ", "position('a' IN ", ")"),
+            ("SELECT ", "(1, ", ")"),
+            ("SELECT ", "interval ", ""),
+            ("SELECT * FROM ", "(SELECT * FROM ", ") a"),
+            ("SELECT * FROM ", "(t JOIN ", " ON true)"),
+            ("SELECT * FROM ", "(", ")"),
+            ("", "(SELECT 1 UNION ", ")"),
+            ("", "WITH a AS (", ") SELECT 1"),
+        ] {
+            let (inside, after) = (inside.repeat(40), after.repeat(40));
+            for innermost in ["1", "t", "SELECT 1", "1 +"] {
+                let _ = parse(&format!("{before}{inside}{innermost}{after}"));
+            }
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use onrush::Database;
 use sqlparser::ast::ObjectName;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
+use super::dialect::OnrushDialect;
 use super::names::{self, TableName};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -66,7 +66,8 @@ pub(crate) struct Lookup<'b> {
 impl<'b> Lookup<'b> {
     /// The engine's name of the table that a text means, as `'s.t'::regclass` has it.
     pub(crate) fn written(&self, text: &str) -> Option<String> {
-        let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?;
+        let dialect = OnrushDialect::new(text.len());
+        let mut parser = Parser::new(&dialect).try_with_sql(text).ok()?;
         let name = parser.parse_object_name(false).ok()?;
         let name = self.table_named(&name).ok()?;
         self.database.table(&name).is_ok().then_some(name)

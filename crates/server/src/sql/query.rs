@@ -32,7 +32,9 @@ impl QueryPlan {
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
         let relations = Known { planner, tables: RefCell::default() };
-        let query = planner.queries.plan(query, &relations, &parameters.column_types())?;
+        // A large query takes long to plan, and this thread has other clients.
+        let plan = || planner.queries.plan(query, &relations, &parameters.column_types());
+        let query = tokio::task::block_in_place(plan)?;
         let mut read_as = Vec::new();
         for (index, column_type) in query.parameters().into_iter().enumerate() {
             parameters.note_index(index, column_type)?;

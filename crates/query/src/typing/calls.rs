@@ -1,0 +1,41 @@
+//! Functions that DataFusion has otherwise than PostgreSQL.
+
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+
+use crate::functions::octet_length;
+
+/// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
+/// same of milliseconds.
+pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    let [Expr::Literal(part, _), moment] = call.args.as_slice() else {
+        return Expr::ScalarFunction(call);
+    };
+    let is_moment =
+        matches!(moment.get_type(schema), Ok(ArrowType::Timestamp(..) | ArrowType::Time64(_)));
+    let part = part.try_as_str().flatten().map(str::to_lowercase);
+    let unit = match part.as_deref() {
+        Some("second" | "seconds") if is_moment => ScalarValue::Decimal128(Some(1), 6, 6),
+        Some("millisecond" | "milliseconds") if is_moment => ScalarValue::Decimal128(Some(1), 3, 3),
+        _ => return Expr::ScalarFunction(call),
+    };
+    let microseconds = Expr::Literal(ScalarValue::from("microsecond"), None);
+    let args = vec![microseconds, moment.clone()];
+    let whole = Expr::ScalarFunction(ScalarFunction { args, ..call });
+    let whole = Cast::new(Box::new(whole), ArrowType::Decimal128(8, 0));
+    Expr::BinaryExpr(BinaryExpr::new(
+        Box::new(Expr::Cast(whole)),
+        Operator::Multiply,
+        Box::new(Expr::Literal(unit, None)),
+    ))
+}
+
+/// The length of bytes is their number, whatever they would be as text.
+pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    let is_binary = |of: &Expr| matches!(of.get_type(schema), Ok(ArrowType::Binary));
+    let are_bytes = matches!(call.args.as_slice(), [of] if is_binary(of));
+    let func = if are_bytes { octet_length() } else { call.func };
+    Expr::ScalarFunction(ScalarFunction { func, args: call.args })
+}

@@ -1,0 +1,68 @@
+//! The two sides of an operator, where DataFusion would make them one type that PostgreSQL would not.
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+
+use super::narrow;
+
+/// Gives both sides the types that they have in PostgreSQL.
+pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
+    narrow_operand(binary, schema);
+    let (left, right) = (binary.left.clone(), binary.right.clone());
+    float_beside(&mut binary.left, &right, schema)?;
+    float_beside(&mut binary.right, &left, schema)?;
+    if matches!(binary.op, Operator::Plus | Operator::Minus) {
+        moment_beside_interval(&mut binary.left, &right, schema);
+        moment_beside_interval(&mut binary.right, &left, schema);
+    }
+    Ok(())
+}
+
+/// `n + 1` of an `integer` is an `integer`.
+fn narrow_operand(binary: &mut BinaryExpr, schema: &DFSchema) {
+    if !binary.op.is_numerical_operators() {
+        return;
+    }
+    let is_small = |expression: &Expr| {
+        matches!(expression.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
+    };
+    let (left_is_small, right_is_small) = (is_small(&binary.left), is_small(&binary.right));
+    for (operand, other_is_small) in
+        [(&mut binary.left, right_is_small), (&mut binary.right, left_is_small)]
+    {
+        if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &**operand
+            && other_is_small
+        {
+            **operand = Expr::Literal(narrow(*number), metadata.clone());
+        }
+    }
+}
+
+/// A `numeric` beside a `double precision` or a `real` is a `double precision`; as a numeric of both
+/// their digits, a float would lose what makes it small or large.
+pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
+    let is_float = other.get_type(schema).is_ok_and(|other| other.is_floating());
+    if !is_float || !numeric.get_type(schema).is_ok_and(|own| own.is_decimal()) {
+        return Ok(());
+    }
+    *numeric = match &*numeric {
+        // By way of its digits, which is exact.
+        Expr::Literal(value, metadata) => {
+            let digits = value.cast_to(&ArrowType::Utf8)?;
+            Expr::Literal(digits.cast_to(&ArrowType::Float64)?, metadata.clone())
+        }
+        other => Expr::Cast(Cast::new(Box::new(other.clone()), ArrowType::Float64)),
+    };
+    Ok(())
+}
+
+/// A date with an interval is a moment: the interval may have hours.
+fn moment_beside_interval(date: &mut Expr, other: &Expr, schema: &DFSchema) {
+    let is_interval = matches!(other.get_type(schema), Ok(ArrowType::Interval(_)));
+    if is_interval && date.get_type(schema).is_ok_and(|own| own == ArrowType::Date32) {
+        let moment = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+        *date = Expr::Cast(Cast::new(Box::new(date.clone()), moment));
+    }
+}

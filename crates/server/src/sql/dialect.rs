@@ -1,0 +1,130 @@
+//! SQL as it is read here: PostgreSQL's, in a time that is bounded by the length of the text.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use sqlparser::ast::Expr;
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+
+const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// PostgreSQL's dialect without arguments that have an expression as their name, as in
+/// `json_object('a' : 1)`: for their sake the parser reads each argument twice, so that the innermost of
+/// n calls inside each other is read 2^n times.
+///
+/// What begins with a word such as CASE or CAST the parser reads once more, as something else, when it
+/// is no such expression. Nested, that is 2^n times again, but only of text that is no SQL anyway: so
+/// the attempts are counted.
+#[derive(Debug)]
+pub(crate) struct OnrushDialect {
+    attempts_left: Cell<usize>,
+}
+
+impl OnrushDialect {
+    /// For a text of so many tokens, or bytes.
+    pub(crate) fn new(tokens: usize) -> OnrushDialect {
+        OnrushDialect { attempts_left: Cell::new(ATTEMPTS_MIN + ATTEMPTS_PER_TOKEN * tokens) }
+    }
+}
+
+/// How often an expression may be begun. SQL that is right begins about one for each token.
+const ATTEMPTS_PER_TOKEN: usize = 8;
+const ATTEMPTS_MIN: usize = 1000;
+
+/// What is as in PostgreSQL's dialect: each method that has a body of its own there.
+macro_rules! as_in_postgres {
+    ($($supports:ident),* $(,)?) => {
+        $(
+            fn $supports(&self) -> bool {
+                POSTGRES.$supports()
+            }
+        )*
+    };
+}
+
+impl Dialect for OnrushDialect {
+    fn dialect(&self) -> TypeId {
+        POSTGRES.dialect()
+    }
+
+    /// Is asked wherever an expression begins.
+    fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        match self.attempts_left.get().checked_sub(1) {
+            Some(left) => {
+                self.attempts_left.set(left);
+                None
+            }
+            None => Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+    }
+
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        false
+    }
+
+    as_in_postgres!(
+        supports_unicode_string_literal,
+        supports_filter_during_aggregation,
+        supports_group_by_expr,
+        allow_extract_custom,
+        allow_extract_single_quotes,
+        supports_create_index_with_clause,
+        supports_explain_with_utility_options,
+        supports_listen_notify,
+        supports_factorial_operator,
+        supports_bitwise_shift_operators,
+        supports_comment_on,
+        supports_load_extension,
+        supports_named_fn_args_with_colon_operator,
+        supports_empty_projections,
+        supports_nested_comments,
+        supports_string_escape_constant,
+        supports_numeric_literal_underscores,
+        supports_array_typedef_with_brackets,
+        supports_geometric_types,
+        supports_set_names,
+        supports_alter_column_type_using,
+        supports_notnull_operator,
+        supports_interval_options,
+        supports_insert_table_alias,
+        supports_create_table_like_parenthesized,
+        supports_select_wildcard_with_alias,
+        supports_comma_separated_trim,
+        supports_xml_expressions,
+        supports_comment_optimizer_hint,
+    );
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        POSTGRES.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, character: char) -> bool {
+        POSTGRES.is_delimited_identifier_start(character)
+    }
+
+    fn is_identifier_start(&self, character: char) -> bool {
+        POSTGRES.is_identifier_start(character)
+    }
+
+    fn is_identifier_part(&self, character: char) -> bool {
+        POSTGRES.is_identifier_part(character)
+    }
+
+    fn is_reserved_for_identifier(&self, word: Keyword) -> bool {
+        POSTGRES.is_reserved_for_identifier(word)
+    }
+
+    fn is_custom_operator_part(&self, character: char) -> bool {
+        POSTGRES.is_custom_operator_part(character)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        POSTGRES.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        POSTGRES.prec_value(precedence)
+    }
+}
