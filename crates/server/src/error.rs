@@ -34,6 +34,7 @@ pub(crate) mod state {
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
     pub(crate) const CHECK_VIOLATION: &str = "23514";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const READ_ONLY_TRANSACTION: &str = "25006";
     pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
     pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";

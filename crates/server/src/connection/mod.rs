@@ -401,7 +401,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && !self.backend.is_in_transaction()
             && statements.iter().all(is_of_rows);
         if is_one {
-            self.backend.begin()?;
+            self.backend.begin(None)?;
         }
         for statement in &statements {
             let outcome = self.run_text(statement, &text).await;

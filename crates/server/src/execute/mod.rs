@@ -13,6 +13,7 @@ mod call;
 mod definition;
 mod insert;
 mod query;
+mod read_only;
 mod role;
 mod rows;
 mod savepoint;
@@ -164,7 +165,8 @@ impl Backend {
         if matches!(self.work, Work::Failed(_)) && !plan.is_for_failed_transaction() {
             return Err(in_failed_transaction());
         }
-        let answer = match self.check_rights(plan) {
+        let allowed = self.check_read_only(plan).and_then(|()| self.check_rights(plan));
+        let answer = match allowed {
             Ok(()) => self.dispatch(plan, bound).await,
             Err(refused) => Err(refused),
         };
@@ -206,7 +208,7 @@ impl Backend {
             Plan::Comment(plan) => self.comment(plan),
             Plan::Schema(plan) => self.change_schemas(plan),
             Plan::Roles(statement) => self.change_roles(statement),
-            Plan::Begin => self.begin(),
+            Plan::Begin { is_read_only } => self.begin(*is_read_only),
             Plan::Commit => self.commit(),
             Plan::Rollback => Ok(self.roll_back()),
             Plan::Savepoint(plan) => self.savepoint(plan),
@@ -215,6 +217,7 @@ impl Backend {
                 self.presence.is_called(self.settings.application());
                 Ok(Answer::Done("SET".into()))
             }
+            Plan::SetTransaction { is_read_only } => self.set_transaction(*is_read_only),
             Plan::Show(name) => self.show(name),
             Plan::Discard { all } => {
                 self.outside_transaction("DISCARD")?;

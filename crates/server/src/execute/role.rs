@@ -91,11 +91,12 @@ impl Backend {
             Plan::Call(_) => superuser("CALL"),
             Plan::Roles(_)
             | Plan::Scalars { .. }
-            | Plan::Begin
+            | Plan::Begin { .. }
             | Plan::Commit
             | Plan::Rollback
             | Plan::Savepoint(_)
             | Plan::Set(_)
+            | Plan::SetTransaction { .. }
             | Plan::Show(_)
             | Plan::Discard { .. }
             | Plan::Prepare(_)

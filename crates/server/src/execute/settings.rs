@@ -30,13 +30,11 @@ const NOTED: &[(&str, &str)] = &[
     ("backslash_quote", "safe_encoding"),
     ("client_min_messages", "notice"),
     ("default_transaction_isolation", "repeatable read"),
-    ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
     ("jit", "off"),
     ("lock_timeout", "0"),
     ("row_security", "off"),
     ("search_path", DEFAULT_PATH),
-    ("transaction_read_only", "off"),
     ("work_mem", "4MB"),
 ];
 
@@ -59,6 +57,12 @@ pub(crate) struct Settings {
     pub(crate) statement_timeout: Duration,
     /// Zero is none.
     pub(crate) idle_in_transaction_timeout: Duration,
+    /// `transaction_read_only`: whether the transaction, or the next statement outside of one, may not
+    /// write.
+    pub(super) is_read_only: bool,
+    is_read_only_by_default: bool,
+    /// Whether a transaction that only reads has begun to: it stays one.
+    pub(super) has_read: bool,
     noted: BTreeMap<String, String>,
     /// Who `$user` is.
     user: Arc<str>,
@@ -78,6 +82,9 @@ impl Settings {
             is_durable_by_default: is_durable,
             statement_timeout: Duration::ZERO,
             idle_in_transaction_timeout: Duration::ZERO,
+            is_read_only: false,
+            is_read_only_by_default: false,
+            has_read: false,
             noted: BTreeMap::new(),
             before: None,
             local: Vec::new(),
@@ -89,14 +96,33 @@ impl Settings {
         self.noted.get("application_name").map_or("", String::as_str)
     }
 
-    /// As when the session began.
+    /// As when the session began. What is said of the transaction stays.
     pub(super) fn reset(&mut self) {
-        *self = Settings::new(self.is_durable_by_default, &self.user);
+        let fresh = Settings::new(self.is_durable_by_default, &self.user);
+        let old = std::mem::replace(self, fresh);
+        if old.before.is_some() {
+            (self.is_read_only, self.has_read) = (old.is_read_only, old.has_read);
+            self.before = old.before;
+        }
     }
 
     /// A transaction begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, is_read_only: Option<bool>) {
         self.before = Some(Box::new(self.clone()));
+        self.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
+    }
+
+    /// `transaction_read_only`, which outside of a transaction is over at once.
+    pub(super) fn set_read_only(&mut self, is_read_only: bool) -> Result<()> {
+        if self.before.is_none() {
+            return Ok(());
+        }
+        if self.has_read && !is_read_only {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
+        }
+        self.is_read_only = is_read_only;
+        Ok(())
     }
 
     /// The transaction is over: a rollback takes back what was set in it, a commit what was set for
@@ -112,6 +138,8 @@ impl Settings {
             // It was there before, so it can be set again.
             let _ = self.set(&name, value.as_deref());
         }
+        self.is_read_only = self.is_read_only_by_default;
+        self.has_read = false;
     }
 
     /// SET and RESET.
@@ -152,6 +180,17 @@ impl Settings {
             "idle_in_transaction_session_timeout" => {
                 self.idle_in_transaction_timeout = duration(name, lower.as_deref())?;
             }
+            "transaction_read_only" => {
+                let given = lower.as_deref().map(|value| boolean(name, value)).transpose()?;
+                self.set_read_only(given.unwrap_or(self.is_read_only_by_default))?;
+            }
+            "default_transaction_read_only" => {
+                let given = lower.as_deref().map(|value| boolean(name, value)).transpose()?;
+                self.is_read_only_by_default = given.unwrap_or(false);
+                if self.before.is_none() {
+                    self.is_read_only = self.is_read_only_by_default;
+                }
+            }
             "search_path" => {
                 let written = value.unwrap_or(DEFAULT_PATH);
                 let schemas = schemas_of(written, &self.user);
@@ -190,7 +229,9 @@ impl Settings {
     pub(super) fn show(&self, name: &str) -> Result<String> {
         let lower = name.to_lowercase();
         let shown = match lower.as_str() {
-            "synchronous_commit" => if self.is_durable { "on" } else { "off" }.to_owned(),
+            "synchronous_commit" => on_or_off(self.is_durable),
+            "transaction_read_only" => on_or_off(self.is_read_only),
+            "default_transaction_read_only" => on_or_off(self.is_read_only_by_default),
             "statement_timeout" => shown(self.statement_timeout),
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
             other => {
@@ -207,8 +248,13 @@ impl Settings {
     /// All of them, as they are when a session begins.
     pub(crate) fn at_the_beginning() -> Vec<(&'static str, String)> {
         let settings = Settings::new(true, &Arc::from(""));
-        let own =
-            ["synchronous_commit", "statement_timeout", "idle_in_transaction_session_timeout"];
+        let own = [
+            "default_transaction_read_only",
+            "idle_in_transaction_session_timeout",
+            "statement_timeout",
+            "synchronous_commit",
+            "transaction_read_only",
+        ];
         let single = SINGLE.iter().map(|(name, ..)| *name);
         let plain = FIXED.iter().chain(NOTED).map(|(name, _)| *name);
         let names = own.into_iter().chain(single).chain(plain);
@@ -237,6 +283,19 @@ impl Settings {
         ];
         let value = |(shown, name)| Some((shown, self.show(name).ok()?));
         names.into_iter().filter_map(value).collect()
+    }
+}
+
+fn on_or_off(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
+/// In lower case.
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "on" | "true" | "t" | "yes" | "y" | "1" => Ok(true),
+        "off" | "false" | "f" | "no" | "n" | "0" => Ok(false),
+        other => Err(bad_value(name, other, "on or off")),
     }
 }
 

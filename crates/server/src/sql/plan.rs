@@ -68,11 +68,18 @@ pub(crate) enum Plan {
     Comment(CommentPlan),
     Schema(SchemaPlan),
     Roles(RoleStatement),
-    Begin,
+    Begin {
+        /// None: as `default_transaction_read_only` says.
+        is_read_only: Option<bool>,
+    },
     Commit,
     Rollback,
     Savepoint(SavepointPlan),
     Set(SettingChange),
+    /// SET TRANSACTION: what is said of reading and writing.
+    SetTransaction {
+        is_read_only: Option<bool>,
+    },
     Show(String),
     /// Forgets prepared statements and settings.
     Discard {
@@ -208,8 +215,7 @@ pub(crate) fn plan(
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
-            setting::check_modes(modes)?;
-            Ok(Plan::Begin)
+            Ok(Plan::Begin { is_read_only: setting::modes(modes)? })
         }
         Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
             Ok(Plan::Commit)

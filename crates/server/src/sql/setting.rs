@@ -1,8 +1,8 @@
 //! SET, RESET and SHOW.
 
 use sqlparser::ast::{
-    ContextModifier, Expr, Reset, ResetStatement, Set, TransactionIsolationLevel, TransactionMode,
-    Value as Literal,
+    ContextModifier, Expr, Reset, ResetStatement, Set, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, Value as Literal,
 };
 
 use super::names;
@@ -41,9 +41,16 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
             value: Some(charset_name.value.clone()),
             is_local: false,
         },
-        Set::SetTransaction { modes, snapshot: None, .. } => {
-            check_modes(modes)?;
-            return Ok(Plan::Nothing("SET"));
+        Set::SetTransaction { modes: given, snapshot: None, session: false } => {
+            return Ok(Plan::SetTransaction { is_read_only: modes(given)? });
+        }
+        Set::SetTransaction { modes: given, snapshot: None, session: true } => {
+            let Some(is_read_only) = modes(given)? else { return Ok(Plan::Nothing("SET")) };
+            SettingChange {
+                name: Some("default_transaction_read_only".to_owned()),
+                value: Some(if is_read_only { "on" } else { "off" }.to_owned()),
+                is_local: false,
+            }
         }
         other => {
             return Err(SqlError::not_supported(other, "Write SET name = value."));
@@ -61,8 +68,10 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
     Ok(Plan::Set(SettingChange { name, value: None, is_local: false }))
 }
 
-/// Snapshot isolation is what there is: it gives what the levels up to *repeatable read* promise.
-pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
+/// Whether a transaction only reads, where that is said. Snapshot isolation is what there is: it
+/// gives what the levels up to *repeatable read* promise.
+pub(super) fn modes(modes: &[TransactionMode]) -> Result<Option<bool>> {
+    let mut is_read_only = None;
     for mode in modes {
         match mode {
             TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
@@ -71,10 +80,13 @@ pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
                     "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
                 ));
             }
-            TransactionMode::IsolationLevel(_) | TransactionMode::AccessMode(_) => {}
+            TransactionMode::IsolationLevel(_) => {}
+            TransactionMode::AccessMode(mode) => {
+                is_read_only = Some(*mode == TransactionAccessMode::ReadOnly);
+            }
         }
     }
-    Ok(())
+    Ok(is_read_only)
 }
 
 /// A list of names, each in quotes where it must be.
