@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::World;
+use common::{World, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerError, ServerOptions};
 use tokio_postgres::error::SqlState;
@@ -243,4 +243,18 @@ async fn roles_that_are_not_there_or_are_already_are_told() {
     }
     owner.batch_execute("DROP ROLE IF EXISTS nobody").await.unwrap();
     owner.batch_execute("DROP USER clerk").await.unwrap();
+}
+
+/// As psql's `\password` does it, which makes the verifier itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_is_kept_as_it_came() {
+    let (world, owner) = with_roles().await;
+    assert_eq!(query(&owner, "SHOW password_encryption").await, ["scram-sha-256"]);
+    let verifier = postgres_protocol::password::scram_sha_256(b"of the client");
+    owner.batch_execute(&format!("ALTER USER clerk PASSWORD '{verifier}'")).await.unwrap();
+    let roles = world.database.table("onrush.roles").unwrap();
+    let kept = world.database.session().unwrap().get(&roles, &["clerk".into()]).unwrap().unwrap();
+    assert_eq!(kept[1].as_str(), Some(verifier.as_str()));
+    come_in(&world, "clerk", "of the client").await.unwrap();
+    assert_eq!(state_of(come_in(&world, "clerk", &verifier).await), SqlState::INVALID_PASSWORD);
 }

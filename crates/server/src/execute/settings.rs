@@ -44,6 +44,8 @@ const SINGLE: &[(&str, &[&str], &str)] = &[
     ("client_encoding", &["utf8", "utf-8", "unicode"], "UTF8"),
     ("datestyle", &["iso", "iso, mdy", "iso, dmy", "iso, ymd"], "ISO, MDY"),
     ("intervalstyle", &["postgres"], "postgres"),
+    // psql's \password asks for it, and makes the verifier itself.
+    ("password_encryption", &["scram-sha-256"], "scram-sha-256"),
     ("timezone", &["utc", "gmt", "etc/utc", "0", "+00", "+00:00"], "UTC"),
 ];
 
@@ -108,6 +110,7 @@ impl Settings {
 
     /// A transaction begins.
     pub(super) fn begin(&mut self, is_read_only: Option<bool>) {
+        self.has_read = false;
         self.before = Some(Box::new(self.clone()));
         self.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
     }
