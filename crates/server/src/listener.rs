@@ -102,13 +102,18 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
+    /// Those of them that are kept for superusers.
+    reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
 }
 
 impl Shared {
-    /// A place for one more client, until it is dropped, if there is one.
-    pub(crate) fn seat(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.seats).try_acquire_owned().ok()
+    /// A place for one more client, until it is dropped, if there is one; the reserved ones for whom
+    /// they are kept for, after the others.
+    pub(crate) fn seat(&self, may_be_reserved: bool) -> Option<OwnedSemaphorePermit> {
+        let free = Arc::clone(&self.seats).try_acquire_owned();
+        let reserved = || Arc::clone(&self.reserved).try_acquire_owned();
+        free.or_else(|full| if may_be_reserved { reserved() } else { Err(full) }).ok()
     }
 }
 
@@ -163,7 +168,8 @@ impl Server {
         let sockets_max = options.connections_max + BEGINNING_MAX;
         let sockets = Arc::new(Semaphore::new(sockets_max));
         let shared = Arc::new(Shared {
-            seats: Arc::new(Semaphore::new(options.connections_max)),
+            seats: Arc::new(Semaphore::new(options.connections_max - options.connections_reserved)),
+            reserved: Arc::new(Semaphore::new(options.connections_reserved)),
             database,
             queries,
             access,

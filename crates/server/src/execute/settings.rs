@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_set_for_a_transaction_ends_with_it() {
         let mut settings = Settings::new(true, &Arc::from("ann"));
-        settings.begin();
+        settings.begin(None);
         let change = SettingChange {
             name: Some("synchronous_commit".into()),
             value: Some("off".into()),
