@@ -150,3 +150,19 @@ async fn the_engine_can_be_looked_into() {
     let report = query(&client, "CALL onrush.check(dop => 2)").await;
     assert!(!report.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_tell_when_they_were_and_what_they_did() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigserial PRIMARY KEY, n int)").await;
+    query(&client, "CALL onrush.insert_loop('t', 1000, 100)").await;
+    query(&client, "CHECKPOINT").await;
+    query(&client, "CHECKPOINT").await;
+    let first = "SELECT stage, images > 0, bytes = 16384 * images, segments > 0, duration_us > 0, \
+        ended >= began, began > now() - interval '1 hour', redo_from_lsn > 0 \
+        FROM onrush.checkpoints ORDER BY number LIMIT 1";
+    assert_eq!(query(&client, first).await, ["done|t|t|t|t|t|t|t"]);
+    let apart = "SELECT max(number) - min(number), count(*) FROM onrush.checkpoints";
+    assert_eq!(query(&client, apart).await, ["1|2"]);
+}
