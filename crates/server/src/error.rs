@@ -40,6 +40,7 @@ pub(crate) mod state {
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
     pub(crate) const UNKNOWN_PORTAL: &str = "34000";
     pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
+    pub(crate) const UNDEFINED_DATABASE: &str = "3D000";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";

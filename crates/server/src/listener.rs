@@ -26,6 +26,7 @@ use crate::catalog;
 use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, Door};
+use crate::defaults::DatabaseDefaults;
 use crate::options::ServerOptions;
 use crate::tls::TlsFiles;
 
@@ -99,6 +100,7 @@ pub(crate) struct Shared {
     pub(crate) database: Database,
     pub(crate) queries: Arc<QueryEngine>,
     pub(crate) access: Arc<Access>,
+    pub(crate) defaults: Arc<DatabaseDefaults>,
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
@@ -150,6 +152,7 @@ impl Server {
         options.validate()?;
         let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let access = Arc::new(Access::load(&database)?);
+        let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         if options.threads > 0 {
@@ -173,6 +176,7 @@ impl Server {
             database,
             queries,
             access,
+            defaults,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
             options: options.clone(),

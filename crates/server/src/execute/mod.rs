@@ -10,6 +10,7 @@
 //! 2. Every answer of a durable session, an error too, waits for the newest commit that it rests on.
 
 mod call;
+mod database;
 mod definition;
 mod insert;
 mod query;
@@ -38,10 +39,12 @@ pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
 use crate::clients::{Clients, Presence};
+use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
 use savepoint::NamedSavepoint;
+use settings::Defaults;
 use transaction::Work;
 
 /// The name of the only database there is.
@@ -79,6 +82,7 @@ pub(crate) struct Backend {
     queries: Arc<QueryEngine>,
     pub(super) access: Arc<Access>,
     clients: Arc<Clients>,
+    defaults: Arc<DatabaseDefaults>,
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
@@ -101,7 +105,13 @@ impl Backend {
         let database = &shared.database;
         let mut session = database.session()?;
         let user: Arc<str> = who.name.as_str().into();
-        let settings = Settings::new(session.durability() == Durability::Durable, &user);
+        let settings = Settings::new(Arc::new(Defaults {
+            user: Arc::clone(&user),
+            is_durable: session.durability() == Durability::Durable,
+            connections_max: shared.options.connections_max,
+            connections_reserved: shared.options.connections_reserved,
+            of_database: shared.defaults.all(),
+        }));
         session.set_durability(Durability::Delayed);
         let clients = &shared.clients;
         let client = Client {
@@ -119,6 +129,7 @@ impl Backend {
             queries: Arc::clone(&shared.queries),
             access: Arc::clone(&shared.access),
             clients: Arc::clone(clients),
+            defaults: Arc::clone(&shared.defaults),
             presence,
             client,
             who,
@@ -206,6 +217,7 @@ impl Backend {
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
             Plan::Truncate { names } => self.truncate(names),
             Plan::Comment(plan) => self.comment(plan),
+            Plan::AlterDatabase(change) => self.alter_database(change),
             Plan::Schema(plan) => self.change_schemas(plan),
             Plan::Roles(statement) => self.change_roles(statement),
             Plan::Begin { is_read_only } => self.begin(*is_read_only),
@@ -215,7 +227,7 @@ impl Backend {
             Plan::Set(change) => {
                 self.settings.change(change, self.is_in_transaction())?;
                 self.presence.is_called(self.settings.application());
-                Ok(Answer::Done("SET".into()))
+                Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
             }
             Plan::SetTransaction { is_read_only } => self.set_transaction(*is_read_only),
             Plan::Show(name) => self.show(name),

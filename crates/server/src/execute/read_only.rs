@@ -46,6 +46,7 @@ fn written_by(plan: &Plan) -> Option<&'static str> {
         Plan::Truncate { .. } => Some("TRUNCATE TABLE"),
         Plan::CreateTable { .. } => Some("CREATE TABLE"),
         Plan::AlterTable(_) => Some("ALTER TABLE"),
+        Plan::AlterDatabase(_) => Some("ALTER DATABASE"),
         Plan::DropTables { .. } => Some("DROP TABLE"),
         Plan::Comment(_) => Some("COMMENT"),
         Plan::Schema(SchemaPlan::Create { .. }) => Some("CREATE SCHEMA"),

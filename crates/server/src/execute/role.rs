@@ -86,6 +86,7 @@ impl Backend {
             Plan::Comment(_) => superuser("COMMENT"),
             Plan::Schema(_) => superuser("CREATE and DROP SCHEMA"),
             Plan::AlterTable(_) => superuser("ALTER TABLE"),
+            Plan::AlterDatabase(_) => superuser("ALTER DATABASE"),
             Plan::DropTables { .. } => superuser("DROP TABLE"),
             Plan::Checkpoint => superuser("CHECKPOINT"),
             Plan::Call(_) => superuser("CALL"),

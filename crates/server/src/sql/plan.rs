@@ -58,6 +58,8 @@ pub(crate) enum Plan {
         if_not_exists: bool,
     },
     AlterTable(AlterPlan),
+    /// What sessions begin with from now on.
+    AlterDatabase(SettingChange),
     DropTables {
         names: Vec<String>,
         if_exists: bool,
@@ -260,10 +262,6 @@ pub(crate) fn plan(
             super::copy::plan(planner, source, *to, target, options, legacy_options)
         }
         Statement::Call(function) => call(function, parameters).map(Plan::Call),
-        Statement::Vacuum(_) | Statement::Analyze { .. } => Err(SqlError::not_supported(
-            "VACUUM and ANALYZE",
-            "Nothing needs them here: pgbench -n leaves them out.",
-        )),
         Statement::AlterTable(statement) => alter::plan(planner, statement),
         Statement::CreateIndex(_) => Err(SqlError::not_supported(
             "a secondary index",

@@ -1,13 +1,14 @@
 //! SET, RESET and SHOW.
 
 use sqlparser::ast::{
-    ContextModifier, Expr, Reset, ResetStatement, Set, TransactionAccessMode,
+    ContextModifier, Expr, Reset, ResetStatement, Set, Statement, TransactionAccessMode,
     TransactionIsolationLevel, TransactionMode, Value as Literal,
 };
 
 use super::names;
 use super::plan::Plan;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, state};
+use crate::execute::DATABASE;
 
 /// A setting of the session and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(crate) struct SettingChange {
     pub(crate) value: Option<String>,
     /// Until the end of the transaction only.
     pub(crate) is_local: bool,
+    /// Whether it was written as RESET.
+    pub(crate) is_reset: bool,
 }
 
 /// Plans a SET.
@@ -30,16 +33,19 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
                 _ => value_of(values)?,
             },
             is_local: *scope == Some(ContextModifier::Local),
+            is_reset: false,
         },
         Set::SetTimeZone { local, value } => SettingChange {
             name: Some("timezone".to_owned()),
             value: value_of(std::slice::from_ref(value))?,
             is_local: *local,
+            is_reset: false,
         },
         Set::SetNames { charset_name, .. } => SettingChange {
             name: Some("client_encoding".to_owned()),
             value: Some(charset_name.value.clone()),
             is_local: false,
+            is_reset: false,
         },
         Set::SetTransaction { modes: given, snapshot: None, session: false } => {
             return Ok(Plan::SetTransaction { is_read_only: modes(given)? });
@@ -50,6 +56,7 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
                 name: Some("default_transaction_read_only".to_owned()),
                 value: Some(if is_read_only { "on" } else { "off" }.to_owned()),
                 is_local: false,
+                is_reset: false,
             }
         }
         other => {
@@ -65,7 +72,28 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
         Reset::ALL => None,
         Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
     };
-    Ok(Plan::Set(SettingChange { name, value: None, is_local: false }))
+    Ok(Plan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
+}
+
+/// Plans ALTER DATABASE ... SET and RESET, of which these words are left.
+pub(super) fn of_database(database: &str, statement: &Statement) -> Result<Plan> {
+    if database != DATABASE {
+        let message = format!("database {database:?} does not exist");
+        return Err(SqlError::new(state::UNDEFINED_DATABASE, message)
+            .with_hint(format!("There is one, {DATABASE}.")));
+    }
+    let planned = match statement {
+        Statement::Set(given) => set(given)?,
+        Statement::Reset(given) => reset(given)?,
+        _ => Plan::Nothing(""),
+    };
+    match planned {
+        Plan::Set(change) if !change.is_local => Ok(Plan::AlterDatabase(change)),
+        _ => Err(SqlError::new(
+            state::SYNTAX_ERROR,
+            "ALTER DATABASE takes SET name = value, RESET name and RESET ALL",
+        )),
+    }
 }
 
 /// Whether a transaction only reads, where that is said. Snapshot isolation is what there is: it
