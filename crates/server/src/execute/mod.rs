@@ -28,7 +28,7 @@ mod write;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Database, Durability, Session};
+use onrush::{CommitToken, Database, Durability, Session, Value};
 use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
@@ -42,7 +42,10 @@ use crate::clients::{Clients, Presence};
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
-use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
+use crate::sql::plan::{ALL, show_columns};
+use crate::sql::{
+    Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan, SettingChange,
+};
 use savepoint::NamedSavepoint;
 use settings::Defaults;
 use transaction::Work;
@@ -225,8 +228,7 @@ impl Backend {
             Plan::Rollback => Ok(self.roll_back()),
             Plan::Savepoint(plan) => self.savepoint(plan),
             Plan::Set(change) => {
-                self.settings.change(change, self.is_in_transaction())?;
-                self.presence.is_called(self.settings.application());
+                self.set(change)?;
                 Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
             }
             Plan::SetTransaction { is_read_only } => self.set_transaction(*is_read_only),
@@ -253,9 +255,23 @@ impl Backend {
         }
     }
 
+    fn set(&mut self, change: &SettingChange) -> Result<()> {
+        self.settings.change(change, self.is_in_transaction())?;
+        self.presence.is_called(self.settings.application());
+        Ok(())
+    }
+
     fn show(&self, name: &str) -> Result<Answer> {
-        let value = self.settings.show(name)?;
-        Ok(Answer::rows(RowStream::one_text(name, value, "SHOW")))
+        let rows = match name {
+            ALL => {
+                let row = |(name, value): (&str, String)| {
+                    vec![name.to_owned().into(), value.into(), Value::from("")]
+                };
+                self.settings.all().into_iter().map(row).collect()
+            }
+            name => vec![vec![Value::from(self.settings.show(name)?)]],
+        };
+        Ok(Answer::rows(RowStream::of_rows(show_columns(name), rows, "SHOW")))
     }
 
     /// The session, outside of a transaction.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush::{Database, Table, TableDefinition};
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType, Query,
-    SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType,
+    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
 use super::alter::AlterPlan;
@@ -26,6 +26,9 @@ use super::{
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
+
+/// What SHOW names for all settings.
+pub(crate) const ALL: &str = "all";
 
 /// A procedure and its arguments.
 #[derive(Clone, Debug)]
@@ -111,7 +114,7 @@ impl Plan {
             Plan::Insert(insert) => returned(&insert.returning),
             Plan::Update(update) => returned(&update.returning),
             Plan::Delete(delete) => returned(&delete.returning),
-            Plan::Show(name) => Some([text_column(name)].into()),
+            Plan::Show(name) => Some(show_columns(name)),
             Plan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
             _ => None,
         }
@@ -162,6 +165,13 @@ pub(crate) enum SavepointPlan {
 pub(crate) enum Explained {
     Get(GetPlan),
     Query(Arc<QueryPlan>),
+}
+
+/// The columns of SHOW; ALL has several.
+pub(crate) fn show_columns(name: &str) -> Arc<[OutputColumn]> {
+    let names: &[&str] = if name == ALL { &["name", "setting", "description"] } else { &[name] };
+    let column = |(source, name): (usize, &&str)| OutputColumn { source, ..text_column(name) };
+    names.iter().enumerate().map(column).collect()
 }
 
 pub(crate) fn text_column(name: &str) -> OutputColumn {
@@ -252,6 +262,9 @@ pub(crate) fn plan(
             prepare::prepare(name, data_types, statement)
         }
         Statement::Execute { .. } => prepare::execute(statement),
+        // What pools send: there are no cursors and no notifications to be done with.
+        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::Nothing("CLOSE CURSOR ALL")),
+        Statement::UNLISTEN { .. } => Ok(Plan::Nothing("UNLISTEN")),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Ok(Plan::Deallocate((!is_all).then(|| names::identifier(name))))

@@ -1,12 +1,16 @@
 //! SET, RESET and SHOW.
 
+use onrush::DataType;
 use sqlparser::ast::{
-    ContextModifier, Expr, Reset, ResetStatement, Set, Statement, TransactionAccessMode,
-    TransactionIsolationLevel, TransactionMode, Value as Literal,
+    ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
+    ResetStatement, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Value as Literal,
 };
 
 use super::names;
+use super::operand::{Operand, Parameters};
 use super::plan::Plan;
+use super::select::Scalar;
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
 
@@ -73,6 +77,37 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
         Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
     };
     Ok(Plan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
+}
+
+/// `current_setting(name [, missing_ok])` and `set_config(name, value, is_local)`; none for all other
+/// functions.
+pub(super) fn function(call: &Function, parameters: &mut Parameters) -> Result<Option<Scalar>> {
+    let mut name = names::parts(&call.name)?;
+    if name.len() == 2 && name[0] == "pg_catalog" {
+        name.remove(0);
+    }
+    let FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    let mut given = Vec::with_capacity(list.args.len());
+    for argument in &list.args {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => given.push(expression),
+            _ => return Ok(None),
+        }
+    }
+    let mut value = |at: usize, kind| Operand::if_simple(given[at], kind, parameters);
+    let scalar = match (name.join(".").as_str(), given.len()) {
+        ("current_setting", 1 | 2) => value(0, DataType::Text)?.map(Scalar::Setting),
+        ("set_config", 3) => {
+            let name = value(0, DataType::Text)?;
+            let (text, is_local) = (value(1, DataType::Text)?, value(2, DataType::Boolean)?);
+            let given = name.zip(text).zip(is_local);
+            given.map(|((name, text), is_local)| {
+                Scalar::SetSetting(Box::new([name, text, is_local]))
+            })
+        }
+        _ => None,
+    };
+    Ok(scalar)
 }
 
 /// Plans ALTER DATABASE ... SET and RESET, of which these words are left.
