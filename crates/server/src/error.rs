@@ -56,6 +56,7 @@ pub(crate) mod state {
     pub(crate) const NOT_GROUPED: &str = "42803";
     pub(crate) const MISPLACED_WINDOW: &str = "42P20";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
+    pub(crate) const WRONG_OBJECT_TYPE: &str = "42809";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
     pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";

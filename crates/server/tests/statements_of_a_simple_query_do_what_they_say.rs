@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{World, failure, query};
+use common::{World, failure, message, query, read_message};
+use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_inserted_read_changed_and_removed() {
@@ -165,4 +166,31 @@ async fn checkpoints_tell_when_they_were_and_what_they_did() {
     assert_eq!(query(&client, first).await, ["done|t|t|t|t|t|t|t"]);
     let apart = "SELECT max(number) - min(number), count(*) FROM onrush.checkpoints";
     assert_eq!(query(&client, apart).await, ["1|2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_are_those_of_postgresql() {
+    let world = World::new();
+    let mut socket = world.raw_client().await;
+    for (text, expected) in [
+        ("SET statement_timeout = 0", "SET"),
+        ("RESET statement_timeout", "RESET"),
+        ("RESET ALL", "RESET"),
+        ("BEGIN READ ONLY", "BEGIN"),
+        ("ABORT", "ROLLBACK"),
+        ("SHOW ALL", "SHOW"),
+        ("DROP INDEX IF EXISTS i", "DROP INDEX"),
+        ("ALTER DATABASE onrush RESET ALL", "ALTER DATABASE"),
+    ] {
+        socket.write_all(&message(b'Q', format!("{text}\0").as_bytes())).await.unwrap();
+        let mut tag = Vec::new();
+        loop {
+            match read_message(&mut socket).await.unwrap() {
+                (b'C', body) => tag = body,
+                (b'Z', _) => break,
+                _ => {}
+            }
+        }
+        assert_eq!(String::from_utf8_lossy(&tag), format!("{expected}\0"), "{text}");
+    }
 }

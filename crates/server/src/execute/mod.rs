@@ -218,6 +218,10 @@ impl Backend {
             }
             Plan::AlterTable(plan) => self.alter_table(plan),
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
+            Plan::DropNothing { tag, missing } => {
+                self.notices.extend(missing.iter().cloned());
+                Ok(Answer::Done((*tag).into()))
+            }
             Plan::Truncate { names } => self.truncate(names),
             Plan::Comment(plan) => self.comment(plan),
             Plan::AlterDatabase(change) => self.alter_database(change),

@@ -48,6 +48,7 @@ fn written_by(plan: &Plan) -> Option<&'static str> {
         Plan::AlterTable(_) => Some("ALTER TABLE"),
         Plan::AlterDatabase(_) => Some("ALTER DATABASE"),
         Plan::DropTables { .. } => Some("DROP TABLE"),
+        Plan::DropNothing { tag, .. } => Some(tag),
         Plan::Comment(_) => Some("COMMENT"),
         Plan::Schema(SchemaPlan::Create { .. }) => Some("CREATE SCHEMA"),
         Plan::Schema(SchemaPlan::Drop { .. }) => Some("DROP SCHEMA"),

@@ -91,6 +91,7 @@ impl Backend {
             Plan::Checkpoint => superuser("CHECKPOINT"),
             Plan::Call(_) => superuser("CALL"),
             Plan::Roles(_)
+            | Plan::DropNothing { .. }
             | Plan::Scalars { .. }
             | Plan::Begin { .. }
             | Plan::Commit

@@ -4,6 +4,7 @@
 //! sqlparser reads the text. A statement with any clause that is not known here is refused, never
 //! run without it: [`parse`] and then [`plan::plan`].
 
+mod absent;
 mod alter;
 mod check;
 mod comment;

@@ -21,8 +21,8 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select, setting,
-    write,
+    Planner, SchemaPlan, absent, alter, comment, create, insert, names, prepare, schema, select,
+    setting, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -66,6 +66,11 @@ pub(crate) enum Plan {
     DropTables {
         names: Vec<String>,
         if_exists: bool,
+    },
+    /// Of what there is none; that is told.
+    DropNothing {
+        tag: &'static str,
+        missing: Vec<SqlError>,
     },
     Truncate {
         names: Vec<String>,
@@ -201,6 +206,16 @@ pub(crate) fn plan(
             Ok(Plan::DropTables { names, if_exists: *if_exists })
         }
         Statement::CreateSchema { .. } => schema::create(statement),
+        Statement::Drop {
+            object_type:
+                object_type @ (ObjectType::View
+                | ObjectType::MaterializedView
+                | ObjectType::Sequence
+                | ObjectType::Index),
+            if_exists,
+            names,
+            ..
+        } => absent::drop(planner, *object_type, *if_exists, names),
         Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
             schema::drop(names, *if_exists, *cascade)
         }
