@@ -342,8 +342,8 @@ impl Database {
         checkpoint::run(self.engine(), &self.engine().recorder)
     }
 
-    /// The checkpoints that were taken since the database was opened, the oldest first and no more than
-    /// the last hundred, and the one that is being taken.
+    /// The checkpoints that were taken since the database was opened, the oldest first and no
+    /// more than the last hundred, and the one that is being taken.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<CheckpointRecord> {
         self.engine().checkpoints.read(&self.engine().progress)

@@ -1,10 +1,10 @@
-//! What ALTER DATABASE says of settings: sessions begin with it. Kept in a table of the database itself, so
-//! that a backup has it too; all of it is in memory while the server runs.
+//! What ALTER DATABASE says of settings: sessions begin with it. Kept in a table of the database
+//! itself, so that a backup has it too; all of it is in memory while the server runs.
 //!
 //! Invariants
 //! 1. The table cannot be named in SQL, as those of roles.
-//! 2. A change is durable before the statement that made it is answered, and counts for clients that
-//!    come in later.
+//! 2. A change is durable before the statement that made it is answered, and counts for clients
+//!    that come in later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -110,8 +110,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A place for one more client, until it is dropped, if there is one; the reserved ones for whom
-    /// they are kept for, after the others.
+    /// A place for one more client, until it is dropped, if there is one; of the reserved ones
+    /// only where that is allowed and all others are taken.
     pub(crate) fn seat(&self, may_be_reserved: bool) -> Option<OwnedSemaphorePermit> {
         let free = Arc::clone(&self.seats).try_acquire_owned();
         let reserved = || Arc::clone(&self.reserved).try_acquire_owned();

@@ -24,8 +24,8 @@ pub struct ServerOptions {
     pub tls: Option<TlsFiles>,
     /// Most clients at a time, 1 to 100,000.
     pub connections_max: usize,
-    /// How many of these places are kept for superusers who have proven a password and for the owner,
-    /// who comes by the Unix socket; fewer than all.
+    /// How many of these places are kept for superusers who have proven a password, and for the
+    /// owner, who comes by the Unix socket; fewer than all.
     pub connections_reserved: usize,
     /// Largest message of a client in bytes, 64 KiB to 1 GiB. A row has to fit, and so has the text of
     /// an INSERT with many rows.

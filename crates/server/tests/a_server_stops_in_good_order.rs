@@ -59,7 +59,7 @@ async fn clients_are_told_where_they_are() {
     assert_eq!(query(&client, "SHOW extra_float_digits").await, ["3"]);
 }
 
-/// Runs a statement on a client of its own, and gives what it answers or the SQLSTATE that it fails with.
+/// What a statement answers on a client of its own, or the SQLSTATE that it fails with.
 fn ask(server: &Server, text: &str) -> Vec<String> {
     let port = server.address().unwrap().port();
     tokio::runtime::Runtime::new().unwrap().block_on(async {

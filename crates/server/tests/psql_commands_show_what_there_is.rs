@@ -221,8 +221,8 @@ fn databases_roles_and_privileges_are_listed() {
     }
 }
 
-/// psql reads passwords from the terminal, and where there is none from its input: in a session of its
-/// own there is none.
+/// psql reads passwords from the terminal, and where there is none from its input: in a session of
+/// its own there is none.
 #[test]
 fn a_password_is_changed() {
     let world = World::new();

@@ -48,8 +48,9 @@ pub struct Serve {
     /// Most clients at a time
     #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_max)]
     max_connections: usize,
-    /// How many of these are kept for superusers with a password, and for the owner by the Unix socket
-    #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_reserved)]
+    /// How many of these are kept for superusers with a password, and for the owner at the Unix
+    /// socket
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
     reserved_connections: usize,
     /// Threads that serve clients; 0 is one for each processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]

@@ -1,5 +1,5 @@
-//! ALTER DATABASE ... SET and RESET. It is durable when it is answered, and counts for clients that come in
-//! later.
+//! ALTER DATABASE ... SET and RESET. It is durable when it is answered, and counts for clients that
+//! come in later.
 
 use super::{Answer, Backend};
 use crate::error::Result;

@@ -72,8 +72,8 @@ pub(crate) struct Settings {
     pub(crate) statement_timeout: Duration,
     /// Zero is none.
     pub(crate) idle_in_transaction_timeout: Duration,
-    /// `transaction_read_only`: whether the transaction, or the next statement outside of one, may not
-    /// write.
+    /// `transaction_read_only`: whether the transaction, or the next statement outside of one, may
+    /// not write.
     pub(super) is_read_only: bool,
     is_read_only_by_default: bool,
     /// Whether a transaction that only reads has begun to: it stays one.

@@ -88,7 +88,7 @@ struct Target<'t> {
     table: &'t Table,
     /// By position in the table.
     columns: Vec<usize>,
-    /// Whether the statement names them: each has a value then. Otherwise the last ones may have none.
+    /// Whether the statement names them: each has a value then. Otherwise the last may have none.
     are_named: bool,
 }
 

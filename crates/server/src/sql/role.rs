@@ -91,8 +91,8 @@ pub(super) fn alter(name: &Ident, operation: &AlterRoleOperation) -> Result<Role
         AlterRoleOperation::Set { .. } | AlterRoleOperation::Reset { .. } => {
             return Err(SqlError::not_supported(
                 "a setting of a role",
-                "ALTER DATABASE onrush SET name = value is for all roles; clients send their own when \
-                 they connect.",
+                "ALTER DATABASE onrush SET name = value is for all roles; clients send their own \
+                 when they connect.",
             ));
         }
         _ => return Err(only_these()),

@@ -79,8 +79,8 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
     Ok(Plan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
 }
 
-/// `current_setting(name [, missing_ok])` and `set_config(name, value, is_local)`; none for all other
-/// functions.
+/// `current_setting(name [, missing_ok])` and `set_config(name, value, is_local)`; none for all
+/// other functions.
 pub(super) fn function(call: &Function, parameters: &mut Parameters) -> Result<Option<Scalar>> {
     let mut name = names::parts(&call.name)?;
     if name.len() == 2 && name[0] == "pg_catalog" {
