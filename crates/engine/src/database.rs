@@ -15,7 +15,7 @@ use onrush_waits::{LiveSummary, LiveTotals};
 use parking_lot::Mutex;
 
 use crate::catalog::TableEntry;
-use crate::checkpoint::{self, CheckpointReport};
+use crate::checkpoint::{self, CheckpointRecord, CheckpointReport};
 use crate::constraint::CheckCompiler;
 use crate::drain::{Drain, DrainOptions};
 use crate::engine::Engine;
@@ -340,6 +340,13 @@ impl Database {
     pub fn checkpoint(&self) -> Result<CheckpointReport> {
         self.engine().check_open()?;
         checkpoint::run(self.engine(), &self.engine().recorder)
+    }
+
+    /// The checkpoints that were taken since the database was opened, the oldest first and no
+    /// more than the last hundred, and the one that is being taken.
+    #[must_use]
+    pub fn checkpoints(&self) -> Vec<CheckpointRecord> {
+        self.engine().checkpoints.read(&self.engine().progress)
     }
 
     /// What was done since the database was opened or [`reset_statistics`](Self::reset_statistics)

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::btree::{Blocked, Tree};
 use crate::buffer::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState};
 use crate::catalog::Catalog;
-use crate::checkpoint::{CheckpointerCell, Progress, Throttle};
+use crate::checkpoint::{CheckpointerCell, Progress, Records, Throttle};
 use crate::constraint::Compiler;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
@@ -60,6 +60,8 @@ pub(crate) struct Engine {
     pub(crate) checkpointer: CheckpointerCell,
     /// How far the running one is.
     pub(crate) progress: Progress,
+    /// The ones that were taken last.
+    pub(crate) checkpoints: Records,
     pub(crate) history: History,
     /// How long inserts pause, so that a checkpoint can catch up.
     pub(crate) throttle: Throttle,
@@ -167,6 +169,7 @@ impl Engine {
             closed: AtomicBool::new(false),
             checkpointer: CheckpointerCell::default(),
             progress: Progress::default(),
+            checkpoints: Records::default(),
             history: History::default(),
             throttle: Throttle::default(),
             evictor_thread: OnceLock::new(),

@@ -80,7 +80,7 @@ mod transaction;
 mod units;
 
 pub use btree::Direction;
-pub use checkpoint::{CheckpointProgress, CheckpointReport, CheckpointStage};
+pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
 pub use constraint::{CheckCompiler, RowCheck};
 pub use database::{Database, Table};
 pub use drain::{Drain, DrainOptions, DrainProgress};

@@ -34,11 +34,13 @@ pub(crate) mod state {
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
     pub(crate) const CHECK_VIOLATION: &str = "23514";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const READ_ONLY_TRANSACTION: &str = "25006";
     pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
     pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
     pub(crate) const UNKNOWN_PORTAL: &str = "34000";
     pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
+    pub(crate) const UNDEFINED_DATABASE: &str = "3D000";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";
@@ -54,6 +56,7 @@ pub(crate) mod state {
     pub(crate) const NOT_GROUPED: &str = "42803";
     pub(crate) const MISPLACED_WINDOW: &str = "42P20";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
+    pub(crate) const WRONG_OBJECT_TYPE: &str = "42809";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
     pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";

@@ -19,6 +19,7 @@ mod checks;
 mod clients;
 mod comments;
 mod connection;
+mod defaults;
 mod error;
 mod execute;
 mod kept;

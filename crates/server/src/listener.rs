@@ -26,6 +26,7 @@ use crate::catalog;
 use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, Door};
+use crate::defaults::DatabaseDefaults;
 use crate::options::ServerOptions;
 use crate::tls::TlsFiles;
 
@@ -103,16 +104,22 @@ pub(crate) struct Shared {
     pub(crate) database: Database,
     pub(crate) queries: Arc<QueryEngine>,
     pub(crate) access: Arc<Access>,
+    pub(crate) defaults: Arc<DatabaseDefaults>,
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
+    /// Those of them that are kept for superusers.
+    reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
 }
 
 impl Shared {
-    /// A place for one more client, until it is dropped, if there is one.
-    pub(crate) fn seat(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.seats).try_acquire_owned().ok()
+    /// A place for one more client, until it is dropped, if there is one; of the reserved ones
+    /// only where that is allowed and all others are taken.
+    pub(crate) fn seat(&self, may_be_reserved: bool) -> Option<OwnedSemaphorePermit> {
+        let free = Arc::clone(&self.seats).try_acquire_owned();
+        let reserved = || Arc::clone(&self.reserved).try_acquire_owned();
+        free.or_else(|full| if may_be_reserved { reserved() } else { Err(full) }).ok()
     }
 }
 
@@ -149,6 +156,7 @@ impl Server {
         options.validate()?;
         let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let access = Arc::new(Access::load(&database)?);
+        let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         if options.threads > 0 {
@@ -168,10 +176,12 @@ impl Server {
         let sockets_max = options.connections_max + BEGINNING_MAX;
         let sockets = Arc::new(Semaphore::new(sockets_max));
         let shared = Arc::new(Shared {
-            seats: Arc::new(Semaphore::new(options.connections_max)),
+            seats: Arc::new(Semaphore::new(options.connections_max - options.connections_reserved)),
+            reserved: Arc::new(Semaphore::new(options.connections_reserved)),
             database,
             queries,
             access,
+            defaults,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
             options: options.clone(),

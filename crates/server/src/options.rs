@@ -24,6 +24,9 @@ pub struct ServerOptions {
     pub tls: Option<TlsFiles>,
     /// Most clients at a time, 1 to 100,000.
     pub connections_max: usize,
+    /// How many of these places are kept for superusers who have proven a password, and for the
+    /// owner, who comes by the Unix socket; fewer than all.
+    pub connections_reserved: usize,
     /// Largest message of a client in bytes, 64 KiB to 1 GiB. A row has to fit, and so has the text of
     /// an INSERT with many rows.
     pub message_bytes_max: usize,
@@ -47,6 +50,7 @@ impl Default for ServerOptions {
             unix_socket: None,
             tls: None,
             connections_max: 1000,
+            connections_reserved: 3,
             message_bytes_max: 16 << 20,
             handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(60),
@@ -68,6 +72,7 @@ impl ServerOptions {
             unix_socket,
             tls,
             connections_max,
+            connections_reserved,
             message_bytes_max,
             handshake_timeout: _,
             write_timeout: _,
@@ -88,6 +93,10 @@ impl ServerOptions {
         }
         if !(1..=100_000).contains(connections_max) {
             return bad("connections_max", connections_max.to_string(), "1 to 100,000 clients");
+        }
+        if connections_reserved >= connections_max {
+            let given = connections_reserved.to_string();
+            return bad("connections_reserved", given, "fewer than connections_max");
         }
         if !(64 << 10..=1 << 30).contains(message_bytes_max) {
             return bad("message_bytes_max", message_bytes_max.to_string(), "64 KiB to 1 GiB");

@@ -6,7 +6,7 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 
-use common::{World, query};
+use common::{World, code, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerOptions};
 use tokio_postgres::NoTls;
@@ -57,4 +57,61 @@ async fn clients_are_told_where_they_are() {
     assert_eq!(query(&client, "SHOW client_encoding").await, ["UTF8"]);
     query(&client, "SET extra_float_digits = 3").await;
     assert_eq!(query(&client, "SHOW extra_float_digits").await, ["3"]);
+}
+
+/// What a statement answers on a client of its own, or the SQLSTATE that it fails with.
+fn ask(server: &Server, text: &str) -> Vec<String> {
+    let port = server.address().unwrap().port();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let settings = format!("host=127.0.0.1 port={port} user=test");
+        let (client, connection) = tokio_postgres::connect(&settings, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        match client.simple_query(text).await {
+            Ok(_) => query(&client, text).await,
+            Err(error) => vec![code(&error)],
+        }
+    })
+}
+
+#[test]
+fn what_the_database_says_of_settings_is_there_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let start = |database| {
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        Server::start(database, ServerOptions { listen, ..ServerOptions::default() }).unwrap()
+    };
+    let server = start(Database::create(&path, Options::small()).unwrap());
+    let show = "SHOW synchronous_commit";
+    assert_eq!(ask(&server, show), ["on"]);
+    ask(&server, "ALTER DATABASE onrush SET synchronous_commit = off");
+    ask(&server, "ALTER DATABASE onrush SET search_path TO a, public");
+    // In a session it is what it goes back to.
+    assert_eq!(ask(&server, show), ["off"]);
+    let back = "SET synchronous_commit = on; RESET synchronous_commit; SHOW synchronous_commit";
+    assert_eq!(ask(&server, back), ["off"]);
+    for (text, state) in [
+        ("ALTER DATABASE onrush SET synchronous_commit = maybe", "22023"),
+        ("ALTER DATABASE onrush SET nosuch = 1", "42704"),
+        ("ALTER DATABASE onrush SET max_connections = 1", "22023"),
+        ("ALTER DATABASE onrush SET transaction_read_only = on", "22023"),
+        ("ALTER DATABASE other SET synchronous_commit = off", "3D000"),
+        ("ALTER DATABASE onrush SET TRANSACTION READ ONLY", "42601"),
+        ("ALTER DATABASE onrush RENAME TO other", "0A000"),
+        ("ALTER ROLE test SET synchronous_commit = off", "0A000"),
+        ("BEGIN; ALTER DATABASE onrush RESET ALL", "25001"),
+    ] {
+        assert_eq!(ask(&server, text), [state], "{text}");
+    }
+    server.stop().unwrap();
+    let server = start(Database::open(&path, Options::small()).unwrap());
+    assert_eq!(ask(&server, show), ["off"]);
+    assert_eq!(ask(&server, "SHOW search_path"), ["a, public"]);
+    ask(&server, "ALTER DATABASE onrush RESET synchronous_commit");
+    assert_eq!(ask(&server, show), ["on"]);
+    ask(&server, "ALTER DATABASE onrush RESET ALL");
+    server.stop().unwrap();
+    let server = start(Database::open(&path, Options::small()).unwrap());
+    assert_eq!(ask(&server, show), ["on"]);
+    assert_eq!(ask(&server, "SHOW search_path"), ["\"$user\", public"]);
 }

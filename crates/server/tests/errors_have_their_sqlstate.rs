@@ -32,6 +32,11 @@ async fn states_are_those_of_postgresql() {
         ("CREATE TABLE u (id int)", "42P16"),
         ("CREATE TABLE u (id int PRIMARY KEY, id int)", "42701"),
         ("SELECT id FROM t LIMIT -1", "2201W"),
+        ("DROP VIEW v", "42P01"),
+        ("DROP INDEX i", "42704"),
+        ("DROP SEQUENCE IF EXISTS t", "42809"),
+        ("DROP INDEX IF EXISTS t_pkey", "2BP01"),
+        ("TABLE missing", "42P01"),
     ] {
         assert_eq!(failure(&client, text).await, state, "{text}");
     }
@@ -60,6 +65,17 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "COPY t FROM '/etc/passwd'",
         "COPY t TO PROGRAM 'cat'",
         "VACUUM",
+        "VACUUM ANALYZE t",
+        "VACUUM (FULL) t",
+        "ANALYZE t",
+        "REINDEX TABLE t",
+        "ALTER SYSTEM SET work_mem = '1MB'",
+        "ALTER TABLE t SET SCHEMA s",
+        "PREPARE TRANSACTION 'one'",
+        "COMMIT PREPARED 'one'",
+        "GRANT readers TO clerk",
+        "REVOKE readers FROM clerk",
+        "ALTER ROLE clerk SET work_mem = '1MB'",
         "BEGIN ISOLATION LEVEL SERIALIZABLE",
     ] {
         let error = client.simple_query(text).await.expect_err(text);

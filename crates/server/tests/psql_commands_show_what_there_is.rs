@@ -6,7 +6,8 @@
 
 mod common;
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use common::World;
 
@@ -217,5 +218,29 @@ fn databases_roles_and_privileges_are_listed() {
     );
     for command in ["\\dt+", "\\dn+", "\\l+", "\\dT+", "\\dD", "\\ddp", "\\dC", "\\db+"] {
         assert!(!psql(&world, &[command]).unwrap().is_empty(), "{command}");
+    }
+}
+
+/// psql reads passwords from the terminal, and where there is none from its input: in a session of
+/// its own there is none.
+#[test]
+fn a_password_is_changed() {
+    let world = World::new();
+    let Some(_) = psql(&world, &["CREATE ROLE clerk"]) else { return };
+    let port = world.address.port().to_string();
+    let there = ["-X", "-A", "-t", "-h", "127.0.0.1", "-p", &port, "-d", "onrush"];
+    let mut changing = Command::new("setsid");
+    changing.args(["-w", "psql"]).args(there).args(["-U", "test", "-c", "\\password clerk"]);
+    changing.args(["-c", "ALTER ROLE clerk LOGIN"]);
+    changing.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut changing = changing.spawn().unwrap();
+    changing.stdin.take().unwrap().write_all(b"of the clerk\nof the clerk\n").unwrap();
+    let changed = changing.wait_with_output().unwrap();
+    assert!(changed.status.success(), "{changed:?}");
+    for (password, comes_in) in [("of the clerk", true), ("another", false)] {
+        let mut asking = Command::new("psql");
+        asking.args(there).args(["-U", "clerk", "-w", "-c", "SELECT current_user"]);
+        let asked = asking.env("PGPASSWORD", password).output().unwrap();
+        assert_eq!(asked.status.success(), comes_in, "{asked:?}");
     }
 }

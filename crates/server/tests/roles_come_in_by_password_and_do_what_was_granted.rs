@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::World;
+use common::{World, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerError, ServerOptions};
 use tokio_postgres::error::SqlState;
@@ -243,4 +243,67 @@ async fn roles_that_are_not_there_or_are_already_are_told() {
     }
     owner.batch_execute("DROP ROLE IF EXISTS nobody").await.unwrap();
     owner.batch_execute("DROP USER clerk").await.unwrap();
+}
+
+/// As psql's `\password` does it, which makes the verifier itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_is_kept_as_it_came() {
+    let (world, owner) = with_roles().await;
+    assert_eq!(query(&owner, "SHOW password_encryption").await, ["scram-sha-256"]);
+    let verifier = postgres_protocol::password::scram_sha_256(b"of the client");
+    owner.batch_execute(&format!("ALTER USER clerk PASSWORD '{verifier}'")).await.unwrap();
+    let roles = world.database.table("onrush.roles").unwrap();
+    let kept = world.database.session().unwrap().get(&roles, &["clerk".into()]).unwrap().unwrap();
+    assert_eq!(kept[1].as_str(), Some(verifier.as_str()));
+    come_in(&world, "clerk", "of the client").await.unwrap();
+    assert_eq!(state_of(come_in(&world, "clerk", &verifier).await), SqlState::INVALID_PASSWORD);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_places_are_for_superusers_and_the_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join(".s.PGSQL.5433");
+    let world = World::with(ServerOptions {
+        unix_socket: Some(socket.clone()),
+        connections_max: 4,
+        connections_reserved: 2,
+        ..ServerOptions::default()
+    });
+    let by_socket = || async {
+        let mut config = Config::new();
+        config.host_path(socket.parent().unwrap()).port(5433).user("whoever");
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(connection);
+        Ok::<_, tokio_postgres::Error>(client)
+    };
+    // With all rights, but with no proof of anything.
+    let one = world.client().await;
+    one.batch_execute("CREATE ROLE admin SUPERUSER PASSWORD 'a secret'").await.unwrap();
+    one.batch_execute("CREATE ROLE clerk PASSWORD 'of the clerk'").await.unwrap();
+    let _two = world.client().await;
+    assert_eq!(state_of(world.try_client().await), SqlState::TOO_MANY_CONNECTIONS);
+    let _owner = by_socket().await.unwrap();
+    one.batch_execute("ALTER ROLE admin LOGIN").await.unwrap();
+    one.batch_execute("ALTER ROLE clerk LOGIN").await.unwrap();
+    let clerk = come_in(&world, "clerk", "of the clerk").await;
+    assert_eq!(state_of(clerk), SqlState::TOO_MANY_CONNECTIONS);
+    let _admin = come_in(&world, "admin", "a secret").await.unwrap();
+    let admin = come_in(&world, "admin", "a secret").await;
+    assert_eq!(state_of(admin), SqlState::TOO_MANY_CONNECTIONS);
+    assert_eq!(state_of(by_socket().await), SqlState::TOO_MANY_CONNECTIONS);
+}
+
+#[test]
+fn not_all_places_can_be_reserved() {
+    let options = |most, reserved| ServerOptions {
+        connections_max: most,
+        connections_reserved: reserved,
+        ..ServerOptions::default()
+    };
+    assert!(options(4, 3).validate().is_ok());
+    let setting = match options(3, 3).validate() {
+        Err(ServerError::BadOption { setting, .. }) => setting,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(setting, "connections_reserved");
 }

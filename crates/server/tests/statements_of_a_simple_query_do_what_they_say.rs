@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{World, failure, query};
+use common::{World, failure, message, query, read_message};
+use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_inserted_read_changed_and_removed() {
@@ -149,4 +150,47 @@ async fn the_engine_can_be_looked_into() {
     query(&client, "CHECKPOINT").await;
     let report = query(&client, "CALL onrush.check(dop => 2)").await;
     assert!(!report.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_tell_when_they_were_and_what_they_did() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigserial PRIMARY KEY, n int)").await;
+    query(&client, "CALL onrush.insert_loop('t', 1000, 100)").await;
+    query(&client, "CHECKPOINT").await;
+    query(&client, "CHECKPOINT").await;
+    let first = "SELECT stage, images > 0, bytes = 16384 * images, segments > 0, duration_us > 0, \
+        ended >= began, began > now() - interval '1 hour', redo_from_lsn > 0 \
+        FROM onrush.checkpoints ORDER BY number LIMIT 1";
+    assert_eq!(query(&client, first).await, ["done|t|t|t|t|t|t|t"]);
+    let apart = "SELECT max(number) - min(number), count(*) FROM onrush.checkpoints";
+    assert_eq!(query(&client, apart).await, ["1|2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_are_those_of_postgresql() {
+    let world = World::new();
+    let mut socket = world.raw_client().await;
+    for (text, expected) in [
+        ("SET statement_timeout = 0", "SET"),
+        ("RESET statement_timeout", "RESET"),
+        ("RESET ALL", "RESET"),
+        ("BEGIN READ ONLY", "BEGIN"),
+        ("ABORT", "ROLLBACK"),
+        ("SHOW ALL", "SHOW"),
+        ("DROP INDEX IF EXISTS i", "DROP INDEX"),
+        ("ALTER DATABASE onrush RESET ALL", "ALTER DATABASE"),
+    ] {
+        socket.write_all(&message(b'Q', format!("{text}\0").as_bytes())).await.unwrap();
+        let mut tag = Vec::new();
+        loop {
+            match read_message(&mut socket).await.unwrap() {
+                (b'C', body) => tag = body,
+                (b'Z', _) => break,
+                _ => {}
+            }
+        }
+        assert_eq!(String::from_utf8_lossy(&tag), format!("{expected}\0"), "{text}");
+    }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{World, failure, message, query, read_message};
+use common::{World, code, failure, message, query, read_message};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,4 +151,74 @@ async fn settings_of_a_transaction_end_with_it() {
     assert_eq!(query(&client, "SHOW synchronous_commit").await, ["off"]);
     query(&client, "COMMIT").await;
     assert_eq!(query(&client, "SHOW synchronous_commit").await, ["on"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_only_reads_writes_nothing() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    query(&client, "INSERT INTO t VALUES (1, 1)").await;
+    let prepared = client.prepare("INSERT INTO t VALUES ($1, 2)").await.unwrap();
+    for text in [
+        "INSERT INTO t VALUES (2, 2)",
+        "INSERT INTO t SELECT 2, 2",
+        "UPDATE t SET n = 2",
+        "DELETE FROM t WHERE id = 1",
+        "COPY t FROM STDIN",
+        "TRUNCATE t",
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        "ALTER TABLE t ADD COLUMN m int",
+        "DROP TABLE t",
+        "COMMENT ON TABLE t IS 'a table'",
+        "CREATE SCHEMA s",
+        "CREATE ROLE clerk",
+        "CALL onrush.insert_loop('t', 1, 1)",
+    ] {
+        query(&client, "BEGIN READ ONLY").await;
+        assert_eq!(query(&client, "SELECT n FROM t").await, ["1"]);
+        assert_eq!(failure(&client, text).await, "25006", "{text}");
+        query(&client, "ROLLBACK").await;
+    }
+    query(&client, "BEGIN").await;
+    query(&client, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await;
+    let refused = client.execute(&prepared, &[&2]).await.unwrap_err();
+    let told = refused.as_db_error().unwrap();
+    assert_eq!(told.code().code(), "25006");
+    assert_eq!(told.message(), "cannot execute INSERT in a read-only transaction");
+    query(&client, "ROLLBACK").await;
+    client.execute(&prepared, &[&2]).await.unwrap();
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["1", "2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whether_transactions_only_read_has_a_default() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    let prepared = client.prepare("INSERT INTO t VALUES ($1)").await.unwrap();
+    for set in [
+        "SET default_transaction_read_only = on",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    ] {
+        query(&client, set).await;
+        assert_eq!(query(&client, "SHOW transaction_read_only").await, ["on"]);
+        assert_eq!(failure(&client, "INSERT INTO t VALUES (1)").await, "25006");
+        assert_eq!(code(&client.execute(&prepared, &[&1]).await.unwrap_err()), "25006");
+        query(&client, "START TRANSACTION READ WRITE").await;
+        assert_eq!(query(&client, "SHOW transaction_read_only").await, ["off"]);
+        query(&client, "INSERT INTO t VALUES (1); ROLLBACK").await;
+        assert_eq!(query(&client, "SHOW transaction_read_only").await, ["on"]);
+        query(&client, "RESET default_transaction_read_only").await;
+        assert_eq!(query(&client, "SHOW transaction_read_only").await, ["off"]);
+    }
+    // Outside of a transaction it is over with the statement.
+    query(&client, "SET TRANSACTION READ ONLY").await;
+    query(&client, "START TRANSACTION READ ONLY").await;
+    query(&client, "SET TRANSACTION READ WRITE; SET transaction_read_only = on").await;
+    query(&client, "RESET ALL; SELECT id FROM t").await;
+    assert_eq!(query(&client, "SHOW transaction_read_only").await, ["on"]);
+    assert_eq!(failure(&client, "SET TRANSACTION READ WRITE").await, "25001");
+    query(&client, "COMMIT").await;
+    query(&client, "INSERT INTO t VALUES (1)").await;
 }

@@ -139,21 +139,76 @@ async fn a_prepared_statement_is_deallocated() {
     assert_eq!(failure(&client, "DEALLOCATE nothing").await, "26000");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_driver_that_tells_its_time_zone_at_the_beginning_is_told_that_it_is_utc() {
-    let world = World::new();
+/// What a client is told that begins with these parameters.
+async fn told_at_the_beginning(world: &World, parameters: &[u8]) -> String {
     let mut socket = world.socket().await;
-    let body = b"\0\x03\0\0user\0test\0TimeZone\0Europe/Berlin\0\0";
+    let body = [b"\0\x03\0\0user\0test\0", parameters, b"\0"].concat();
     socket.write_all(&(body.len() as u32 + 4).to_be_bytes()).await.unwrap();
-    socket.write_all(body).await.unwrap();
+    socket.write_all(&body).await.unwrap();
     let mut told = Vec::new();
     loop {
         let (kind, body) = read_message(&mut socket).await.unwrap();
         assert_ne!(kind, b'E', "{}", String::from_utf8_lossy(&body));
         told.extend(body);
         if kind == b'Z' {
-            break;
+            return String::from_utf8_lossy(&told).into_owned();
         }
     }
-    assert!(String::from_utf8_lossy(&told).contains("TimeZone\0UTC\0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_tells_its_time_zone_at_the_beginning_is_told_that_it_is_utc() {
+    let world = World::new();
+    let told = told_at_the_beginning(&world, b"TimeZone\0Europe/Berlin\0").await;
+    assert!(told.contains("TimeZone\0UTC\0"));
+}
+
+/// asyncpg sends it with the quotes.
+#[tokio::test(flavor = "multi_thread")]
+async fn utf8_has_many_names() {
+    let world = World::new();
+    for name in ["'utf-8'", "UTF-8", "UTF8", "unicode", "utf_8"] {
+        let parameters = format!("client_encoding\0{name}\0");
+        let told = told_at_the_beginning(&world, parameters.as_bytes()).await;
+        assert!(told.contains("client_encoding\0UTF8\0"), "{name}");
+    }
+    let client = world.client().await;
+    query(&client, "SET client_encoding TO 'utf-8'; SET NAMES 'UTF-8'").await;
+    assert_eq!(failure(&client, "SET client_encoding TO 'latin1'").await, "22023");
+}
+
+/// As asyncpg does when a connection goes back to its pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_made_as_new() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "SET statement_timeout = 5000").await;
+    let reset = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
+    query(&client, reset).await;
+    assert_eq!(query(&client, "SHOW statement_timeout").await, ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_set_and_shown_by_functions_and_all_at_once() {
+    let world = World::new();
+    let client = with_rows(&world).await;
+    let both = "SELECT current_setting('jit') AS cur, set_config('jit', 'on', false) AS new";
+    assert_eq!(query(&client, both).await, ["off|on"]);
+    let name = "SELECT set_config('application_name', $1, $2)";
+    let row = client.query_one(name, &[&"a name", &false]).await.unwrap();
+    assert_eq!(row.get::<_, &str>(0), "a name");
+    query(&client, "BEGIN; SELECT set_config('statement_timeout', '5s', true)").await;
+    assert_eq!(query(&client, "SHOW statement_timeout; COMMIT").await, ["5000ms"]);
+    assert_eq!(query(&client, "SHOW statement_timeout").await, ["0"]);
+    let state = failure(&client, "SELECT set_config('synchronous_commit', 'maybe', false)").await;
+    assert_eq!(state, "22023");
+    query(&client, "SELECT pg_catalog.set_config('search_path', '', false)").await;
+    assert_eq!(query(&client, "SHOW search_path").await, [""]);
+    assert_eq!(failure(&client, "SELECT id FROM t").await, "42P01");
+    assert_eq!(query(&client, "SELECT count(*) FROM public.t").await, ["3"]);
+    assert_eq!(query(&client, "SHOW max_connections").await, ["1000"]);
+    assert_eq!(query(&client, "SHOW superuser_reserved_connections").await, ["3"]);
+    let all = query(&client, "SHOW ALL").await;
+    assert!(all.contains(&"max_connections|1000|".to_owned()), "{all:?}");
+    assert!(all.contains(&"application_name|a name|".to_owned()), "{all:?}");
 }

@@ -48,6 +48,10 @@ pub struct Serve {
     /// Most clients at a time
     #[arg(long, value_name = "COUNT", default_value_t = ServerOptions::default().connections_max)]
     max_connections: usize,
+    /// How many of these are kept for superusers with a password, and for the owner at the Unix
+    /// socket
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    reserved_connections: usize,
     /// Threads that serve clients; 0 is one for each processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     threads: usize,
@@ -93,6 +97,7 @@ pub fn run(arguments: &Serve) -> Outcome {
         listen: Some(arguments.listen),
         unix_socket: arguments.unix_socket.clone(),
         connections_max: arguments.max_connections,
+        connections_reserved: arguments.reserved_connections,
         threads: arguments.threads,
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()

@@ -5,6 +5,7 @@ mod directory;
 mod drain;
 mod pin;
 mod progress;
+mod record;
 mod report;
 mod superblock;
 mod throttle;
@@ -23,6 +24,8 @@ pub(crate) use directory::{Directory, Root};
 pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
+pub use record::CheckpointRecord;
+pub(crate) use record::Records;
 pub use report::CheckpointReport;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 pub(crate) use throttle::Throttle;
@@ -91,7 +94,8 @@ impl Checkpointer {
     fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
         engine.throttle.checkpoint_begins(engine.log.space());
-        let _running = engine.progress.begin();
+        let began_unix_micros = record::unix_micros();
+        let _running = engine.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
         engine.join_emptied(recorder);
         let (start, epoch) = begin(engine);
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
@@ -114,13 +118,15 @@ impl Checkpointer {
         let segments = collected.changed_segments();
         self.install(engine, recorder, collected, start, end)?;
         recorder.count(Counter::Checkpoints, 1);
-        Ok(CheckpointReport {
+        let report = CheckpointReport {
             number: self.installed.checkpoint,
             images,
             segments,
             redo_from_lsn: start.lsn.0,
             duration: started.elapsed(),
-        })
+        };
+        engine.checkpoints.put(began_unix_micros, &report);
+        Ok(report)
     }
 
     /// Steps 5 to 7: directory and data durable, then one superblock, then old slots and log are

@@ -49,6 +49,8 @@ impl CheckpointProgress {
 /// Written by the one checkpoint that is being taken, read by anyone.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    number: AtomicU64,
+    began_unix_micros: AtomicU64,
     stage: AtomicU64,
     leaves: AtomicU64,
     written: AtomicU64,
@@ -58,7 +60,9 @@ pub(crate) struct Progress {
 pub(super) struct Running<'p>(&'p Progress);
 
 impl Progress {
-    pub(super) fn begin(&self) -> Running<'_> {
+    pub(super) fn begin(&self, number: u64, unix_micros: u64) -> Running<'_> {
+        self.number.store(number, Ordering::Relaxed);
+        self.began_unix_micros.store(unix_micros, Ordering::Relaxed);
         self.leaves.store(0, Ordering::Relaxed);
         self.written.store(0, Ordering::Relaxed);
         self.set_stage(CheckpointStage::Drain);
@@ -77,6 +81,12 @@ impl Progress {
     /// So many more are, or need not be.
     pub(super) fn add_written(&self, leaves: u64) {
         self.written.fetch_add(leaves, Ordering::Relaxed);
+    }
+
+    /// The number of the running checkpoint, and when it began.
+    pub(super) fn beginning(&self) -> (u64, u64) {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        (read(&self.number), read(&self.began_unix_micros))
     }
 
     pub(crate) fn read(&self) -> CheckpointProgress {

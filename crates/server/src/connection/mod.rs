@@ -145,7 +145,7 @@ async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
         Ok(Beginning::Client(parameters)) => {
             let known = timeout_at(deadline, identify(&mut wire, &parameters, shared, door)).await;
             match known.unwrap_or_else(|_| Err(too_late().into())) {
-                Ok(who) => match let_in(wire, &parameters, shared, who).await {
+                Ok(who) => match let_in(wire, &parameters, shared, who, door).await {
                     Ok(()) => return,
                     Err((back, stop)) => {
                         wire = back;
@@ -200,15 +200,12 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
     parameters: &std::collections::BTreeMap<String, String>,
     shared: &Arc<Shared>,
     who: Identity,
+    door: &Door,
 ) -> std::result::Result<(), (Wire<S>, Stop)> {
-    let Some(_seat) = shared.seat() else {
-        let most = shared.options.connections_max;
-        let error = SqlError::new(
-            state::TOO_MANY_CONNECTIONS,
-            format!("there are {most} connections already, which is the most there may be"),
-        )
-        .with_hint("Use fewer, or start the server with a larger --max-connections.");
-        return Err((wire, error.into()));
+    // Without roles everyone has all rights, and proves nothing: no reason to be preferred.
+    let is_proven = door.is_trusted || !who.is_trusted;
+    let Some(_seat) = shared.seat(is_proven && shared.access.is_superuser(&who)) else {
+        return Err((wire, no_seat(shared).into()));
     };
     let name = who.name.clone();
     let mut backend = match Backend::new(shared, who) {
@@ -239,6 +236,19 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         Stop::Closed => Ok(()),
         stop => Err((connection.wire, stop)),
     }
+}
+
+fn no_seat(shared: &Shared) -> SqlError {
+    let (most, reserved) = (shared.options.connections_max, shared.options.connections_reserved);
+    let message = match reserved {
+        0 => format!("there are {most} connections already, which is the most there may be"),
+        _ => format!(
+            "all connections are taken, of {most} that there may be with the {reserved} that are \
+             reserved for superusers"
+        ),
+    };
+    SqlError::new(state::TOO_MANY_CONNECTIONS, message)
+        .with_hint("Use fewer, or start the server with a larger --max-connections.")
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -401,7 +411,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && !self.backend.is_in_transaction()
             && statements.iter().all(is_of_rows);
         if is_one {
-            self.backend.begin()?;
+            self.backend.begin(None)?;
         }
         for statement in &statements {
             let outcome = self.run_text(statement, &text).await;

@@ -24,7 +24,8 @@ impl Backend {
         if matches!(self.work, Work::Failed(_)) {
             return Err(in_failed_transaction());
         }
-        let written = match self.check_insert(plan) {
+        let allowed = self.check_may_write("INSERT").and_then(|()| self.check_insert(plan));
+        let written = match allowed {
             Ok(()) => self.write_rows(plan, bound),
             Err(refused) => Err(refused),
         };

@@ -10,9 +10,11 @@
 //! 2. Every answer of a durable session, an error too, waits for the newest commit that it rests on.
 
 mod call;
+mod database;
 mod definition;
 mod insert;
 mod query;
+mod read_only;
 mod role;
 mod rows;
 mod savepoint;
@@ -26,7 +28,7 @@ mod write;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Database, Durability, Session};
+use onrush::{CommitToken, Database, Durability, Session, Value};
 use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
@@ -37,10 +39,15 @@ pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
 use crate::clients::{Clients, Presence};
+use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
-use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
+use crate::sql::plan::{ALL, show_columns};
+use crate::sql::{
+    Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan, SettingChange,
+};
 use savepoint::NamedSavepoint;
+use settings::Defaults;
 use transaction::Work;
 
 /// The name of the only database there is.
@@ -78,6 +85,7 @@ pub(crate) struct Backend {
     queries: Arc<QueryEngine>,
     pub(super) access: Arc<Access>,
     clients: Arc<Clients>,
+    defaults: Arc<DatabaseDefaults>,
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
@@ -100,7 +108,13 @@ impl Backend {
         let database = &shared.database;
         let mut session = database.session()?;
         let user: Arc<str> = who.name.as_str().into();
-        let settings = Settings::new(session.durability() == Durability::Durable, &user);
+        let settings = Settings::new(Arc::new(Defaults {
+            user: Arc::clone(&user),
+            is_durable: session.durability() == Durability::Durable,
+            connections_max: shared.options.connections_max,
+            connections_reserved: shared.options.connections_reserved,
+            of_database: shared.defaults.all(),
+        }));
         session.set_durability(Durability::Delayed);
         let clients = &shared.clients;
         let client = Client {
@@ -118,6 +132,7 @@ impl Backend {
             queries: Arc::clone(&shared.queries),
             access: Arc::clone(&shared.access),
             clients: Arc::clone(clients),
+            defaults: Arc::clone(&shared.defaults),
             presence,
             client,
             who,
@@ -164,7 +179,8 @@ impl Backend {
         if matches!(self.work, Work::Failed(_)) && !plan.is_for_failed_transaction() {
             return Err(in_failed_transaction());
         }
-        let answer = match self.check_rights(plan) {
+        let allowed = self.check_read_only(plan).and_then(|()| self.check_rights(plan));
+        let answer = match allowed {
             Ok(()) => self.dispatch(plan, bound).await,
             Err(refused) => Err(refused),
         };
@@ -202,19 +218,24 @@ impl Backend {
             }
             Plan::AlterTable(plan) => self.alter_table(plan),
             Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
+            Plan::DropNothing { tag, missing } => {
+                self.notices.extend(missing.iter().cloned());
+                Ok(Answer::Done((*tag).into()))
+            }
             Plan::Truncate { names } => self.truncate(names),
             Plan::Comment(plan) => self.comment(plan),
+            Plan::AlterDatabase(change) => self.alter_database(change),
             Plan::Schema(plan) => self.change_schemas(plan),
             Plan::Roles(statement) => self.change_roles(statement),
-            Plan::Begin => self.begin(),
+            Plan::Begin { is_read_only } => self.begin(*is_read_only),
             Plan::Commit => self.commit(),
             Plan::Rollback => Ok(self.roll_back()),
             Plan::Savepoint(plan) => self.savepoint(plan),
             Plan::Set(change) => {
-                self.settings.change(change, self.is_in_transaction())?;
-                self.presence.is_called(self.settings.application());
-                Ok(Answer::Done("SET".into()))
+                self.set(change)?;
+                Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
             }
+            Plan::SetTransaction { is_read_only } => self.set_transaction(*is_read_only),
             Plan::Show(name) => self.show(name),
             Plan::Discard { all } => {
                 self.outside_transaction("DISCARD")?;
@@ -238,9 +259,23 @@ impl Backend {
         }
     }
 
+    fn set(&mut self, change: &SettingChange) -> Result<()> {
+        self.settings.change(change, self.is_in_transaction())?;
+        self.presence.is_called(self.settings.application());
+        Ok(())
+    }
+
     fn show(&self, name: &str) -> Result<Answer> {
-        let value = self.settings.show(name)?;
-        Ok(Answer::rows(RowStream::one_text(name, value, "SHOW")))
+        let rows = match name {
+            ALL => {
+                let row = |(name, value): (&str, String)| {
+                    vec![name.to_owned().into(), value.into(), Value::from("")]
+                };
+                self.settings.all().into_iter().map(row).collect()
+            }
+            name => vec![vec![Value::from(self.settings.show(name)?)]],
+        };
+        Ok(Answer::rows(RowStream::of_rows(show_columns(name), rows, "SHOW")))
     }
 
     /// The session, outside of a transaction.

@@ -86,16 +86,19 @@ impl Backend {
             Plan::Comment(_) => superuser("COMMENT"),
             Plan::Schema(_) => superuser("CREATE and DROP SCHEMA"),
             Plan::AlterTable(_) => superuser("ALTER TABLE"),
+            Plan::AlterDatabase(_) => superuser("ALTER DATABASE"),
             Plan::DropTables { .. } => superuser("DROP TABLE"),
             Plan::Checkpoint => superuser("CHECKPOINT"),
             Plan::Call(_) => superuser("CALL"),
             Plan::Roles(_)
+            | Plan::DropNothing { .. }
             | Plan::Scalars { .. }
-            | Plan::Begin
+            | Plan::Begin { .. }
             | Plan::Commit
             | Plan::Rollback
             | Plan::Savepoint(_)
             | Plan::Set(_)
+            | Plan::SetTransaction { .. }
             | Plan::Show(_)
             | Plan::Discard { .. }
             | Plan::Prepare(_)

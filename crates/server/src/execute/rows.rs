@@ -63,11 +63,6 @@ impl RowStream {
         RowStream::new(columns, Source::Rows(rows.into_iter()), verb)
     }
 
-    /// One text.
-    pub(super) fn one_text(name: &str, text: String, verb: &'static str) -> RowStream {
-        RowStream::texts(name, vec![text], verb)
-    }
-
     /// One text a row.
     pub(super) fn texts(name: &str, texts: Vec<String>, verb: &'static str) -> RowStream {
         let column = text_column(name);

@@ -9,7 +9,10 @@ use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
 use crate::error::Result;
-use crate::sql::{Bound, CopyPlan, Function, GetPlan, OutputColumn, Scalar, count_of, unix_micros};
+use crate::sql::{
+    Bound, CopyPlan, Function, GetPlan, Operand, OutputColumn, Scalar, SettingChange, count_of,
+    unix_micros,
+};
 
 impl Backend {
     pub(super) fn get(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Answer> {
@@ -99,9 +102,32 @@ impl Backend {
             row.push(match scalar {
                 Scalar::Value(operand) => operand.value(bound)?.into_owned(),
                 Scalar::Function(function) => self.function(*function)?,
+                Scalar::Setting(name) => {
+                    let name = name.value(bound)?;
+                    let shown = self.settings.show(name.as_str().unwrap_or_default());
+                    shown.map_or(Value::Null, Value::from)
+                }
+                Scalar::SetSetting(given) => self.set_setting(given, bound)?,
             });
         }
         Ok(Answer::rows(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT")))
+    }
+
+    /// `set_config`, which gives the new value.
+    fn set_setting(&mut self, given: &[Operand; 3], bound: &Bound) -> Result<Value<'static>> {
+        let [name, value, is_local] = given;
+        let (name, value) = (name.value(bound)?, value.value(bound)?);
+        let change = SettingChange {
+            name: Some(name.as_str().unwrap_or_default().to_owned()),
+            value: value.as_str().map(str::to_owned),
+            is_local: is_local.value(bound)? == Value::Boolean(true),
+            is_reset: false,
+        };
+        // For a transaction that is over with this statement there is nothing to set.
+        if !change.is_local || self.is_in_transaction() {
+            self.set(&change)?;
+        }
+        Ok(self.settings.show(name.as_str().unwrap_or_default())?.into())
     }
 
     fn function(&mut self, function: Function) -> Result<Value<'static>> {
@@ -120,6 +146,7 @@ impl Backend {
                 let schemas = self.planner().lookup().schemas()?.into_iter().next();
                 schemas.map_or(Value::Null, |schema| Value::from(schema.to_owned()))
             }
+            Function::UnlockAll => "".into(),
             Function::Key(_) => Value::Null,
         })
     }

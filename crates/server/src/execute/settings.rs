@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
 use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
 
@@ -30,38 +31,55 @@ const NOTED: &[(&str, &str)] = &[
     ("backslash_quote", "safe_encoding"),
     ("client_min_messages", "notice"),
     ("default_transaction_isolation", "repeatable read"),
-    ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
     ("jit", "off"),
     ("lock_timeout", "0"),
     ("row_security", "off"),
     ("search_path", DEFAULT_PATH),
-    ("transaction_read_only", "off"),
     ("work_mem", "4MB"),
 ];
 
 /// What can be set to one value only.
 const SINGLE: &[(&str, &[&str], &str)] = &[
     ("bytea_output", &["hex"], "hex"),
-    ("client_encoding", &["utf8", "utf-8", "unicode"], "UTF8"),
+    ("client_encoding", &["utf8", "unicode"], "UTF8"),
     ("datestyle", &["iso", "iso, mdy", "iso, dmy", "iso, ymd"], "ISO, MDY"),
     ("intervalstyle", &["postgres"], "postgres"),
+    // psql's \password asks for it, and makes the verifier itself.
+    ("password_encryption", &["scram-sha-256"], "scram-sha-256"),
     ("timezone", &["utc", "gmt", "etc/utc", "0", "+00", "+00:00"], "UTC"),
 ];
+
+/// What a session begins with, and goes back to by RESET.
+#[derive(Debug, Default)]
+pub(super) struct Defaults {
+    /// Who `$user` is.
+    pub(super) user: Arc<str>,
+    /// `synchronous_commit`, where the database says nothing of it.
+    pub(super) is_durable: bool,
+    pub(super) connections_max: usize,
+    pub(super) connections_reserved: usize,
+    /// What ALTER DATABASE says.
+    pub(super) of_database: Arc<Values>,
+}
 
 /// The settings of one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// `synchronous_commit`: whether commits are answered once they are durable.
     pub(crate) is_durable: bool,
-    is_durable_by_default: bool,
     /// Zero is none.
     pub(crate) statement_timeout: Duration,
     /// Zero is none.
     pub(crate) idle_in_transaction_timeout: Duration,
+    /// `transaction_read_only`: whether the transaction, or the next statement outside of one, may
+    /// not write.
+    pub(super) is_read_only: bool,
+    is_read_only_by_default: bool,
+    /// Whether a transaction that only reads has begun to: it stays one.
+    pub(super) has_read: bool,
     noted: BTreeMap<String, String>,
-    /// Who `$user` is.
-    user: Arc<str>,
+    defaults: Arc<Defaults>,
     /// The schemas of `search_path`, whether they are there or not.
     pub(crate) path: Arc<[String]>,
     /// As they were when the transaction began, and which of them end with it.
@@ -70,18 +88,25 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(is_durable: bool, user: &Arc<str>) -> Settings {
-        Settings {
-            user: Arc::clone(user),
-            path: schemas_of(DEFAULT_PATH, user).unwrap_or_default().into(),
-            is_durable,
-            is_durable_by_default: is_durable,
+    pub(super) fn new(defaults: Arc<Defaults>) -> Settings {
+        let mut settings = Settings {
+            path: schemas_of(DEFAULT_PATH, &defaults.user).unwrap_or_default().into(),
+            is_durable: defaults.is_durable,
+            defaults: Arc::clone(&defaults),
             statement_timeout: Duration::ZERO,
             idle_in_transaction_timeout: Duration::ZERO,
+            is_read_only: false,
+            is_read_only_by_default: false,
+            has_read: false,
             noted: BTreeMap::new(),
             before: None,
             local: Vec::new(),
+        };
+        for name in defaults.of_database.keys() {
+            // It could be set when it was kept.
+            let _ = settings.set(name, None);
         }
+        settings
     }
 
     /// What the client calls itself.
@@ -89,14 +114,34 @@ impl Settings {
         self.noted.get("application_name").map_or("", String::as_str)
     }
 
-    /// As when the session began.
+    /// As when the session began. What is said of the transaction stays.
     pub(super) fn reset(&mut self) {
-        *self = Settings::new(self.is_durable_by_default, &self.user);
+        let fresh = Settings::new(Arc::clone(&self.defaults));
+        let old = std::mem::replace(self, fresh);
+        if old.before.is_some() {
+            (self.is_read_only, self.has_read) = (old.is_read_only, old.has_read);
+            self.before = old.before;
+        }
     }
 
     /// A transaction begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, is_read_only: Option<bool>) {
+        self.has_read = false;
         self.before = Some(Box::new(self.clone()));
+        self.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
+    }
+
+    /// `transaction_read_only`, which outside of a transaction is over at once.
+    pub(super) fn set_read_only(&mut self, is_read_only: bool) -> Result<()> {
+        if self.before.is_none() {
+            return Ok(());
+        }
+        if self.has_read && !is_read_only {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
+        }
+        self.is_read_only = is_read_only;
+        Ok(())
     }
 
     /// The transaction is over: a rollback takes back what was set in it, a commit what was set for
@@ -112,6 +157,8 @@ impl Settings {
             // It was there before, so it can be set again.
             let _ = self.set(&name, value.as_deref());
         }
+        self.is_read_only = self.is_read_only_by_default;
+        self.has_read = false;
     }
 
     /// SET and RESET.
@@ -136,11 +183,13 @@ impl Settings {
 
     /// Sets one, or without a value makes it its default.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let defaults = Arc::clone(&self.defaults);
+        let value = value.or_else(|| defaults.of_database.get(name).map(String::as_str));
         let lower = value.map(str::to_lowercase);
         match name {
             "synchronous_commit" => {
                 self.is_durable = match lower.as_deref() {
-                    None => self.is_durable_by_default,
+                    None => defaults.is_durable,
                     Some(
                         "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply",
                     ) => true,
@@ -152,30 +201,49 @@ impl Settings {
             "idle_in_transaction_session_timeout" => {
                 self.idle_in_transaction_timeout = duration(name, lower.as_deref())?;
             }
+            "transaction_read_only" => {
+                let given = lower.as_deref().map(|value| boolean(name, value)).transpose()?;
+                self.set_read_only(given.unwrap_or(self.is_read_only_by_default))?;
+            }
+            "default_transaction_read_only" => {
+                let given = lower.as_deref().map(|value| boolean(name, value)).transpose()?;
+                self.is_read_only_by_default = given.unwrap_or(false);
+                if self.before.is_none() {
+                    self.is_read_only = self.is_read_only_by_default;
+                }
+            }
             "search_path" => {
                 let written = value.unwrap_or(DEFAULT_PATH);
-                let schemas = schemas_of(written, &self.user);
+                let schemas = schemas_of(written, &defaults.user);
                 let schemas = schemas.ok_or_else(|| bad_value(name, written, "a list of names"))?;
                 self.path = schemas.into();
                 return self.note(name, value);
             }
+            "max_connections" | "superuser_reserved_connections" => return Err(fixed(name)),
             _ => return self.note(name, value),
         }
         Ok(())
     }
 
+    /// Whether sessions can begin with this value.
+    pub(super) fn check_default(&self, name: &str, value: Option<&str>) -> Result<()> {
+        if name == "transaction_read_only" {
+            return Err(fixed(name).with_hint("Set default_transaction_read_only."));
+        }
+        Settings::new(Arc::clone(&self.defaults)).set(name, value)
+    }
+
     fn note(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         if let Some((_, allowed, shown)) = SINGLE.iter().find(|(known, ..)| *known == name) {
             return match value {
-                Some(value) if !allowed.contains(&value.to_lowercase().as_str()) => {
+                Some(value) if !allowed.contains(&comparable(name, value).as_str()) => {
                     Err(bad_value(name, value, shown))
                 }
                 _ => Ok(()),
             };
         }
         if FIXED.iter().any(|(known, _)| *known == name) {
-            let message = format!("{name} cannot be changed");
-            return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+            return Err(fixed(name));
         }
         if !NOTED.iter().any(|(known, _)| *known == name) {
             return Err(unknown(name));
@@ -190,7 +258,11 @@ impl Settings {
     pub(super) fn show(&self, name: &str) -> Result<String> {
         let lower = name.to_lowercase();
         let shown = match lower.as_str() {
-            "synchronous_commit" => if self.is_durable { "on" } else { "off" }.to_owned(),
+            "synchronous_commit" => on_or_off(self.is_durable),
+            "max_connections" => self.defaults.connections_max.to_string(),
+            "superuser_reserved_connections" => self.defaults.connections_reserved.to_string(),
+            "transaction_read_only" => on_or_off(self.is_read_only),
+            "default_transaction_read_only" => on_or_off(self.is_read_only_by_default),
             "statement_timeout" => shown(self.statement_timeout),
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
             other => {
@@ -204,16 +276,28 @@ impl Settings {
         Ok(shown)
     }
 
-    /// All of them, as they are when a session begins.
+    /// All of them, as they are when a session begins of which nothing is said.
     pub(crate) fn at_the_beginning() -> Vec<(&'static str, String)> {
-        let settings = Settings::new(true, &Arc::from(""));
-        let own =
-            ["synchronous_commit", "statement_timeout", "idle_in_transaction_session_timeout"];
+        let defaults = Defaults { is_durable: true, ..Defaults::default() };
+        Settings::new(Arc::new(defaults)).all()
+    }
+
+    /// All of them, by name.
+    pub(super) fn all(&self) -> Vec<(&'static str, String)> {
+        let own = [
+            "default_transaction_read_only",
+            "idle_in_transaction_session_timeout",
+            "max_connections",
+            "statement_timeout",
+            "superuser_reserved_connections",
+            "synchronous_commit",
+            "transaction_read_only",
+        ];
         let single = SINGLE.iter().map(|(name, ..)| *name);
         let plain = FIXED.iter().chain(NOTED).map(|(name, _)| *name);
         let names = own.into_iter().chain(single).chain(plain);
         let mut all: Vec<_> =
-            names.filter_map(|name| Some((name, settings.show(name).ok()?))).collect();
+            names.filter_map(|name| Some((name, self.show(name).ok()?))).collect();
         all.sort_unstable();
         all
     }
@@ -237,6 +321,29 @@ impl Settings {
         ];
         let value = |(shown, name)| Some((shown, self.show(name).ok()?));
         names.into_iter().filter_map(value).collect()
+    }
+}
+
+/// Names of encodings are compared by their letters and digits, as in PostgreSQL: some drivers send
+/// `'utf-8'`, with the quotes.
+fn comparable(name: &str, value: &str) -> String {
+    let lower = value.to_lowercase();
+    match name {
+        "client_encoding" => lower.chars().filter(char::is_ascii_alphanumeric).collect(),
+        _ => lower,
+    }
+}
+
+fn on_or_off(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
+/// In lower case.
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "on" | "true" | "t" | "yes" | "y" | "1" => Ok(true),
+        "off" | "false" | "f" | "no" | "n" | "0" => Ok(false),
+        other => Err(bad_value(name, other, "on or off")),
     }
 }
 
@@ -270,6 +377,10 @@ fn bad_value(name: &str, value: &str, expected: &str) -> SqlError {
         .with_hint(format!("It can be: {expected}."))
 }
 
+fn fixed(name: &str) -> SqlError {
+    SqlError::new(state::INVALID_PARAMETER_VALUE, format!("{name} cannot be changed"))
+}
+
 fn unknown(name: &str) -> SqlError {
     SqlError::new(state::UNDEFINED_OBJECT, format!("there is no setting {name}")).with_hint(
         "There are synchronous_commit, statement_timeout, idle_in_transaction_session_timeout and \
@@ -281,14 +392,19 @@ fn unknown(name: &str) -> SqlError {
 mod tests {
     use super::*;
 
+    fn durable() -> Settings {
+        Settings::new(Arc::new(Defaults { is_durable: true, ..Defaults::default() }))
+    }
+
     #[test]
     fn what_is_set_for_a_transaction_ends_with_it() {
-        let mut settings = Settings::new(true, &Arc::from("ann"));
-        settings.begin();
+        let mut settings = durable();
+        settings.begin(None);
         let change = SettingChange {
             name: Some("synchronous_commit".into()),
             value: Some("off".into()),
             is_local: true,
+            is_reset: false,
         };
         settings.change(&change, true).expect("it can be set");
         assert!(!settings.is_durable);
@@ -298,7 +414,7 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        let mut settings = Settings::new(true, &Arc::from("ann"));
+        let mut settings = durable();
         settings.set("statement_timeout", Some("2s")).expect("a time");
         assert_eq!(settings.statement_timeout, Duration::from_secs(2));
         assert_eq!(settings.show("statement_timeout").expect("known"), "2000ms");

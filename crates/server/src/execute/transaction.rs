@@ -53,10 +53,13 @@ impl Work {
 }
 
 impl Backend {
-    pub(crate) fn begin(&mut self) -> Result<Answer> {
+    /// Begins a transaction, which only reads where that is said, or is the default and nothing is
+    /// said.
+    pub(crate) fn begin(&mut self, is_read_only: Option<bool>) -> Result<Answer> {
         if self.is_in_transaction() {
             let told = SqlError::new(state::ACTIVE_TRANSACTION, "there is a transaction already");
             self.notices.push(told.warning());
+            is_read_only.map_or(Ok(()), |is| self.settings.set_read_only(is))?;
             return Ok(Answer::Done("BEGIN".into()));
         }
         let Work::Idle(session) = std::mem::replace(&mut self.work, Work::Gone) else {
@@ -68,7 +71,7 @@ impl Backend {
         match begun {
             Ok(open) => {
                 self.work = Work::Open(open);
-                self.settings.begin();
+                self.settings.begin(is_read_only);
                 Ok(Answer::Done("BEGIN".into()))
             }
             Err((session, error)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, Database, Row, Value};
+use onrush::{CheckpointStage, DataType, Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 use crate::access::is_reserved;
@@ -15,23 +15,27 @@ pub(crate) enum View {
     SpinStats,
     PhaseStats,
     Counters,
+    Checkpoints,
     Sessions,
     Settings,
     Tables,
 }
 
-const ALL: [View; 8] = [
+const ALL: [View; 9] = [
     View::WaitStats,
     View::LatchStats,
     View::SpinStats,
     View::PhaseStats,
     View::Counters,
+    View::Checkpoints,
     View::Sessions,
     View::Settings,
     View::Tables,
 ];
 
 const NANOS_PER_SECOND: f64 = 1e9;
+/// Of one image.
+const LEAF_BYTES: u64 = 16 << 10;
 
 impl View {
     /// The view of this name.
@@ -51,6 +55,7 @@ impl View {
             View::SpinStats => "spin_stats",
             View::PhaseStats => "phase_stats",
             View::Counters => "counters",
+            View::Checkpoints => "checkpoints",
             View::Sessions => "sessions",
             View::Settings => "settings",
             View::Tables => "tables",
@@ -89,6 +94,17 @@ impl View {
             ],
             View::PhaseStats => &[("phase", TEXT), ("count", COUNT), ("seconds", SECONDS)],
             View::Counters => &[("counter", TEXT), ("value", COUNT), ("about", TEXT)],
+            View::Checkpoints => &[
+                ("number", COUNT),
+                ("stage", TEXT),
+                ("began", DataType::TimestampTz),
+                ("ended", DataType::TimestampTz),
+                ("duration_us", COUNT),
+                ("images", COUNT),
+                ("bytes", COUNT),
+                ("segments", COUNT),
+                ("redo_from_lsn", COUNT),
+            ],
             View::Sessions => &[
                 ("id", COUNT),
                 ("name", TEXT),
@@ -116,6 +132,7 @@ impl View {
     /// The rows as things are now.
     fn rows(self, database: &Database) -> Vec<Row> {
         match self {
+            View::Checkpoints => checkpoints(database),
             View::Sessions => sessions(database),
             View::Settings => settings(database),
             View::Tables => tables(database),
@@ -202,6 +219,35 @@ fn of_totals(view: View, totals: &onrush::Totals) -> Vec<Row> {
             counters.collect()
         }
     }
+}
+
+/// What is known of one that is being taken; of one that is done, all.
+fn checkpoints(database: &Database) -> Vec<Row> {
+    let row = |record: onrush::CheckpointRecord| {
+        let report = record.report;
+        let is_done = record.stage == CheckpointStage::None;
+        let once_done = |value| if is_done { value } else { Value::Null };
+        let moment = |micros| Value::TimestampTz(i64::try_from(micros).unwrap_or(i64::MAX));
+        let micros = u64::try_from(report.duration.as_micros()).unwrap_or(u64::MAX);
+        let stage = match record.stage {
+            CheckpointStage::None => "done",
+            CheckpointStage::Drain => "drain",
+            CheckpointStage::Walk => "walk",
+            CheckpointStage::Install => "install",
+        };
+        vec![
+            count(report.number),
+            stage.into(),
+            moment(record.began_unix_micros),
+            once_done(moment(record.began_unix_micros.saturating_add(micros))),
+            count(micros),
+            count(report.images),
+            count(report.images.saturating_mul(LEAF_BYTES)),
+            once_done(count(report.segments)),
+            once_done(count(report.redo_from_lsn)),
+        ]
+    };
+    database.checkpoints().into_iter().map(row).collect()
 }
 
 fn sessions(database: &onrush::Database) -> Vec<Row> {

@@ -20,6 +20,8 @@ pub(crate) enum Function {
     CurrentUser,
     CurrentSchema,
     BackendNumber,
+    /// There are no locks to give back.
+    UnlockAll,
 }
 
 /// Which function is called.
@@ -53,6 +55,7 @@ pub(crate) fn of(call: &ast::Function) -> Result<Function> {
         ("current_user" | "session_user" | "user", []) => Function::CurrentUser,
         ("current_schema", []) => Function::CurrentSchema,
         ("pg_backend_pid", []) => Function::BackendNumber,
+        ("pg_advisory_unlock_all", []) => Function::UnlockAll,
         (name, arguments) => Function::Key(strategy(name, arguments).ok_or_else(|| unknown(call))?),
     };
     Ok(function)

@@ -66,7 +66,11 @@ pub(super) fn plan(
     let columns = target_columns(&table, statement)?;
     let rows = match &statement.source {
         None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),
-        Some(source) => rows(planner, &table, columns, source, parameters)?,
+        Some(source) => {
+            let are_named = !statement.columns.is_empty();
+            let target = Target { table: &table, columns, are_named };
+            rows(planner, target, source, parameters)?
+        }
     };
     let conflict = match &statement.on {
         None => Conflict::Fail,
@@ -79,19 +83,46 @@ pub(super) fn plan(
     Ok(Plan::Insert(InsertPlan { table, rows, conflict, returning }))
 }
 
+/// Where values go.
+struct Target<'t> {
+    table: &'t Table,
+    /// By position in the table.
+    columns: Vec<usize>,
+    /// Whether the statement names them: each has a value then. Otherwise the last may have none.
+    are_named: bool,
+}
+
+impl Target<'_> {
+    fn check_count(&self, values: usize) -> Result<()> {
+        let message = match self.columns.len() {
+            columns if values > columns => "INSERT has more expressions than target columns",
+            columns if values < columns && self.are_named => {
+                "INSERT has more target columns than expressions"
+            }
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(state::SYNTAX_ERROR, message))
+    }
+}
+
 fn rows(
     planner: &Planner<'_>,
-    table: &Table,
-    columns: Vec<usize>,
+    target: Target<'_>,
     source: &Query,
     parameters: &mut Parameters,
 ) -> Result<InsertRows> {
     let mut beyond = None;
     if let SetExpr::Values(values) = &*source.body {
         plan::only_body(source)?;
+        let mut counts = values.rows.iter().map(|values| values.content.len());
+        let count = counts.next().unwrap_or_default();
+        if counts.any(|other| other != count) {
+            let message = "VALUES lists must all be the same length";
+            return Err(SqlError::new(state::SYNTAX_ERROR, message));
+        }
+        target.check_count(count)?;
         let mut tried = parameters.clone();
-        let given =
-            values.rows.iter().map(|values| row(table, &columns, &values.content, &mut tried));
+        let given = values.rows.iter().map(|values| row(&target, &values.content, &mut tried));
         match given.collect::<Result<Vec<_>>>() {
             Ok(rows) => {
                 *parameters = tried;
@@ -103,11 +134,8 @@ fn rows(
     }
     let query = QueryPlan::new(planner, source.clone(), parameters)
         .map_err(|error| beyond.unwrap_or(error))?;
-    if query.columns.len() > columns.len() {
-        let message = format!("{} values for {} columns", query.columns.len(), columns.len());
-        return Err(SqlError::new(state::SYNTAX_ERROR, message));
-    }
-    Ok(InsertRows::Found { columns, query: Arc::new(query) })
+    target.check_count(query.columns.len())?;
+    Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
 }
 
 fn check_clauses(statement: &Insert) -> Result<()> {
@@ -145,19 +173,10 @@ fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
-fn row(
-    table: &Table,
-    columns: &[usize],
-    values: &[Expr],
-    parameters: &mut Parameters,
-) -> Result<Vec<Operand>> {
-    if values.len() > columns.len() {
-        let message = format!("{} values for {} columns", values.len(), columns.len());
-        return Err(SqlError::new(state::SYNTAX_ERROR, message));
-    }
-    let all = table.definition().columns();
+fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Result<Vec<Operand>> {
+    let all = target.table.definition().columns();
     let mut row = vec![Operand::Default; all.len()];
-    for (value, column) in values.iter().zip(columns) {
+    for (value, column) in values.iter().zip(&target.columns) {
         row[*column] = Operand::new(value, all[*column].data_type, parameters)?;
     }
     Ok(row)

@@ -4,6 +4,7 @@
 //! sqlparser reads the text. A statement with any clause that is not known here is refused, never
 //! run without it: [`parse`] and then [`plan::plan`].
 
+mod absent;
 mod alter;
 mod check;
 mod comment;
@@ -19,6 +20,7 @@ mod path;
 pub(crate) mod plan;
 mod prepare;
 mod query;
+mod rewrite;
 mod role;
 mod schema;
 mod select;
@@ -55,6 +57,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use crate::access::Access;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
+use rewrite::Mark;
 
 /// Most tokens in a row without a comma, inside one pair of parentheses. A chain of operators is a
 /// tree as deep as the chain is long, and whoever walks it needs stack for it.
@@ -83,6 +86,8 @@ pub(crate) enum Parsed {
     Sql(Box<Statement>),
     /// CREATE UNLOGGED TABLE, without that word, which sqlparser does not know.
     CreateUnlogged(Box<Statement>),
+    /// ALTER DATABASE of this name, with what is SET or RESET.
+    AlterDatabase(String, Box<Statement>),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
     /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
@@ -96,6 +101,7 @@ impl Parsed {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
             Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
+            Parsed::AlterDatabase(name, statement) => setting::of_database(name, statement),
             Parsed::Checkpoint => Ok(Plan::Checkpoint),
             Parsed::ResetUser => Ok(Plan::Nothing("RESET")),
         }
@@ -112,11 +118,15 @@ pub(crate) fn read(text: &str) -> Result<Vec<Parsed>> {
         return Ok(vec![Parsed::ResetUser]);
     }
     let mut tokens = tokens(text)?;
-    let unlogged = take_unlogged(&mut tokens);
+    let mut marks = rewrite::rewrite(&mut tokens)?.into_iter().peekable();
     let statements = statements(tokens)?.into_iter().enumerate();
-    let parsed = |(number, statement)| match unlogged.contains(&number) {
-        true => Parsed::CreateUnlogged(Box::new(statement)),
-        false => Parsed::Sql(Box::new(statement)),
+    let parsed = |(number, statement)| {
+        let statement = Box::new(statement);
+        match marks.next_if(|(marked, _)| *marked == number) {
+            None => Parsed::Sql(statement),
+            Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
+            Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
+        }
     };
     Ok(statements.map(parsed).collect())
 }
@@ -128,36 +138,6 @@ fn parse(text: &str) -> Result<Vec<Statement>> {
 fn statements(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
     let dialect = OnrushDialect::new(tokens.len());
     Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
-}
-
-/// Takes the word out of CREATE UNLOGGED TABLE, and returns the numbers of the statements, from 0,
-/// where it stood.
-fn take_unlogged(tokens: &mut Vec<TokenWithSpan>) -> Vec<usize> {
-    let (mut found, mut taken) = (Vec::new(), Vec::new());
-    let (mut number, mut words) = (0, 0);
-    for (at, token) in tokens.iter().enumerate() {
-        let is = |word: &str| matches!(&token.token, Token::Word(own) if own.value.eq_ignore_ascii_case(word));
-        match &token.token {
-            Token::Whitespace(_) => continue,
-            // Semicolons in a row have no statement between them.
-            Token::SemiColon => {
-                number += usize::from(words > 0);
-                words = 0;
-                continue;
-            }
-            _ if words == 0 && is("create") => words = 1,
-            _ if words == 1 && is("unlogged") => {
-                found.push(number);
-                taken.push(at);
-                words = 2;
-            }
-            _ => words = 3,
-        }
-    }
-    for at in taken.into_iter().rev() {
-        tokens.remove(at);
-    }
-    found
 }
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {

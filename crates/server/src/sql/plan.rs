@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush::{Database, Table, TableDefinition};
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType, Query,
-    SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType,
+    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
 use super::alter::AlterPlan;
@@ -21,11 +21,14 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select, setting,
-    write,
+    Planner, SchemaPlan, absent, alter, comment, create, insert, names, prepare, schema, select,
+    setting, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
+
+/// What SHOW names for all settings.
+pub(crate) const ALL: &str = "all";
 
 /// A procedure and its arguments.
 #[derive(Clone, Debug)]
@@ -58,9 +61,16 @@ pub(crate) enum Plan {
         if_not_exists: bool,
     },
     AlterTable(AlterPlan),
+    /// What sessions begin with from now on.
+    AlterDatabase(SettingChange),
     DropTables {
         names: Vec<String>,
         if_exists: bool,
+    },
+    /// Of what there is none; that is told.
+    DropNothing {
+        tag: &'static str,
+        missing: Vec<SqlError>,
     },
     Truncate {
         names: Vec<String>,
@@ -68,11 +78,18 @@ pub(crate) enum Plan {
     Comment(CommentPlan),
     Schema(SchemaPlan),
     Roles(RoleStatement),
-    Begin,
+    Begin {
+        /// None: as `default_transaction_read_only` says.
+        is_read_only: Option<bool>,
+    },
     Commit,
     Rollback,
     Savepoint(SavepointPlan),
     Set(SettingChange),
+    /// SET TRANSACTION: what is said of reading and writing.
+    SetTransaction {
+        is_read_only: Option<bool>,
+    },
     Show(String),
     /// Forgets prepared statements and settings.
     Discard {
@@ -102,7 +119,7 @@ impl Plan {
             Plan::Insert(insert) => returned(&insert.returning),
             Plan::Update(update) => returned(&update.returning),
             Plan::Delete(delete) => returned(&delete.returning),
-            Plan::Show(name) => Some([text_column(name)].into()),
+            Plan::Show(name) => Some(show_columns(name)),
             Plan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
             _ => None,
         }
@@ -155,6 +172,13 @@ pub(crate) enum Explained {
     Query(Arc<QueryPlan>),
 }
 
+/// The columns of SHOW; ALL has several.
+pub(crate) fn show_columns(name: &str) -> Arc<[OutputColumn]> {
+    let names: &[&str] = if name == ALL { &["name", "setting", "description"] } else { &[name] };
+    let column = |(source, name): (usize, &&str)| OutputColumn { source, ..text_column(name) };
+    names.iter().enumerate().map(column).collect()
+}
+
 pub(crate) fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), column_type: DataType::Text.into(), source: 0 }
 }
@@ -182,6 +206,16 @@ pub(crate) fn plan(
             Ok(Plan::DropTables { names, if_exists: *if_exists })
         }
         Statement::CreateSchema { .. } => schema::create(statement),
+        Statement::Drop {
+            object_type:
+                object_type @ (ObjectType::View
+                | ObjectType::MaterializedView
+                | ObjectType::Sequence
+                | ObjectType::Index),
+            if_exists,
+            names,
+            ..
+        } => absent::drop(planner, *object_type, *if_exists, names),
         Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
             schema::drop(names, *if_exists, *cascade)
         }
@@ -208,8 +242,7 @@ pub(crate) fn plan(
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
-            setting::check_modes(modes)?;
-            Ok(Plan::Begin)
+            Ok(Plan::Begin { is_read_only: setting::modes(modes)? })
         }
         Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
             Ok(Plan::Commit)
@@ -244,6 +277,9 @@ pub(crate) fn plan(
             prepare::prepare(name, data_types, statement)
         }
         Statement::Execute { .. } => prepare::execute(statement),
+        // What pools send: there are no cursors and no notifications to be done with.
+        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::Nothing("CLOSE CURSOR ALL")),
+        Statement::UNLISTEN { .. } => Ok(Plan::Nothing("UNLISTEN")),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Ok(Plan::Deallocate((!is_all).then(|| names::identifier(name))))
@@ -254,10 +290,6 @@ pub(crate) fn plan(
             super::copy::plan(planner, source, *to, target, options, legacy_options)
         }
         Statement::Call(function) => call(function, parameters).map(Plan::Call),
-        Statement::Vacuum(_) | Statement::Analyze { .. } => Err(SqlError::not_supported(
-            "VACUUM and ANALYZE",
-            "Nothing needs them here: pgbench -n leaves them out.",
-        )),
         Statement::AlterTable(statement) => alter::plan(planner, statement),
         Statement::CreateIndex(_) => Err(SqlError::not_supported(
             "a secondary index",

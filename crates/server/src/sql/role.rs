@@ -86,7 +86,17 @@ pub(super) fn create(role: &CreateRole) -> Result<RoleStatement> {
 }
 
 pub(super) fn alter(name: &Ident, operation: &AlterRoleOperation) -> Result<RoleStatement> {
-    let AlterRoleOperation::WithOptions { options } = operation else { return Err(only_these()) };
+    let options = match operation {
+        AlterRoleOperation::WithOptions { options } => options,
+        AlterRoleOperation::Set { .. } | AlterRoleOperation::Reset { .. } => {
+            return Err(SqlError::not_supported(
+                "a setting of a role",
+                "ALTER DATABASE onrush SET name = value is for all roles; clients send their own \
+                 when they connect.",
+            ));
+        }
+        _ => return Err(only_these()),
+    };
     let mut change = RoleChange::default();
     for option in options {
         match option {

@@ -16,7 +16,7 @@ use super::names;
 use super::operand::{Operand, Parameters};
 use super::plan::Plan;
 use super::query::QueryPlan;
-use super::{Planner, condition};
+use super::{Planner, condition, setting};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 
@@ -44,6 +44,10 @@ pub(crate) struct GetPlan {
 pub(crate) enum Scalar {
     Value(Operand),
     Function(Function),
+    /// `current_setting`.
+    Setting(Operand),
+    /// `set_config`: the name, the value, and whether it is for the transaction alone.
+    SetSetting(Box<[Operand; 3]>),
 }
 
 /// A statement without any clause, to compare with.
@@ -226,6 +230,10 @@ fn scalar(
     parameters: &mut Parameters,
 ) -> Result<Option<(Scalar, DataType, String)>> {
     if let Expr::Function(call) = expression {
+        if let Some(scalar) = setting::function(call, parameters)? {
+            let name = names::parts(&call.name)?.pop().unwrap_or_default();
+            return Ok(Some((scalar, DataType::Text, name)));
+        }
         let Ok(function) = functions::of(call) else { return Ok(None) };
         let data_type = match function {
             Function::Now => DataType::TimestampTz,
@@ -234,7 +242,8 @@ fn scalar(
             Function::Version
             | Function::CurrentDatabase
             | Function::CurrentUser
-            | Function::CurrentSchema => DataType::Text,
+            | Function::CurrentSchema
+            | Function::UnlockAll => DataType::Text,
             Function::Key(_) => {
                 return Err(SqlError::not_supported(
                     format!("{call} in a query"),

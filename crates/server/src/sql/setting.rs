@@ -1,13 +1,18 @@
 //! SET, RESET and SHOW.
 
+use onrush::DataType;
 use sqlparser::ast::{
-    ContextModifier, Expr, Reset, ResetStatement, Set, TransactionIsolationLevel, TransactionMode,
-    Value as Literal,
+    ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
+    ResetStatement, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Value as Literal,
 };
 
 use super::names;
+use super::operand::{Operand, Parameters};
 use super::plan::Plan;
-use crate::error::{Result, SqlError};
+use super::select::Scalar;
+use crate::error::{Result, SqlError, state};
+use crate::execute::DATABASE;
 
 /// A setting of the session and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +23,8 @@ pub(crate) struct SettingChange {
     pub(crate) value: Option<String>,
     /// Until the end of the transaction only.
     pub(crate) is_local: bool,
+    /// Whether it was written as RESET.
+    pub(crate) is_reset: bool,
 }
 
 /// Plans a SET.
@@ -30,20 +37,31 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
                 _ => value_of(values)?,
             },
             is_local: *scope == Some(ContextModifier::Local),
+            is_reset: false,
         },
         Set::SetTimeZone { local, value } => SettingChange {
             name: Some("timezone".to_owned()),
             value: value_of(std::slice::from_ref(value))?,
             is_local: *local,
+            is_reset: false,
         },
         Set::SetNames { charset_name, .. } => SettingChange {
             name: Some("client_encoding".to_owned()),
             value: Some(charset_name.value.clone()),
             is_local: false,
+            is_reset: false,
         },
-        Set::SetTransaction { modes, snapshot: None, .. } => {
-            check_modes(modes)?;
-            return Ok(Plan::Nothing("SET"));
+        Set::SetTransaction { modes: given, snapshot: None, session: false } => {
+            return Ok(Plan::SetTransaction { is_read_only: modes(given)? });
+        }
+        Set::SetTransaction { modes: given, snapshot: None, session: true } => {
+            let Some(is_read_only) = modes(given)? else { return Ok(Plan::Nothing("SET")) };
+            SettingChange {
+                name: Some("default_transaction_read_only".to_owned()),
+                value: Some(if is_read_only { "on" } else { "off" }.to_owned()),
+                is_local: false,
+                is_reset: false,
+            }
         }
         other => {
             return Err(SqlError::not_supported(other, "Write SET name = value."));
@@ -58,11 +76,65 @@ pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
         Reset::ALL => None,
         Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
     };
-    Ok(Plan::Set(SettingChange { name, value: None, is_local: false }))
+    Ok(Plan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
 }
 
-/// Snapshot isolation is what there is: it gives what the levels up to *repeatable read* promise.
-pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
+/// `current_setting(name [, missing_ok])` and `set_config(name, value, is_local)`; none for all
+/// other functions.
+pub(super) fn function(call: &Function, parameters: &mut Parameters) -> Result<Option<Scalar>> {
+    let mut name = names::parts(&call.name)?;
+    if name.len() == 2 && name[0] == "pg_catalog" {
+        name.remove(0);
+    }
+    let FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    let mut given = Vec::with_capacity(list.args.len());
+    for argument in &list.args {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => given.push(expression),
+            _ => return Ok(None),
+        }
+    }
+    let mut value = |at: usize, kind| Operand::if_simple(given[at], kind, parameters);
+    let scalar = match (name.join(".").as_str(), given.len()) {
+        ("current_setting", 1 | 2) => value(0, DataType::Text)?.map(Scalar::Setting),
+        ("set_config", 3) => {
+            let name = value(0, DataType::Text)?;
+            let (text, is_local) = (value(1, DataType::Text)?, value(2, DataType::Boolean)?);
+            let given = name.zip(text).zip(is_local);
+            given.map(|((name, text), is_local)| {
+                Scalar::SetSetting(Box::new([name, text, is_local]))
+            })
+        }
+        _ => None,
+    };
+    Ok(scalar)
+}
+
+/// Plans ALTER DATABASE ... SET and RESET, of which these words are left.
+pub(super) fn of_database(database: &str, statement: &Statement) -> Result<Plan> {
+    if database != DATABASE {
+        let message = format!("database {database:?} does not exist");
+        return Err(SqlError::new(state::UNDEFINED_DATABASE, message)
+            .with_hint(format!("There is one, {DATABASE}.")));
+    }
+    let planned = match statement {
+        Statement::Set(given) => set(given)?,
+        Statement::Reset(given) => reset(given)?,
+        _ => Plan::Nothing(""),
+    };
+    match planned {
+        Plan::Set(change) if !change.is_local => Ok(Plan::AlterDatabase(change)),
+        _ => Err(SqlError::new(
+            state::SYNTAX_ERROR,
+            "ALTER DATABASE takes SET name = value, RESET name and RESET ALL",
+        )),
+    }
+}
+
+/// Whether a transaction only reads, where that is said. Snapshot isolation is what there is: it
+/// gives what the levels up to *repeatable read* promise.
+pub(super) fn modes(modes: &[TransactionMode]) -> Result<Option<bool>> {
+    let mut is_read_only = None;
     for mode in modes {
         match mode {
             TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
@@ -71,10 +143,13 @@ pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<()> {
                     "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
                 ));
             }
-            TransactionMode::IsolationLevel(_) | TransactionMode::AccessMode(_) => {}
+            TransactionMode::IsolationLevel(_) => {}
+            TransactionMode::AccessMode(mode) => {
+                is_read_only = Some(*mode == TransactionAccessMode::ReadOnly);
+            }
         }
     }
-    Ok(())
+    Ok(is_read_only)
 }
 
 /// A list of names, each in quotes where it must be.

@@ -1,0 +1,154 @@
+//! Statements of PostgreSQL's that sqlparser does not read: written in words that it does read, or
+//! refused.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{Result, SqlError};
+
+/// What the words that are left of a statement do not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// CREATE UNLOGGED TABLE, without that word.
+    Unlogged,
+    /// ALTER DATABASE, with its name; SET or RESET is left.
+    Database(String),
+}
+
+/// How many words tell what a statement is.
+const LEADING_WORDS: usize = 4;
+
+/// Returns the marks of statements by their numbers, from 0.
+pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mark)>> {
+    let mut marks = Vec::new();
+    let (mut start, mut number) = (0, 0);
+    while start < tokens.len() {
+        let length = tokens[start..].iter().position(|token| token.token == Token::SemiColon);
+        let end = length.map_or(tokens.len(), |length| start + length);
+        let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+        let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();
+        // Semicolons in a row have no statement between them.
+        if leading.is_empty() {
+            start = end + 1;
+            continue;
+        }
+        check_refused(&tokens[start..end])?;
+        let behind = tokens.len() - end;
+        marks.extend(rewrite_one(tokens, &leading).map(|mark| (number, mark)));
+        start = tokens.len() - behind + 1;
+        number += 1;
+    }
+    Ok(marks)
+}
+
+fn rewrite_one(tokens: &mut Vec<TokenWithSpan>, leading: &[usize]) -> Option<Mark> {
+    let words: Vec<String> = leading.iter().map(|at| word(&tokens[*at])).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let first = leading[0];
+    match words.as_slice() {
+        ["create", "unlogged", ..] => {
+            tokens.remove(leading[1]);
+            Some(Mark::Unlogged)
+        }
+        ["abort", ..] => {
+            tokens[first].token = Token::make_keyword("ROLLBACK");
+            None
+        }
+        ["table", _, ..] => {
+            let span = tokens[first].span;
+            let all = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            tokens.splice(first..=first, all.map(|token| TokenWithSpan { token, span }));
+            None
+        }
+        ["alter", "database", _, "set" | "reset"] => {
+            let name = match &tokens[leading[2]].token {
+                Token::Word(name) if name.quote_style.is_some() => name.value.clone(),
+                name => name.to_string().to_lowercase(),
+            };
+            tokens.drain(first..leading[3]);
+            Some(Mark::Database(name))
+        }
+        _ => None,
+    }
+}
+
+/// Refuses what there is in PostgreSQL and not here, and sqlparser takes for an error of syntax.
+fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
+    let words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let leading: Vec<String> = words.clone().take(LEADING_WORDS).map(word).collect();
+    let leading: Vec<&str> = leading.iter().map(String::as_str).collect();
+    let has = |wanted: &str| words.clone().any(|token| word(token) == wanted);
+    let (what, instead) = match leading.as_slice() {
+        ["reindex" | "cluster", ..] => (
+            "REINDEX and CLUSTER",
+            "The primary key is the index, and its order that of the rows; CALL onrush.check() \
+             looks at all of it.",
+        ),
+        ["vacuum" | "analyze" | "analyse", ..] => {
+            ("VACUUM and ANALYZE", "Nothing needs them here: pgbench -n leaves them out.")
+        }
+        ["alter", "system", ..] => (
+            "ALTER SYSTEM",
+            "Settings of the server are flags of onrush serve; ALTER DATABASE onrush SET is for \
+             those of sessions.",
+        ),
+        ["alter", "database", _, "set" | "reset"] => return Ok(()),
+        ["alter", "database", ..] => {
+            ("this form of ALTER DATABASE", "There are ALTER DATABASE onrush SET and RESET.")
+        }
+        ["alter", "table", ..] if has_set_schema(statement) => (
+            "ALTER TABLE ... SET SCHEMA",
+            "CREATE TABLE in the other schema and INSERT ... SELECT the rows.",
+        ),
+        ["prepare", "transaction", text, ..] if text.starts_with('\'') => TWO_PHASES,
+        ["commit" | "rollback", "prepared", ..] => TWO_PHASES,
+        ["grant" | "revoke", ..] if !has("on") => {
+            ("a role in a role", "GRANT rights on tables to each role by itself.")
+        }
+        _ => return Ok(()),
+    };
+    Err(SqlError::not_supported(what, instead))
+}
+
+const TWO_PHASES: (&str, &str) =
+    ("a commit in two phases", "COMMIT makes the transaction durable at once.");
+
+fn has_set_schema(statement: &[TokenWithSpan]) -> bool {
+    let words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let behind = words.clone().skip(1);
+    words.zip(behind).any(|(set, schema)| word(set) == "set" && word(schema) == "schema")
+}
+
+/// In lower case; a name in quotes is none of the words that are looked for.
+fn word(token: &TokenWithSpan) -> String {
+    token.token.to_string().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(text: &str) -> (String, Vec<(usize, Mark)>) {
+        let mut tokens = super::super::tokens(text).expect("words");
+        let marks = rewrite(&mut tokens).expect("nothing is refused");
+        let words = tokens.iter().map(|token| token.token.to_string());
+        let words = words.filter(|word| !word.trim().is_empty()).collect::<Vec<_>>();
+        (words.join(" "), marks)
+    }
+
+    #[test]
+    fn words_that_are_not_known_are_replaced() {
+        let (text, marks) = rewritten(";; ABORT; table t; CREATE UNLOGGED TABLE u; TABLE v");
+        let expected = "; ; ROLLBACK ; SELECT * FROM t ; CREATE TABLE u ; SELECT * FROM v";
+        assert_eq!((text.as_str(), marks), (expected, vec![(2, Mark::Unlogged)]));
+        let (text, marks) = rewritten("SELECT 1; ALTER DATABASE Shop SET a = b; abort");
+        assert_eq!(text, "SELECT 1 ; SET a = b ; ROLLBACK");
+        assert_eq!(marks, [(1, Mark::Database("shop".into()))]);
+    }
+
+    #[test]
+    fn names_are_no_such_words() {
+        for text in ["SELECT abort FROM t", "\"abort\"", "PREPARE transaction AS SELECT 1"] {
+            assert_eq!(rewritten(text), (text.to_owned(), Vec::new()));
+        }
+    }
+}
