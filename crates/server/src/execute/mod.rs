@@ -13,6 +13,7 @@ mod call;
 mod definition;
 mod insert;
 mod query;
+mod returning;
 mod role;
 mod rows;
 mod savepoint;

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 use super::alter::AlterPlan;
 use super::comment::CommentPlan;
+use super::computed::Returning;
 use super::copy::CopyPlan;
 use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
@@ -93,7 +94,9 @@ pub(crate) enum Plan {
 impl Plan {
     /// The columns of the answer, where rows are part of it.
     pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
-        let returned = |columns: &Option<Vec<OutputColumn>>| columns.clone().map(Arc::from);
+        let returned = |returning: &Option<Returning>| {
+            returning.as_ref().map(|returning| Arc::clone(&returning.columns))
+        };
         match self {
             Plan::Get(get) => Some(Arc::clone(&get.columns)),
             Plan::Query(query) => Some(Arc::clone(&query.columns)),

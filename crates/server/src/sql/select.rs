@@ -154,7 +154,7 @@ fn get(
 }
 
 /// The items as columns of the table; none if one is more than that.
-fn columns_of(
+pub(super) fn columns_of(
     table: &Table,
     relation: &str,
     items: &[SelectItem],
@@ -180,21 +180,6 @@ fn columns_of(
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }
-    Ok(Some(columns))
-}
-
-/// The columns of RETURNING.
-pub(super) fn returning(
-    table: &Table,
-    items: Option<&[SelectItem]>,
-) -> Result<Option<Vec<OutputColumn>>> {
-    let Some(items) = items else { return Ok(None) };
-    let columns = columns_of(table, schemas::own_name(table.name()), items)?.ok_or_else(|| {
-        SqlError::not_supported(
-            "RETURNING of expressions",
-            "Return the columns, and SELECT the expressions of them.",
-        )
-    })?;
     Ok(Some(columns))
 }
 
