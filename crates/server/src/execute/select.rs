@@ -9,7 +9,9 @@ use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
 use crate::error::Result;
-use crate::sql::{Bound, CopyPlan, Function, GetPlan, OutputColumn, Scalar, count_of, unix_micros};
+use crate::sql::{
+    Bound, CopyPlan, Function, GetPlan, OutputColumn, Scalar, count_of, key_of, unix_micros,
+};
 
 impl Backend {
     pub(super) fn get(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Answer> {
@@ -17,20 +19,16 @@ impl Backend {
         Ok(Answer::rows(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT")))
     }
 
-    /// The row with the key, if it is there and wanted. Nothing equals NULL.
+    /// The row with the key, if it is there and wanted.
     fn found(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Option<Row>> {
         let limit = match &plan.limit {
             Some(limit) => count_of(&limit.value(bound)?, "LIMIT")?,
             None => None,
         };
-        let mut key = Vec::with_capacity(plan.key.len());
-        for operand in &plan.key {
-            key.push(operand.value(bound)?);
+        match key_of(&plan.key, bound)? {
+            Some(key) if limit != Some(0) => self.row_with_key(&plan.table, &key),
+            _ => Ok(None),
         }
-        if limit == Some(0) || key.iter().any(Value::is_null) {
-            return Ok(None);
-        }
-        self.row_with_key(&plan.table, &key)
     }
 
     fn row_with_key(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {

@@ -6,7 +6,7 @@ use super::returning::answer;
 use super::transaction::Work;
 use super::{Answer, Backend, tag};
 use crate::error::Result;
-use crate::sql::{Bound, DeletePlan, NewValue, Operand, QueryPlan, RowsToChange, UpdatePlan};
+use crate::sql::{Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, key_of};
 use crate::values;
 
 /// A column, by name, and its new value.
@@ -139,13 +139,4 @@ fn changes<'v>(
 fn last_row(transaction: &Transaction<'_>, table: &Table) -> Result<Row> {
     let (key, value) = transaction.last_row();
     Ok(table.schema().decode_row(key, value)?)
-}
-
-/// The key, or none if it compares with NULL, which nothing equals.
-fn key_of<'b>(operands: &'b [Operand], bound: &'b Bound) -> Result<Option<Vec<Value<'b>>>> {
-    let mut key = Vec::with_capacity(operands.len());
-    for operand in operands {
-        key.push(operand.value(bound)?);
-    }
-    Ok(if key.iter().any(Value::is_null) { None } else { Some(key) })
 }

@@ -48,6 +48,8 @@ pub(super) fn read_as(
     for (index, column_type) in types.into_iter().enumerate() {
         parameters.note_index(index, column_type)?;
         read_as.push(match column_type {
+            // Whether it fits the column it is compared with does not matter.
+            ColumnType::Stored(DataType::Char(_) | DataType::Varchar(_)) => DataType::Text,
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char | ColumnType::Array(_) => DataType::Text,

@@ -33,7 +33,7 @@ pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
-pub(crate) use operand::{Bound, Operand, Parameters, unix_micros};
+pub(crate) use operand::{Bound, Operand, Parameters, key_of, unix_micros};
 pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of};
 pub(crate) use plan::{Call, Explained, Plan, SavepointPlan};
 pub(crate) use prepare::{ExecutePlan, PreparePlan};

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use onrush::{DataType, Table, Value};
+use onrush::{DataType, KeyStrategy, Table, Value};
 use onrush_query::ColumnType;
 use sqlparser::ast::{
     Expr, LimitClause, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
@@ -220,6 +220,7 @@ fn scalar(
             | Function::CurrentDatabase
             | Function::CurrentUser
             | Function::CurrentSchema => DataType::Text,
+            Function::Key(KeyStrategy::UuidV7) => return Ok(None),
             Function::Key(_) => {
                 return Err(SqlError::not_supported(
                     format!("{call} in a query"),
@@ -231,7 +232,11 @@ fn scalar(
         return Ok(Some((Scalar::Function(function), data_type, name)));
     }
     let (data_type, name) = match expression {
-        Expr::Value(value) => (type_of(&value.value), "?column?"),
+        Expr::Value(value) => match (&value.value, parameters.declared_type(&value.value)) {
+            (_, Some(ColumnType::Stored(declared))) => (declared, "?column?"),
+            (_, Some(_)) => return Ok(None),
+            (constant, None) => (type_of(constant), "?column?"),
+        },
         _ => return Ok(None),
     };
     let operand = Operand::new(expression, data_type, parameters)?;
