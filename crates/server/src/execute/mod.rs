@@ -11,6 +11,7 @@
 
 mod call;
 mod definition;
+mod explain;
 mod insert;
 mod query;
 mod returning;
@@ -40,7 +41,7 @@ use crate::access::{Access, Identity};
 use crate::clients::{Clients, Presence};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
-use crate::sql::{Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan};
+use crate::sql::{Bound, CopyPlan, ExecutePlan, Plan, Planner, PreparePlan};
 use savepoint::NamedSavepoint;
 use transaction::Work;
 
@@ -190,11 +191,7 @@ impl Backend {
             Plan::Insert(insert) => self.insert(insert, bound),
             Plan::Get(get) => self.get(get, bound),
             Plan::Query(query) => self.query(query, bound, Want::Rows),
-            Plan::Explain(Explained::Query(query), analyze) => {
-                let want = if *analyze { Want::Analysis } else { Want::Plan };
-                self.query(query, bound, want)
-            }
-            Plan::Explain(Explained::Get(get), analyze) => self.explain_get(get, bound, *analyze),
+            Plan::Explain(explained, analyze) => self.explain(explained, *analyze, bound),
             Plan::Scalars { columns, values } => self.scalars(columns, values, bound),
             Plan::Update(update) => self.update(update, bound),
             Plan::Delete(delete) => self.delete(delete, bound),

@@ -73,6 +73,7 @@ impl Backend {
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => {
                 query.table_names().try_for_each(|name| table(Right::Select, name))
             }
+            Plan::Explain(Explained::Write(plan), _) => self.check_rights(plan),
             Plan::Update(update) => {
                 table(Right::Update, update.table.name())?;
                 table(Right::Select, update.table.name())
@@ -95,6 +96,7 @@ impl Backend {
             Plan::Call(_) => superuser("CALL"),
             Plan::Roles(_)
             | Plan::Scalars { .. }
+            | Plan::Explain(Explained::Values, _)
             | Plan::Begin
             | Plan::Commit
             | Plan::Rollback

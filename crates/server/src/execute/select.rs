@@ -1,7 +1,6 @@
 //! SELECT the short way: the row with a key, and values without a table.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use onrush::{Row, ScanOptions, Table, Value};
 
@@ -20,7 +19,7 @@ impl Backend {
     }
 
     /// The row with the key, if it is there and wanted.
-    fn found(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Option<Row>> {
+    pub(super) fn found(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Option<Row>> {
         let limit = match &plan.limit {
             Some(limit) => count_of(&limit.value(bound)?, "LIMIT")?,
             None => None,
@@ -40,27 +39,6 @@ impl Backend {
             }),
             _ => Err(in_failed_transaction()),
         }
-    }
-
-    pub(super) fn explain_get(
-        &mut self,
-        plan: &GetPlan,
-        bound: &Bound,
-        analyze: bool,
-    ) -> Result<Answer> {
-        let definition = plan.table.definition();
-        let key =
-            definition.primary_key().iter().map(|column| &*definition.columns()[*column].name);
-        let key: Vec<&str> = key.collect();
-        let mut lines = vec![format!("OnrushGet: {}, key=[{}]", definition.name(), key.join(", "))];
-        if analyze {
-            let began = Instant::now();
-            let rows = usize::from(self.found(plan, bound)?.is_some());
-            let millis = began.elapsed().as_secs_f64() * 1e3;
-            lines.push(format!("Rows: {rows}"));
-            lines.push(format!("Execution Time: {millis:.3} ms"));
-        }
-        Ok(Answer::rows(RowStream::texts("QUERY PLAN", lines, "EXPLAIN")))
     }
 
     /// All rows of a table, for COPY.

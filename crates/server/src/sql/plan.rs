@@ -13,6 +13,7 @@ use super::alter::AlterPlan;
 use super::comment::CommentPlan;
 use super::computed::Returning;
 use super::copy::CopyPlan;
+use super::explain::Explained;
 use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
 use super::prepare::{ExecutePlan, PreparePlan};
@@ -22,8 +23,8 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Planner, SchemaPlan, alter, comment, create, insert, names, prepare, schema, select, setting,
-    write,
+    Planner, SchemaPlan, alter, comment, create, explain, insert, names, prepare, schema, select,
+    setting, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -124,6 +125,7 @@ impl Plan {
             }
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(),
+            Plan::Explain(Explained::Write(plan), _) => plan.is_stale(),
             Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(),
             Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(),
             Plan::CopyIn(copy) | Plan::CopyOut(copy) => is_stale(&copy.table),
@@ -151,13 +153,6 @@ pub(crate) enum SavepointPlan {
     Release(String),
 }
 
-/// A statement that EXPLAIN tells about.
-#[derive(Clone)]
-pub(crate) enum Explained {
-    Get(GetPlan),
-    Query(Arc<QueryPlan>),
-}
-
 pub(crate) fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), column_type: DataType::Text.into(), source: 0 }
 }
@@ -173,9 +168,7 @@ pub(crate) fn plan(
         Statement::Query(query) => select::plan(planner, query, parameters),
         Statement::Update(update) => write::update(planner, update, parameters),
         Statement::Delete(delete) => write::delete(planner, delete, parameters),
-        Statement::Explain { analyze, statement, .. } => {
-            explain(planner, statement, *analyze, parameters)
-        }
+        Statement::Explain { .. } => explain::plan(planner, statement, parameters),
         Statement::CreateTable(table) => create::plan(planner, table, false),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
@@ -286,25 +279,6 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
             format!("UNLOGGED in {other}"),
             "Only tables can be unlogged: CREATE UNLOGGED TABLE.",
         )),
-    }
-}
-
-fn explain(
-    planner: &Planner<'_>,
-    statement: &Statement,
-    analyze: bool,
-    parameters: &mut Parameters,
-) -> Result<Plan> {
-    let Statement::Query(query) = statement else {
-        return Err(SqlError::not_supported(
-            "EXPLAIN of other than a query",
-            "EXPLAIN the SELECT that finds the rows.",
-        ));
-    };
-    match select::plan(planner, query, parameters)? {
-        Plan::Get(get) => Ok(Plan::Explain(Explained::Get(get), analyze)),
-        Plan::Query(query) => Ok(Plan::Explain(Explained::Query(query), analyze)),
-        _ => Err(SqlError::not_supported("EXPLAIN of plain values", "EXPLAIN a query of a table.")),
     }
 }
 
