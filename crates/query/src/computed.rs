@@ -15,7 +15,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::sql::sqlparser::ast::SelectItem;
+use datafusion::sql::sqlparser::ast::{self, SelectItem};
 use onrush::{Row, TableDefinition, Value};
 
 use crate::columns::ColumnBuilder;
@@ -24,6 +24,7 @@ use crate::error::{QueryError, Result};
 use crate::functions;
 use crate::one_row::{self, OneTable, Place};
 use crate::query::{Query, QueryColumn};
+use crate::relation::{Relation, Relations};
 use crate::statement::Client;
 use crate::types::{ColumnType, field};
 use crate::values::{readable, value_at};
@@ -66,10 +67,43 @@ impl QueryEngine {
         let columns = table.columns().iter();
         let columns = columns.map(|column| (column.name.clone(), column.data_type.into()));
         let mut made = RowExpressions { query, columns: columns.collect(), ready: None };
-        if made.query.parameters().is_empty() && !depends_on_statement(made.query.plan())? {
+        if made.query.parameters().is_empty() && !calls(made.query.plan(), tells_of_statement)? {
             made.ready = Some(Arc::new(made.compiled(self, made.query.plan())?));
         }
         Ok(made)
+    }
+
+    /// What an expression comes to that is of no row.
+    ///
+    /// # Errors
+    /// One that does not always come to the same.
+    pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
+        let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
+        let items = vec![SelectItem::UnnamedExpr(expression)];
+        one_row::check(self, &items, &place)?;
+        let query = self.plan(one_row::select(items, &[])?, &NoRelations, &[])?;
+        let varies = |volatility| volatility != Volatility::Immutable;
+        if !query.parameters().is_empty() || calls(query.plan(), varies)? {
+            let message = "an expression that does not always come to the same".to_owned();
+            return Err(QueryError::NotSupported { message });
+        }
+        let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
+        let values = expressions.compiled(self, expressions.query.plan())?.of(&[])?;
+        Ok(values.into_iter().next().unwrap_or(Value::Null))
+    }
+}
+
+/// There is nothing to read from.
+struct NoRelations;
+
+impl Relations for NoRelations {
+    fn find(&self, _: Option<&str>, name: &str) -> Result<Relation> {
+        let message = format!("the relation {name} in an expression is not supported");
+        Err(QueryError::NotSupported { message })
+    }
+
+    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
+        false
     }
 }
 
@@ -207,21 +241,29 @@ fn with_columns_at(
 fn is_of_rows_alone(plan: &LogicalPlan) -> Result<bool> {
     let mut is_alone = true;
     plan.apply(|node| {
-        is_alone &= matches!(node, LogicalPlan::TableScan(_) | LogicalPlan::Join(_));
+        is_alone &= matches!(
+            node,
+            LogicalPlan::TableScan(_) | LogicalPlan::Join(_) | LogicalPlan::EmptyRelation(_)
+        );
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(is_alone)
 }
 
-/// Whether a function tells who asks, or when.
-fn depends_on_statement(plan: &LogicalPlan) -> Result<bool> {
-    let mut depends = false;
+/// Of a function that tells who asks, or when.
+fn tells_of_statement(volatility: Volatility) -> bool {
+    volatility == Volatility::Stable
+}
+
+/// Whether a function is called that is as volatile as this.
+fn calls(plan: &LogicalPlan, is_sought: impl Fn(Volatility) -> bool) -> Result<bool> {
+    let mut calls = false;
     plan.apply_expressions(|expression| {
         expression.apply(|inner| {
-            depends |= matches!(inner, Expr::ScalarFunction(call)
-                if call.func.signature().volatility == Volatility::Stable);
+            calls |= matches!(inner, Expr::ScalarFunction(call)
+                if is_sought(call.func.signature().volatility));
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    Ok(depends)
+    Ok(calls)
 }

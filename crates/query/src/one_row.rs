@@ -24,11 +24,14 @@ pub struct Place {
     pub many: &'static str,
 }
 
-/// `SELECT items FROM relations`.
+/// `SELECT items FROM relations`, or without FROM where there are none.
 pub(crate) fn select(items: Vec<SelectItem>, relations: &[&str]) -> Result<ast::Query> {
     let quoted = |name: &&str| format!("\"{}\"", name.replace('"', "\"\""));
     let relations: Vec<String> = relations.iter().map(quoted).collect();
-    let text = format!("SELECT NULL FROM {}", relations.join(" CROSS JOIN "));
+    let text = match relations.is_empty() {
+        true => "SELECT NULL".to_owned(),
+        false => format!("SELECT NULL FROM {}", relations.join(" CROSS JOIN ")),
+    };
     let statements = Parser::parse_sql(&PostgreSqlDialect {}, &text);
     let internal = || QueryError::Internal { message: format!("{text} is not read") };
     let statement = statements.ok().and_then(|mut read| read.pop());

@@ -52,6 +52,8 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "EXPLAIN ANALYZE DELETE FROM t",
         "EXPLAIN (ANALYZE) UPDATE t SET n = 1",
         "INSERT INTO t VALUES (1, 2) ON CONFLICT (id) DO UPDATE SET n = (SELECT 1)",
+        "CREATE TABLE u (id int PRIMARY KEY, at timestamptz DEFAULT now() + interval '1 day')",
+        "CREATE TABLE u (id int PRIMARY KEY, x double precision DEFAULT random() * 2)",
         "CREATE TABLE u (id int PRIMARY KEY, at timestamptz(3))",
         "CREATE TABLE u (id int PRIMARY KEY, n numeric)",
         "ALTER TABLE t ALTER COLUMN n TYPE bigint",

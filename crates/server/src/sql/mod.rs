@@ -11,6 +11,7 @@ mod computed;
 mod condition;
 mod copy;
 mod create;
+mod default;
 mod explain;
 mod functions;
 mod insert;
