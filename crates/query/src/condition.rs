@@ -1,7 +1,6 @@
 //! Conditions that rows must meet by themselves: those of CHECK constraints. Compiled once for a
 //! table's definition, then asked about one row at a time, on the thread of whoever writes it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
@@ -12,18 +11,17 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Visit, Visitor};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use onrush::{DataType, Row, RowView, TableDefinition};
+use datafusion::sql::sqlparser::ast::{self, SelectItem};
+use onrush::{DataType, RowView, TableDefinition};
 
 use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
-use crate::relation::{MadeRows, Relation, Relations};
-use crate::statement::Statement;
+use crate::one_row::{self, OneTable, Place};
 use crate::syntax;
 use crate::types::{ColumnType, field, plain_type};
+
+const PLACE: Place = Place { one: "check constraint", many: "check constraints" };
 
 /// A condition on one row of a table, ready to be asked.
 #[derive(Debug)]
@@ -42,13 +40,10 @@ impl QueryEngine {
     /// A subquery, an aggregate, a function that does not always come to the same; no such column or
     /// function; something that is neither true nor false.
     pub fn condition(&self, table: &TableDefinition, expression: ast::Expr) -> Result<Condition> {
-        let mut seeker = Seeker { engine: self, refused: None };
-        let _: ControlFlow<()> = expression.visit(&mut seeker);
-        if let Some(refused) = seeker.refused {
-            return Err(refused);
-        }
+        let items = vec![SelectItem::UnnamedExpr(expression)];
+        one_row::check(self, &items, &PLACE)?;
         let relations = OneTable(table);
-        let mut query = select_from(table.name(), expression)?;
+        let mut query = one_row::select(items, &[table.name()])?;
         syntax::prepare(&mut query, &relations)?;
         let (plan, _) = self.analyzed(query, &relations, &[])?;
         let LogicalPlan::Projection(projection) = plan else { return Err(too_much()) };
@@ -104,18 +99,6 @@ impl Condition {
     }
 }
 
-/// `SELECT expression FROM table`.
-fn select_from(table: &str, expression: ast::Expr) -> Result<ast::Query> {
-    let text = format!("SELECT NULL FROM \"{}\"", table.replace('"', "\"\""));
-    let statements = Parser::parse_sql(&PostgreSqlDialect {}, &text);
-    let internal = || QueryError::Internal { message: format!("{text} is not read") };
-    let statement = statements.ok().and_then(|mut read| read.pop());
-    let Some(ast::Statement::Query(mut query)) = statement else { return Err(internal()) };
-    let SetExpr::Select(select) = &mut *query.body else { return Err(internal()) };
-    select.projection = vec![SelectItem::UnnamedExpr(expression)];
-    Ok(*query)
-}
-
 fn too_much() -> QueryError {
     QueryError::NotSupported {
         message: "a check constraint that is more than an expression of one row is not supported"
@@ -151,64 +134,4 @@ fn check_functions(expression: &Expr) -> Result<()> {
          the same"
     );
     Err(QueryError::NotSupported { message })
-}
-
-/// Looks for what no check constraint can have.
-struct Seeker<'e> {
-    engine: &'e QueryEngine,
-    refused: Option<QueryError>,
-}
-
-impl Visitor for Seeker<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
-        let message = "cannot use subquery in check constraint".to_owned();
-        self.refused = Some(QueryError::NotSupported { message });
-        ControlFlow::Break(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
-        let ast::Expr::Function(call) = expression else { return ControlFlow::Continue(()) };
-        let name = call.name.0.last().map(ToString::to_string).unwrap_or_default().to_lowercase();
-        let state = &self.engine.state;
-        self.refused = if call.over.is_some() || state.window_functions().contains_key(&name) {
-            let message = "window functions are not allowed in check constraints".to_owned();
-            Some(QueryError::MisplacedWindow { message })
-        } else if state.aggregate_functions().contains_key(&name) {
-            let message = "aggregate functions are not allowed in check constraints".to_owned();
-            Some(QueryError::NotGrouped { message })
-        } else {
-            return ControlFlow::Continue(());
-        };
-        ControlFlow::Break(())
-    }
-}
-
-/// A table of which only the columns are looked at.
-struct OneTable<'d>(&'d TableDefinition);
-
-impl Relations for OneTable<'_> {
-    fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
-        let column = |column: &onrush::ColumnDefinition| (column.name.clone(), column.data_type);
-        let columns = self.0.columns().iter().map(column).collect();
-        Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
-    }
-
-    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
-        false
-    }
-}
-
-#[derive(Debug)]
-struct OnlyColumns(Vec<(String, DataType)>);
-
-impl MadeRows for OnlyColumns {
-    fn columns(&self) -> Vec<(&str, ColumnType)> {
-        self.0.iter().map(|(name, data_type)| (name.as_str(), (*data_type).into())).collect()
-    }
-
-    fn rows(&self, _: &Statement) -> Vec<Row> {
-        Vec::new()
-    }
 }

@@ -170,7 +170,8 @@ type Sender = mpsc::Sender<Result<Option<Batch>>>;
 impl Run {
     async fn send_batches(mut self, sender: &Sender) -> Result<()> {
         let began = Instant::now();
-        let plan = functions::bind(self.plan.clone(), &self.statement)?;
+        let plan =
+            functions::bind(self.plan.clone(), &self.statement.client, self.statement.now_micros)?;
         self.state.config_mut().set_extension(Arc::clone(&self.statement));
         let plan = self.state.create_physical_plan(&plan).await?;
         let planned = began.elapsed();

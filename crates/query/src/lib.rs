@@ -12,7 +12,8 @@
 //! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
 //!    If they are not wanted any more the query ends (`interrupt.rs`).
 //!
-//! Conditions on single rows, those of CHECK constraints, are asked without a query (`condition.rs`).
+//! Conditions on single rows, those of CHECK constraints, are asked without a query
+//! (`condition.rs`), as values are computed from rows that are written (`computed.rs`).
 //!
 //! Invariants
 //! 1. A query holds no latch, no place inside the engine and no thread of a client while it waits.
@@ -22,12 +23,14 @@
 mod array;
 mod bounds;
 mod columns;
+mod computed;
 mod condition;
 mod engine;
 mod error;
 mod functions;
 mod interrupt;
 mod nothing;
+mod one_row;
 mod query;
 mod relation;
 mod rows;
@@ -42,10 +45,12 @@ mod typing;
 mod values;
 
 pub use array::{Elements, read_array, write_array};
+pub use computed::{RowExpressions, RowValues};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Result};
 pub use functions::SystemFunction;
+pub use one_row::Place;
 pub use query::{Query, QueryColumn};
 pub use relation::{MadeRows, Relation, Relations};
 pub use rows::{Batch, Rows};

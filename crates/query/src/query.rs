@@ -133,6 +133,10 @@ impl Query {
         self.parameters.iter().map(|field| column_type(field)).collect()
     }
 
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
     pub(crate) fn column_types(&self) -> Vec<ColumnType> {
         self.columns.iter().map(|column| column.column_type).collect()
     }

@@ -141,6 +141,67 @@ async fn a_declared_type_is_converted_to_that_of_the_column() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn numeric_parameters_are_rounded_to_the_digits_of_their_column() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, n numeric(5,2), i int)").await;
+    let types = [Type::INT4, Type::NUMERIC, Type::FLOAT8];
+    let insert = client.prepare_typed("INSERT INTO t VALUES ($1, $2, $3)", &types).await.unwrap();
+    let number = |digits, scale| onrush::Decimal::new(digits, scale);
+    client.execute(&insert, &[&1i32, &number(1235, 3), &2.5f64]).await.unwrap();
+    client.execute(&insert, &[&2i32, &number(-999_994, 3), &-1.5f64]).await.unwrap();
+    assert_eq!(query(&client, "SELECT * FROM t").await, ["1|1.24|2", "2|-999.99|-2"]);
+    let too_large = client.execute(&insert, &[&3i32, &number(999_995, 3), &0f64]).await;
+    assert_eq!(code(&too_large.unwrap_err()), "22003");
+    let update = client.prepare("UPDATE t SET n = $2 WHERE id = $1").await.unwrap();
+    client.execute(&update, &[&1i32, &number(5, 3)]).await.unwrap();
+    assert_eq!(query(&client, "SELECT n FROM t WHERE id = 1").await, ["0.01"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_that_no_key_can_have_finds_nothing() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&client, "CREATE TABLE v (v varchar(3) PRIMARY KEY, n numeric(5,2))").await;
+    query(&client, "INSERT INTO t VALUES (1), (2)").await;
+    query(&client, "INSERT INTO v VALUES ('abc', 1.24)").await;
+    for verb in ["SELECT * FROM", "DELETE FROM"] {
+        let text = format!("{verb} t WHERE id = $1");
+        let wide = client.prepare_typed(&text, &[Type::INT8]).await.unwrap();
+        assert_eq!(client.execute(&wide, &[&(1i64 << 40)]).await.unwrap(), 0);
+        let numeric = client.prepare_typed(&text, &[Type::NUMERIC]).await.unwrap();
+        let half = onrush::Decimal::new(15, 1);
+        assert_eq!(client.execute(&numeric, &[&half]).await.unwrap(), 0);
+        let whole = onrush::Decimal::new(20, 1);
+        assert_eq!(client.execute(&numeric, &[&whole]).await.unwrap(), 1);
+        let text = format!("{verb} v WHERE v = $1");
+        assert_eq!(client.execute(&text, &[&"abcd"]).await.unwrap(), 0);
+    }
+    assert!(
+        client.query("SELECT v FROM v WHERE v || '' = $1", &[&"abcd"]).await.unwrap().is_empty()
+    );
+    let far = onrush::Decimal::new(1235, 3);
+    assert!(client.query("SELECT v FROM v WHERE n = $1", &[&far]).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_alone_is_a_column_of_its_declared_type() {
+    let world = World::new();
+    let client = world.client().await;
+    let types = [Type::INT4, Type::INT8, Type::FLOAT8, Type::BOOL];
+    let select = client.prepare_typed("SELECT $1, $2, $3, $4 AS b", &types).await.unwrap();
+    let row = client.query_one(&select, &[&1i32, &2i64, &0.5f64, &true]).await.unwrap();
+    assert_eq!((row.get::<_, i32>(0), row.get::<_, i64>(1)), (1, 2));
+    assert_eq!((row.get::<_, f64>(2), row.get::<_, bool>("b")), (0.5, true));
+    let open = client.query_one("SELECT $1", &[&"text"]).await.unwrap();
+    assert_eq!(open.get::<_, &str>(0), "text");
+    let list = client.prepare_typed("SELECT $1", &[Type::INT4_ARRAY]).await.unwrap();
+    let row = client.query_one(&list, &[&vec![1i32, 2]]).await.unwrap();
+    assert_eq!(row.get::<_, Vec<i32>>(0), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_inserts_on_their_way_at_once_are_a_commit_each_and_few_waits() {
     let world = World::new();
     let client = world.client().await;

@@ -61,6 +61,17 @@ async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn numbers_are_rounded_to_the_digits_of_their_column() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, n numeric(5,2))").await;
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", "1\t1.235\n2\t-7\n").await.unwrap(), 2);
+    assert_eq!(query(&client, "SELECT n FROM t").await, ["1.24", "-7.00"]);
+    let error = copy_in(&client, "COPY t FROM STDIN", "3\t1000\n").await.unwrap_err();
+    assert_eq!(code(&error), "22003");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_row_ends_a_copy_and_says_which_and_what_stays() {
     let world = World::new();
     let client = world.client().await;

@@ -222,3 +222,26 @@ async fn whether_transactions_only_read_has_a_default() {
     query(&client, "COMMIT").await;
     query(&client, "INSERT INTO t VALUES (1)").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_count_up_one_row_lose_nothing() {
+    let world = World::new();
+    let reader = world.client().await;
+    query(&reader, "CREATE TABLE t (k int PRIMARY KEY, n bigint)").await;
+    let mut counting = Vec::new();
+    for _ in 0..4 {
+        let client = world.client().await;
+        counting.push(tokio::spawn(async move {
+            let statement = "INSERT INTO t VALUES ($1, 1) ON CONFLICT (k) DO UPDATE \
+                             SET n = t.n + EXCLUDED.n + $2 RETURNING n * 1000";
+            let statement = client.prepare(statement).await.unwrap();
+            for round in 0..100i32 {
+                client.query_one(&statement, &[&(round % 2), &0i64]).await.unwrap();
+            }
+        }));
+    }
+    for counted in counting {
+        counted.await.unwrap();
+    }
+    assert_eq!(query(&reader, "SELECT n FROM t").await, ["200", "200"]);
+}

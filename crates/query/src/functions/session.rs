@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use super::SystemFunction;
-use crate::statement::Statement;
+use crate::statement::Client;
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
 
@@ -95,9 +95,7 @@ impl Fact {
         }
     }
 
-    fn value(self, statement: &Statement) -> Value<'_> {
-        let client = &statement.client;
-        let micros = statement.now_micros;
+    fn value(self, client: &Client, micros: i64) -> Value<'_> {
         match self {
             Fact::Moment(DataType::Date) => {
                 Value::Date(i32::try_from(micros.div_euclid(MICROS_PER_DAY)).unwrap_or(i32::MAX))
@@ -133,12 +131,12 @@ impl ScalarUDFImpl for SessionFunction {
 }
 
 /// Puts the values that these functions have in this statement in their place.
-pub(crate) fn bind(plan: LogicalPlan, statement: &Statement) -> Result<LogicalPlan> {
+pub(crate) fn bind(plan: LogicalPlan, client: &Client, now_micros: i64) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|plan| {
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expression| {
             let name = names.save(&expression);
-            let bound = expression.transform_up(|inner| constant(inner, statement))?;
+            let bound = expression.transform_up(|inner| constant(inner, client, now_micros))?;
             Ok(match bound.transformed {
                 true => bound.update_data(|expression| name.restore(expression)),
                 false => bound,
@@ -148,13 +146,13 @@ pub(crate) fn bind(plan: LogicalPlan, statement: &Statement) -> Result<LogicalPl
     .data()
 }
 
-fn constant(expression: Expr, statement: &Statement) -> Result<Transformed<Expr>> {
+fn constant(expression: Expr, client: &Client, micros: i64) -> Result<Transformed<Expr>> {
     let fact = match &expression {
         // Of those that are told who asks the arguments may differ from row to row.
         Expr::ScalarFunction(call) => {
             let inner: &dyn std::any::Any = call.func.inner().as_ref();
             let function = inner.downcast_ref::<SystemFunction>();
-            if let Some(bound) = function.and_then(|own| own.bound_to(&statement.client)) {
+            if let Some(bound) = function.and_then(|own| own.bound_to(client)) {
                 let call = ScalarFunction::new_udf(bound.into_udf(), call.args.clone());
                 return Ok(Transformed::yes(Expr::ScalarFunction(call)));
             }
@@ -164,6 +162,6 @@ fn constant(expression: Expr, statement: &Statement) -> Result<Transformed<Expr>
     };
     let Some(fact) = fact else { return Ok(Transformed::no(expression)) };
     let column = ColumnType::Stored(fact.data_type());
-    let value: ScalarValue = scalar(&fact.value(statement), column)?;
+    let value: ScalarValue = scalar(&fact.value(client, micros), column)?;
     Ok(Transformed::yes(Expr::Literal(value, None)))
 }

@@ -1,18 +1,25 @@
 //! INSERT: the short way of one row first.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use onrush::{Row, Table, Transaction, Value};
+use onrush_query::RowValues;
 
+use super::returning::{Returner, answer};
 use super::transaction::Work;
-use super::{Answer, Backend, RowStream, in_failed_transaction, tag};
-use crate::error::{Result, SqlError};
-use crate::sql::{Bound, Conflict, InsertPlan, InsertRows, NewValue, Operand, QueryPlan};
+use super::{Answer, Backend, in_failed_transaction, tag};
+use crate::error::{Result, SqlError, state};
+use crate::sql::{
+    Bound, Conflict, ConflictUpdate, InsertPlan, InsertRows, NewValue, Operand, QueryPlan,
+};
 use crate::values;
 
 impl Backend {
     pub(super) fn insert(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Answer> {
-        Ok(self.write_rows(plan, bound)?.answer(plan))
+        let written = self.write_rows(plan, bound)?;
+        Ok(answer("INSERT", &plan.returning, written.rows, written.count))
     }
 
     /// As [`execute`](Backend::execute), and gives the tag of the answer. Nothing is waited for.
@@ -107,10 +114,11 @@ impl Backend {
         bound: &Bound,
     ) -> Result<Written> {
         let rows: Vec<_> = rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
+        let way = self.way(plan, bound)?;
         self.in_transaction(|transaction| {
             let mut written = Written::default();
             for row in &rows {
-                written.place(transaction, plan, row, bound)?;
+                written.place(transaction, &way, row)?;
             }
             Ok(written)
         })
@@ -124,7 +132,7 @@ impl Backend {
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Written> {
-        let finder = self.finder();
+        let (finder, way) = (self.finder(), self.way(plan, bound)?);
         let all = plan.table.definition().columns();
         self.in_transaction(|transaction| {
             let mut written = Written::default();
@@ -134,86 +142,127 @@ impl Backend {
                 for (value, column) in found.into_iter().zip(columns) {
                     row[*column] = values::coerce(value, all[*column].data_type)?;
                 }
-                written.place(transaction, plan, &row, bound)
+                written.place(transaction, &way, &row)
             })?;
             Ok(written)
         })
     }
+
+    fn way<'p>(&self, plan: &'p InsertPlan, bound: &'p Bound) -> Result<Way<'p>> {
+        let computed = match &plan.conflict {
+            Conflict::Update(ConflictUpdate { computed: Some(computed), .. }) => {
+                Some(self.finder().row_values(computed, bound)?)
+            }
+            _ => None,
+        };
+        Ok(Way { plan, bound, computed, returner: self.returner(&plan.returning, bound)? })
+    }
+}
+
+/// How one execution of a statement writes its rows.
+struct Way<'p> {
+    plan: &'p InsertPlan,
+    bound: &'p Bound,
+    /// What is computed where a key is taken.
+    computed: Option<Arc<RowValues>>,
+    returner: Returner,
 }
 
 /// What a statement has written so far.
 #[derive(Default)]
 struct Written {
     count: u64,
-    /// The rows, if they are to be returned.
+    /// What is sent of the rows, if they are to be returned.
     rows: Vec<Row>,
+    /// The keys of the rows, where one that is there may be changed.
+    keys: HashSet<Vec<u8>>,
 }
 
 impl Written {
     fn counted(count: u64) -> Written {
-        Written { count, rows: Vec::new() }
+        Written { count, ..Written::default() }
     }
 
     fn place(
         &mut self,
         transaction: &mut Transaction<'_>,
-        plan: &InsertPlan,
+        way: &Way<'_>,
         row: &[Value<'_>],
-        bound: &Bound,
     ) -> Result<()> {
-        if place(transaction, plan, row, bound)? {
+        if self.is_placed(transaction, way, row)? {
             self.count += 1;
-            if plan.returning.is_some() {
-                let (key, value) = transaction.last_row();
-                self.rows.push(plan.table.schema().decode_row(key, value)?);
+            let (key, value) = transaction.last_row();
+            if matches!(way.plan.conflict, Conflict::Update(_)) {
+                self.keys.insert(key.to_vec());
+            }
+            if way.returner.is_wanted {
+                let row = way.plan.table.schema().decode_row(key, value)?;
+                self.rows.push(way.returner.row(row)?);
             }
         }
         Ok(())
     }
 
-    fn answer(self, plan: &InsertPlan) -> Answer {
-        match &plan.returning {
-            None => Answer::Done(tag("INSERT", self.count)),
-            Some(columns) => {
-                Answer::rows(RowStream::of_rows(columns.as_slice().into(), self.rows, "INSERT"))
+    /// Inserts the row, or does what is to be done with a taken key. False if nothing was written.
+    fn is_placed(
+        &self,
+        transaction: &mut Transaction<'_>,
+        way: &Way<'_>,
+        row: &[Value<'_>],
+    ) -> Result<bool> {
+        let error = match transaction.insert(&way.plan.table, row) {
+            Ok(()) => return Ok(true),
+            Err(error) => SqlError::from(error),
+        };
+        if !error.is_duplicate_key() {
+            return Err(error);
+        }
+        match &way.plan.conflict {
+            Conflict::Fail => Err(error),
+            Conflict::Nothing => Ok(false),
+            Conflict::Update(_) if self.keys.contains(transaction.last_row().0) => {
+                let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                Err(SqlError::new(state::SEVERAL_ROWS, message)
+                    .with_hint("Give each key once in a statement."))
             }
+            Conflict::Update(update) => way.update(transaction, update),
         }
     }
 }
 
-/// Inserts the row, or does what is to be done with a taken key. False if nothing was written.
-fn place(
-    transaction: &mut Transaction<'_>,
-    plan: &InsertPlan,
-    row: &[Value<'_>],
-    bound: &Bound,
-) -> Result<bool> {
-    let error = match transaction.insert(&plan.table, row) {
-        Ok(()) => return Ok(true),
-        Err(error) => SqlError::from(error),
-    };
-    if !error.is_duplicate_key() {
-        return Err(error);
-    }
-    match &plan.conflict {
-        Conflict::Fail => Err(error),
-        Conflict::Nothing => Ok(false),
-        Conflict::Update(assignments) => {
-            let (key, _) = transaction.last_row();
-            let key = plan.table.schema().decode_key(key)?;
-            let columns = plan.table.definition().columns();
-            let mut changes = Vec::with_capacity(assignments.len());
-            for assignment in assignments {
-                let value = match &assignment.value {
-                    NewValue::Given(operand) => operand.value(bound)?,
-                    NewValue::Excluded(column) => row[*column].borrowed(),
-                    // Only an UPDATE finds values.
-                    NewValue::Found(_) => Value::Null,
-                };
-                changes.push((columns[assignment.column].name.as_str(), value));
+impl Way<'_> {
+    /// Changes the row that has the key of the one that was to be inserted just now. False if it is
+    /// to stay as it is.
+    fn update(&self, transaction: &mut Transaction<'_>, update: &ConflictUpdate) -> Result<bool> {
+        let table = &self.plan.table;
+        let (key, value) = transaction.last_row();
+        // Defaults are in it, as they would have been written.
+        let excluded = table.schema().decode_row(key, value)?;
+        let key = table.schema().decode_key(key)?;
+        let computed = match &self.computed {
+            None => Row::new(),
+            Some(values) => {
+                let Some(old) = transaction.get(table, &key)? else { return Ok(false) };
+                values.of(&[&old, &excluded])?
             }
-            Ok(transaction.update(&plan.table, &key, &changes)?)
+        };
+        if update.has_condition && computed.last() != Some(&Value::Boolean(true)) {
+            return Ok(false);
         }
+        let columns = table.definition().columns();
+        let mut changes = Vec::with_capacity(update.assignments.len());
+        for assignment in &update.assignments {
+            let column = &columns[assignment.column];
+            let value = match &assignment.value {
+                NewValue::Given(operand) => operand.value(self.bound)?,
+                NewValue::Excluded(other) => {
+                    values::coerce(excluded[*other].borrowed(), column.data_type)?
+                }
+                NewValue::Found(at) => values::coerce(computed[*at].borrowed(), column.data_type)?,
+            };
+            changes.push((column.name.as_str(), value));
+        }
+        Ok(transaction.update(table, &key, &changes)?)
     }
 }
 

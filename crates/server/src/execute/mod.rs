@@ -12,9 +12,11 @@
 mod call;
 mod database;
 mod definition;
+mod explain;
 mod insert;
 mod query;
 mod read_only;
+mod returning;
 mod role;
 mod rows;
 mod savepoint;
@@ -43,9 +45,7 @@ use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::plan::{ALL, show_columns};
-use crate::sql::{
-    Bound, CopyPlan, ExecutePlan, Explained, Plan, Planner, PreparePlan, SettingChange,
-};
+use crate::sql::{Bound, CopyPlan, ExecutePlan, Plan, Planner, PreparePlan, SettingChange};
 use savepoint::NamedSavepoint;
 use settings::Defaults;
 use transaction::Work;
@@ -205,11 +205,7 @@ impl Backend {
             Plan::Insert(insert) => self.insert(insert, bound),
             Plan::Get(get) => self.get(get, bound),
             Plan::Query(query) => self.query(query, bound, Want::Rows),
-            Plan::Explain(Explained::Query(query), analyze) => {
-                let want = if *analyze { Want::Analysis } else { Want::Plan };
-                self.query(query, bound, want)
-            }
-            Plan::Explain(Explained::Get(get), analyze) => self.explain_get(get, bound, *analyze),
+            Plan::Explain(explained, analyze) => self.explain(explained, *analyze, bound),
             Plan::Scalars { columns, values } => self.scalars(columns, values, bound),
             Plan::Update(update) => self.update(update, bound),
             Plan::Delete(delete) => self.delete(delete, bound),

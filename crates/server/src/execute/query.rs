@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onrush::{Database, Row, Snapshot};
-use onrush_query::{Client, QueryEngine, Rows, SessionSettings, Statement, Want};
+use onrush::{DataType, Database, Row, Snapshot, Value};
+use onrush_query::{Client, QueryEngine, RowValues, Rows, SessionSettings, Statement, Want};
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
 use super::{Answer, Backend, RowStream, Settings, in_failed_transaction};
 use crate::error::{Result, SqlError, state};
 use crate::sql::plan::text_column;
-use crate::sql::{Bound, Lookup, QueryPlan, unix_micros};
+use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
 
 /// How often somebody who waits for rows looks whether the statement must be given up: a cancel
 /// request only sets a flag.
@@ -129,12 +129,15 @@ impl Finder {
         snapshot: Snapshot,
     ) -> Result<Rows> {
         plan.check_tables()?;
-        let mut parameters = Vec::with_capacity(plan.parameters.len());
-        for (index, target) in plan.parameters.iter().enumerate() {
-            parameters.push(bound.value(index, *target)?);
-        }
+        let parameters = parameters(&plan.parameters, bound)?;
         let statement = Statement::new(snapshot, self.client.clone(), unix_micros());
         Ok(self.queries.run(&plan.query, want, statement, &parameters)?)
+    }
+
+    /// Expressions of rows, for one execution.
+    pub(super) fn row_values(&self, computed: &Computed, bound: &Bound) -> Result<Arc<RowValues>> {
+        let parameters = parameters(&computed.parameters, bound)?;
+        Ok(computed.expressions.bind(&self.queries, &self.client, unix_micros(), &parameters)?)
     }
 
     /// Hands each row that the query finds in the snapshot to `use_row`. Blocks the thread, which
@@ -157,4 +160,8 @@ impl Finder {
             Ok(())
         })
     }
+}
+
+fn parameters<'b>(types: &[DataType], bound: &'b Bound) -> Result<Vec<Value<'b>>> {
+    types.iter().enumerate().map(|(index, target)| bound.value(index, *target)).collect()
 }

@@ -45,8 +45,12 @@ impl Backend {
     pub(super) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
         let table = |right, name: &str| self.access.check(&self.who, right, name);
         table(Right::Insert, insert.table.name())?;
-        if matches!(insert.conflict, Conflict::Update(_)) {
+        if let Conflict::Update(update) = &insert.conflict {
             table(Right::Update, insert.table.name())?;
+            // What comes of it tells what is there.
+            if update.computed.is_some() {
+                table(Right::Select, insert.table.name())?;
+            }
         }
         if let InsertRows::Found { query, .. } = &insert.rows {
             query.table_names().try_for_each(|name| table(Right::Select, name))?;
@@ -69,6 +73,7 @@ impl Backend {
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => {
                 query.table_names().try_for_each(|name| table(Right::Select, name))
             }
+            Plan::Explain(Explained::Write(plan), _) => self.check_rights(plan),
             Plan::Update(update) => {
                 table(Right::Update, update.table.name())?;
                 table(Right::Select, update.table.name())
@@ -93,6 +98,7 @@ impl Backend {
             Plan::Roles(_)
             | Plan::DropNothing { .. }
             | Plan::Scalars { .. }
+            | Plan::Explain(Explained::Values, _)
             | Plan::Begin { .. }
             | Plan::Commit
             | Plan::Rollback

@@ -35,6 +35,8 @@ const ROWS_PER_TURN: u64 = 4096;
 /// Rows in the making, one by one.
 pub(crate) struct RowStream {
     columns: Arc<[OutputColumn]>,
+    /// Sent before those of the source.
+    first: Option<Row>,
     source: Source,
     sent: u64,
     verb: &'static str,
@@ -46,7 +48,7 @@ impl RowStream {
         source: Source,
         verb: &'static str,
     ) -> RowStream {
-        RowStream { columns, source, sent: 0, verb }
+        RowStream { columns, first: None, source, sent: 0, verb }
     }
 
     /// The rows of a query.
@@ -63,6 +65,12 @@ impl RowStream {
         RowStream::new(columns, Source::Rows(rows.into_iter()), verb)
     }
 
+    /// The same rows of one text each, behind another one.
+    pub(super) fn behind(mut self, text: String) -> RowStream {
+        self.first = Some(vec![Value::from(text)]);
+        self
+    }
+
     /// One text a row.
     pub(super) fn texts(name: &str, texts: Vec<String>, verb: &'static str) -> RowStream {
         let column = text_column(name);
@@ -76,6 +84,10 @@ impl RowStream {
 
     /// The next row.
     pub(crate) fn next(&mut self) -> Result<Step> {
+        if let Some(first) = self.first.take() {
+            self.sent += 1;
+            return Ok(Step::Row(first));
+        }
         let row = match &mut self.source {
             Source::Scan(scan) => scan.next().transpose()?,
             Source::Rows(rows) => rows.next(),

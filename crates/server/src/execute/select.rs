@@ -1,7 +1,6 @@
 //! SELECT the short way: the row with a key, and values without a table.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use onrush::{Row, ScanOptions, Table, Value};
 
@@ -11,7 +10,7 @@ use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction
 use crate::error::Result;
 use crate::sql::{
     Bound, CopyPlan, Function, GetPlan, Operand, OutputColumn, Scalar, SettingChange, count_of,
-    unix_micros,
+    key_of, unix_micros,
 };
 
 impl Backend {
@@ -20,20 +19,16 @@ impl Backend {
         Ok(Answer::rows(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT")))
     }
 
-    /// The row with the key, if it is there and wanted. Nothing equals NULL.
-    fn found(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Option<Row>> {
+    /// The row with the key, if it is there and wanted.
+    pub(super) fn found(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Option<Row>> {
         let limit = match &plan.limit {
             Some(limit) => count_of(&limit.value(bound)?, "LIMIT")?,
             None => None,
         };
-        let mut key = Vec::with_capacity(plan.key.len());
-        for operand in &plan.key {
-            key.push(operand.value(bound)?);
+        match key_of(&plan.key, bound)? {
+            Some(key) if limit != Some(0) => self.row_with_key(&plan.table, &key),
+            _ => Ok(None),
         }
-        if limit == Some(0) || key.iter().any(Value::is_null) {
-            return Ok(None);
-        }
-        self.row_with_key(&plan.table, &key)
     }
 
     fn row_with_key(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
@@ -45,27 +40,6 @@ impl Backend {
             }),
             _ => Err(in_failed_transaction()),
         }
-    }
-
-    pub(super) fn explain_get(
-        &mut self,
-        plan: &GetPlan,
-        bound: &Bound,
-        analyze: bool,
-    ) -> Result<Answer> {
-        let definition = plan.table.definition();
-        let key =
-            definition.primary_key().iter().map(|column| &*definition.columns()[*column].name);
-        let key: Vec<&str> = key.collect();
-        let mut lines = vec![format!("OnrushGet: {}, key=[{}]", definition.name(), key.join(", "))];
-        if analyze {
-            let began = Instant::now();
-            let rows = usize::from(self.found(plan, bound)?.is_some());
-            let millis = began.elapsed().as_secs_f64() * 1e3;
-            lines.push(format!("Rows: {rows}"));
-            lines.push(format!("Execution Time: {millis:.3} ms"));
-        }
-        Ok(Answer::rows(RowStream::texts("QUERY PLAN", lines, "EXPLAIN")))
     }
 
     /// All rows of a table, for COPY.

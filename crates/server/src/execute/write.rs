@@ -2,12 +2,11 @@
 
 use onrush::{Row, Table, Transaction, Value};
 
+use super::returning::answer;
 use super::transaction::Work;
-use super::{Answer, Backend, RowStream, tag};
+use super::{Answer, Backend, tag};
 use crate::error::Result;
-use crate::sql::{
-    Bound, DeletePlan, NewValue, Operand, OutputColumn, QueryPlan, RowsToChange, UpdatePlan,
-};
+use crate::sql::{Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, key_of};
 use crate::values;
 
 /// A column, by name, and its new value.
@@ -28,11 +27,12 @@ impl Backend {
             self.rest_on_commits();
             return Ok(Answer::Done(tag("UPDATE", u64::from(is_there))));
         }
+        let returner = self.returner(&plan.returning, bound)?;
         let changed = self.in_transaction(|transaction| {
             if !transaction.update(&plan.table, &key, &changes)? {
                 return Ok(None);
             }
-            Ok(Some(last_row(transaction, &plan.table)?))
+            returner.row(last_row(transaction, &plan.table)?).map(Some)
         })?;
         let count = u64::from(changed.is_some());
         Ok(answer("UPDATE", &plan.returning, changed.into_iter().collect(), count))
@@ -46,7 +46,7 @@ impl Backend {
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Answer> {
-        let finder = self.finder();
+        let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
         let key_columns = plan.table.definition().primary_key().len();
         let (count, changed) = self.in_transaction(|transaction| {
             let (mut count, mut changed) = (0, Vec::new());
@@ -56,8 +56,8 @@ impl Backend {
                 let changes = changes(plan, bound, found)?;
                 if transaction.update(&plan.table, key, &changes)? {
                     count += 1;
-                    if plan.returning.is_some() {
-                        changed.push(last_row(transaction, &plan.table)?);
+                    if returner.is_wanted {
+                        changed.push(returner.row(last_row(transaction, &plan.table)?)?);
                     }
                 }
                 Ok(())
@@ -80,12 +80,11 @@ impl Backend {
             self.rest_on_commits();
             return Ok(Answer::Done(tag("DELETE", u64::from(was_there))));
         }
+        let returner = self.returner(&plan.returning, bound)?;
         let removed = self.in_transaction(|transaction| {
-            let row = transaction.get(&plan.table, &key)?;
-            if row.is_some() {
-                transaction.delete(&plan.table, &key)?;
-            }
-            Ok(row)
+            let Some(row) = transaction.get(&plan.table, &key)? else { return Ok(None) };
+            transaction.delete(&plan.table, &key)?;
+            returner.row(row).map(Some)
         })?;
         let count = u64::from(removed.is_some());
         Ok(answer("DELETE", &plan.returning, removed.into_iter().collect(), count))
@@ -97,13 +96,15 @@ impl Backend {
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Answer> {
-        let finder = self.finder();
+        let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
         let (count, removed) = self.in_transaction(|transaction| {
             let (mut count, mut removed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |key| {
-                if plan.returning.is_some() {
-                    removed.extend(transaction.get(&plan.table, &key)?);
+                if returner.is_wanted
+                    && let Some(row) = transaction.get(&plan.table, &key)?
+                {
+                    removed.push(returner.row(row)?);
                 }
                 count += u64::from(transaction.delete(&plan.table, &key)?);
                 Ok(())
@@ -138,25 +139,4 @@ fn changes<'v>(
 fn last_row(transaction: &Transaction<'_>, table: &Table) -> Result<Row> {
     let (key, value) = transaction.last_row();
     Ok(table.schema().decode_row(key, value)?)
-}
-
-/// The key, or none if it compares with NULL, which nothing equals.
-fn key_of<'b>(operands: &'b [Operand], bound: &'b Bound) -> Result<Option<Vec<Value<'b>>>> {
-    let mut key = Vec::with_capacity(operands.len());
-    for operand in operands {
-        key.push(operand.value(bound)?);
-    }
-    Ok(if key.iter().any(Value::is_null) { None } else { Some(key) })
-}
-
-fn answer(
-    verb: &'static str,
-    returning: &Option<Vec<OutputColumn>>,
-    rows: Vec<Row>,
-    count: u64,
-) -> Answer {
-    match returning {
-        None => Answer::Done(tag(verb, count)),
-        Some(columns) => Answer::rows(RowStream::of_rows(columns.as_slice().into(), rows, verb)),
-    }
 }

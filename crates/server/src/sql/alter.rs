@@ -46,7 +46,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
         return Err(SqlError::not_supported(statement, FORMS));
     }
     let table = planner.lookup().table_that_may_be(name, *if_exists)?;
-    let changes = operations.iter().map(|operation| change(&table, operation));
+    let changes = operations.iter().map(|operation| change(planner, &table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
     Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes }))
 }
@@ -56,13 +56,18 @@ const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO
                      RENAME CONSTRAINT for CHECK constraints; for all else create a new table and \
                      INSERT ... SELECT the rows.";
 
-fn change(table: &str, operation: &AlterTableOperation) -> Result<Vec<PlannedChange>> {
+fn change(
+    planner: &Planner<'_>,
+    table: &str,
+    operation: &AlterTableOperation,
+) -> Result<Vec<PlannedChange>> {
     let one = |change, if_needed| Ok(vec![PlannedChange { change, if_needed }]);
     match operation {
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks } = create::column_of(column_def, false)?;
+            let Column { definition, is_key, checks } =
+                create::column_of(planner, column_def, false)?;
             if is_key {
                 let message = format!("table {table} has a primary key already");
                 return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));

@@ -1,11 +1,12 @@
 //! WHERE, where it names one row by its whole key.
 
-use onrush::Table;
-use sqlparser::ast::{BinaryOperator, Expr, Ident};
+use onrush::{DataType, Table, Value};
+use sqlparser::ast::{BinaryOperator, CastKind, Expr, Ident, UnaryOperator, Value as Literal};
 
 use super::names;
-use super::operand::{Operand, Parameters};
+use super::operand::{Operand, Parameters, any_numeric};
 use crate::error::{Result, SqlError, state};
+use crate::values;
 
 /// The value of each column of the key, in key order, if `selection` is nothing but
 /// `key = value AND ...`. `relation` is what stands in front of a column's name.
@@ -38,7 +39,7 @@ pub(super) fn whole_key(
                     return Ok(None);
                 }
                 let data_type = definition.columns()[column].data_type;
-                let Some(value) = Operand::if_simple(value, data_type, parameters)? else {
+                let Some(value) = to_compare(value, data_type, parameters)? else {
                     return Ok(None);
                 };
                 if value == Operand::Default {
@@ -60,6 +61,61 @@ pub(super) fn whole_key(
         operands.push(equal.swap_remove(at).1);
     }
     Ok(Some(operands))
+}
+
+/// A value to compare a column of type `target` with; none for what only the query engine can
+/// compare, which finds no row that equals 1.5 among whole numbers.
+fn to_compare(
+    expression: &Expr,
+    target: DataType,
+    parameters: &mut Parameters,
+) -> Result<Option<Operand>> {
+    let constant =
+        |value: Option<Value<'_>>| value.map(|value| Operand::Constant(value.into_owned()));
+    match expression {
+        Expr::Nested(inner) => to_compare(inner, target, parameters),
+        Expr::Value(value) => match &value.value {
+            Literal::Number(digits, _) => Ok(constant(number(digits, target)?)),
+            Literal::SingleQuotedString(written) | Literal::EscapedStringLiteral(written) => {
+                Ok(constant(values::constant_key(written, target)?))
+            }
+            _ => Operand::if_simple(expression, target, parameters),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+            Expr::Value(value) => match &value.value {
+                Literal::Number(digits, _) => Ok(constant(number(&format!("-{digits}"), target)?)),
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        },
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            let through = match super::create::data_type("the cast", data_type) {
+                Ok(through) if !any_numeric(data_type) => through,
+                _ => return Ok(None),
+            };
+            Ok(match Operand::if_simple(expr, through, parameters)? {
+                Some(Operand::Constant(value)) => constant(values::key(value, target)?),
+                Some(Operand::Parameter(index, _)) => Some(Operand::Parameter(index, target)),
+                other => other,
+            })
+        }
+        _ => Operand::if_simple(expression, target, parameters),
+    }
+}
+
+/// A number as a column of this type has it.
+fn number(written: &str, target: DataType) -> Result<Option<Value<'static>>> {
+    let widest = DataType::Decimal { precision: 28, scale: 0 };
+    let is_whole = matches!(target, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    Ok(match target {
+        DataType::Decimal { .. } => values::constant_key(written, target)?,
+        _ if is_whole => match values::constant_key(written, widest) {
+            Ok(Some(value)) => values::key(value, target)?,
+            Ok(None) | Err(_) => None,
+        },
+        _ => Some(values::read(target, written)?),
+    }
+    .map(Value::into_owned))
 }
 
 /// `column`, or `relation.column`.

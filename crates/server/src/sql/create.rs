@@ -2,17 +2,13 @@
 
 use std::sync::LazyLock;
 
-use onrush::{
-    ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableBuilder, TableDefinition,
-};
+use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
     SequenceOptions, SqlOption, Statement, TableConstraint,
 };
 
 use super::check::NewCheck;
-use super::functions::{self, Function};
-use super::operand::{self, Operand, Parameters};
 use super::plan::Plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
@@ -60,7 +56,7 @@ pub(super) fn plan(
     let mut builder = TableDefinition::builder(&name);
     let mut checks = Vec::new();
     for column in &statement.columns {
-        let column = column_of(column, settings.is_strict)?;
+        let column = column_of(planner, column, settings.is_strict)?;
         let Column { definition, is_key, checks: its_checks } = column;
         checks.extend(its_checks);
         if is_key {
@@ -163,7 +159,11 @@ fn key_column(column: &IndexColumn) -> Result<String> {
 }
 
 /// Reads the definition of a column.
-pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<Column> {
+pub(super) fn column_of(
+    planner: &Planner<'_>,
+    column: &ColumnDef,
+    is_strict: bool,
+) -> Result<Column> {
     let name = names::identifier(&column.name);
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
     let (data_type, is_serial) = match serial_type(&column.data_type) {
@@ -185,7 +185,8 @@ pub(super) fn column_of(column: &ColumnDef, is_strict: bool) -> Result<Column> {
                 checks.push(NewCheck::new(check, option.name.as_ref())?);
             }
             ColumnOption::Default(value) => {
-                definition.default = default_of(value, data_type, is_strict)?;
+                definition.default =
+                    super::default::default_of(planner, value, data_type, is_strict)?;
             }
             ColumnOption::Generated {
                 generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
@@ -221,8 +222,10 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
 pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
     let lower = written.to_string().to_lowercase();
     // Microseconds are what is kept; a time with six digits after the point says the same.
-    let lower = lower.replace("(6)", "");
+    let is_moment = lower.starts_with("time");
+    let lower = if is_moment { lower.replace("(6)", "") } else { lower };
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
+        _ if is_moment && lower.contains('(') => "Leave the precision out: microseconds are kept.",
         "numeric" | "decimal" | "dec" if !lower.contains('(') => {
             "Give the digits in all and after the point: numeric(18,4)."
         }
@@ -256,31 +259,4 @@ fn identity_start(options: &[SequenceOptions]) -> Result<i64> {
         }
     }
     Ok(start)
-}
-
-fn default_of(value: &Expr, data_type: DataType, is_strict: bool) -> Result<DefaultValue> {
-    if let Expr::Nested(inner) = value {
-        return default_of(inner, data_type, is_strict);
-    }
-    if let Expr::Function(call) = value {
-        return match functions::of(call)? {
-            Function::Now => Ok(DefaultValue::Now),
-            Function::RandomUuid => Ok(DefaultValue::Key(KeyStrategy::UuidV4)),
-            Function::Key(KeyStrategy::Identity { start, strict }) => {
-                Ok(DefaultValue::Key(KeyStrategy::Identity { start, strict: strict || is_strict }))
-            }
-            Function::Key(strategy) => Ok(DefaultValue::Key(strategy)),
-            _ => Err(SqlError::not_supported(
-                format!("the default {call}"),
-                "Use a constant, now(), or one of the key generators.",
-            )),
-        };
-    }
-    match Operand::new(value, data_type, &mut Parameters::none())? {
-        operand::Operand::Constant(constant) => Ok(DefaultValue::Constant(constant)),
-        _ => Err(SqlError::not_supported(
-            format!("the default {value}"),
-            "Use a constant, now(), or one of the key generators.",
-        )),
-    }
 }

@@ -86,7 +86,7 @@ fn argument(argument: &FunctionArg) -> Option<String> {
 
 fn unknown(call: &ast::Function) -> SqlError {
     SqlError::new(state::UNDEFINED_FUNCTION, format!("there is no function {call} here")).with_hint(
-        "As values: now(), gen_random_uuid(). As defaults of keys: uuidv7(), identity(), \
+        "As values: now(), gen_random_uuid(), uuidv7(). As defaults of keys: uuidv7(), identity(), \
          session_offset(), node_offset(n), bit_reversed(), hash_prefix(), sequential_guid().",
     )
 }

@@ -2,19 +2,24 @@
 
 use std::sync::{Arc, LazyLock};
 
-use onrush::Table;
+use onrush::{DataType, Table};
+use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
-    ConflictTarget, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query, SetExpr,
-    Statement, TableObject,
+    ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
+    SelectItem, SetExpr, Statement, TableObject,
 };
 
+use super::computed::{Computed, Returning};
 use super::operand::{Operand, Parameters};
 use super::plan::{self, Plan};
 use super::query::QueryPlan;
-use super::select::{OutputColumn, returning};
-use super::write::{Assignment, Sources, assignments};
+use super::write::{Assignment, assignments};
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
+
+/// What the row that was to be inserted is called.
+pub(super) const EXCLUDED: &str = "excluded";
 
 /// What happens to a row whose key is taken.
 #[derive(Clone, Debug)]
@@ -24,7 +29,17 @@ pub(crate) enum Conflict {
     /// The row is left out.
     Nothing,
     /// The row that is there is changed.
-    Update(Vec<Assignment>),
+    Update(ConflictUpdate),
+}
+
+/// How a row is changed that has the key of one that was to be inserted.
+#[derive(Clone, Debug)]
+pub(crate) struct ConflictUpdate {
+    pub(crate) assignments: Vec<Assignment>,
+    /// What is computed for them, from the row that is there and the one that was to be inserted.
+    pub(crate) computed: Option<Arc<Computed>>,
+    /// Whether the last of what is computed is a condition.
+    pub(crate) has_condition: bool,
 }
 
 /// What is inserted.
@@ -42,7 +57,7 @@ pub(crate) struct InsertPlan {
     pub(crate) table: Table,
     pub(crate) rows: InsertRows,
     pub(crate) conflict: Conflict,
-    pub(crate) returning: Option<Vec<OutputColumn>>,
+    pub(crate) returning: Option<Returning>,
 }
 
 /// A statement without any clause, to compare with.
@@ -72,14 +87,20 @@ pub(super) fn plan(
             rows(planner, target, source, parameters)?
         }
     };
+    let relation = match &statement.table_alias {
+        Some(alias) => names::identifier(&alias.alias),
+        None => schemas::own_name(table.name()).to_owned(),
+    };
+    let upsert = Upsert { planner, table: &table, relation: &relation };
     let conflict = match &statement.on {
         None => Conflict::Fail,
-        Some(OnInsert::OnConflict(conflict)) => conflict_of(&table, conflict, parameters)?,
+        Some(OnInsert::OnConflict(conflict)) => upsert.conflict(conflict, parameters)?,
         Some(_) => {
             return Err(SqlError::not_supported("ON DUPLICATE KEY", "Write ON CONFLICT."));
         }
     };
-    let returning = returning(&table, statement.returning.as_deref())?;
+    let returned = statement.returning.as_deref();
+    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
     Ok(Plan::Insert(InsertPlan { table, rows, conflict, returning }))
 }
 
@@ -142,6 +163,7 @@ fn check_clauses(statement: &Insert) -> Result<()> {
     let mut rest = statement.clone();
     rest.columns = Vec::new();
     rest.on = None;
+    rest.table_alias = None;
     rest.returning = None;
     let Some(bare) = BARE.as_ref() else { return Ok(()) };
     rest.table = bare.table.clone();
@@ -182,13 +204,69 @@ fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Res
     Ok(row)
 }
 
-fn conflict_of(
-    table: &Table,
-    conflict: &OnConflict,
-    parameters: &mut Parameters,
-) -> Result<Conflict> {
+/// What ON CONFLICT is about.
+struct Upsert<'s> {
+    planner: &'s Planner<'s>,
+    table: &'s Table,
+    /// What stands in front of the columns of the row that is there.
+    relation: &'s str,
+}
+
+impl Upsert<'_> {
+    fn conflict(&self, conflict: &OnConflict, parameters: &mut Parameters) -> Result<Conflict> {
+        check_target(self.table, conflict.conflict_target.as_ref())?;
+        match &conflict.action {
+            OnConflictAction::DoNothing => Ok(Conflict::Nothing),
+            OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => {
+                Err(SqlError::new(
+                    state::SYNTAX_ERROR,
+                    "ON CONFLICT DO UPDATE needs the columns of the key",
+                ))
+            }
+            OnConflictAction::DoUpdate(update) => self.update(update, parameters),
+        }
+    }
+
+    fn update(&self, update: &DoUpdate, parameters: &mut Parameters) -> Result<Conflict> {
+        let mut found = Vec::new();
+        let given = &update.assignments;
+        let assignments = assignments(self.table, given, true, &mut found, parameters)?;
+        found.extend(update.selection.clone());
+        let has_condition = update.selection.is_some();
+        if found.is_empty() {
+            return Ok(Conflict::Update(ConflictUpdate {
+                assignments,
+                computed: None,
+                has_condition,
+            }));
+        }
+        let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
+        let rows = [self.relation, EXCLUDED];
+        let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
+        let computed = Computed::new(self.planner, self.table, &rows, items, place, parameters)?;
+        if has_condition {
+            check_condition(computed.expressions.columns())?;
+        }
+        let computed = Some(Arc::new(computed));
+        Ok(Conflict::Update(ConflictUpdate { assignments, computed, has_condition }))
+    }
+}
+
+/// The last column is the condition.
+fn check_condition(columns: &[QueryColumn]) -> Result<()> {
+    match columns.last().map(|column| column.column_type) {
+        Some(ColumnType::Stored(DataType::Boolean)) | None => Ok(()),
+        Some(_) => {
+            let message = "argument of WHERE must be type boolean";
+            Err(SqlError::new(state::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+/// The columns that ON CONFLICT names must be the key.
+fn check_target(table: &Table, target: Option<&ConflictTarget>) -> Result<()> {
     let definition = table.definition();
-    match &conflict.conflict_target {
+    match target {
         None => {}
         Some(ConflictTarget::Columns(columns)) => {
             let mut given = Vec::new();
@@ -213,21 +291,5 @@ fn conflict_of(
             ));
         }
     }
-    match &conflict.action {
-        OnConflictAction::DoNothing => Ok(Conflict::Nothing),
-        OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => Err(SqlError::new(
-            state::SYNTAX_ERROR,
-            "ON CONFLICT DO UPDATE needs the columns of the key",
-        )),
-        OnConflictAction::DoUpdate(update) => {
-            if let Some(selection) = &update.selection {
-                return Err(SqlError::not_supported(
-                    format!("DO UPDATE ... WHERE {selection}"),
-                    "Leave the condition out.",
-                ));
-            }
-            let excluded = Sources::Excluded;
-            Ok(Conflict::Update(assignments(table, &update.assignments, excluded, parameters)?))
-        }
-    }
+    Ok(())
 }

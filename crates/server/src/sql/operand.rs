@@ -45,9 +45,14 @@ impl Parameters {
         Parameters { oids: Vec::new(), is_allowed: false }
     }
 
+    /// The type that the client declared for a parameter.
+    pub(super) fn declared_type(&self, parameter: &ast::Value) -> Option<ColumnType> {
+        let ast::Value::Placeholder(name) = parameter else { return None };
+        values::column_type_of(*self.oids.get(index_of(name)?)?)
+    }
+
     fn note(&mut self, name: &str, data_type: DataType) -> Result<usize> {
-        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
-        let Some(index) = number.and_then(|number| usize::from(number).checked_sub(1)) else {
+        let Some(index) = index_of(name) else {
             return Err(SqlError::new(state::SYNTAX_ERROR, format!("{name} is not a parameter")));
         };
         self.note_index(index, data_type.into())?;
@@ -87,6 +92,12 @@ impl Parameters {
     }
 }
 
+/// `$1` is the first, 0.
+fn index_of(name: &str) -> Option<usize> {
+    let number = name.strip_prefix('$')?.parse::<u16>().ok()?;
+    usize::from(number).checked_sub(1)
+}
+
 /// The parameters of one execution: the bytes of the message, and where each value is in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bound {
@@ -99,17 +110,17 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
-        match self.values.get(index) {
-            Some(Some(range)) => {
-                let wire = Wire {
-                    bytes: &self.message[range.clone()],
-                    is_binary: self.formats.is_binary(index),
-                    oid: self.oids.get(index).copied().unwrap_or(0),
-                };
-                values::decode(wire, target)
-            }
-            _ => Ok(Value::Null),
-        }
+        self.wire(index).map_or(Ok(Value::Null), |wire| values::decode(wire, target))
+    }
+
+    /// The parameter; none for NULL.
+    fn wire(&self, index: usize) -> Option<Wire<'_>> {
+        let range = self.values.get(index)?.as_ref()?;
+        Some(Wire {
+            bytes: &self.message[range.clone()],
+            is_binary: self.formats.is_binary(index),
+            oid: self.oids.get(index).copied().unwrap_or(0),
+        })
     }
 }
 
@@ -136,7 +147,11 @@ impl Operand {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
                 Expr::Value(ast::ValueWithSpan {
                     value: ast::Value::Number(digits, _), ..
-                }) => Ok(Operand::Constant(read(&format!("-{digits}"), target)?)),
+                }) => {
+                    let written = format!("-{digits}");
+                    let value = values::read_number(target, &written)?;
+                    Ok(Operand::Constant(value.into_owned()))
+                }
                 _ => Err(too_much(expression)),
             },
             Expr::Cast {
@@ -203,8 +218,30 @@ impl Operand {
     }
 }
 
+/// The values of a key, for one execution; none if no row can have it. Nothing equals NULL.
+pub(crate) fn key_of<'b>(
+    operands: &'b [Operand],
+    bound: &'b Bound,
+) -> Result<Option<Vec<Value<'b>>>> {
+    let mut key = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let value = match operand {
+            Operand::Parameter(index, target) => match bound.wire(*index) {
+                Some(wire) => values::decode_key(wire, *target)?,
+                None => None,
+            },
+            other => Some(other.value(bound)?),
+        };
+        match value {
+            None | Some(Value::Null) => return Ok(None),
+            Some(value) => key.push(value),
+        }
+    }
+    Ok(Some(key))
+}
+
 /// Whether it is `numeric` without a number of digits, which no column can be.
-fn any_numeric(data_type: &ast::DataType) -> bool {
+pub(super) fn any_numeric(data_type: &ast::DataType) -> bool {
     use ast::DataType::{Dec, Decimal, Numeric};
     use ast::ExactNumberInfo::None;
     matches!(data_type, Numeric(None) | Decimal(None) | Dec(None))
@@ -223,7 +260,7 @@ pub(crate) fn constant(literal: &ast::Value, target: DataType) -> Result<Value<'
         ast::Value::Boolean(value) => {
             Ok(values::coerce(Value::Boolean(*value), target)?.into_owned())
         }
-        ast::Value::Number(digits, _) => read(digits, target),
+        ast::Value::Number(digits, _) => Ok(values::read_number(target, digits)?.into_owned()),
         ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
             read(text, target)
         }

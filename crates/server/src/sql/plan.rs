@@ -11,7 +11,9 @@ use sqlparser::ast::{
 
 use super::alter::AlterPlan;
 use super::comment::CommentPlan;
+use super::computed::Returning;
 use super::copy::CopyPlan;
+use super::explain::Explained;
 use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
 use super::prepare::{ExecutePlan, PreparePlan};
@@ -21,8 +23,8 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Planner, SchemaPlan, absent, alter, comment, create, insert, names, prepare, schema, select,
-    setting, write,
+    Planner, SchemaPlan, absent, alter, comment, create, explain, insert, names, prepare, schema,
+    select, setting, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -110,7 +112,9 @@ pub(crate) enum Plan {
 impl Plan {
     /// The columns of the answer, where rows are part of it.
     pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
-        let returned = |columns: &Option<Vec<OutputColumn>>| columns.clone().map(Arc::from);
+        let returned = |returning: &Option<Returning>| {
+            returning.as_ref().map(|returning| Arc::clone(&returning.columns))
+        };
         match self {
             Plan::Get(get) => Some(Arc::clone(&get.columns)),
             Plan::Query(query) => Some(Arc::clone(&query.columns)),
@@ -138,6 +142,7 @@ impl Plan {
             }
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(),
+            Plan::Explain(Explained::Write(plan), _) => plan.is_stale(),
             Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(),
             Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(),
             Plan::CopyIn(copy) | Plan::CopyOut(copy) => is_stale(&copy.table),
@@ -165,13 +170,6 @@ pub(crate) enum SavepointPlan {
     Release(String),
 }
 
-/// A statement that EXPLAIN tells about.
-#[derive(Clone)]
-pub(crate) enum Explained {
-    Get(GetPlan),
-    Query(Arc<QueryPlan>),
-}
-
 /// The columns of SHOW; ALL has several.
 pub(crate) fn show_columns(name: &str) -> Arc<[OutputColumn]> {
     let names: &[&str] = if name == ALL { &["name", "setting", "description"] } else { &[name] };
@@ -194,9 +192,7 @@ pub(crate) fn plan(
         Statement::Query(query) => select::plan(planner, query, parameters),
         Statement::Update(update) => write::update(planner, update, parameters),
         Statement::Delete(delete) => write::delete(planner, delete, parameters),
-        Statement::Explain { analyze, statement, .. } => {
-            explain(planner, statement, *analyze, parameters)
-        }
+        Statement::Explain { .. } => explain::plan(planner, statement, parameters),
         Statement::CreateTable(table) => create::plan(planner, table, false),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
@@ -315,25 +311,6 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
             format!("UNLOGGED in {other}"),
             "Only tables can be unlogged: CREATE UNLOGGED TABLE.",
         )),
-    }
-}
-
-fn explain(
-    planner: &Planner<'_>,
-    statement: &Statement,
-    analyze: bool,
-    parameters: &mut Parameters,
-) -> Result<Plan> {
-    let Statement::Query(query) = statement else {
-        return Err(SqlError::not_supported(
-            "EXPLAIN of other than a query",
-            "EXPLAIN the SELECT that finds the rows.",
-        ));
-    };
-    match select::plan(planner, query, parameters)? {
-        Plan::Get(get) => Ok(Plan::Explain(Explained::Get(get), analyze)),
-        Plan::Query(query) => Ok(Plan::Explain(Explained::Query(query), analyze)),
-        _ => Err(SqlError::not_supported("EXPLAIN of plain values", "EXPLAIN a query of a table.")),
     }
 }
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use onrush::{DataType, Table};
-use onrush_query::{ColumnType, Query, QueryError, Relation, Relations};
+use onrush_query::{Query, QueryError, Relation, Relations};
 use sqlparser::ast;
 
+use super::computed::{output_columns, read_as};
 use super::operand::Parameters;
 use super::plan;
 use super::select::OutputColumn;
@@ -35,21 +36,8 @@ impl QueryPlan {
         // A large query takes long to plan, and this thread has other clients.
         let plan = || planner.queries.plan(query, &relations, &parameters.column_types());
         let query = tokio::task::block_in_place(plan)?;
-        let mut read_as = Vec::new();
-        for (index, column_type) in query.parameters().into_iter().enumerate() {
-            parameters.note_index(index, column_type)?;
-            read_as.push(match column_type {
-                ColumnType::Stored(data_type) => data_type,
-                ColumnType::Oid => DataType::Int64,
-                ColumnType::Name | ColumnType::Char | ColumnType::Array(_) => DataType::Text,
-            });
-        }
-        let column = |(source, column): (usize, &onrush_query::QueryColumn)| OutputColumn {
-            name: column.name.clone(),
-            column_type: column.column_type,
-            source,
-        };
-        let columns = query.columns().iter().enumerate().map(column).collect();
+        let read_as = read_as(parameters, query.parameters())?;
+        let columns = output_columns(query.columns());
         Ok(QueryPlan { query, columns, parameters: read_as, tables: relations.tables.into_inner() })
     }
 

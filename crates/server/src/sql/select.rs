@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use onrush::{DataType, Table, Value};
+use onrush::{DataType, KeyStrategy, Table, Value};
 use onrush_query::ColumnType;
 use sqlparser::ast::{
     Expr, LimitClause, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
@@ -158,7 +158,7 @@ fn get(
 }
 
 /// The items as columns of the table; none if one is more than that.
-fn columns_of(
+pub(super) fn columns_of(
     table: &Table,
     relation: &str,
     items: &[SelectItem],
@@ -184,21 +184,6 @@ fn columns_of(
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }
-    Ok(Some(columns))
-}
-
-/// The columns of RETURNING.
-pub(super) fn returning(
-    table: &Table,
-    items: Option<&[SelectItem]>,
-) -> Result<Option<Vec<OutputColumn>>> {
-    let Some(items) = items else { return Ok(None) };
-    let columns = columns_of(table, schemas::own_name(table.name()), items)?.ok_or_else(|| {
-        SqlError::not_supported(
-            "RETURNING of expressions",
-            "Return the columns, and SELECT the expressions of them.",
-        )
-    })?;
     Ok(Some(columns))
 }
 
@@ -244,6 +229,7 @@ fn scalar(
             | Function::CurrentUser
             | Function::CurrentSchema
             | Function::UnlockAll => DataType::Text,
+            Function::Key(KeyStrategy::UuidV7) => return Ok(None),
             Function::Key(_) => {
                 return Err(SqlError::not_supported(
                     format!("{call} in a query"),
@@ -255,7 +241,11 @@ fn scalar(
         return Ok(Some((Scalar::Function(function), data_type, name)));
     }
     let (data_type, name) = match expression {
-        Expr::Value(value) => (type_of(&value.value), "?column?"),
+        Expr::Value(value) => match (&value.value, parameters.declared_type(&value.value)) {
+            (_, Some(ColumnType::Stored(declared))) => (declared, "?column?"),
+            (_, Some(_)) => return Ok(None),
+            (constant, None) => (type_of(constant), "?column?"),
+        },
         _ => return Ok(None),
     };
     let operand = Operand::new(expression, data_type, parameters)?;

@@ -8,10 +8,12 @@ use sqlparser::ast::{
     TableWithJoins, Update, UpdateTableFromKind,
 };
 
+use super::computed::Returning;
+use super::insert::EXCLUDED;
 use super::operand::{Operand, Parameters};
 use super::plan::{self, Plan};
 use super::query::QueryPlan;
-use super::select::{OutputColumn, query_of, returning};
+use super::select::query_of;
 use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -22,7 +24,7 @@ pub(crate) enum NewValue {
     Given(Operand),
     /// The same statement's row that was to be inserted, by position.
     Excluded(usize),
-    /// What the query found, by position after the key.
+    /// What a query found, by position after the key, or what was computed.
     Found(usize),
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct UpdatePlan {
     pub(crate) table: Table,
     pub(crate) rows: RowsToChange,
     pub(crate) assignments: Vec<Assignment>,
-    pub(crate) returning: Option<Vec<OutputColumn>>,
+    pub(crate) returning: Option<Returning>,
 }
 
 /// A DELETE.
@@ -63,7 +65,7 @@ pub(crate) struct UpdatePlan {
 pub(crate) struct DeletePlan {
     pub(crate) table: Table,
     pub(crate) rows: RowsToChange,
-    pub(crate) returning: Option<Vec<OutputColumn>>,
+    pub(crate) returning: Option<Returning>,
 }
 
 /// Plans an UPDATE.
@@ -93,7 +95,7 @@ pub(super) fn update(
     }
     let (table, relation) = changed_table(planner, target)?;
     let mut found = Vec::new();
-    let assignments = assignments(&table, given, Sources::Query(&mut found), parameters)?;
+    let assignments = assignments(&table, given, false, &mut found, parameters)?;
     let others = match from {
         None => &[],
         Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
@@ -102,7 +104,8 @@ pub(super) fn update(
     };
     let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
     let rows = wanted.rows(planner, &table, found, parameters)?;
-    let returning = returning(&table, returned.as_deref())?;
+    let returned = returned.as_deref();
+    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
     Ok(Plan::Update(UpdatePlan { table, rows, assignments, returning }))
 }
 
@@ -136,7 +139,8 @@ pub(super) fn delete(
     let others = using.as_deref().unwrap_or_default();
     let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
     let rows = wanted.rows(planner, &table, Vec::new(), parameters)?;
-    let returning = returning(&table, returned.as_deref())?;
+    let returned = returned.as_deref();
+    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
     Ok(Plan::Delete(DeletePlan { table, rows, returning }))
 }
 
@@ -190,19 +194,13 @@ impl Wanted<'_> {
     }
 }
 
-/// What new values can be made of, beside constants and parameters.
-pub(super) enum Sources<'f> {
-    /// The row that was to be inserted.
-    Excluded,
-    /// Expressions that a query evaluates; they are added here.
-    Query(&'f mut Vec<Expr>),
-}
-
-/// `SET column = value`.
+/// `SET column = value`. Values that are more than constants and parameters are added to `found`.
+/// `is_upsert` says whether there is a row that was to be inserted.
 pub(super) fn assignments(
     table: &Table,
     given: &[ast::Assignment],
-    mut sources: Sources<'_>,
+    is_upsert: bool,
+    found: &mut Vec<Expr>,
     parameters: &mut Parameters,
 ) -> Result<Vec<Assignment>> {
     let definition = table.definition();
@@ -217,22 +215,15 @@ pub(super) fn assignments(
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
         }
         let data_type = definition.columns()[column].data_type;
-        let value = match (&mut sources, excluded(&assignment.value)) {
-            (Sources::Excluded, Some(other)) => {
-                NewValue::Excluded(definition.column_index(&other)?)
-            }
-            (Sources::Excluded, None) => {
-                NewValue::Given(Operand::new(&assignment.value, data_type, parameters)?)
-            }
-            (Sources::Query(found), _) => {
-                match Operand::if_simple(&assignment.value, data_type, parameters)? {
-                    Some(operand) => NewValue::Given(operand),
-                    None => {
-                        found.push(assignment.value.clone());
-                        NewValue::Found(found.len() - 1)
-                    }
+        let value = match excluded(&assignment.value) {
+            Some(other) if is_upsert => NewValue::Excluded(definition.column_index(&other)?),
+            _ => match Operand::if_simple(&assignment.value, data_type, parameters)? {
+                Some(operand) => NewValue::Given(operand),
+                None => {
+                    found.push(assignment.value.clone());
+                    NewValue::Found(found.len() - 1)
                 }
-            }
+            },
         };
         assignments.push(Assignment { column, value });
     }
@@ -242,7 +233,7 @@ pub(super) fn assignments(
 fn excluded(value: &Expr) -> Option<String> {
     match value {
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-            [table, column] if names::identifier(table) == "excluded" => {
+            [table, column] if names::identifier(table) == EXCLUDED => {
                 Some(names::identifier(column))
             }
             _ => None,

@@ -98,7 +98,7 @@ fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     })
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         SqlError::new(state::NOT_IN_REPERTOIRE, format!("text that is not UTF-8: {error}"))
     })

@@ -5,6 +5,8 @@ mod array;
 mod decode;
 mod encode;
 mod formats;
+mod key;
+mod numeric;
 
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
@@ -14,6 +16,7 @@ use postgres_types::{Kind, Type};
 pub(crate) use decode::{Wire, decode};
 pub(crate) use encode::binary;
 pub(crate) use formats::Formats;
+pub(crate) use key::{constant_key, decode_key, key};
 pub(crate) use onrush_query::write_text;
 
 use crate::error::Result;
@@ -124,11 +127,17 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
     }
 }
 
-/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them, and what is
-/// more than a date or a timestamp without time zone is read without the rest.
+/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them, numbers are
+/// rounded to what a numeric column keeps, and what is more than a date or a timestamp without time
+/// zone is read without the rest.
 pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
     if data_type == DataType::Bytes && !written.contains('\\') {
         return Ok(Value::from(written.as_bytes()));
+    }
+    if let DataType::Decimal { precision, scale } = data_type
+        && let Some(value) = numeric::read_into(written, precision, scale)
+    {
+        return value;
     }
     let error = match text::parse(data_type, written) {
         Ok(value) => return Ok(value),
@@ -138,6 +147,18 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
         Some(part) => Ok(text::parse(data_type, part)?),
         None => Err(error.into()),
     }
+}
+
+/// Reads a number of a statement, which is rounded where a column has whole ones.
+pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_>> {
+    let is_whole = matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    if is_whole
+        && written.contains(['.', 'e', 'E'])
+        && let Some(value) = numeric::read(written)
+    {
+        return numeric::whole(value, data_type);
+    }
+    read(data_type, written)
 }
 
 /// Of a moment with its offset the date, or date and time, as they are written.
@@ -157,8 +178,22 @@ fn part_of_moment(data_type: DataType, written: &str) -> Option<&str> {
 }
 
 /// The value as one that a column of `data_type` takes: what widens without loss is left to the
-/// engine, everything else goes through its text.
+/// engine, numbers are rounded, everything else goes through its text.
 pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>> {
+    let is_whole = matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    match (&value, data_type) {
+        (Value::Decimal(value), DataType::Decimal { precision, scale }) => {
+            return numeric::rounded(*value, precision, scale);
+        }
+        (Value::Decimal(value), _) if is_whole => return numeric::whole(*value, data_type),
+        (Value::Float32(value), _) if is_whole => {
+            return numeric::whole_of_float(f64::from(*value), data_type);
+        }
+        (Value::Float64(value), _) if is_whole => {
+            return numeric::whole_of_float(*value, data_type);
+        }
+        _ => {}
+    }
     if fits_as_it_is(&value, data_type) {
         return Ok(value);
     }
@@ -182,7 +217,6 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Int16(_) | Value::Int32(_) | Value::Int64(_), DataType::Decimal { .. })
         | (Value::Float32(_), DataType::Float32)
         | (Value::Float64(_), DataType::Float64)
-        | (Value::Decimal(_), DataType::Decimal { .. })
         | (Value::Bytes(_), DataType::Bytes)
         | (Value::Uuid(_), DataType::Uuid)
         | (Value::Date(_), DataType::Date)

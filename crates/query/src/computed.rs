@@ -1,0 +1,269 @@
+//! Values that are computed from a row as it is written: those of ON CONFLICT DO UPDATE, from the row
+//! that is there and the one that was to be inserted, and those of RETURNING. Compiled when the
+//! statement is planned, then evaluated one row at a time, on the thread of whoever writes it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::sql::sqlparser::ast::{self, SelectItem};
+use onrush::{Row, TableDefinition, Value};
+
+use crate::columns::ColumnBuilder;
+use crate::engine::QueryEngine;
+use crate::error::{QueryError, Result};
+use crate::functions;
+use crate::one_row::{self, OneTable, Place};
+use crate::query::{Query, QueryColumn};
+use crate::relation::{Relation, Relations};
+use crate::statement::Client;
+use crate::types::{ColumnType, field};
+use crate::values::{readable, value_at};
+
+/// Expressions of rows of one table, without values for their parameters.
+pub struct RowExpressions {
+    query: Query,
+    /// The columns of each row that they are of.
+    columns: Vec<(String, ColumnType)>,
+    /// Where neither parameters nor the moment count, what every execution uses.
+    ready: Option<Arc<RowValues>>,
+}
+
+/// Expressions of rows, ready to be evaluated.
+#[derive(Debug)]
+pub struct RowValues {
+    expressions: Vec<(Arc<dyn PhysicalExpr>, ColumnType)>,
+    /// The columns that they look at, alone.
+    schema: SchemaRef,
+    /// Which of the rows each of those is of, its position there, and its type.
+    columns: Vec<(usize, usize, ColumnType)>,
+}
+
+impl QueryEngine {
+    /// Compiles expressions of rows of one table, which are called by the names in `rows`.
+    /// `declared` has the types of the parameters as far as they are known.
+    ///
+    /// # Errors
+    /// A subquery, an aggregate; no such column or function.
+    pub fn row_expressions(
+        &self,
+        table: &TableDefinition,
+        rows: &[&str],
+        items: Vec<SelectItem>,
+        place: Place,
+        declared: &[Option<ColumnType>],
+    ) -> Result<RowExpressions> {
+        one_row::check(self, &items, &place)?;
+        let query = self.plan(one_row::select(items, rows)?, &OneTable(table), declared)?;
+        let columns = table.columns().iter();
+        let columns = columns.map(|column| (column.name.clone(), column.data_type.into()));
+        let mut made = RowExpressions { query, columns: columns.collect(), ready: None };
+        if made.query.parameters().is_empty() && !calls(made.query.plan(), tells_of_statement)? {
+            made.ready = Some(Arc::new(made.compiled(self, made.query.plan())?));
+        }
+        Ok(made)
+    }
+
+    /// What an expression comes to that is of no row.
+    ///
+    /// # Errors
+    /// One that does not always come to the same.
+    pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
+        let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
+        let items = vec![SelectItem::UnnamedExpr(expression)];
+        one_row::check(self, &items, &place)?;
+        let query = self.plan(one_row::select(items, &[])?, &NoRelations, &[])?;
+        let varies = |volatility| volatility != Volatility::Immutable;
+        if !query.parameters().is_empty() || calls(query.plan(), varies)? {
+            let message = "an expression that does not always come to the same".to_owned();
+            return Err(QueryError::NotSupported { message });
+        }
+        let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
+        let values = expressions.compiled(self, expressions.query.plan())?.of(&[])?;
+        Ok(values.into_iter().next().unwrap_or(Value::Null))
+    }
+}
+
+/// There is nothing to read from.
+struct NoRelations;
+
+impl Relations for NoRelations {
+    fn find(&self, _: Option<&str>, name: &str) -> Result<Relation> {
+        let message = format!("the relation {name} in an expression is not supported");
+        Err(QueryError::NotSupported { message })
+    }
+
+    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
+        false
+    }
+}
+
+impl RowExpressions {
+    /// The columns of what they come to.
+    #[must_use]
+    pub fn columns(&self) -> &[QueryColumn] {
+        self.query.columns()
+    }
+
+    /// The type of each parameter.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<ColumnType> {
+        self.query.parameters()
+    }
+
+    /// The expressions for one execution of a statement.
+    ///
+    /// # Errors
+    /// Parameters that are not of these types.
+    pub fn bind(
+        &self,
+        engine: &QueryEngine,
+        client: &Client,
+        now_micros: i64,
+        parameters: &[Value<'_>],
+    ) -> Result<Arc<RowValues>> {
+        if let Some(ready) = &self.ready {
+            return Ok(Arc::clone(ready));
+        }
+        let plan = self.query.with_parameters(parameters)?;
+        let plan = functions::bind(plan, client, now_micros)?;
+        Ok(Arc::new(self.compiled(engine, &plan)?))
+    }
+
+    fn compiled(&self, engine: &QueryEngine, plan: &LogicalPlan) -> Result<RowValues> {
+        let too_much = || QueryError::NotSupported {
+            message: "an expression that is more than one of its row is not supported here"
+                .to_owned(),
+        };
+        let LogicalPlan::Projection(projection) = plan else { return Err(too_much()) };
+        if !is_of_rows_alone(&projection.input)? {
+            return Err(too_much());
+        }
+        let input = projection.input.schema();
+        let mut expressions = Vec::with_capacity(projection.expr.len());
+        for (expression, column) in projection.expr.iter().zip(self.columns_of_answer()) {
+            expressions.push((physical(engine, expression.clone(), input)?, column));
+        }
+        let mut used: Vec<usize> = expressions
+            .iter()
+            .flat_map(|(expression, _)| collect_columns(expression))
+            .map(|column| column.index())
+            .collect();
+        used.sort_unstable();
+        used.dedup();
+        for (expression, _) in &mut expressions {
+            *expression = with_columns_at(Arc::clone(expression), &used)?;
+        }
+        let width = self.columns.len().max(1);
+        let (mut columns, mut fields) = (Vec::new(), Vec::<Field>::new());
+        for at in used {
+            let (name, column_type) = &self.columns[at % width];
+            columns.push((at / width, at % width, *column_type));
+            fields.push(field(name, *column_type, true));
+        }
+        Ok(RowValues { expressions, schema: Arc::new(Schema::new(fields)), columns })
+    }
+
+    fn columns_of_answer(&self) -> impl Iterator<Item = ColumnType> {
+        self.query.columns().iter().map(|column| column.column_type)
+    }
+}
+
+impl fmt::Debug for RowExpressions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RowExpressions").finish_non_exhaustive()
+    }
+}
+
+impl RowValues {
+    /// What the expressions come to for these rows, in the order of their names.
+    ///
+    /// # Errors
+    /// A value that cannot be computed.
+    pub fn of(&self, rows: &[&[Value<'static>]]) -> Result<Row> {
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (row, position, column_type) in &self.columns {
+            let mut builder = ColumnBuilder::new(*column_type, 1)?;
+            let value = rows.get(*row).and_then(|row| row.get(*position));
+            builder.append(value.unwrap_or(&Value::Null))?;
+            columns.push(builder.finish());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let schema = Arc::clone(&self.schema);
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        let mut values = Row::with_capacity(self.expressions.len());
+        for (expression, column_type) in &self.expressions {
+            let value = readable(&expression.evaluate(&batch)?.into_array(1)?)?;
+            values.push(value_at(&value, 0, *column_type)?.into_owned());
+        }
+        Ok(values)
+    }
+}
+
+fn physical(
+    engine: &QueryEngine,
+    expression: Expr,
+    schema: &Arc<DFSchema>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::clone(schema))
+        .with_config_options(Arc::clone(engine.state.config_options()))
+        .build();
+    // Some functions, coalesce among them, are written otherwise before they can be run.
+    let expression = ExprSimplifier::new(context).simplify(expression.unalias())?;
+    Ok(engine.state.create_physical_expr(expression, schema)?)
+}
+
+/// The expression where of all columns only those at `used` are left, which may be of one name.
+fn with_columns_at(
+    expression: Arc<dyn PhysicalExpr>,
+    used: &[usize],
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let moved = expression.transform(|inner| {
+        let any: &dyn std::any::Any = &*inner;
+        let Some(column) = any.downcast_ref::<Column>() else { return Ok(Transformed::no(inner)) };
+        let at = used.iter().position(|own| *own == column.index()).unwrap_or_default();
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>))
+    });
+    Ok(moved.data()?)
+}
+
+/// Whether nothing would have to be run between the rows and the expressions.
+fn is_of_rows_alone(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_alone = true;
+    plan.apply(|node| {
+        is_alone &= matches!(
+            node,
+            LogicalPlan::TableScan(_) | LogicalPlan::Join(_) | LogicalPlan::EmptyRelation(_)
+        );
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_alone)
+}
+
+/// Of a function that tells who asks, or when.
+fn tells_of_statement(volatility: Volatility) -> bool {
+    volatility == Volatility::Stable
+}
+
+/// Whether a function is called that is as volatile as this.
+fn calls(plan: &LogicalPlan, is_sought: impl Fn(Volatility) -> bool) -> Result<bool> {
+    let mut calls = false;
+    plan.apply_expressions(|expression| {
+        expression.apply(|inner| {
+            calls |= matches!(inner, Expr::ScalarFunction(call)
+                if is_sought(call.func.signature().volatility));
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(calls)
+}

@@ -1,0 +1,116 @@
+//! What expressions of single rows have in common, those of CHECK constraints and those of rows that
+//! are written: they are planned as a SELECT of which nothing but the expressions is kept.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Visit, Visitor};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use onrush::{DataType, Row, TableDefinition};
+
+use crate::engine::QueryEngine;
+use crate::error::{QueryError, Result};
+use crate::relation::{MadeRows, Relation, Relations};
+use crate::statement::Statement;
+use crate::types::ColumnType;
+
+/// Where expressions stand, for messages: in one of these, in many of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// As in *cannot use subquery in ...*.
+    pub one: &'static str,
+    /// As in *aggregate functions are not allowed in ...*.
+    pub many: &'static str,
+}
+
+/// `SELECT items FROM relations`, or without FROM where there are none.
+pub(crate) fn select(items: Vec<SelectItem>, relations: &[&str]) -> Result<ast::Query> {
+    let quoted = |name: &&str| format!("\"{}\"", name.replace('"', "\"\""));
+    let relations: Vec<String> = relations.iter().map(quoted).collect();
+    let text = match relations.is_empty() {
+        true => "SELECT NULL".to_owned(),
+        false => format!("SELECT NULL FROM {}", relations.join(" CROSS JOIN ")),
+    };
+    let statements = Parser::parse_sql(&PostgreSqlDialect {}, &text);
+    let internal = || QueryError::Internal { message: format!("{text} is not read") };
+    let statement = statements.ok().and_then(|mut read| read.pop());
+    let Some(ast::Statement::Query(mut query)) = statement else { return Err(internal()) };
+    let SetExpr::Select(select) = &mut *query.body else { return Err(internal()) };
+    select.projection = items;
+    Ok(*query)
+}
+
+/// Refuses what is about more than one row.
+///
+/// # Errors
+/// A subquery, an aggregate, a window function.
+pub(crate) fn check(engine: &QueryEngine, items: &[SelectItem], place: &Place) -> Result<()> {
+    let mut seeker = Seeker { engine, place, refused: None };
+    for item in items {
+        let _: ControlFlow<()> = item.visit(&mut seeker);
+    }
+    seeker.refused.map_or(Ok(()), Err)
+}
+
+/// Looks for what no expression of one row can have.
+struct Seeker<'e> {
+    engine: &'e QueryEngine,
+    place: &'e Place,
+    refused: Option<QueryError>,
+}
+
+impl Visitor for Seeker<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        let message = format!("cannot use subquery in {}", self.place.one);
+        self.refused = Some(QueryError::NotSupported { message });
+        ControlFlow::Break(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
+        let ast::Expr::Function(call) = expression else { return ControlFlow::Continue(()) };
+        let name = call.name.0.last().map(ToString::to_string).unwrap_or_default().to_lowercase();
+        let state = &self.engine.state;
+        let many = self.place.many;
+        self.refused = if call.over.is_some() || state.window_functions().contains_key(&name) {
+            let message = format!("window functions are not allowed in {many}");
+            Some(QueryError::MisplacedWindow { message })
+        } else if state.aggregate_functions().contains_key(&name) {
+            let message = format!("aggregate functions are not allowed in {many}");
+            Some(QueryError::NotGrouped { message })
+        } else {
+            return ControlFlow::Continue(());
+        };
+        ControlFlow::Break(())
+    }
+}
+
+/// A table of which only the columns are looked at, whatever it is called.
+pub(crate) struct OneTable<'d>(pub(crate) &'d TableDefinition);
+
+impl Relations for OneTable<'_> {
+    fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
+        let column = |column: &onrush::ColumnDefinition| (column.name.clone(), column.data_type);
+        let columns = self.0.columns().iter().map(column).collect();
+        Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
+    }
+
+    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct OnlyColumns(Vec<(String, DataType)>);
+
+impl MadeRows for OnlyColumns {
+    fn columns(&self) -> Vec<(&str, ColumnType)> {
+        self.0.iter().map(|(name, data_type)| (name.as_str(), (*data_type).into())).collect()
+    }
+
+    fn rows(&self, _: &Statement) -> Vec<Row> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,92 @@
+//! EXPLAIN: which way a statement takes, a line a row.
+
+use std::time::Instant;
+
+use onrush::Table;
+use onrush_query::Want;
+
+use super::{Answer, Backend, RowStream};
+use crate::error::Result;
+use crate::sql::{Bound, Conflict, Explained, GetPlan, InsertRows, Plan, QueryPlan, RowsToChange};
+
+const COLUMN: &str = "QUERY PLAN";
+
+impl Backend {
+    pub(super) fn explain(
+        &mut self,
+        explained: &Explained,
+        analyze: bool,
+        bound: &Bound,
+    ) -> Result<Answer> {
+        match explained {
+            Explained::Query(query) => {
+                self.query(query, bound, if analyze { Want::Analysis } else { Want::Plan })
+            }
+            Explained::Get(get) => self.explain_get(get, bound, analyze),
+            Explained::Values => Ok(lines(vec!["Result".to_owned()])),
+            Explained::Write(plan) => self.explain_write(plan, bound),
+        }
+    }
+
+    fn explain_get(&mut self, plan: &GetPlan, bound: &Bound, analyze: bool) -> Result<Answer> {
+        let mut lines = vec![format!("OnrushGet: {}", with_key(&plan.table))];
+        if analyze {
+            let began = Instant::now();
+            let rows = usize::from(self.found(plan, bound)?.is_some());
+            let millis = began.elapsed().as_secs_f64() * 1e3;
+            lines.push(format!("Rows: {rows}"));
+            lines.push(format!("Execution Time: {millis:.3} ms"));
+        }
+        Ok(self::lines(lines))
+    }
+
+    /// How rows are written; what finds them comes behind it.
+    fn explain_write(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
+        let (line, query) = match plan {
+            Plan::Insert(insert) => {
+                let name = insert.table.name();
+                let conflict = match &insert.conflict {
+                    Conflict::Fail => "",
+                    Conflict::Nothing => ", taken keys=nothing",
+                    Conflict::Update(_) => ", taken keys=update",
+                };
+                match &insert.rows {
+                    InsertRows::Given(rows) => {
+                        let count = rows.len();
+                        (format!("OnrushInsert: {name}, rows={count}{conflict}"), None)
+                    }
+                    InsertRows::Found { query, .. } => {
+                        (format!("OnrushInsert: {name}{conflict}"), Some(&**query))
+                    }
+                }
+            }
+            Plan::Update(update) => way("OnrushUpdate", &update.table, &update.rows),
+            Plan::Delete(delete) => way("OnrushDelete", &delete.table, &delete.rows),
+            _ => return Ok(lines(Vec::new())),
+        };
+        let Some(query) = query else { return Ok(lines(vec![line])) };
+        Ok(match self.query(query, bound, Want::Plan)? {
+            Answer::Rows(rows) => Answer::rows(rows.behind(line)),
+            other => other,
+        })
+    }
+}
+
+fn way<'p>(verb: &str, table: &Table, rows: &'p RowsToChange) -> (String, Option<&'p QueryPlan>) {
+    match rows {
+        RowsToChange::WithKey(_) => (format!("{verb}: {}", with_key(table)), None),
+        RowsToChange::Found(query) => (format!("{verb}: {}", table.name()), Some(query)),
+    }
+}
+
+/// The table, and that the row is found by its key.
+fn with_key(table: &Table) -> String {
+    let definition = table.definition();
+    let key = definition.primary_key().iter().map(|column| &*definition.columns()[*column].name);
+    let key: Vec<&str> = key.collect();
+    format!("{}, key=[{}]", definition.name(), key.join(", "))
+}
+
+fn lines(lines: Vec<String>) -> Answer {
+    Answer::rows(RowStream::texts(COLUMN, lines, "EXPLAIN"))
+}

@@ -1,0 +1,98 @@
+//! Expressions of rows that a statement writes, for the query engine to evaluate, and RETURNING, which
+//! has them or columns alone.
+
+use std::sync::Arc;
+
+use onrush::{DataType, Table};
+use onrush_query::{ColumnType, Place, QueryColumn, RowExpressions};
+use sqlparser::ast::SelectItem;
+
+use super::Planner;
+use super::operand::Parameters;
+use super::select::{OutputColumn, columns_of};
+use crate::error::Result;
+
+/// Expressions, ready to be bound.
+#[derive(Debug)]
+pub(crate) struct Computed {
+    pub(crate) expressions: RowExpressions,
+    /// What each parameter is read as.
+    pub(crate) parameters: Vec<DataType>,
+}
+
+impl Computed {
+    /// Expressions of rows of the table, which are called by these names.
+    pub(super) fn new(
+        planner: &Planner<'_>,
+        table: &Table,
+        rows: &[&str],
+        items: Vec<SelectItem>,
+        place: Place,
+        parameters: &mut Parameters,
+    ) -> Result<Computed> {
+        let definition = table.definition();
+        let known = parameters.column_types();
+        let expressions =
+            planner.queries.row_expressions(definition, rows, items, place, &known)?;
+        let parameters = read_as(parameters, expressions.parameters())?;
+        Ok(Computed { expressions, parameters })
+    }
+}
+
+/// What each parameter of a part of a statement is read as.
+pub(super) fn read_as(
+    parameters: &mut Parameters,
+    types: Vec<ColumnType>,
+) -> Result<Vec<DataType>> {
+    let mut read_as = Vec::with_capacity(types.len());
+    for (index, column_type) in types.into_iter().enumerate() {
+        parameters.note_index(index, column_type)?;
+        read_as.push(match column_type {
+            // Whether it fits the column it is compared with does not matter.
+            ColumnType::Stored(DataType::Char(_) | DataType::Varchar(_)) => DataType::Text,
+            ColumnType::Stored(data_type) => data_type,
+            ColumnType::Oid => DataType::Int64,
+            ColumnType::Name | ColumnType::Char | ColumnType::Array(_) => DataType::Text,
+        });
+    }
+    Ok(read_as)
+}
+
+/// The columns of a query's answer.
+pub(super) fn output_columns(columns: &[QueryColumn]) -> Arc<[OutputColumn]> {
+    let column = |(source, column): (usize, &QueryColumn)| OutputColumn {
+        name: column.name.clone(),
+        column_type: column.column_type,
+        source,
+    };
+    columns.iter().enumerate().map(column).collect()
+}
+
+/// RETURNING.
+#[derive(Clone, Debug)]
+pub(crate) struct Returning {
+    pub(crate) columns: Arc<[OutputColumn]>,
+    /// What the columns are of; none where they are those of the row.
+    pub(crate) computed: Option<Arc<Computed>>,
+}
+
+impl Returning {
+    /// `relation` is what stands in front of the table's columns.
+    pub(super) fn new(
+        planner: &Planner<'_>,
+        table: &Table,
+        relation: &str,
+        items: Option<&[SelectItem]>,
+        parameters: &mut Parameters,
+    ) -> Result<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
+        if let Some(columns) = columns_of(table, relation, items)? {
+            return Ok(Some(Returning { columns: columns.into(), computed: None }));
+        }
+        let place = Place { one: "RETURNING", many: "RETURNING" };
+        let items = items.to_vec();
+        let computed = Computed::new(planner, table, &[relation], items, place, parameters)?;
+        let columns = output_columns(computed.expressions.columns());
+        Ok(Some(Returning { columns, computed: Some(Arc::new(computed)) }))
+    }
+}

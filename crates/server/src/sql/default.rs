@@ -1,0 +1,90 @@
+//! DEFAULT of a column: a constant, which may be computed when the column is defined, the moment, or a
+//! generator of keys.
+
+use onrush::{DataType, DefaultValue, KeyStrategy};
+use sqlparser::ast::{Expr, Value as Literal};
+
+use super::Planner;
+use super::functions::{self, Function};
+use super::operand::{Operand, Parameters};
+use crate::error::{Result, SqlError, state};
+use crate::values;
+
+/// Reads the default of a column.
+pub(super) fn default_of(
+    planner: &Planner<'_>,
+    value: &Expr,
+    data_type: DataType,
+    is_strict: bool,
+) -> Result<DefaultValue> {
+    match value {
+        Expr::Nested(inner) => return default_of(planner, inner, data_type, is_strict),
+        Expr::Function(call) => match functions::of(call) {
+            Ok(function) => return generated(value, function, is_strict),
+            Err(error) if error.is_beyond_the_short_way() => {}
+            Err(error) => return Err(error),
+        },
+        // Moments without time zone are those of UTC.
+        Expr::AtTimeZone { timestamp, time_zone }
+            if data_type == DataType::Timestamp && is_now(timestamp) && is_utc(time_zone) =>
+        {
+            return Ok(DefaultValue::Now);
+        }
+        _ => {}
+    }
+    match Operand::new(value, data_type, &mut Parameters::none()) {
+        Ok(Operand::Constant(constant)) => Ok(DefaultValue::Constant(constant)),
+        // A moment cast to the column's own type.
+        Ok(Operand::Now(own)) if own == data_type => Ok(DefaultValue::Now),
+        Ok(_) => Err(refused(value)),
+        Err(error) if error.is_beyond_the_short_way() => computed(planner, value, data_type),
+        Err(error) => Err(error),
+    }
+}
+
+fn generated(value: &Expr, function: Function, is_strict: bool) -> Result<DefaultValue> {
+    match function {
+        Function::Now => Ok(DefaultValue::Now),
+        Function::RandomUuid => Ok(DefaultValue::Key(KeyStrategy::UuidV4)),
+        Function::Key(KeyStrategy::Identity { start, strict }) => {
+            Ok(DefaultValue::Key(KeyStrategy::Identity { start, strict: strict || is_strict }))
+        }
+        Function::Key(strategy) => Ok(DefaultValue::Key(strategy)),
+        _ => Err(refused(value)),
+    }
+}
+
+/// An expression that always comes to the same is a constant.
+fn computed(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<DefaultValue> {
+    let constant = planner.queries.constant(value.clone()).map_err(|error| {
+        let error = SqlError::from(error);
+        if error.state == state::FEATURE_NOT_SUPPORTED { refused(value) } else { error }
+    })?;
+    let constant = values::coerce(constant, data_type)?.into_owned();
+    Ok(DefaultValue::Constant(constant))
+}
+
+fn refused(value: &Expr) -> SqlError {
+    SqlError::not_supported(
+        format!("the default {value}"),
+        "Use what always comes to the same, now() alone, or one of the key generators; give other \
+         values in INSERT.",
+    )
+}
+
+fn is_now(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_now(inner),
+        Expr::Function(call) => matches!(functions::of(call), Ok(Function::Now)),
+        _ => false,
+    }
+}
+
+fn is_utc(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_utc(inner),
+        Expr::Value(value) => matches!(&value.value, Literal::SingleQuotedString(zone)
+            if zone.eq_ignore_ascii_case("utc")),
+        _ => false,
+    }
+}

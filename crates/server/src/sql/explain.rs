@@ -1,0 +1,96 @@
+//! EXPLAIN: which way a statement takes, and how a query would be done.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr, Statement, UtilityOption};
+
+use super::operand::Parameters;
+use super::plan::{self, Plan};
+use super::query::QueryPlan;
+use super::select::GetPlan;
+use super::{Planner, names};
+use crate::error::{Result, SqlError};
+
+/// A statement that EXPLAIN tells about.
+#[derive(Clone)]
+pub(crate) enum Explained {
+    Get(GetPlan),
+    Query(Arc<QueryPlan>),
+    /// A SELECT without a table.
+    Values,
+    /// An INSERT, UPDATE or DELETE.
+    Write(Box<Plan>),
+}
+
+/// What there is of EXPLAIN.
+const FORMS: &str = "Write EXPLAIN or EXPLAIN ANALYZE, which answer as text.";
+
+/// Plans an EXPLAIN.
+pub(super) fn plan(
+    planner: &Planner<'_>,
+    statement: &Statement,
+    parameters: &mut Parameters,
+) -> Result<Plan> {
+    let Statement::Explain {
+        describe_alias: _,
+        analyze,
+        verbose: false,
+        query_plan: false,
+        estimate: false,
+        statement,
+        format: None,
+        options,
+    } = statement
+    else {
+        return Err(SqlError::not_supported("this form of EXPLAIN", FORMS));
+    };
+    let mut analyze = *analyze;
+    for option in options.iter().flatten() {
+        analyze |= is_analyze(option)?;
+    }
+    let explained = match plan::plan(planner, statement, parameters)? {
+        Plan::Get(get) => Explained::Get(get),
+        Plan::Query(query) => Explained::Query(query),
+        Plan::Scalars { .. } => Explained::Values,
+        Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) if analyze => {
+            return Err(SqlError::not_supported(
+                "EXPLAIN ANALYZE of a statement that writes",
+                "EXPLAIN it, or EXPLAIN ANALYZE the SELECT that finds the rows.",
+            ));
+        }
+        write @ (Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)) => {
+            Explained::Write(Box::new(write))
+        }
+        _ => {
+            return Err(SqlError::not_supported(
+                "EXPLAIN of this statement",
+                "EXPLAIN a SELECT, INSERT, UPDATE or DELETE.",
+            ));
+        }
+    };
+    Ok(Plan::Explain(explained, analyze))
+}
+
+/// Reads an option in parentheses: whether it says ANALYZE. Those that would say more than there is
+/// may be off.
+fn is_analyze(option: &UtilityOption) -> Result<bool> {
+    let given = match &option.arg {
+        None => "true".to_owned(),
+        Some(Expr::Identifier(word)) => names::identifier(word),
+        Some(other) => other.to_string().trim_matches('\'').to_lowercase(),
+    };
+    let is_on = match given.as_str() {
+        "true" | "on" | "1" => Some(true),
+        "false" | "off" | "0" => Some(false),
+        _ => None,
+    };
+    match (names::identifier(&option.name).as_str(), is_on) {
+        ("analyze", Some(is_on)) => Ok(is_on),
+        (
+            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary",
+            Some(false),
+        ) => Ok(false),
+        ("format", _) if given == "text" => Ok(false),
+        _ => Err(SqlError::not_supported(format!("EXPLAIN ({option})"), FORMS)),
+    }
+}

@@ -1,0 +1,81 @@
+//! Values that rows are looked for by. Nothing is rounded or cut off: what the column of a key cannot
+//! have equals no row, and is no error.
+
+use onrush::{DataType, Value};
+use onrush_query::ColumnType;
+
+use super::decode::{Wire, binary, utf8};
+use super::{coerce, column_type_of, numeric, oid_of, read};
+use crate::error::Result;
+
+/// The value as a column of `data_type` has it; none if no row equals it.
+pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<'_>>> {
+    if let Some(equal) = numeric::equal(&value, data_type) {
+        return Ok(equal);
+    }
+    Ok(match (&value, data_type) {
+        (Value::Null, _) => None,
+        (Value::Text(text), DataType::Varchar(bytes)) if text.len() > usize::from(bytes) => None,
+        // Blanks at the end do not count.
+        (Value::Text(text), DataType::Char(bytes))
+            if text.trim_end_matches(' ').len() > usize::from(bytes) =>
+        {
+            None
+        }
+        _ => Some(coerce(value, data_type)?),
+    })
+}
+
+/// As [`key`], of text that has the type of what it is compared with.
+pub(crate) fn constant_key(written: &str, data_type: DataType) -> Result<Option<Value<'_>>> {
+    match data_type {
+        DataType::Decimal { .. } => match numeric::read(written) {
+            Some(number) => key(Value::Decimal(number), data_type),
+            None => read(data_type, written).map(|_| None),
+        },
+        DataType::Char(_) | DataType::Varchar(_) => key(Value::from(written), data_type),
+        _ => read(data_type, written).map(Some),
+    }
+}
+
+/// A parameter as a column of type `target` has it; none if no row equals it.
+pub(crate) fn decode_key(wire: Wire<'_>, target: DataType) -> Result<Option<Value<'_>>> {
+    let own = oid_of(target);
+    let oid = if wire.oid == 0 { own } else { wire.oid };
+    if wire.is_binary {
+        return key(binary(wire.bytes, oid)?, target);
+    }
+    let written = utf8(wire.bytes)?;
+    match column_type_of(oid) {
+        Some(ColumnType::Stored(declared)) if oid != own => {
+            let value = match declared {
+                DataType::Decimal { .. } => numeric::read(written).map(Value::Decimal),
+                _ => None,
+            };
+            key(value.map_or_else(|| read(declared, written), Ok)?, target)
+        }
+        _ => constant_key(written, target),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_column_cannot_have_equals_no_row() {
+        let numeric = DataType::Decimal { precision: 5, scale: 2 };
+        let read = |written, data_type| constant_key(written, data_type).expect("no error");
+        assert_eq!(read("1.230", numeric), read("1.23", numeric));
+        assert_eq!(read("1.235", numeric), None);
+        assert_eq!(read("1000", numeric), None);
+        assert_eq!(read("abc  ", DataType::Char(3)).map(|key| key.is_null()), Some(false));
+        assert_eq!(read("abcd", DataType::Char(3)), None);
+        assert_eq!(read("abcd", DataType::Varchar(3)), None);
+        assert_eq!(key(Value::Int64(1 << 40), DataType::Int32).expect("no error"), None);
+        assert_eq!(key(Value::Float64(1.5), DataType::Int32).expect("no error"), None);
+        let two = key(Value::Float64(2.0), DataType::Int16).expect("no error");
+        assert_eq!(two, Some(Value::Int16(2)));
+        assert!(constant_key("2147483648", DataType::Int32).is_err());
+    }
+}
