@@ -105,6 +105,14 @@ pub enum QueryError {
         /// How.
         message: String,
     },
+    /// What PostgreSQL has an SQLSTATE of its own for, and nobody tells apart here.
+    #[error("{message}")]
+    Refused {
+        /// That SQLSTATE.
+        state: &'static str,
+        /// What it is.
+        message: String,
+    },
     /// LIMIT or OFFSET below zero.
     #[error("{message}")]
     NegativeCount {
@@ -187,9 +195,10 @@ impl From<DataFusionError> for QueryError {
                 QueryError::OutOfMemory { message: first_line(&message) }
             }
             DataFusionError::SchemaError(inner, _) => of_schema(*inner),
-            DataFusionError::Plan(message)
-            | DataFusionError::Execution(message)
-            | DataFusionError::Configuration(message) => told(message),
+            DataFusionError::Plan(message) | DataFusionError::Configuration(message) => {
+                told(message)
+            }
+            DataFusionError::Execution(message) => told_of_value(message),
             other => QueryError::Internal { message: other.to_string() },
         }
     }
@@ -215,9 +224,8 @@ fn of_shared(error: &DataFusionError) -> QueryError {
         DataFusionError::ResourcesExhausted(message) => {
             QueryError::OutOfMemory { message: first_line(message) }
         }
-        DataFusionError::Execution(message) | DataFusionError::Plan(message) => {
-            told(message.clone())
-        }
+        DataFusionError::Execution(message) => told_of_value(message.clone()),
+        DataFusionError::Plan(message) => told(message.clone()),
         other => QueryError::Internal { message: other.to_string() },
     }
 }
@@ -250,9 +258,40 @@ fn of_cast(message: String) -> QueryError {
     QueryError::BadText { message }
 }
 
+/// As [`told`], of an error that was met while a query ran: it is of a value, whatever else it is.
+fn told_of_value(message: String) -> QueryError {
+    match told(message) {
+        QueryError::Syntax { message } => QueryError::Refused { state: "22000", message },
+        other => other,
+    }
+}
+
+/// Words that tell of what PostgreSQL has an SQLSTATE for.
+const STATES: &[(&str, &str)] = &[
+    ("square root of a negative", "2201F"),
+    ("non UTF-8", "22021"),
+    ("duplicate qualified field name", "42712"),
+    ("Order by column out of bounds", "42P10"),
+];
+
 /// What only the words of an error tell.
 fn told(message: String) -> QueryError {
     let has = |words: &str| message.contains(words);
+    if let Some((_, state)) = STATES.iter().find(|(words, _)| has(words)) {
+        return QueryError::Refused { state, message: first_line(&message) };
+    }
+    if has("failed to match any signature") {
+        let name = message.split('\'').nth(1).unwrap_or_default();
+        let message = format!("there is no function {name} for values of these types");
+        return QueryError::UnknownFunction { message };
+    }
+    if has("Aggregate functions are not allowed") {
+        return QueryError::NotGrouped { message };
+    }
+    if has("does not support logical expression WindowFunction") {
+        let message = "window functions are allowed among the columns of an answer and in ORDER BY";
+        return QueryError::MisplacedWindow { message: message.to_owned() };
+    }
     if has("Invalid function") || has("No function matches") || has("table function") {
         return QueryError::UnknownFunction { message: first_line(&message) };
     }
@@ -271,7 +310,7 @@ fn told(message: String) -> QueryError {
     if has("Divide by zero") || has("divide by zero") {
         return QueryError::DivisionByZero;
     }
-    if has("overflow") || has("Overflow") {
+    if has("overflow") || has("Overflow") || has("out of range") || has("too large to store") {
         return QueryError::OutOfRange { message };
     }
     if has("coerce") || has("cannot be cast") || has("Cannot infer common") || has("type mismatch")

@@ -21,6 +21,7 @@ mod arrays;
 mod compared;
 mod numbers;
 mod things;
+mod values;
 
 /// The name of a column that has none, as in PostgreSQL.
 const NAMELESS: &str = "?column?";
@@ -154,6 +155,10 @@ impl VisitorMut for Writer<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)) {
+            return self.refuse("INSERT, UPDATE or DELETE inside of a query");
+        }
+        values::with_subqueries(&mut query.body);
         if !query.locks.is_empty() {
             return self.refuse("FOR UPDATE and FOR SHARE: the first to commit wins instead; this");
         }

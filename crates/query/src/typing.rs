@@ -3,7 +3,7 @@
 //! * A constant in quotes has the type of what it is compared with: `id = '0190...'` compares
 //!   UUIDs, and text that is none is an error (`22P02`).
 //! * Casts between text and other types read and write values as PostgreSQL does.
-//! * Casts to whole numbers round.
+//! * Casts to whole numbers round, of `double precision` to the even one of two.
 //! * Small whole numbers are `integer`, not `bigint`.
 //! * A sum of `bigint` is `numeric`.
 //! * What is compared or combined with a `double precision` is one, and a date with an interval is a
@@ -30,7 +30,7 @@ use onrush::{DataType, Value};
 use onrush_types::text;
 
 use crate::error::QueryError;
-use crate::functions::{parse_function, text_function};
+use crate::functions::{parse_function, round_to_even, text_function};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
@@ -244,6 +244,9 @@ fn rewrite(
         Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
             Transformed::yes(calls::fractions_too(call, schema))
         }
+        Expr::ScalarFunction(call) if call.func.name() == "round" => {
+            Transformed::yes(calls::round(call, schema))
+        }
         Expr::ScalarFunction(call) if call.func.name() == "character_length" => {
             Transformed::yes(calls::length(call, schema))
         }
@@ -387,7 +390,8 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (false, false) => {
             let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
             if rounds {
-                let rounded = call(math::round(), vec![*cast.expr]);
+                let round = if from.is_floating() { round_to_even() } else { math::round() };
+                let rounded = call(round, vec![*cast.expr]);
                 return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
             }
             Ok(Expr::Cast(cast))

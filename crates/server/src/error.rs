@@ -305,6 +305,7 @@ impl From<QueryError> for SqlError {
             QueryError::BadText { .. } => told(state::INVALID_TEXT),
             QueryError::OutOfMemory { .. } => told(state::OUT_OF_MEMORY)
                 .with_hint("Read fewer rows, or start the server with a larger --query-memory."),
+            QueryError::Refused { state, .. } => told(state),
             QueryError::NegativeCount { .. } => told(state::NEGATIVE_COUNT),
             QueryError::SeveralRows => told(state::SEVERAL_ROWS),
             QueryError::GivenUp => told(state::QUERY_CANCELED),

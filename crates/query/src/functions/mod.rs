@@ -89,6 +89,17 @@ fn like_pattern() -> SystemFunction {
     })
 }
 
+/// The nearest whole number, and of two the even one: how PostgreSQL rounds `double precision`.
+pub(crate) fn round_to_even() -> Arc<ScalarUDF> {
+    let round =
+        SystemFunction::new("round_to_even", DataType::Float64.into(), |given| match given {
+            [Value::Float64(number)] => Value::Float64(number.round_ties_even()),
+            [Value::Float32(number)] => Value::Float64(f64::from(number.round_ties_even())),
+            _ => Value::Null,
+        });
+    round.immutable().into_udf()
+}
+
 /// How many bytes a text or a byte string has.
 pub(crate) fn octet_length() -> Arc<ScalarUDF> {
     let count = SystemFunction::new("octet_length", DataType::Int32.into(), |given| {

@@ -5,7 +5,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::octet_length;
+use crate::functions::{octet_length, round_to_even};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -30,6 +30,14 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
         Operator::Multiply,
         Box::new(Expr::Literal(unit, None)),
     ))
+}
+
+/// `round(double precision)`.
+pub(super) fn round(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    let is_float = |of: &Expr| of.get_type(schema).is_ok_and(|own| own.is_floating());
+    let is_of_float = matches!(call.args.as_slice(), [of] if is_float(of));
+    let func = if is_of_float { round_to_even() } else { call.func };
+    Expr::ScalarFunction(ScalarFunction { func, args: call.args })
 }
 
 /// The length of bytes is their number, whatever they would be as text.

@@ -105,7 +105,7 @@ fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFor
             CopyOption::Header(has_header) => given.has_header = *has_header,
             CopyOption::Quote(character) => given.quote = Some(*character),
             CopyOption::Escape(character) => given.escape = Some(*character),
-            CopyOption::Freeze(_) => {}
+            CopyOption::Freeze(false) => {}
             CopyOption::Encoding(name) if is_utf8(name) => {}
             other => return Err(unknown(other)),
         }

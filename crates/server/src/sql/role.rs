@@ -76,7 +76,8 @@ pub(super) fn create(role: &CreateRole) -> Result<RoleStatement> {
         || [&role.in_role, &role.in_group, &role.role, &role.user, &role.admin]
             .iter()
             .any(|names| !names.is_empty());
-    if has_more || wants(role.replication) || wants(role.bypassrls) {
+    let wanted = [role.create_db, role.create_role, role.replication, role.bypassrls];
+    if has_more || wanted.into_iter().any(wants) {
         return Err(only_these());
     }
     let password = role.password.as_ref().map(password).transpose()?;
