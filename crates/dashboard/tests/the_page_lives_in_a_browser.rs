@@ -11,6 +11,11 @@ use onrush::{
 use onrush_browser::{Browser, DARK, Look};
 use onrush_dashboard::Dashboard;
 
+/// How often the page is opened until it shows what it is to show.
+const LOOKS_MAX: usize = 10;
+/// The bar of a phase.
+const PHASES: &str = "<i style=\"width";
+
 /// The text of the element with this id, which has no elements inside.
 fn text_of<'p>(page: &'p str, id: &str) -> &'p str {
     let start = page.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"));
@@ -50,7 +55,18 @@ fn it_shows_what_happens_and_complains_of_nothing() {
         while database.history().len() < 4 {
             std::thread::yield_now();
         }
-        let look = |name, more: &[&str]| browser.look(&address, name, more).unwrap();
+        // On a machine with much else to do the browser may have time for one look at the numbers only,
+        // and the phases are those between two.
+        let look = |name, more: &[&str]| {
+            let mut seen = browser.look(&address, name, more).unwrap();
+            for _ in 1..LOOKS_MAX {
+                if seen.document.contains(PHASES) {
+                    break;
+                }
+                seen = browser.look(&address, name, more).unwrap();
+            }
+            seen
+        };
         let wide = look("dashboard-wide", &["--window-size=1280,1400"]);
         let phone = look("dashboard-phone", &["--window-size=390,2400", DARK]);
         stop.store(true, Ordering::Relaxed);
@@ -61,7 +77,7 @@ fn it_shows_what_happens_and_complains_of_nothing() {
         assert!(text_of(&page, "state").contains("version"), "{}", text_of(&page, "state"));
         assert_ne!(text_of(&page, "rows"), "-", "no rows a second are shown");
         assert_ne!(text_of(&page, "rows"), "0", "the numbers are not those of the load");
-        assert!(page.contains("<i style=\"width"), "the phases between two looks are shown");
+        assert!(page.contains(PHASES), "the phases between two looks are shown");
         assert!(page.matches("<canvas").count() >= 5, "the charts are drawn");
         assert!(page.contains("<td>orders</td>"), "the tables are listed");
         assert!(!page.contains("<b onclick"), "a name is text, never markup");

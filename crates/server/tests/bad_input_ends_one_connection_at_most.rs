@@ -183,7 +183,7 @@ async fn what_is_nested_as_deep_as_may_be_neither_overflows_a_stack_nor_takes_fo
 /// A join that drops nearly every combination of its rows would go on for an hour.
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_that_were_given_up_leave_their_threads_to_others() {
-    let world = World::with(ServerOptions { threads: 1, ..ServerOptions::default() });
+    let world = World::new();
     let client = world.client().await;
     query(&client, "CREATE TABLE t (id bigint PRIMARY KEY)").await;
     for first in (1..200_000).step_by(2000) {

@@ -6,6 +6,7 @@ mod common;
 
 use common::{World, code, query};
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
+use onrush_files::MemoryDisk;
 use tokio_postgres::Client;
 
 async fn copy_in(
@@ -100,4 +101,27 @@ async fn columns_that_are_not_copied_have_their_defaults() {
     let copied = copy_in(&client, "COPY t (note) FROM STDIN WITH (FORMAT csv)", "a\nb\n").await;
     assert_eq!(copied.unwrap(), 2);
     assert_eq!(query(&client, "SELECT note, n FROM t").await, ["a|7", "b|7"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_fills_the_disk_says_so_and_keeps_what_it_committed() {
+    let disk = MemoryDisk::with_capacity(48 << 20);
+    let world = World::on(disk.clone());
+    let (client, other) = (world.client().await, world.client().await);
+    query(&client, "CREATE TABLE t (id bigint PRIMARY KEY, note text)").await;
+    let note = "x".repeat(1000);
+    let lines =
+        |ids: std::ops::Range<u64>| -> String { ids.map(|id| format!("{id}\t{note}\n")).collect() };
+    let error = copy_in(&client, "COPY t FROM STDIN", lines(0..50_000)).await.unwrap_err();
+    assert_eq!(code(&error), "53100");
+    let hint = error.as_db_error().unwrap().hint().unwrap();
+    let digits: String = hint.chars().take_while(char::is_ascii_digit).collect();
+    let committed: u64 = digits.parse().expect(hint);
+    assert!((1..50_000).contains(&committed), "{hint}");
+    let there = format!("{committed}|0|{}", committed - 1);
+    assert_eq!(query(&other, "SELECT count(*), min(id), max(id) FROM t").await, [there]);
+    disk.set_capacity(u64::MAX);
+    let rest = copy_in(&client, "COPY t FROM STDIN", lines(committed..50_000)).await.unwrap();
+    assert_eq!(rest, 50_000 - committed);
+    assert_eq!(query(&other, "SELECT count(*) FROM t").await, ["50000"]);
 }

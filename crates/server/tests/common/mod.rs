@@ -3,8 +3,10 @@
 #![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use onrush::{Database, Options};
+use onrush_files::MemoryDisk;
 use onrush_server::{Server, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,6 +28,21 @@ impl World {
     pub fn with(options: ServerOptions) -> World {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::create(folder.path().join("db"), Options::small()).unwrap();
+        World::of(database, folder, options)
+    }
+
+    /// On a disk that can be full.
+    pub fn on(disk: MemoryDisk) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        // Room for a piece of a COPY in one record.
+        let (log_ring_bytes, log_capacity_bytes) = (16 << 20, 36 << 20);
+        let options = Options { log_ring_bytes, log_capacity_bytes, ..Options::small() };
+        let database = Database::create_on(Arc::new(disk), path, options).unwrap();
+        World::of(database, folder, ServerOptions::default())
+    }
+
+    fn of(database: Database, folder: tempfile::TempDir, options: ServerOptions) -> World {
         let listen = Some("127.0.0.1:0".parse().unwrap());
         let options = ServerOptions { listen, threads: 2, ..options };
         let server = Server::start(database.clone(), options).unwrap();
