@@ -5,8 +5,6 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,20 +13,6 @@ use tokio_postgres::{Client, NoTls};
 
 const ROUNDS: u64 = 50;
 const CLIENTS: usize = 8;
-
-/// Starts the server on the database `shop`; returns with its address when it listens.
-fn serve(world: &World) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-        .args(["serve", "shop", "--listen", "127.0.0.1:0", "--leaf-memory", "64MiB"])
-        .current_dir(world.path(""))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
-    (child, address.unwrap())
-}
 
 async fn connect(address: &str) -> Client {
     let (host, port) = address.rsplit_once(':').unwrap();
@@ -66,7 +50,7 @@ async fn rows_of_clients(client: &Client) -> Vec<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_commit_that_a_client_was_told_of_is_there_after_each_kill() {
     let world = World::new();
-    let (mut child, address) = serve(&world);
+    let (mut child, address) = world.serve(&["--leaf-memory", "64MiB"]);
     let create = "CREATE TABLE t (client bigint, number bigint, PRIMARY KEY (client, number))";
     connect(&address).await.batch_execute(create).await.unwrap();
     let mut acknowledged_in_all = 0;
@@ -99,7 +83,7 @@ async fn every_commit_that_a_client_was_told_of_is_there_after_each_kill() {
             told.push(client.await.unwrap());
         }
         acknowledged_in_all += acknowledged.load(Ordering::Relaxed);
-        (child, address) = serve(&world);
+        (child, address) = world.serve(&["--leaf-memory", "64MiB"]);
     }
     let found = rows_of_clients(&connect(&address).await).await;
     child.kill().unwrap();

@@ -5,28 +5,15 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use common::World;
 
 /// No more than half of the files that a process may have open where nothing else is said.
 const CONNECTIONS: u64 = 400;
 const BYTES_MAX: u64 = 64 << 10;
-
-fn serve(world: &World) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-        .args(["serve", "shop", "--listen", "127.0.0.1:0"])
-        .current_dir(world.path(""))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
-    (child, address.unwrap())
-}
 
 /// Memory of a process that lies in the machine's, in bytes.
 fn resident_bytes(process: &Child) -> u64 {
@@ -68,7 +55,7 @@ fn query(socket: &mut TcpStream, text: &str) {
 #[test]
 fn idle_connections_cost_less_than_64_kib_each() {
     let world = World::new();
-    let (mut server, address) = serve(&world);
+    let (mut server, address) = world.serve(&[]);
     let mut first = connect(&address);
     query(&mut first, "CREATE TABLE t (id bigserial PRIMARY KEY, n int)");
     query(&mut first, "INSERT INTO t (n) VALUES (1)");

@@ -2,9 +2,9 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A folder with the command at hand.
 pub struct World {
@@ -31,6 +31,21 @@ impl Ran {
 impl World {
     pub fn new() -> World {
         World { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Starts a server on the database `shop`; returns with its address when it listens.
+    pub fn serve(&self, more: &[&str]) -> (Child, String) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+            .args(["serve", "shop", "--listen", "127.0.0.1:0"])
+            .args(more)
+            .current_dir(self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+        (child, address.unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
