@@ -7,11 +7,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
@@ -151,7 +148,8 @@ impl RowExpressions {
         let input = projection.input.schema();
         let mut expressions = Vec::with_capacity(projection.expr.len());
         for (expression, column) in projection.expr.iter().zip(self.columns_of_answer()) {
-            expressions.push((physical(engine, expression.clone(), input)?, column));
+            let expression = expression.clone().unalias();
+            expressions.push((one_row::physical(engine, expression, input)?, column));
         }
         let mut used: Vec<usize> = expressions
             .iter()
@@ -207,20 +205,6 @@ impl RowValues {
         }
         Ok(values)
     }
-}
-
-fn physical(
-    engine: &QueryEngine,
-    expression: Expr,
-    schema: &Arc<DFSchema>,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    let context = SimplifyContext::builder()
-        .with_schema(Arc::clone(schema))
-        .with_config_options(Arc::clone(engine.state.config_options()))
-        .build();
-    // Some functions, coalesce among them, are written otherwise before they can be run.
-    let expression = ExprSimplifier::new(context).simplify(expression.unalias())?;
-    Ok(engine.state.create_physical_expr(expression, schema)?)
 }
 
 /// The expression where of all columns only those at `used` are left, which may be of one name.

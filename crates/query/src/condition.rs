@@ -6,9 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::sql::sqlparser::ast::{self, SelectItem};
@@ -56,13 +54,7 @@ impl QueryEngine {
         let expression = expression.clone().unalias();
         check_type(&expression.get_type(schema)?)?;
         check_functions(&expression)?;
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::clone(schema))
-            .with_config_options(Arc::clone(self.state.config_options()))
-            .build();
-        // Some functions, coalesce among them, are written otherwise before they can be run.
-        let expression = ExprSimplifier::new(context).simplify(expression)?;
-        let expression = self.state.create_physical_expr(expression, schema)?;
+        let expression = one_row::physical(self, expression, schema)?;
         let mut columns: Vec<usize> =
             collect_columns(&expression).iter().map(|column| column.index()).collect();
         columns.sort_unstable();

@@ -4,6 +4,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -39,6 +44,21 @@ pub(crate) fn select(items: Vec<SelectItem>, relations: &[&str]) -> Result<ast::
     let SetExpr::Select(select) = &mut *query.body else { return Err(internal()) };
     select.projection = items;
     Ok(*query)
+}
+
+/// The expression as it is run, of rows with this schema.
+pub(crate) fn physical(
+    engine: &QueryEngine,
+    expression: Expr,
+    schema: &Arc<DFSchema>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::clone(schema))
+        .with_config_options(Arc::clone(engine.state.config_options()))
+        .build();
+    // Some functions, coalesce among them, are written otherwise before they can be run.
+    let expression = ExprSimplifier::new(context).simplify(expression)?;
+    Ok(engine.state.create_physical_expr(expression, schema)?)
 }
 
 /// Refuses what is about more than one row.

@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, Visit,
-    Visitor,
+    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Visit, Visitor,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::one_row;
 
 /// Writes lists of values that have subqueries in them as queries of one row each: DataFusion computes
 /// lists before it runs anything.
@@ -24,25 +23,12 @@ pub(super) fn with_subqueries(body: &mut Box<SetExpr>) {
 
 /// `SELECT value AS column1, ...`.
 fn one_row(values: &[Expr]) -> Option<SetExpr> {
-    let mut select = select()?;
     let named = |(index, value): (usize, &Expr)| SelectItem::ExprWithAlias {
         expr: value.clone(),
         alias: Ident::new(format!("column{}", index + 1)),
     };
-    select.projection = values.iter().enumerate().map(named).collect();
-    Some(SetExpr::Select(select))
-}
-
-fn select() -> Option<Box<Select>> {
-    let Statement::Query(query) =
-        Parser::parse_sql(&PostgreSqlDialect {}, "SELECT 1").ok()?.pop()?
-    else {
-        return None;
-    };
-    match *query.body {
-        SetExpr::Select(select) => Some(select),
-        _ => None,
-    }
+    let items = values.iter().enumerate().map(named).collect();
+    Some(*one_row::select(items, &[]).ok()?.body)
 }
 
 fn both(above: SetExpr, below: SetExpr) -> SetExpr {
