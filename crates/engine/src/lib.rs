@@ -93,7 +93,8 @@ pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckP
 pub use onrush_log::LogStatistics;
 pub use onrush_types::{
     CheckConstraint, ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, NeedsNoRows,
-    RowView, Schema, TableBuilder, TableChange, TableDefinition, TypeError, Uuid, Value,
+    ROW_ID, RowView, Schema, StoredBytes, TableBuilder, TableChange, TableDefinition, TypeError,
+    Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
 pub use options::{Background, Durability, LargePages, Options, SequentialKeys};

@@ -112,8 +112,11 @@ pub(crate) struct OneTable<'d>(pub(crate) &'d TableDefinition);
 
 impl Relations for OneTable<'_> {
     fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
-        let column = |column: &onrush::ColumnDefinition| (column.name.clone(), column.data_type);
-        let columns = self.0.columns().iter().map(column).collect();
+        let column = |position: usize| {
+            let column = &self.0.columns()[position];
+            (column.name.clone(), column.data_type)
+        };
+        let columns = self.0.shown_columns().map(column).collect();
         Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
     }
 

@@ -233,7 +233,14 @@ impl ContextProvider for Names<'_> {
     ) -> datafusion::error::Result<Arc<dyn TableSource>> {
         let relation = self.relations.find(name.schema(), name.table())?;
         Ok(match relation {
-            Relation::Table(table) => provider_as_source(Arc::new(StoredTable::new(table))),
+            Relation::Table(table) => {
+                let shown = table.definition().shown_columns().collect();
+                provider_as_source(Arc::new(StoredTable::new(table, shown)))
+            }
+            Relation::TableWithRowIds(table) => {
+                let all = (0..table.definition().columns().len()).collect();
+                provider_as_source(Arc::new(StoredTable::new(table, all)))
+            }
             Relation::Made(rows) => provider_as_source(Arc::new(MadeTable::new(rows))),
         })
     }

@@ -12,8 +12,10 @@ use crate::types::ColumnType;
 /// Something with rows.
 #[derive(Clone)]
 pub enum Relation {
-    /// A table of the database.
+    /// A table of the database, with the columns that SQL shows.
     Table(Table),
+    /// A table of the database with all its columns, for a statement that must know which row is which.
+    TableWithRowIds(Table),
     /// Rows that are made when a statement asks for them.
     Made(Arc<dyn MadeRows>),
 }

@@ -340,8 +340,7 @@ impl<'s> ColumnsInTheMaking<'s> {
     fn try_append(&mut self, key: &[u8], row: &[u8]) -> std::result::Result<(), QueryError> {
         let view = self.source.table.schema().view(key, row).map_err(onrush::Error::from)?;
         for (builder, column) in self.builders.iter_mut().zip(&self.source.columns) {
-            let value = view.column(*column).map_err(onrush::Error::from)?;
-            builder.append(&value)?;
+            builder.append_column(&view, *column)?;
         }
         Ok(())
     }

@@ -29,25 +29,28 @@ use crate::types::{ColumnType, field};
 /// A table of the database.
 pub(crate) struct StoredTable {
     table: Table,
+    /// Positions in the table of the columns that there are here.
+    columns: Vec<usize>,
     schema: SchemaRef,
 }
 
 impl StoredTable {
-    pub(crate) fn new(table: Table) -> StoredTable {
+    pub(crate) fn new(table: Table, columns: Vec<usize>) -> StoredTable {
         let definition = table.definition();
-        let fields = definition.columns().iter().enumerate().map(|(position, column)| {
-            let is_nullable = column.nullable && !definition.primary_key().contains(&position);
+        let fields = columns.iter().map(|position| {
+            let column = &definition.columns()[*position];
+            let is_nullable = column.nullable && !definition.primary_key().contains(position);
             field(&column.name, ColumnType::Stored(column.data_type), is_nullable)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        StoredTable { table, schema }
+        StoredTable { table, columns, schema }
     }
 
-    /// Reads these columns of the rows that the conditions on the key leave.
+    /// Reads some of the columns that there are here, of the rows that the conditions on the key leave.
     fn scan_plan(
         &self,
         state: &dyn Session,
-        columns: Vec<usize>,
+        wanted: &[usize],
         filters: &[&Expr],
         limit: Option<usize>,
     ) -> Result<(ScanPlan, Vec<bool>)> {
@@ -72,8 +75,8 @@ impl StoredTable {
         let conditions: Vec<String> = mentioned.map(|(filter, _)| filter.to_string()).collect();
         let source = ScanSource {
             table: self.table.clone(),
-            schema: Arc::new(self.schema.project(&columns)?),
-            columns,
+            schema: Arc::new(self.schema.project(wanted)?),
+            columns: wanted.iter().map(|at| self.columns[*at]).collect(),
             conditions: conditions.join(" AND "),
         };
         Ok((ScanPlan::new(source, partitions, limit), used))
@@ -114,10 +117,10 @@ impl TableProvider for StoredTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.schema.fields().len()).collect();
+        let all = || (0..self.columns.len()).collect::<Vec<_>>();
         let wanted: Vec<usize> = projection.map_or_else(all, Clone::clone);
         let given: Vec<&Expr> = filters.iter().collect();
-        let (scan, used) = self.scan_plan(state, wanted.clone(), &given, limit)?;
+        let (scan, used) = self.scan_plan(state, &wanted, &given, limit)?;
         let left: Vec<Expr> = filters
             .iter()
             .zip(used)
@@ -126,7 +129,7 @@ impl TableProvider for StoredTable {
             .collect();
         let Some(left) = conjunction(left) else { return Ok(Arc::new(scan)) };
         // Conditions that were promised at different times, of which not all fit the ranges.
-        let (scan, _) = self.scan_plan(state, all(), &given, None)?;
+        let (scan, _) = self.scan_plan(state, &all(), &given, None)?;
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let predicate = state.create_physical_expr(left, &schema)?;
         let filtered = Arc::new(FilterExec::try_new(predicate, Arc::new(scan))?);

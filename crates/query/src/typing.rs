@@ -30,7 +30,7 @@ use onrush::{DataType, Value};
 use onrush_types::text;
 
 use crate::error::QueryError;
-use crate::functions::{parse_function, round_to_even, text_function};
+use crate::functions::{bigint_as_numeric, parse_function, round_to_even, text_function};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
@@ -281,8 +281,7 @@ fn rewrite(
             // As in PostgreSQL: a sum of bigint is numeric, and so does not overflow.
             for argument in &mut aggregate.params.args {
                 if argument.get_type(schema).is_ok_and(|given| given == ArrowType::Int64) {
-                    let cast = Cast::new(Box::new(argument.clone()), ArrowType::Decimal128(19, 0));
-                    *argument = Expr::Cast(cast);
+                    *argument = bigint_as_numeric(std::mem::take(argument));
                 }
             }
             Transformed::yes(Expr::AggregateFunction(aggregate))

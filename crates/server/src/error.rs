@@ -64,6 +64,7 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
     pub(crate) const DUPLICATE_TABLE: &str = "42P07";
     pub(crate) const RESERVED_NAME: &str = "42939";
+    pub(crate) const INVALID_COLUMN_REFERENCE: &str = "42P10";
     pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
     pub(crate) const INDETERMINATE_DATATYPE: &str = "42P18";
     pub(crate) const DISK_FULL: &str = "53100";
@@ -72,6 +73,7 @@ pub(crate) mod state {
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
     pub(crate) const STATEMENT_TOO_COMPLEX: &str = "54001";
     pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    pub(crate) const OBJECT_IN_USE: &str = "55006";
     pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
     pub(crate) const QUERY_CANCELED: &str = "57014";
     pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";

@@ -25,6 +25,7 @@ mod execute;
 mod kept;
 mod listener;
 mod options;
+mod rekey;
 mod schemas;
 mod sql;
 mod tls;

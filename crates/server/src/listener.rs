@@ -28,6 +28,7 @@ use crate::clients::Clients;
 use crate::connection::{self, Door};
 use crate::defaults::DatabaseDefaults;
 use crate::options::ServerOptions;
+use crate::rekey;
 use crate::tls::TlsFiles;
 
 /// Sockets that may be open beyond those of clients that are in.
@@ -155,6 +156,7 @@ impl Server {
     pub fn start(database: Database, options: ServerOptions) -> Result<Server, ServerError> {
         options.validate()?;
         let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
+        rekey::finish(&database)?;
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;

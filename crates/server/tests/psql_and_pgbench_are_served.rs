@@ -78,3 +78,24 @@ fn pgbench_inserts_with_prepared_statements() {
     let counted = run(&world, "psql", &count).unwrap();
     assert_eq!(String::from_utf8_lossy(&counted.stdout), "400\n");
 }
+
+/// Creates its tables without keys, fills them in a transaction, and adds the keys.
+#[test]
+fn pgbench_sets_up_and_runs_its_own_scripts() {
+    let world = World::with_room();
+    let Some(made) = run(&world, "pgbench", &["-i", "onrush"]) else { return };
+    assert!(made.status.success(), "{made:?}");
+    for script in ["tpcb-like", "simple-update", "select-only"] {
+        // As often as it takes: who changes a row that somebody has changed meanwhile begins again.
+        let tries = ["--max-tries", "10000", "-n", "-c", "4", "-j", "2", "-t", "10"];
+        let bench =
+            run(&world, "pgbench", &[&tries[..], &["-b", script, "onrush"]].concat()).unwrap();
+        let out = String::from_utf8_lossy(&bench.stdout);
+        assert!(bench.status.success() && out.contains("40/40"), "{bench:?}");
+    }
+    let sums = "SELECT (SELECT sum(delta) FROM pgbench_history) = (SELECT sum(abalance) FROM pgbench_accounts), \
+                (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(tbalance) FROM pgbench_tellers), \
+                (SELECT count(*) FROM pgbench_history)";
+    let told = run(&world, "psql", &["-X", "-A", "-t", "-d", "onrush", "-c", sums]).unwrap();
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "t|t|80\n", "{told:?}");
+}

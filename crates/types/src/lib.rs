@@ -33,9 +33,9 @@ pub use data_type::DataType;
 pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionSlot};
 pub use key::{KEY_BYTES_MAX, prefix_end};
-pub use row::{EncodedRow, ROW_BYTES_MAX, RowView};
+pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
-    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, NeedsNoRows, Schema,
+    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, NeedsNoRows, ROW_ID, Schema,
     TableBuilder, TableChange, TableDefinition,
 };
 pub use value::Value;

@@ -9,6 +9,7 @@ mod single;
 mod system;
 mod text;
 mod uuid;
+mod wide;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
+pub(crate) use wide::bigint_as_numeric;
 
 /// All functions that statements can call by name.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {

@@ -34,7 +34,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     rows: |database, _| names::tables(database).iter().flat_map(constraints).collect(),
 }];
 
-/// The primary key and the checks.
+/// The primary key, if there is one, and the checks.
 fn constraints(table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let key = names::key_oid(table);
@@ -68,6 +68,7 @@ fn constraints(table: &Table) -> Vec<Row> {
         let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
         row(names::check_oid(table, check), check.name.clone(), "c", 0, numbers.join(","))
     };
-    let primary = row(key, names::key_name(table), "p", key, key_numbers(table).join(","));
-    std::iter::once(primary).chain(definition.checks().iter().map(check)).collect()
+    let primary = names::has_key(table)
+        .then(|| row(key, names::key_name(table), "p", key, key_numbers(table).join(",")));
+    primary.into_iter().chain(definition.checks().iter().map(check)).collect()
 }

@@ -144,7 +144,8 @@ fn constraints(table: &Table, statement: &Statement) -> Vec<Row> {
         row
     };
     let checks = table.definition().checks().iter().map(|check| row(check.name.clone(), "CHECK"));
-    std::iter::once(row(names::key_name(table), "PRIMARY KEY")).chain(checks).collect()
+    let key = names::has_key(table).then(|| row(names::key_name(table), "PRIMARY KEY"));
+    key.into_iter().chain(checks).collect()
 }
 
 fn checks(table: &Table, statement: &Statement) -> Vec<Row> {
@@ -198,7 +199,9 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
         ]);
         row
     };
-    definition.columns().iter().enumerate().map(row).collect()
+    let shown =
+        definition.shown_columns().map(|position| (position, &definition.columns()[position]));
+    shown.map(row).collect()
 }
 
 fn key_usage(table: &Table, statement: &Statement) -> Vec<Row> {
@@ -210,5 +213,5 @@ fn key_usage(table: &Table, statement: &Statement) -> Vec<Row> {
         row.push(Value::Int32(number));
         row
     };
-    definition.primary_key().iter().zip(1..).map(row).collect()
+    names::key(table).iter().zip(1..).map(row).collect()
 }

@@ -108,6 +108,16 @@ fn hashed_oid(first: u32, name: &str) -> u32 {
     first | u32::try_from(hash & u64::from(first - 1)).unwrap_or(0)
 }
 
+/// Whether it was made with a primary key.
+pub(super) fn has_key(table: &Table) -> bool {
+    table.definition().row_id().is_none()
+}
+
+/// Positions of the columns of its primary key; none if it was made without one.
+pub(super) fn key(table: &Table) -> &[usize] {
+    if has_key(table) { table.definition().primary_key() } else { &[] }
+}
+
 /// The name of its primary key.
 pub(super) fn key_name(table: &Table) -> String {
     format!("{}_pkey", schemas::own_name(table.name()))

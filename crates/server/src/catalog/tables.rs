@@ -122,7 +122,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("indexprs", TEXT),
             ("indpred", TEXT),
         ],
-        rows: |database, _| names::tables(database).iter().map(index).collect(),
+        rows: |database, _| names::tables(database).iter().filter_map(index).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -189,14 +189,14 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |database, _| {
             let row = |table: &Table| {
-                let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+                let no = Value::Boolean(false);
                 let (schema, name) = schemas::parts(table.name());
                 vec![
                     schema.to_owned().into(),
                     name.to_owned().into(),
                     names::OWNER.into(),
                     Value::Null,
-                    yes,
+                    Value::Boolean(names::has_key(table)),
                     no.clone(),
                     no.clone(),
                     no,
@@ -213,8 +213,8 @@ fn namespaces(database: &Database) -> Vec<Row> {
     names::all_schemas(database).into_iter().map(row).collect()
 }
 
-/// A table and its primary key.
-fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
+/// A table, and its primary key if it has one.
+fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     let definition = table.definition();
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let class = |number, name: String, method, kind: &'static str, columns: usize| {
@@ -234,7 +234,7 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
             Value::Float32(-1.0),
             Value::Int32(0),
             oid(0),
-            Value::Boolean(is_table),
+            Value::Boolean(is_table && names::has_key(table)),
             no.clone(),
             if definition.is_logged() { "p".into() } else { "u".into() },
             kind.into(),
@@ -256,10 +256,12 @@ fn classes(table: &Table, rights: &Rights) -> [Row; 2] {
     let own = names::table_oid(table);
     let name = schemas::own_name(table.name()).to_owned();
     let (columns, keys) = (definition.columns().len(), definition.primary_key().len());
-    [
-        class(own, name, names::ACCESS_METHOD_OID, "r", columns),
-        class(names::key_oid(table), names::key_name(table), names::BTREE_OID, "i", keys),
-    ]
+    let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, "r", columns)];
+    if names::has_key(table) {
+        let (number, name) = (names::key_oid(table), names::key_name(table));
+        classes.push(class(number, name, names::BTREE_OID, "i", keys));
+    }
+    classes
 }
 
 /// The columns of a table, and those of its primary key.
@@ -297,32 +299,36 @@ fn attributes(table: &Table) -> Vec<Row> {
             Value::Null,
         ]
     };
-    let own = (0..definition.columns().len()).map(|at| row(names::table_oid(table), at, at));
-    let key = definition.primary_key().iter().enumerate();
+    let own = definition.shown_columns().map(|at| row(names::table_oid(table), at, at));
+    let key = names::key(table).iter().enumerate();
     own.chain(key.map(|(at, position)| row(names::key_oid(table), at, *position))).collect()
 }
 
 fn defaults(table: &Table) -> Vec<Row> {
-    let columns = table.definition().columns().iter().zip(1i16..);
-    let row = |(column, number): (&onrush::ColumnDefinition, i16)| {
-        let default = names::default_of(column)?;
+    let definition = table.definition();
+    let row = |position: usize| {
+        let default = names::default_of(&definition.columns()[position])?;
         let own = names::table_oid(table);
+        let number = i16::try_from(position + 1).unwrap_or(i16::MAX);
         Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])
     };
-    columns.filter_map(row).collect()
+    definition.shown_columns().filter_map(row).collect()
 }
 
 /// Positions of the key's columns, from 1.
 pub(super) fn key_numbers(table: &Table) -> Vec<String> {
-    table.definition().primary_key().iter().map(|column| (column + 1).to_string()).collect()
+    names::key(table).iter().map(|column| (column + 1).to_string()).collect()
 }
 
-fn index(table: &Table) -> Row {
+fn index(table: &Table) -> Option<Row> {
+    if !names::has_key(table) {
+        return None;
+    }
     let numbers = key_numbers(table);
     let count = Value::Int16(i16::try_from(numbers.len()).unwrap_or(i16::MAX));
     let zeros = Value::from(format!("{{{}}}", vec!["0"; numbers.len()].join(",")));
     let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
-    vec![
+    Some(vec![
         oid(names::key_oid(table)),
         oid(names::table_oid(table)),
         count.clone(),
@@ -344,7 +350,7 @@ fn index(table: &Table) -> Row {
         zeros,
         Value::Null,
         Value::Null,
-    ]
+    ])
 }
 
 fn database_row(statement: &Statement) -> Row {

@@ -1,11 +1,11 @@
 //! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT. Each takes effect at once and is durable when it is answered.
 
-use onrush::{Error, Table, TableChange, TableDefinition};
+use onrush::{Error, Row, ScanOptions, Table, TableChange, TableDefinition};
 
 use super::{Answer, Backend};
-use crate::comments;
 use crate::error::{Result, SqlError, state};
 use crate::sql::{AlterPlan, Change, CommentPlan, PlannedChange};
+use crate::{comments, rekey};
 
 impl Backend {
     pub(super) fn create_table(
@@ -14,6 +14,7 @@ impl Backend {
         if_not_exists: bool,
     ) -> Result<Answer> {
         self.outside_transaction("CREATE TABLE")?;
+        rekey::check_not_copied(&self.database, definition.name())?;
         let create = || self.database.create_table(definition.clone());
         match tokio::task::block_in_place(create) {
             Err(Error::TableExists { name }) if if_not_exists => {
@@ -38,6 +39,14 @@ impl Backend {
             }
             other => other?,
         };
+        if let Some(key) = &plan.key {
+            let add = || {
+                let check = || self.patience.check();
+                rekey::add_key(&self.database, &self.queries, &table, key, check)
+            };
+            tokio::task::block_in_place(add)?;
+            return Ok(done());
+        }
         let changes = self.changes(&table, &plan.changes)?;
         tokio::task::block_in_place(|| self.database.alter_table(&plan.table, &changes))?;
         let mut name = plan.table.as_str();
@@ -137,13 +146,33 @@ impl Backend {
         Ok(Answer::Done("DROP TABLE".into()))
     }
 
+    /// Inside a transaction, which may be rolled back, a table is made empty row by row.
+    fn delete_all(&mut self, table: &Table) -> Result<()> {
+        let delete = || {
+            self.in_transaction(|transaction| {
+                for row in transaction.scan(table, &ScanOptions::default())? {
+                    transaction.delete(table, &key_of_row(table, &row?))?;
+                }
+                Ok(())
+            })
+        };
+        tokio::task::block_in_place(delete)
+    }
+
     pub(super) fn truncate(&mut self, names: &[String]) -> Result<Answer> {
-        self.outside_transaction("TRUNCATE")?;
         for name in names {
-            tokio::task::block_in_place(|| self.database.truncate_table(name))?;
+            if self.is_in_transaction() {
+                self.delete_all(&self.database.table(name)?)?;
+            } else {
+                tokio::task::block_in_place(|| self.database.truncate_table(name))?;
+            }
         }
         Ok(Answer::Done("TRUNCATE TABLE".into()))
     }
+}
+
+fn key_of_row(table: &Table, row: &Row) -> Row {
+    table.definition().primary_key().iter().map(|column| row[*column].clone()).collect()
 }
 
 /// Why a change need not be made.

@@ -74,7 +74,7 @@ impl Backend {
 
 fn way<'p>(verb: &str, table: &Table, rows: &'p RowsToChange) -> (String, Option<&'p QueryPlan>) {
     match rows {
-        RowsToChange::WithKey(_) => (format!("{verb}: {}", with_key(table)), None),
+        RowsToChange::WithKey { .. } => (format!("{verb}: {}", with_key(table)), None),
         RowsToChange::Found(query) => (format!("{verb}: {}", table.name()), Some(query)),
     }
 }

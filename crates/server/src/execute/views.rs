@@ -293,10 +293,11 @@ fn settings(database: &onrush::Database) -> Vec<Row> {
 
 fn tables(database: &onrush::Database) -> Vec<Row> {
     let row = |table: &std::sync::Arc<onrush::TableDefinition>| {
-        let key = table.primary_key().iter().map(|column| table.columns()[*column].name.as_str());
+        let key = table.primary_key().iter().filter(|column| table.row_id() != Some(**column));
+        let key = key.map(|column| table.columns()[*column].name.as_str());
         vec![
             table.name().to_owned().into(),
-            count(table.columns().len() as u64),
+            count(table.shown_columns().count() as u64),
             key.collect::<Vec<_>>().join(", ").into(),
             Value::Boolean(table.is_logged()),
         ]

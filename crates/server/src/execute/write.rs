@@ -14,21 +14,33 @@ type Change<'v> = (&'v str, Value<'v>);
 
 impl Backend {
     pub(super) fn update(&mut self, plan: &UpdatePlan, bound: &Bound) -> Result<Answer> {
-        let key = match &plan.rows {
-            RowsToChange::WithKey(key) => key,
+        let (key, computed) = match &plan.rows {
+            RowsToChange::WithKey { key, computed } => (key, computed),
             RowsToChange::Found(query) => return self.update_found(plan, query, bound),
         };
         let Some(key) = key_of(key, bound)? else {
             return Ok(answer("UPDATE", &plan.returning, Vec::new(), 0));
         };
-        let changes = changes(plan, bound, &[])?;
-        if let (Work::Idle(session), None) = (&mut self.work, &plan.returning) {
+        if let (Work::Idle(session), None, None) = (&mut self.work, &plan.returning, computed) {
+            let changes = changes(plan, bound, &[])?;
             let is_there = session.update(&plan.table, &key, &changes)?;
             self.rest_on_commits();
             return Ok(Answer::Done(tag("UPDATE", u64::from(is_there))));
         }
         let returner = self.returner(&plan.returning, bound)?;
+        let computed = match computed {
+            Some(computed) => Some(self.finder().row_values(computed, bound)?),
+            None => None,
+        };
         let changed = self.in_transaction(|transaction| {
+            let found = match &computed {
+                None => Row::new(),
+                Some(values) => {
+                    let Some(old) = transaction.get(&plan.table, &key)? else { return Ok(None) };
+                    values.of(&[&old])?
+                }
+            };
+            let changes = changes(plan, bound, &found)?;
             if !transaction.update(&plan.table, &key, &changes)? {
                 return Ok(None);
             }
@@ -69,7 +81,7 @@ impl Backend {
 
     pub(super) fn delete(&mut self, plan: &DeletePlan, bound: &Bound) -> Result<Answer> {
         let key = match &plan.rows {
-            RowsToChange::WithKey(key) => key,
+            RowsToChange::WithKey { key, .. } => key,
             RowsToChange::Found(query) => return self.delete_found(plan, query, bound),
         };
         let Some(key) = key_of(key, bound)? else {
@@ -115,7 +127,7 @@ impl Backend {
     }
 }
 
-/// The new values of a row of which the query found `found` beside the key.
+/// The new values of a row of which `found` was found beside the key, or computed.
 fn changes<'v>(
     plan: &'v UpdatePlan,
     bound: &'v Bound,

@@ -9,7 +9,7 @@ use super::create::{self, Column};
 use super::names::{self, TableName};
 use super::plan::Plan;
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
+use crate::{rekey, schemas};
 
 /// A table to be altered.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct AlterPlan {
     /// It need not be there.
     pub(crate) if_exists: bool,
     pub(crate) changes: Vec<PlannedChange>,
+    /// The columns of a primary key to be added; then there are no other changes.
+    pub(crate) key: Option<Vec<String>>,
 }
 
 /// One change.
@@ -46,14 +48,25 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
         return Err(SqlError::not_supported(statement, FORMS));
     }
     let table = planner.lookup().table_that_may_be(name, *if_exists)?;
+    if let [
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::PrimaryKey(primary),
+            not_valid: false,
+        },
+    ] = operations.as_slice()
+    {
+        let key = Some(create::key_columns(primary)?);
+        let if_exists = *if_exists;
+        return Ok(Plan::AlterTable(AlterPlan { table, if_exists, changes: Vec::new(), key }));
+    }
     let changes = operations.iter().map(|operation| change(planner, &table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
-    Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes }))
+    Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes, key: None }))
 }
 
 /// What there is of ALTER TABLE.
-const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, and ADD, DROP and \
-                     RENAME CONSTRAINT for CHECK constraints; for all else create a new table and \
+const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, ADD PRIMARY KEY, and ADD, \
+                     DROP and RENAME CONSTRAINT for CHECK constraints; for all else create a new table and \
                      INSERT ... SELECT the rows.";
 
 fn change(
@@ -69,21 +82,28 @@ fn change(
             let Column { definition, is_key, checks } =
                 create::column_of(planner, column_def, false)?;
             if is_key {
-                let message = format!("table {table} has a primary key already");
-                return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
+                let known = planner.database.table(table).ok();
+                if known.is_some_and(|known| known.definition().row_id().is_none()) {
+                    return Err(rekey::has_key_already(table));
+                }
+                return Err(SqlError::not_supported(
+                    format!("PRIMARY KEY on the new column {}", definition.name),
+                    "Add the column, fill it, and then ALTER TABLE ... ADD PRIMARY KEY.",
+                ));
             }
             one(Change::AddColumn(definition, checks), *if_not_exists)
         }
         AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
-            let drop = |name| PlannedChange {
-                change: Change::Other(TableChange::DropColumn { name: names::identifier(name) }),
-                if_needed: *if_exists,
+            let drop = |name| {
+                let name = names::own_column(name)?;
+                let change = Change::Other(TableChange::DropColumn { name });
+                Ok(PlannedChange { change, if_needed: *if_exists })
             };
-            Ok(column_names.iter().map(drop).collect())
+            column_names.iter().map(drop).collect()
         }
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             let (from, to) =
-                (names::identifier(old_column_name), names::identifier(new_column_name));
+                (names::own_column(old_column_name)?, names::own_column(new_column_name)?);
             one(Change::Other(TableChange::RenameColumn { from, to }), false)
         }
         AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(name) } => {
@@ -99,6 +119,12 @@ fn change(
             constraint: TableConstraint::Check(check),
             not_valid: false,
         } => one(Change::AddCheck(NewCheck::new(check, None)?), false),
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::PrimaryKey(_), ..
+        } => Err(SqlError::not_supported(
+            "ADD PRIMARY KEY beside other changes",
+            "Give it a statement of its own.",
+        )),
         AlterTableOperation::DropConstraint { if_exists, name, .. } => {
             let name = names::identifier(name);
             check_is_no_key(table, &name)?;

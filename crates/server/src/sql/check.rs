@@ -35,6 +35,12 @@ impl NewCheck {
         Ok(NewCheck { name, expression: check.expr.clone() })
     }
 
+    /// A check that a table has, for another table.
+    pub(crate) fn again(table: &TableDefinition, check: &CheckConstraint) -> Result<NewCheck> {
+        let expression = Box::new(written(table, check)?);
+        Ok(NewCheck { name: Some(check.name.clone()), expression })
+    }
+
     /// What a table keeps that has the checks `taken` already.
     ///
     /// # Errors
@@ -134,8 +140,7 @@ struct Numbers<'d> {
 impl Numbers<'_> {
     fn number(&mut self, name: &Ident) -> std::result::Result<Expr, SqlError> {
         let name = names::identifier(name);
-        let Some(column) = self.table.columns().iter().position(|column| column.name == name)
-        else {
+        let Ok(column) = self.table.shown_column_index(&name) else {
             let message = format!("column {name:?} does not exist");
             return Err(SqlError::new(state::UNDEFINED_COLUMN, message));
         };

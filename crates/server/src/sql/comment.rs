@@ -36,7 +36,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Plan>
     };
     let known = plan::table(planner.database, &table)?;
     if let Some(column) = &column {
-        known.definition().column_index(column)?;
+        known.definition().shown_column_index(column)?;
     }
     // As in PostgreSQL, an empty comment is none.
     let text = comment.clone().filter(|text| !text.is_empty());

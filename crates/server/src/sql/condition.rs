@@ -34,7 +34,7 @@ pub(super) fn whole_key(
                         None => return Ok(None),
                     },
                 };
-                let column = definition.column_index(&name)?;
+                let column = definition.shown_column_index(&name)?;
                 if !definition.primary_key().contains(&column) {
                     return Ok(None);
                 }

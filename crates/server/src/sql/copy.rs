@@ -54,7 +54,7 @@ pub(super) fn plan(
     let definition = table.definition();
     let mut positions = Vec::new();
     for column in columns {
-        let position = definition.column_index(&names::identifier(column))?;
+        let position = definition.shown_column_index(&names::identifier(column))?;
         if positions.contains(&position) {
             let message = format!("column {column} is given more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
@@ -62,7 +62,7 @@ pub(super) fn plan(
         positions.push(position);
     }
     if positions.is_empty() {
-        positions = (0..definition.columns().len()).collect();
+        positions = definition.shown_columns().collect();
     }
     let format = format(options, legacy)?;
     let copy = CopyPlan { table, columns: positions, format };
@@ -105,7 +105,8 @@ fn format(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFor
             CopyOption::Header(has_header) => given.has_header = *has_header,
             CopyOption::Quote(character) => given.quote = Some(*character),
             CopyOption::Escape(character) => given.escape = Some(*character),
-            CopyOption::Freeze(false) => {}
+            // A hint about how rows are stored, which says nothing here.
+            CopyOption::Freeze(_) => {}
             CopyOption::Encoding(name) if is_utf8(name) => {}
             other => return Err(unknown(other)),
         }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
-    SequenceOptions, SqlOption, Statement, TableConstraint,
+    PrimaryKeyConstraint, SequenceOptions, SqlOption, Statement, TableConstraint,
 };
 
 use super::check::NewCheck;
@@ -67,7 +67,7 @@ pub(super) fn plan(
     for constraint in &statement.constraints {
         match constraint {
             TableConstraint::PrimaryKey(primary) => {
-                set_key(primary.columns.iter().map(key_column).collect::<Result<_>>()?)?;
+                set_key(key_columns(primary)?)?;
             }
             TableConstraint::Check(check) => checks.push(NewCheck::new(check, None)?),
             other => {
@@ -81,7 +81,10 @@ pub(super) fn plan(
     if is_unlogged || settings.is_unlogged {
         builder = builder.unlogged();
     }
-    let builder = builder.primary_key(key.unwrap_or_default());
+    let builder = match key {
+        Some(key) => builder.primary_key(key),
+        None => builder.keyed_by_row_id(),
+    };
     let mut definition = builder.clone().build()?;
     if !checks.is_empty() {
         let mut kept = Vec::with_capacity(checks.len());
@@ -125,6 +128,11 @@ fn settings(options: &CreateTableOptions) -> Result<Settings> {
         let SqlOption::KeyValue { key, value } = option else {
             return Err(SqlError::not_supported(option, "Write name = true or name = false."));
         };
+        let name = names::identifier(key);
+        // How full PostgreSQL fills its pages: its scripts say so, and here leaves fill themselves.
+        if name == "fillfactor" {
+            continue;
+        }
         let on = match value.to_string().trim_matches('\'').to_lowercase().as_str() {
             "true" | "on" | "1" => true,
             "false" | "off" | "0" => false,
@@ -133,7 +141,7 @@ fn settings(options: &CreateTableOptions) -> Result<Settings> {
                 return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
             }
         };
-        match names::identifier(key).as_str() {
+        match name.as_str() {
             "unlogged" => settings.is_unlogged = on,
             "strict_identity" => settings.is_strict = on,
             other => {
@@ -144,6 +152,11 @@ fn settings(options: &CreateTableOptions) -> Result<Settings> {
         }
     }
     Ok(settings)
+}
+
+/// The names of the columns of a primary key.
+pub(super) fn key_columns(primary: &PrimaryKeyConstraint) -> Result<Vec<String>> {
+    primary.columns.iter().map(key_column).collect()
 }
 
 fn key_column(column: &IndexColumn) -> Result<String> {
@@ -164,7 +177,7 @@ pub(super) fn column_of(
     column: &ColumnDef,
     is_strict: bool,
 ) -> Result<Column> {
-    let name = names::identifier(&column.name);
+    let name = names::own_column(&column.name)?;
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
     let (data_type, is_serial) = match serial_type(&column.data_type) {
         Some(data_type) => (data_type, true),

@@ -181,11 +181,11 @@ fn check_clauses(statement: &Insert) -> Result<()> {
 fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
     let definition = table.definition();
     if statement.columns.is_empty() {
-        return Ok((0..definition.columns().len()).collect());
+        return Ok(definition.shown_columns().collect());
     }
     let mut columns = Vec::with_capacity(statement.columns.len());
     for name in &statement.columns {
-        let column = definition.column_index(&names::column(name)?)?;
+        let column = definition.shown_column_index(&names::column(name)?)?;
         if columns.contains(&column) {
             let message = format!("column {name} is given more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
@@ -271,14 +271,14 @@ fn check_target(table: &Table, target: Option<&ConflictTarget>) -> Result<()> {
         Some(ConflictTarget::Columns(columns)) => {
             let mut given = Vec::new();
             for column in columns {
-                given.push(definition.column_index(&names::identifier(column))?);
+                given.push(definition.shown_column_index(&names::identifier(column))?);
             }
             given.sort_unstable();
             let mut key = definition.primary_key().to_vec();
             key.sort_unstable();
             if given != key {
                 return Err(SqlError::new(
-                    state::INVALID_TABLE_DEFINITION,
+                    state::INVALID_COLUMN_REFERENCE,
                     "ON CONFLICT names columns that are not the primary key",
                 )
                 .with_hint("The primary key is the only unique constraint there is."));

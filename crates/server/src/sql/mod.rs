@@ -31,7 +31,7 @@ mod setting;
 mod write;
 
 pub(crate) use alter::{AlterPlan, Change, PlannedChange};
-pub(crate) use check::{shown as check_as_shown, written as check_as_written};
+pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_written};
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
@@ -93,6 +93,8 @@ pub(crate) enum Parsed {
     CreateUnlogged(Box<Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
     AlterDatabase(String, Box<Statement>),
+    /// A statement of this name, which has nothing to do here.
+    Nothing(&'static str),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
     /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
@@ -108,6 +110,7 @@ impl Parsed {
             Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
             Parsed::AlterDatabase(name, statement) => setting::of_database(name, statement),
             Parsed::Checkpoint => Ok(Plan::Checkpoint),
+            Parsed::Nothing(verb) => Ok(Plan::Nothing(verb)),
             Parsed::ResetUser => Ok(Plan::Nothing("RESET")),
         }
     }
@@ -130,6 +133,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Parsed>> {
         match marks.next_if(|(marked, _)| *marked == number) {
             None => Parsed::Sql(statement),
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
+            Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
         }
     };

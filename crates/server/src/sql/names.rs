@@ -75,6 +75,16 @@ pub(crate) fn check_reserved(table: &str) -> Result<()> {
     Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
 }
 
+/// The name of a column of a user's own, there or to be.
+pub(super) fn own_column(name: &Ident) -> Result<String> {
+    let name = identifier(name);
+    if name != onrush::ROW_ID {
+        return Ok(name);
+    }
+    let message = format!("the column name {name:?} is reserved for tables without a key");
+    Err(SqlError::new(state::RESERVED_NAME, message))
+}
+
 /// A view of the system is where a table of the database is wanted.
 pub(super) fn not_changed(view: &str) -> SqlError {
     let message = format!("onrush.{view} is a view of the system and cannot be changed");

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
+use crate::rekey;
 
 /// What SHOW names for all settings.
 pub(crate) const ALL: &str = "all";
@@ -319,6 +320,9 @@ pub(super) fn table(database: &Database, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
     database.table(name).map_err(|error| match error {
         onrush::Error::UnknownTable { .. } => {
+            if let Err(copied) = rekey::check_not_copied(database, name) {
+                return copied;
+            }
             let tables = database.tables();
             let names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
             let known: Vec<&str> = names.take(20).collect();

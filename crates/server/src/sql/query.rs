@@ -32,7 +32,26 @@ impl QueryPlan {
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
-        let relations = Known { planner, tables: RefCell::default() };
+        QueryPlan::around(planner, None, query, parameters)
+    }
+
+    /// A query that finds rows of `changed`, and so has its row ids beside the columns.
+    pub(super) fn of_rows(
+        planner: &Planner<'_>,
+        changed: &Table,
+        query: ast::Query,
+        parameters: &mut Parameters,
+    ) -> Result<QueryPlan> {
+        QueryPlan::around(planner, Some(changed.name()), query, parameters)
+    }
+
+    fn around(
+        planner: &Planner<'_>,
+        changed: Option<&str>,
+        query: ast::Query,
+        parameters: &mut Parameters,
+    ) -> Result<QueryPlan> {
+        let relations = Known { planner, changed, tables: RefCell::default() };
         // A large query takes long to plan, and this thread has other clients.
         let plan = || planner.queries.plan(query, &relations, &parameters.column_types());
         let query = tokio::task::block_in_place(plan)?;
@@ -68,6 +87,8 @@ impl QueryPlan {
 /// The relations that there are now.
 struct Known<'d> {
     planner: &'d Planner<'d>,
+    /// The table whose rows are to be changed.
+    changed: Option<&'d str>,
     /// Those that were asked for.
     tables: RefCell<Vec<Table>>,
 }
@@ -104,7 +125,10 @@ impl Relations for Known<'_> {
                 };
                 let table = plan::table(self.planner.database, &name).map_err(unknown)?;
                 self.tables.borrow_mut().push(table.clone());
-                Ok(Relation::Table(table))
+                Ok(match self.changed {
+                    Some(changed) if changed == table.name() => Relation::TableWithRowIds(table),
+                    _ => Relation::Table(table),
+                })
             }
         }
     }

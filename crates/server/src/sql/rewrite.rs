@@ -1,6 +1,8 @@
 //! Statements of PostgreSQL's that sqlparser does not read: written in words that it does read, or
 //! refused.
 
+use std::ops::Range;
+
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -12,6 +14,8 @@ pub(super) enum Mark {
     Unlogged,
     /// ALTER DATABASE, with its name; SET or RESET is left.
     Database(String),
+    /// A statement that has nothing to do here, by its first word. A word that is read is left.
+    Nothing(&'static str),
 }
 
 /// How many words tell what a statement is.
@@ -33,14 +37,19 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         }
         check_refused(&tokens[start..end])?;
         let behind = tokens.len() - end;
-        marks.extend(rewrite_one(tokens, &leading).map(|mark| (number, mark)));
+        spell_booleans(&mut tokens[start..end]);
+        marks.extend(rewrite_one(tokens, start..end, &leading).map(|mark| (number, mark)));
         start = tokens.len() - behind + 1;
         number += 1;
     }
     Ok(marks)
 }
 
-fn rewrite_one(tokens: &mut Vec<TokenWithSpan>, leading: &[usize]) -> Option<Mark> {
+fn rewrite_one(
+    tokens: &mut Vec<TokenWithSpan>,
+    statement: Range<usize>,
+    leading: &[usize],
+) -> Option<Mark> {
     let words: Vec<String> = leading.iter().map(|at| word(&tokens[*at])).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let first = leading[0];
@@ -48,6 +57,13 @@ fn rewrite_one(tokens: &mut Vec<TokenWithSpan>, leading: &[usize]) -> Option<Mar
         ["create", "unlogged", ..] => {
             tokens.remove(leading[1]);
             Some(Mark::Unlogged)
+        }
+        // Rows lie in the order of their key, and leave no space behind that is not used again.
+        [verb @ ("vacuum" | "analyze" | "analyse"), ..] => {
+            let verb = if *verb == "vacuum" { "VACUUM" } else { "ANALYZE" };
+            tokens[first].token = Token::make_keyword("ROLLBACK");
+            tokens.drain(first + 1..statement.end);
+            Some(Mark::Nothing(verb))
         }
         ["abort", ..] => {
             tokens[first].token = Token::make_keyword("ROLLBACK");
@@ -71,6 +87,27 @@ fn rewrite_one(tokens: &mut Vec<TokenWithSpan>, leading: &[usize]) -> Option<Mar
     }
 }
 
+/// Options of COPY that are on or off: sqlparser reads TRUE and FALSE.
+fn spell_booleans(statement: &mut [TokenWithSpan]) {
+    let words = |token: &&mut TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let mut words = statement.iter_mut().filter(words);
+    if words.next().is_none_or(|first| word(first) != "copy") {
+        return;
+    }
+    let mut is_option = false;
+    for token in words {
+        let spelled = match word(token).as_str() {
+            "on" => Some("TRUE"),
+            "off" => Some("FALSE"),
+            _ => None,
+        };
+        if let (true, Some(spelled)) = (is_option, spelled) {
+            token.token = Token::make_keyword(spelled);
+        }
+        is_option = matches!(word(token).as_str(), "freeze" | "header");
+    }
+}
+
 /// Refuses what there is in PostgreSQL and not here, and sqlparser takes for an error of syntax.
 fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
     let words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
@@ -83,9 +120,6 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
             "The primary key is the index, and its order that of the rows; CALL onrush.check() \
              looks at all of it.",
         ),
-        ["vacuum" | "analyze" | "analyse", ..] => {
-            ("VACUUM and ANALYZE", "Nothing needs them here: pgbench -n leaves them out.")
-        }
         ["alter", "system", ..] => (
             "ALTER SYSTEM",
             "Settings of the server are flags of onrush serve; ALTER DATABASE onrush SET is for \

@@ -168,9 +168,9 @@ pub(super) fn columns_of(
     for item in items {
         let (expression, alias) = match item {
             SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
-                columns.extend(all.iter().enumerate().map(|(source, column)| OutputColumn {
-                    name: column.name.clone(),
-                    column_type: column.data_type.into(),
+                columns.extend(table.definition().shown_columns().map(|source| OutputColumn {
+                    name: all[source].name.clone(),
+                    column_type: all[source].data_type.into(),
                     source,
                 }));
                 continue;
@@ -180,7 +180,7 @@ pub(super) fn columns_of(
             _ => return Ok(None),
         };
         let Some(name) = condition::column_name(expression, relation) else { return Ok(None) };
-        let source = table.definition().column_index(&name)?;
+        let source = table.definition().shown_column_index(&name)?;
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }

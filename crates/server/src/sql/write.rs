@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use onrush::Table;
+use onrush_query::Place;
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind,
 };
 
-use super::computed::Returning;
+use super::computed::{Computed, Returning};
 use super::insert::EXCLUDED;
 use super::operand::{Operand, Parameters};
 use super::plan::{self, Plan};
@@ -38,8 +39,13 @@ pub(crate) struct Assignment {
 /// Which rows are changed.
 #[derive(Clone)]
 pub(crate) enum RowsToChange {
-    /// The one with this key: a value for each of its columns, in key order.
-    WithKey(Vec<Operand>),
+    /// One of which the statement says the key.
+    WithKey {
+        /// A value for each of its columns, in key order.
+        key: Vec<Operand>,
+        /// What is computed of the row.
+        computed: Option<Arc<Computed>>,
+    },
     /// Those that a query finds. Its first columns are the key.
     Found(Arc<QueryPlan>),
 }
@@ -166,6 +172,31 @@ struct Wanted<'s> {
 }
 
 impl Wanted<'_> {
+    /// The row with a key, where that is what is wanted, and what else is to be found is computed of
+    /// that row alone.
+    fn one_row(
+        &self,
+        planner: &Planner<'_>,
+        table: &Table,
+        found: &[Expr],
+        parameters: &mut Parameters,
+    ) -> Result<Option<RowsToChange>> {
+        let (Some(selection), []) = (self.selection, self.others) else { return Ok(None) };
+        let Some(key) = condition::whole_key(table, self.relation, selection, parameters)? else {
+            return Ok(None);
+        };
+        if found.is_empty() {
+            return Ok(Some(RowsToChange::WithKey { key, computed: None }));
+        }
+        let items = found.iter().cloned().map(SelectItem::UnnamedExpr).collect();
+        let place = Place { one: "UPDATE", many: "UPDATE" };
+        let rows = [self.relation];
+        // Of what is more than that, or wrong, the query tells.
+        let computed = Computed::new(planner, table, &rows, items, place, parameters).ok();
+        Ok(computed
+            .map(|computed| RowsToChange::WithKey { key, computed: Some(Arc::new(computed)) }))
+    }
+
     /// The rows, with what else is to be found for each.
     fn rows(
         self,
@@ -174,12 +205,10 @@ impl Wanted<'_> {
         found: Vec<Expr>,
         parameters: &mut Parameters,
     ) -> Result<RowsToChange> {
-        if let (Some(selection), [], []) = (self.selection, self.others, found.as_slice()) {
-            let mut tried = parameters.clone();
-            if let Some(key) = condition::whole_key(table, self.relation, selection, &mut tried)? {
-                *parameters = tried;
-                return Ok(RowsToChange::WithKey(key));
-            }
+        let mut tried = parameters.clone();
+        if let Some(row) = self.one_row(planner, table, &found, &mut tried)? {
+            *parameters = tried;
+            return Ok(row);
         }
         let definition = table.definition();
         let quoted = |name: &str| Ident::with_quote('"', name);
@@ -190,7 +219,8 @@ impl Wanted<'_> {
         let projection = key.chain(found).map(SelectItem::UnnamedExpr).collect();
         let from = std::iter::once(self.target).chain(self.others).cloned().collect();
         let query = query_of(projection, from, self.selection.cloned())?;
-        Ok(RowsToChange::Found(Arc::new(QueryPlan::new(planner, query, parameters)?)))
+        let query = QueryPlan::of_rows(planner, table, query, parameters)?;
+        Ok(RowsToChange::Found(Arc::new(query)))
     }
 }
 
@@ -209,14 +239,14 @@ pub(super) fn assignments(
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return Err(SqlError::not_supported(assignment, "Set one column at a time."));
         };
-        let column = definition.column_index(&names::column(name)?)?;
+        let column = definition.shown_column_index(&names::column(name)?)?;
         if assignments.iter().any(|earlier| earlier.column == column) {
             let message = format!("column {name} is set more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
         }
         let data_type = definition.columns()[column].data_type;
         let value = match excluded(&assignment.value) {
-            Some(other) if is_upsert => NewValue::Excluded(definition.column_index(&other)?),
+            Some(other) if is_upsert => NewValue::Excluded(definition.shown_column_index(&other)?),
             _ => match Operand::if_simple(&assignment.value, data_type, parameters)? {
                 Some(operand) => NewValue::Given(operand),
                 None => {

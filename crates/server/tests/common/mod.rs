@@ -31,6 +31,17 @@ impl World {
         World::of(database, folder, options)
     }
 
+    /// With room for transactions of a hundred thousand rows.
+    pub fn with_room() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let (log_ring_bytes, log_capacity_bytes) = (32 << 20, 128 << 20);
+        let leaf_memory_bytes = 256 << 20;
+        let options =
+            Options { log_ring_bytes, log_capacity_bytes, leaf_memory_bytes, ..Options::small() };
+        let database = Database::create(folder.path().join("db"), options).unwrap();
+        World::of(database, folder, ServerOptions::default())
+    }
+
     /// On a disk that can be full.
     pub fn on(disk: MemoryDisk) -> World {
         let folder = tempfile::tempdir().unwrap();

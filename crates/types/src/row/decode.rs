@@ -14,6 +14,17 @@ pub struct RowView<'r> {
     earlier: Option<&'r Earlier>,
 }
 
+/// What [`RowView::stored_bytes`] finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredBytes<'r> {
+    /// NULL.
+    Null,
+    /// The bytes as the row holds them; numbers are little-endian.
+    Here(&'r [u8]),
+    /// They are not there as they are: a column of the key, or a row of an earlier version.
+    Elsewhere,
+}
+
 impl Schema {
     /// The schema version that a row was written with; None when the row is cut off.
     pub fn row_version(row: &[u8]) -> Option<u16> {
@@ -28,23 +39,27 @@ impl Schema {
     /// had, or not yet.
     #[inline]
     pub fn view<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
-        if row.get(..2) != self.template.get(..2) {
-            return self.view_earlier(key, row);
-        }
-        match self.row_fault(row) {
-            None => Ok(RowView { schema: self, key, row, earlier: None }),
-            Some(fault) => Err(fault),
-        }
+        // Made at one place, so that its parts can stay in registers.
+        let earlier = if row.get(..2) == self.template.get(..2) {
+            match self.row_fault(row) {
+                None => None,
+                Some(fault) => return Err(fault),
+            }
+        } else {
+            Some(self.earlier_of(row)?)
+        };
+        Ok(RowView { schema: self, key, row, earlier })
     }
 
+    /// The earlier version that a row is of.
     #[cold]
-    fn view_earlier<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
+    fn earlier_of(&self, row: &[u8]) -> Result<&Earlier, TypeError> {
         let Some(version) = Schema::row_version(row) else {
             return Err(self.row_damaged(row.len(), "the row ends inside its fixed part"));
         };
         let Some(earlier) = self.earlier(version) else { return Err(self.wrong_version(version)) };
         match earlier.schema.row_fault(row) {
-            None => Ok(RowView { schema: self, key, row, earlier: Some(earlier) }),
+            None => Ok(earlier),
             Some(fault) => Err(fault),
         }
     }
@@ -106,6 +121,19 @@ impl<'r> RowView<'r> {
                 self.schema.check_count(column + 1, count, false).map(|()| Value::Null)
             }
         }
+    }
+
+    /// A column's bytes, for who turns millions of them into something else than a [`Value`]. Where
+    /// they are [`Elsewhere`](StoredBytes::Elsewhere), [`RowView::column`] has the value.
+    #[inline]
+    pub fn stored_bytes(&self, column: usize) -> StoredBytes<'r> {
+        let (Some(Place::Stored(index)), None) = (self.schema.place(column), self.earlier) else {
+            return StoredBytes::Elsewhere;
+        };
+        if bit(&self.row[self.schema.layout.nulls..], index) {
+            return StoredBytes::Null;
+        }
+        StoredBytes::Here(self.schema.field_bytes(index, self.row))
     }
 
     /// All columns in order, borrowing from key and row.

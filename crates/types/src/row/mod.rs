@@ -38,7 +38,7 @@ mod elide;
 mod encode;
 pub(crate) mod field;
 
-pub use decode::RowView;
+pub use decode::{RowView, StoredBytes};
 
 /// Most bytes of key and row together.
 pub const ROW_BYTES_MAX: usize = 8000;

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::history::History;
 use super::{CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
-use crate::{ColumnName, DataType, TypeError};
+use crate::{ColumnName, DataType, KeyStrategy, TypeError};
 
 /// Most columns of a table.
 pub const COLUMNS_MAX: usize = 1024;
 /// Longest table or column name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
+
+/// The key column of a table that was made [without a key](TableBuilder::keyed_by_row_id).
+pub const ROW_ID: &str = "onrush_row_id";
 
 /// A sound table definition: made by [`TableBuilder::build`] or read from the catalogue.
 ///
@@ -73,6 +76,35 @@ impl TableDefinition {
     /// Positions in [`TableDefinition::columns`] of the key columns, in key order.
     pub fn primary_key(&self) -> &[usize] {
         &self.primary_key
+    }
+
+    /// The position of the column that only tells rows apart, in a table made
+    /// [without a key](TableBuilder::keyed_by_row_id). SQL does not show it.
+    pub fn row_id(&self) -> Option<usize> {
+        match self.primary_key.as_slice() {
+            [key] if self.columns[*key].name == ROW_ID => Some(*key),
+            _ => None,
+        }
+    }
+
+    /// Positions of the columns that SQL shows: all but [`row_id`](Self::row_id).
+    pub fn shown_columns(&self) -> impl Iterator<Item = usize> {
+        let row_id = self.row_id();
+        (0..self.columns.len()).filter(move |column| Some(*column) != row_id)
+    }
+
+    /// The position of a column that SQL shows.
+    ///
+    /// # Errors
+    /// [`TypeError::UnknownColumn`], naming the columns there are.
+    pub fn shown_column_index(&self, name: &str) -> Result<usize, TypeError> {
+        match self.column_index(name) {
+            Ok(found) if Some(found) != self.row_id() => Ok(found),
+            _ => {
+                let known = self.shown_columns().map(|column| self.columns[column].name.as_str());
+                Err(unknown_column(&self.name, known, name))
+            }
+        }
     }
 
     /// Whether the log takes the rows. Else the table is empty whenever its database is opened.
@@ -179,6 +211,14 @@ impl TableBuilder {
         self
     }
 
+    /// For a table without a key of its own: adds [`ROW_ID`], an identity that tells its rows apart
+    /// and keeps them in the order of insertion.
+    pub fn keyed_by_row_id(self) -> TableBuilder {
+        let identity = KeyStrategy::Identity { start: 1, strict: false };
+        let row_id = ColumnDefinition::new(ROW_ID, DataType::Int64);
+        self.column(row_id.not_null().default_key(identity)).primary_key([ROW_ID])
+    }
+
     /// Sets the version of the definition; 1 unless set.
     pub fn version(mut self, version: u16) -> TableBuilder {
         self.version = version;
@@ -216,12 +256,13 @@ impl TableBuilder {
 
 fn find_column(table: &str, columns: &[ColumnDefinition], name: &str) -> Result<usize, TypeError> {
     columns.iter().position(|column| column.name == name).ok_or_else(|| {
-        let known: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-        TypeError::UnknownColumn {
-            name: ColumnName::new(table, name),
-            known: known.join(", ").into(),
-        }
+        unknown_column(table, columns.iter().map(|column| column.name.as_str()), name)
     })
+}
+
+fn unknown_column<'c>(table: &str, known: impl Iterator<Item = &'c str>, name: &str) -> TypeError {
+    let known = known.collect::<Vec<_>>().join(", ").into();
+    TypeError::UnknownColumn { name: ColumnName::new(table, name), known }
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), TypeError> {

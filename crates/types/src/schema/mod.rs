@@ -12,7 +12,7 @@ mod history;
 pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
 pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
-pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, TableBuilder, TableDefinition};
+pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDefinition};
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
 
