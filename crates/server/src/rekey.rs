@@ -52,7 +52,11 @@ pub(crate) fn add_key(
     let copy = database.create_table(definition(queries, table, columns)?)?;
     let change = || {
         rename(database, &name, before(&name))?;
-        copy_rows(database, &database.table(&before(&name))?, &copy, check)?;
+        let whole = database.table(&before(&name))?;
+        if !is_as_it_was(table.definition(), whole.definition()) {
+            return Err(Error::TableChanged { name: name.clone() }.into());
+        }
+        copy_rows(database, &whole, &copy, check)?;
         Ok::<_, SqlError>(rename(database, &after(&name), name.clone())?)
     };
     let changed = change();
@@ -63,6 +67,13 @@ pub(crate) fn add_key(
 pub(crate) fn has_key_already(table: &str) -> SqlError {
     let message = format!("table {table} has a primary key already");
     SqlError::new(state::INVALID_TABLE_DEFINITION, message)
+}
+
+/// Somebody may have altered the table between the look at it and its new name.
+fn is_as_it_was(seen: &TableDefinition, now: &TableDefinition) -> bool {
+    seen.columns() == now.columns()
+        && seen.primary_key() == now.primary_key()
+        && seen.checks() == now.checks()
 }
 
 fn rename(database: &Database, from: &str, to: String) -> onrush::Result<()> {

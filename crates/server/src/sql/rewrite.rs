@@ -180,6 +180,21 @@ mod tests {
     }
 
     #[test]
+    fn what_has_nothing_to_do_leaves_a_word_and_its_name() {
+        let (text, marks) = rewritten("SELECT 1; VACUUM (FULL) t; SELECT 2; analyse");
+        assert_eq!(text, "SELECT 1 ; ROLLBACK ; SELECT 2 ; ROLLBACK");
+        assert_eq!(marks, [(1, Mark::Nothing("VACUUM")), (3, Mark::Nothing("ANALYZE"))]);
+    }
+
+    #[test]
+    fn options_of_a_copy_may_be_on_or_off() {
+        let (text, _) = rewritten("COPY t FROM stdin WITH (FREEZE on, HEADER off)");
+        assert_eq!(text, "COPY t FROM stdin WITH ( FREEZE TRUE , HEADER FALSE )");
+        let (text, _) = rewritten("SELECT * FROM freeze JOIN header ON on");
+        assert_eq!(text, "SELECT * FROM freeze JOIN header ON on");
+    }
+
+    #[test]
     fn names_are_no_such_words() {
         for text in ["SELECT abort FROM t", "\"abort\"", "PREPARE transaction AS SELECT 1"] {
             assert_eq!(rewritten(text), (text.to_owned(), Vec::new()));
