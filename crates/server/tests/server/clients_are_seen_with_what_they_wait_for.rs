@@ -1,10 +1,6 @@
 //! `pg_stat_activity`: who is there, what each does, and what it waits for.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, query};
+use crate::common::{World, query};
 use onrush::{RecorderKind, Wait};
 use tokio_postgres::{Client, Config, NoTls};
 

@@ -1,11 +1,7 @@
 //! CHECK constraints: no row that violates one gets in, whichever way it comes, also after the
 //! database was opened again. What SQL says about them is written down in `slt/check.slt`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, code, query};
+use crate::common::{World, code, query};
 use futures_util::{SinkExt, pin_mut};
 use onrush::{Database, Error, Options, Value};
 use onrush_server::{Server, ServerOptions};

@@ -2,14 +2,10 @@
 //! Where psql is not installed nothing is tested and that is said; with `ONRUSH_REQUIRE_SERVERS` set
 //! it is a failure.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::World;
+use crate::common::World;
 
 /// What psql prints, without alignment; none if there is no psql.
 fn psql(world: &World, commands: &[&str]) -> Option<String> {

@@ -2,12 +2,6 @@
 //! form of sqllogictest, run over the wire. What is written down is what PostgreSQL gives, too; what
 //! only one of them has is marked in the files, `onlyif onrush` or `skipif onrush`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/postgresql.rs"]
-mod postgresql;
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -16,8 +10,8 @@ use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use common::World;
-use postgresql::Cluster;
+use crate::common::World;
+use crate::postgresql::Cluster;
 
 /// A client as sqllogictest wants it.
 struct Wire {

@@ -1,12 +1,8 @@
 //! Where a server listens, and what is left when it stops.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
 
-use common::{World, code, query};
+use crate::common::{World, code, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerOptions};
 use tokio_postgres::NoTls;

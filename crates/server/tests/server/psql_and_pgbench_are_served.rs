@@ -1,12 +1,8 @@
 //! The programs that come with PostgreSQL, where they are installed.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::process::{Command, Output};
 
-use common::World;
+use crate::common::World;
 
 /// Runs a program against the server; none if there is no such program.
 fn run(world: &World, program: &str, arguments: &[&str]) -> Option<Output> {

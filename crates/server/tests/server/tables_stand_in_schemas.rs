@@ -1,11 +1,7 @@
 //! Schemas over the wire: after a restart, for prepared statements, for roles. What SQL says about them is
 //! written down in `slt/schema.slt`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, code, failure, query};
+use crate::common::{World, code, failure, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerOptions};
 use tokio_postgres::{Client, NoTls};

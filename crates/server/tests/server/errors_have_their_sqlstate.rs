@@ -1,10 +1,6 @@
 //! Each error has the SQLSTATE that PostgreSQL gives it, and what is not there says what is.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, failure, query};
+use crate::common::{World, failure, query};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn states_are_those_of_postgresql() {

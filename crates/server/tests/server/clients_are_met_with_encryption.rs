@@ -1,14 +1,10 @@
 //! Encryption: offered where there is a certificate, demanded where other machines reach the server.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::startup_message;
+use crate::common::startup_message;
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerError, ServerOptions, TlsFiles};
 use rustls_pki_types::ServerName;

@@ -1,10 +1,6 @@
 //! Roles: who comes in, and what he may do then.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, query};
+use crate::common::{World, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerError, ServerOptions};
 use tokio_postgres::error::SqlState;

@@ -1,12 +1,8 @@
 //! The extended protocol: parameters in binary and in text, rows in binary, portals in pieces.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{World, code, query};
+use crate::common::{World, code, query};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 

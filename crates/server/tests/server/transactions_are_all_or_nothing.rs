@@ -1,10 +1,6 @@
 //! BEGIN, COMMIT, ROLLBACK, and what fails between them.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, code, failure, message, query, read_message};
+use crate::common::{World, code, failure, message, query, read_message};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,10 @@
 //! Malformed, oversized, slow and silent clients: each gets a proper end, and others go on.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{World, code, failure, message, query, read_message, startup_message, state_of};
+use crate::common::{
+    World, code, failure, message, query, read_message, startup_message, state_of,
+};
 use onrush_server::ServerOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,11 +1,7 @@
 //! What drivers send and ask that nobody writes by hand: arrays, queries of the catalogue, and what
 //! they tell about themselves.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, code, failure, query, read_message};
+use crate::common::{World, code, failure, query, read_message};
 use tokio::io::AsyncWriteExt;
 use tokio_postgres::types::Type;
 

@@ -1,8 +1,6 @@
 //! The process of a server is killed while many clients insert: what was acknowledged as durable is
 //! there afterwards.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -37,7 +35,12 @@ fn serve_until_killed() {
 /// Starts a server of its own process; returns with its port when it listens.
 fn start(folder: &Path) -> (Child, u16) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "serve_until_killed", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "acknowledged_commits_survive_a_kill::serve_until_killed",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

@@ -1,11 +1,7 @@
 //! A statement that was prepared before a table was altered is planned anew, or refused with what
 //! PostgreSQL says; it never reads rows in their old form.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::World;
+use crate::common::World;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 

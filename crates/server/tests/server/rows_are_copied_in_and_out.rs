@@ -1,10 +1,6 @@
 //! COPY FROM STDIN and TO STDOUT.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, code, query};
+use crate::common::{World, code, query};
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use onrush_files::MemoryDisk;
 use tokio_postgres::Client;

@@ -1,7 +1,5 @@
 //! A server of its own for each test, and clients for it.
 
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -1,10 +1,6 @@
 //! CREATE TABLE, INSERT, SELECT, UPDATE, DELETE, TRUNCATE and DROP in the simple protocol.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{World, failure, message, query, read_message};
+use crate::common::{World, failure, message, query, read_message};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]

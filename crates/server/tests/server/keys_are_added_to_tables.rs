@@ -1,10 +1,6 @@
 //! ALTER TABLE ... ADD PRIMARY KEY copies the table. Wherever that ends, the rows are there.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::World;
+use crate::common::World;
 use onrush::{ColumnDefinition, DataType, Database, Options, TableBuilder, TableDefinition, Value};
 use onrush_server::{Server, ServerOptions};
 

@@ -1,0 +1,28 @@
+//! What clients of the server are promised, one file a promise. All of them are one program, as each
+//! program would hold the server and the query engine anew: a quarter of a gigabyte of disk, and the time
+//! to link it.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod postgresql;
+
+mod a_server_stops_in_good_order;
+mod acknowledged_commits_survive_a_kill;
+mod bad_input_ends_one_connection_at_most;
+mod checks_hold_whichever_way_a_row_comes;
+mod clients_are_met_with_encryption;
+mod clients_are_seen_with_what_they_wait_for;
+mod errors_have_their_sqlstate;
+mod keys_are_added_to_tables;
+mod prepared_statements_follow_altered_tables;
+mod prepared_statements_take_parameters_of_every_type;
+mod psql_and_pgbench_are_served;
+mod psql_commands_show_what_there_is;
+mod queries_give_the_rows_that_are_written_down;
+mod roles_come_in_by_password_and_do_what_was_granted;
+mod rows_are_copied_in_and_out;
+mod statements_of_a_simple_query_do_what_they_say;
+mod tables_stand_in_schemas;
+mod transactions_are_all_or_nothing;
+mod what_drivers_send_is_understood;
