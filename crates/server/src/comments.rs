@@ -3,9 +3,9 @@
 //!
 //! Invariant: the table cannot be named in SQL, as those of roles.
 
-use onrush::{ColumnDefinition, DataType, Database, Error, Result, ScanOptions, TableDefinition};
+use onrush::{ColumnDefinition, DataType, Database, Result, ScanOptions, TableDefinition};
 
-use crate::kept::{durable_session, existing};
+use crate::kept::{durable_session, existing, made};
 
 const COMMENTS: &str = "onrush.comments";
 
@@ -49,15 +49,11 @@ pub(crate) fn put(
     column: &str,
     text: Option<&str>,
 ) -> Result<()> {
-    let comments = match existing(database, COMMENTS)? {
-        Some(comments) => comments,
-        None if text.is_none() => return Ok(()),
-        None => match database.create_table(definition()?) {
-            // Another client's first comment came at the same time.
-            Err(Error::TableExists { .. }) => database.table(COMMENTS)?,
-            other => other?,
-        },
+    let comments = match text {
+        Some(_) => Some(made(database, definition()?)?),
+        None => existing(database, COMMENTS)?,
     };
+    let Some(comments) = comments else { return Ok(()) };
     let mut session = durable_session(database)?;
     match text {
         Some(text) => session.upsert(&comments, &[table.into(), column.into(), text.into()]),

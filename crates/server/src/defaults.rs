@@ -9,12 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onrush::{
-    ColumnDefinition, DataType, Database, Error, Result, ScanOptions, Table, TableDefinition,
-};
+use onrush::{ColumnDefinition, DataType, Database, Result, ScanOptions, Table, TableDefinition};
 use parking_lot::{Mutex, RwLock};
 
-use crate::kept::{durable_session, existing};
+use crate::kept::{durable_session, existing, made};
 
 const DEFAULTS: &str = "onrush.defaults";
 
@@ -77,14 +75,8 @@ impl DatabaseDefaults {
 
     /// The table, made if there is none.
     fn table(&self) -> Result<Table> {
-        if let Some(table) = existing(&self.database, DEFAULTS)? {
-            return Ok(table);
-        }
         let text = |name: &str| ColumnDefinition::new(name, DataType::Text).not_null();
         let table = TableDefinition::builder(DEFAULTS).column(text("name")).column(text("value"));
-        match self.database.create_table(table.primary_key(["name"]).build()?) {
-            Err(Error::TableExists { .. }) => self.database.table(DEFAULTS),
-            other => other,
-        }
+        made(&self.database, table.primary_key(["name"]).build()?)
     }
 }

@@ -20,6 +20,7 @@ mod clients;
 mod comments;
 mod connection;
 mod defaults;
+mod definitions;
 mod error;
 mod execute;
 mod kept;

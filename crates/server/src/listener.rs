@@ -27,6 +27,7 @@ use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, Door};
 use crate::defaults::DatabaseDefaults;
+use crate::definitions::{self, Definitions};
 use crate::options::ServerOptions;
 use crate::rekey;
 use crate::tls::TlsFiles;
@@ -112,6 +113,7 @@ pub(crate) struct Shared {
     /// Those of them that are kept for superusers.
     reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) definitions: Arc<Definitions>,
 }
 
 impl Shared {
@@ -158,6 +160,7 @@ impl Server {
         let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         rekey::finish(&database)?;
         let access = Arc::new(Access::load(&database)?);
+        definitions::finish(&database, &access)?;
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -186,6 +189,7 @@ impl Server {
             defaults,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
+            definitions: Arc::default(),
             options: options.clone(),
         });
         let mut server = Server {

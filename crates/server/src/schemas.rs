@@ -8,10 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{ColumnDefinition, DataType, Database, Error, Result, ScanOptions, TableDefinition};
+use onrush::{ColumnDefinition, DataType, Database, Result, ScanOptions, TableDefinition};
 
 use crate::access::is_reserved;
-use crate::kept::{durable_session, existing};
+use crate::kept::{durable_session, existing, made};
 
 /// The schema of tables with nothing in front.
 pub(crate) const PUBLIC: &str = "public";
@@ -79,14 +79,7 @@ pub(crate) fn tables_of(database: &Database, schema: &str) -> Vec<String> {
 
 /// Makes a schema that is not there.
 pub(crate) fn create(database: &Database, name: &str) -> Result<()> {
-    let schemas = match existing(database, SCHEMAS)? {
-        Some(schemas) => schemas,
-        None => match database.create_table(definition()?) {
-            // Another client's first schema came at the same time.
-            Err(Error::TableExists { .. }) => database.table(SCHEMAS)?,
-            other => other?,
-        },
-    };
+    let schemas = made(database, definition()?)?;
     durable_session(database)?.upsert(&schemas, &[name.into()])
 }
 

@@ -267,13 +267,13 @@ impl Access {
     }
 
     /// A table is gone: one that gets its name later begins without grants.
-    pub(crate) fn forget_table(&self, name: &str) -> Result<()> {
+    pub(crate) fn forget_table(&self, name: &str) -> onrush::Result<()> {
         let _changing = self.changing.lock();
         self.forget_grants(|_, table| table == name)
     }
 
     /// A table has another name: what was granted on it goes with it.
-    pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+    pub(crate) fn rename_table(&self, from: &str, to: &str) -> onrush::Result<()> {
         let _changing = self.changing.lock();
         let granted: Vec<(String, BTreeSet<Right>)> = {
             let roles = self.roles.read();
@@ -288,7 +288,7 @@ impl Access {
         self.forget_grants(|_, table| table == from)
     }
 
-    fn forget_grants(&self, is_meant: impl Fn(&str, &str) -> bool) -> Result<()> {
+    fn forget_grants(&self, is_meant: impl Fn(&str, &str) -> bool) -> onrush::Result<()> {
         let places: Vec<(String, String)> = {
             let roles = self.roles.read();
             roles.grants.keys().filter(|(role, table)| is_meant(role, table)).cloned().collect()

@@ -56,7 +56,9 @@ impl Backend {
     async fn insert_loop(&mut self, name: &str, rows: u64, rows_per_commit: u64) -> Result<Answer> {
         self.outside_transaction("CALL onrush.insert_loop")?;
         let found = self.planner().lookup().written(name);
-        let table = self.database.table(found.as_deref().unwrap_or(name))?;
+        let table = found.as_deref().unwrap_or(name);
+        self.definitions.check_free(self.client.number, table)?;
+        let table = self.database.table(table)?;
         let waits = self.settings.is_durable && table.definition().is_logged();
         if waits && let Some(_thread) = LoopThread::take() {
             let run = || self.insert_on_thread(&table, rows, rows_per_commit);

@@ -1,11 +1,13 @@
-//! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT. Each takes effect at once and is durable when it is answered.
+//! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT. Outside of transactions each takes effect at once and
+//! is durable when it is answered.
 
 use onrush::{Error, Row, ScanOptions, Table, TableChange, TableDefinition};
 
 use super::{Answer, Backend};
+use crate::definitions::Note;
 use crate::error::{Result, SqlError, state};
 use crate::sql::{AlterPlan, Change, CommentPlan, PlannedChange};
-use crate::{comments, rekey};
+use crate::{comments, definitions, rekey};
 
 impl Backend {
     pub(super) fn create_table(
@@ -13,25 +15,73 @@ impl Backend {
         definition: &TableDefinition,
         if_not_exists: bool,
     ) -> Result<Answer> {
-        self.outside_transaction("CREATE TABLE")?;
         rekey::check_not_copied(&self.database, definition.name())?;
-        let create = || self.database.create_table(definition.clone());
-        match tokio::task::block_in_place(create) {
+        self.definitions.check_free(self.client.number, definition.name())?;
+        let created = match self.is_in_transaction() {
+            true => self.create_with_transaction(definition)?,
+            false => {
+                let create = || self.database.create_table(definition.clone());
+                tokio::task::block_in_place(create).map(drop)
+            }
+        };
+        match created {
             Err(Error::TableExists { name }) if if_not_exists => {
                 let message = format!("table {name} is there already, skipping");
                 self.notices.push(SqlError::new(state::DUPLICATE_TABLE, message).warning());
             }
-            other => {
-                other?;
-            }
+            other => other?,
         }
         Ok(Answer::Done("CREATE TABLE".into()))
     }
 
+    /// The inner error is that of the engine.
+    fn create_with_transaction(
+        &mut self,
+        definition: &TableDefinition,
+    ) -> Result<onrush::Result<()>> {
+        if !self.definitions.is_seen(self.client.number, definition.name()) {
+            let what = format!("CREATE TABLE {} after DROP TABLE", definition.name());
+            return Err(SqlError::not_supported(what, "COMMIT in between."));
+        }
+        match tokio::task::block_in_place(|| self.own.create(definition)) {
+            Ok(note) => self.note(&note).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// The transaction inserts what tells that it has committed.
+    fn note(&mut self, (notes, note): &Note) -> Result<()> {
+        self.in_transaction(|transaction| Ok(transaction.insert(notes, note)?))
+    }
+
+    /// The table, where the client may change what it is.
+    fn table_to_define(&self, name: &str) -> Result<onrush::Result<Table>> {
+        self.definitions.check_free(self.client.number, name)?;
+        Ok(match self.definitions.is_seen(self.client.number, name) {
+            true => self.database.table(name),
+            false => Err(Error::UnknownTable { name: name.to_owned() }),
+        })
+    }
+
+    /// Tables that the transaction has created are nobody else's; what happens to them goes with them. But
+    /// no savepoint would go back.
+    fn outside_transaction_or_new(&self, what: &str, table: &str) -> Result<()> {
+        match self.own.has_created(table) && self.savepoints.is_empty() {
+            true => Ok(()),
+            false => self.outside_transaction(what),
+        }
+    }
+
     pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
-        self.outside_transaction("ALTER TABLE")?;
+        let is_renamed = |planned: &PlannedChange| {
+            matches!(planned.change, Change::Other(TableChange::Rename { .. }))
+        };
+        match plan.key.is_some() || plan.changes.iter().any(is_renamed) {
+            true => self.outside_transaction("ALTER TABLE")?,
+            false => self.outside_transaction_or_new("ALTER TABLE", &plan.table)?,
+        }
         let done = || Answer::Done("ALTER TABLE".into());
-        let table = match self.database.table(&plan.table) {
+        let table = match self.table_to_define(&plan.table)? {
             Err(Error::UnknownTable { name }) if plan.if_exists => {
                 let message = format!("there is no table {name}, skipping");
                 self.notices.push(SqlError::new(state::UNDEFINED_TABLE, message).warning());
@@ -120,8 +170,8 @@ impl Backend {
     }
 
     pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<Answer> {
-        self.outside_transaction("COMMENT")?;
         let CommentPlan { table, column, text } = plan;
+        self.outside_transaction_or_new("COMMENT", table)?;
         tokio::task::block_in_place(|| {
             comments::put(&self.database, table, column, text.as_deref())
         })?;
@@ -129,19 +179,26 @@ impl Backend {
     }
 
     pub(super) fn drop_tables(&mut self, names: &[String], if_exists: bool) -> Result<Answer> {
-        self.outside_transaction("DROP TABLE")?;
         for name in names {
-            match tokio::task::block_in_place(|| self.database.drop_table(name)) {
+            let dropped = match (self.table_to_define(name)?, self.is_in_transaction()) {
+                (Err(error), _) => Err(error),
+                (Ok(table), true) => {
+                    let note = tokio::task::block_in_place(|| self.own.drop_table(&table))?;
+                    self.note(&note)?;
+                    Ok(())
+                }
+                (Ok(_), false) => {
+                    let drop = || definitions::drop_table(&self.database, &self.access, name);
+                    tokio::task::block_in_place(drop)
+                }
+            };
+            match dropped {
                 Err(Error::UnknownTable { name }) if if_exists => {
                     let message = format!("there is no table {name}, skipping");
                     self.notices.push(SqlError::new(state::UNDEFINED_TABLE, message).warning());
                 }
                 other => other?,
             }
-            tokio::task::block_in_place(|| {
-                self.access.forget_table(name)?;
-                Ok::<_, SqlError>(comments::follow(&self.database, |table, _| table == name, None)?)
-            })?;
         }
         Ok(Answer::Done("DROP TABLE".into()))
     }
@@ -161,8 +218,9 @@ impl Backend {
 
     pub(super) fn truncate(&mut self, names: &[String]) -> Result<Answer> {
         for name in names {
+            let table = self.table_to_define(name)??;
             if self.is_in_transaction() {
-                self.delete_all(&self.database.table(name)?)?;
+                self.delete_all(&table)?;
             } else {
                 tokio::task::block_in_place(|| self.database.truncate_table(name))?;
             }

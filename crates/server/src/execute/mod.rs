@@ -42,6 +42,7 @@ pub(crate) use views::View;
 use crate::access::{Access, Identity};
 use crate::clients::{Clients, Presence};
 use crate::defaults::DatabaseDefaults;
+use crate::definitions::{Definitions, OwnDefinitions};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::plan::{ALL, show_columns};
@@ -91,6 +92,9 @@ pub(crate) struct Backend {
     client: Client,
     pub(super) who: Identity,
     pub(super) work: Work,
+    /// Of the open transaction; dropped after it.
+    pub(super) own: OwnDefinitions,
+    definitions: Arc<Definitions>,
     /// Those of the open transaction, the oldest first.
     savepoints: Vec<NamedSavepoint>,
     pub(crate) settings: Settings,
@@ -124,6 +128,8 @@ impl Backend {
             version: VERSION.into(),
             settings: None,
         };
+        let definitions = &shared.definitions;
+        let own = OwnDefinitions::new(database, &shared.access, definitions, client.number);
         let patience = Patience::default();
         let is_cancelled = &patience.is_cancelled;
         let presence = clients.enter(client.number, &client.user, session.id(), is_cancelled);
@@ -137,6 +143,8 @@ impl Backend {
             client,
             who,
             work: Work::Idle(Box::new(session)),
+            own,
+            definitions: Arc::clone(definitions),
             savepoints: Vec::new(),
             settings,
             newest: None,
@@ -152,6 +160,8 @@ impl Backend {
             clients: &self.clients,
             access: &self.access,
             path: &self.settings.path,
+            definitions: &self.definitions,
+            client: self.client.number,
         }
     }
 
@@ -282,7 +292,7 @@ impl Backend {
         }
     }
 
-    /// Definitions are no part of transactions.
+    /// Most definitions are no part of transactions.
     pub(super) fn outside_transaction(&self, what: &str) -> Result<()> {
         if !self.is_in_transaction() {
             return Ok(());

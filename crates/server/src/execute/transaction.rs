@@ -102,6 +102,7 @@ impl Backend {
         }
         self.work = Work::Idle(Box::new(session));
         self.savepoints.clear();
+        self.end_definitions();
         self.settings.end(outcome.is_ok());
         outcome?;
         Ok(Answer::Done("COMMIT".into()))
@@ -124,7 +125,15 @@ impl Backend {
                 other
             }
         };
+        self.end_definitions();
         Answer::Done("ROLLBACK".into())
+    }
+
+    /// The transaction is over, and what it has created and dropped becomes as it says.
+    fn end_definitions(&mut self) {
+        if self.own.count() > 0 {
+            tokio::task::block_in_place(|| self.own.end());
+        }
     }
 
     /// Does `work` in the open transaction, or in one of its own that is committed and, when another

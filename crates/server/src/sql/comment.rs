@@ -34,7 +34,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Plan>
         }
         other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
     };
-    let known = plan::table(planner.database, &table)?;
+    let known = plan::table(planner, &table)?;
     if let Some(column) = &column {
         known.definition().shown_column_index(column)?;
     }

@@ -50,7 +50,7 @@ pub(super) fn plan(
     let CopySource::Table { table_name, columns } = source else {
         return Err(SqlError::not_supported("COPY of a query", "COPY a table."));
     };
-    let table = plan::table(planner.database, &planner.lookup().table_named(table_name)?)?;
+    let table = plan::table(planner, &planner.lookup().table_named(table_name)?)?;
     let definition = table.definition();
     let mut positions = Vec::new();
     for column in columns {

@@ -77,7 +77,7 @@ pub(super) fn plan(
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
-    let table = plan::table(planner.database, &planner.lookup().table_named(name)?)?;
+    let table = plan::table(planner, &planner.lookup().table_named(name)?)?;
     let columns = target_columns(&table, statement)?;
     let rows = match &statement.source {
         None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),
@@ -133,7 +133,7 @@ fn rows(
     parameters: &mut Parameters,
 ) -> Result<InsertRows> {
     let mut beyond = None;
-    if let SetExpr::Values(values) = &*source.body {
+    if let (SetExpr::Values(values), None) = (&*source.body, &source.with) {
         plan::only_body(source)?;
         let mut counts = values.rows.iter().map(|values| values.content.len());
         let count = counts.next().unwrap_or_default();

@@ -28,6 +28,7 @@ mod role;
 mod schema;
 mod select;
 mod setting;
+mod with;
 mod write;
 
 pub(crate) use alter::{AlterPlan, Change, PlannedChange};
@@ -53,7 +54,7 @@ pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 use std::sync::Arc;
 
 use dialect::OnrushDialect;
-use onrush::Database;
+use onrush::{Database, Table};
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
 use sqlparser::parser::Parser;
@@ -61,6 +62,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::access::Access;
 use crate::clients::Clients;
+use crate::definitions::Definitions;
 use crate::error::{Result, SqlError, state};
 use rewrite::Mark;
 
@@ -77,9 +79,20 @@ pub(crate) struct Planner<'b> {
     pub(crate) access: &'b Arc<Access>,
     /// The schemas of names that have none in front.
     pub(crate) path: &'b [String],
+    pub(crate) definitions: &'b Definitions,
+    /// For whom.
+    pub(crate) client: i32,
 }
 
 impl<'b> Planner<'b> {
+    /// The table of this name of the engine's, as far as the client finds it.
+    fn table(&self, name: &str) -> onrush::Result<Table> {
+        match self.definitions.is_seen(self.client, name) {
+            true => self.database.table(name),
+            false => Err(onrush::Error::UnknownTable { name: name.to_owned() }),
+        }
+    }
+
     pub(crate) fn lookup(&self) -> Lookup<'b> {
         Lookup { database: self.database, path: self.path }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{Database, Table, TableDefinition};
+use onrush::{Table, TableDefinition};
 use onrush_types::DataType;
 use sqlparser::ast::{
     self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType,
@@ -24,7 +24,7 @@ use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
     Planner, SchemaPlan, absent, alter, comment, create, explain, insert, names, prepare, schema,
-    select, setting, write,
+    select, setting, with, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -190,9 +190,12 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     match statement {
         Statement::Insert(insert) => insert::plan(planner, insert, parameters),
-        Statement::Query(query) => select::plan(planner, query, parameters),
-        Statement::Update(update) => write::update(planner, update, parameters),
-        Statement::Delete(delete) => write::delete(planner, delete, parameters),
+        Statement::Query(query) => match with::plan(planner, query, parameters)? {
+            Some(plan) => Ok(plan),
+            None => select::plan(planner, query, parameters),
+        },
+        Statement::Update(update) => write::update(planner, None, update, parameters),
+        Statement::Delete(delete) => write::delete(planner, None, delete, parameters),
         Statement::Explain { .. } => explain::plan(planner, statement, parameters),
         Statement::CreateTable(table) => create::plan(planner, table, false),
         Statement::Drop {
@@ -316,14 +319,14 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
 }
 
 /// The table of a name of the engine's.
-pub(super) fn table(database: &Database, name: &str) -> Result<Table> {
+pub(super) fn table(planner: &Planner<'_>, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
-    database.table(name).map_err(|error| match error {
+    planner.table(name).map_err(|error| match error {
         onrush::Error::UnknownTable { .. } => {
-            if let Err(copied) = rekey::check_not_copied(database, name) {
+            if let Err(copied) = rekey::check_not_copied(planner.database, name) {
                 return copied;
             }
-            let tables = database.tables();
+            let tables = planner.database.tables();
             let names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
             let known: Vec<&str> = names.take(20).collect();
             let told = SqlError::new(state::UNDEFINED_TABLE, format!("there is no table {name}"));

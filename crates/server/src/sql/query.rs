@@ -123,7 +123,7 @@ impl Relations for Known<'_> {
                     Some(schema) => lookup.in_schema(schema, name).map_err(unknown)?,
                     None => lookup.on_path(name),
                 };
-                let table = plan::table(self.planner.database, &name).map_err(unknown)?;
+                let table = plan::table(self.planner, &name).map_err(unknown)?;
                 self.tables.borrow_mut().push(table.clone());
                 Ok(match self.changed {
                     Some(changed) if changed == table.name() => Relation::TableWithRowIds(table),

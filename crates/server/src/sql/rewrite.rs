@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -38,6 +39,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         check_refused(&tokens[start..end])?;
         let behind = tokens.len() - end;
         spell_booleans(&mut tokens[start..end]);
+        free_names(&mut tokens[start..end]);
         marks.extend(rewrite_one(tokens, start..end, &leading).map(|mark| (number, mark)));
         start = tokens.len() - behind + 1;
         number += 1;
@@ -84,6 +86,17 @@ fn rewrite_one(
             Some(Mark::Database(name))
         }
         _ => None,
+    }
+}
+
+/// Words that sqlparser takes for part of a statement and PostgreSQL for any name: SELECT TOP is of others.
+fn free_names(statement: &mut [TokenWithSpan]) {
+    for token in statement {
+        if let Token::Word(word) = &mut token.token
+            && word.keyword == Keyword::TOP
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
     }
 }
 

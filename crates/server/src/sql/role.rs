@@ -150,7 +150,7 @@ fn rights_of(
     let tables: Vec<String> =
         tables.iter().map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
     for table in &tables {
-        plan::table(planner.database, table)?;
+        plan::table(planner, table)?;
     }
     let role = |grantee: &Grantee| match &grantee.name {
         Some(GranteeName::ObjectName(name)) => role_name(name),

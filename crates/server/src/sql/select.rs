@@ -132,7 +132,7 @@ fn get(
         None => None,
     };
     let Ok(name) = planner.lookup().table_named(name) else { return Ok(None) };
-    let (true, Ok(table)) = (from.joins.is_empty(), planner.database.table(&name)) else {
+    let (true, Ok(table)) = (from.joins.is_empty(), planner.table(&name)) else {
         return Ok(None);
     };
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());

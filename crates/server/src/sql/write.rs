@@ -6,7 +6,7 @@ use onrush::Table;
 use onrush_query::Place;
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
-    TableWithJoins, Update, UpdateTableFromKind,
+    TableWithJoins, Update, UpdateTableFromKind, With,
 };
 
 use super::computed::{Computed, Returning};
@@ -77,6 +77,7 @@ pub(crate) struct DeletePlan {
 /// Plans an UPDATE.
 pub(super) fn update(
     planner: &Planner<'_>,
+    with: Option<&With>,
     statement: &Update,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
@@ -108,7 +109,8 @@ pub(super) fn update(
             from.as_slice()
         }
     };
-    let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
+    let wanted =
+        Wanted { with, target, others, relation: &relation, selection: selection.as_ref() };
     let rows = wanted.rows(planner, &table, found, parameters)?;
     let returned = returned.as_deref();
     let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
@@ -118,6 +120,7 @@ pub(super) fn update(
 /// Plans a DELETE.
 pub(super) fn delete(
     planner: &Planner<'_>,
+    with: Option<&With>,
     statement: &Delete,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
@@ -143,7 +146,8 @@ pub(super) fn delete(
     };
     let (table, relation) = changed_table(planner, target)?;
     let others = using.as_deref().unwrap_or_default();
-    let wanted = Wanted { target, others, relation: &relation, selection: selection.as_ref() };
+    let wanted =
+        Wanted { with, target, others, relation: &relation, selection: selection.as_ref() };
     let rows = wanted.rows(planner, &table, Vec::new(), parameters)?;
     let returned = returned.as_deref();
     let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
@@ -155,7 +159,7 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
     match &target.relation {
         TableFactor::Table { name, alias, .. } if target.joins.is_empty() => {
             let name = planner.lookup().table_named(name)?;
-            let table = plan::table(planner.database, &name)?;
+            let table = plan::table(planner, &name)?;
             let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
             Ok((table, alias.unwrap_or_else(|| schemas::own_name(&name).to_owned())))
         }
@@ -165,6 +169,7 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
 
 /// The part of a statement that says which rows.
 struct Wanted<'s> {
+    with: Option<&'s With>,
     target: &'s TableWithJoins,
     others: &'s [TableWithJoins],
     relation: &'s str,
@@ -218,7 +223,8 @@ impl Wanted<'_> {
         });
         let projection = key.chain(found).map(SelectItem::UnnamedExpr).collect();
         let from = std::iter::once(self.target).chain(self.others).cloned().collect();
-        let query = query_of(projection, from, self.selection.cloned())?;
+        let mut query = query_of(projection, from, self.selection.cloned())?;
+        query.with = self.with.cloned();
         let query = QueryPlan::of_rows(planner, table, query, parameters)?;
         Ok(RowsToChange::Found(Arc::new(query)))
     }

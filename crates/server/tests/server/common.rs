@@ -1,6 +1,7 @@
 //! A server of its own for each test, and clients for it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use onrush::{Database, Options};
@@ -15,7 +16,7 @@ pub struct World {
     pub server: Option<Server>,
     pub database: Database,
     pub address: SocketAddr,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
@@ -56,7 +57,12 @@ impl World {
         let options = ServerOptions { listen, threads: 2, ..options };
         let server = Server::start(database.clone(), options).unwrap();
         let address = server.address().unwrap();
-        World { server: Some(server), database, address, _folder: folder }
+        World { server: Some(server), database, address, folder }
+    }
+
+    /// Where the database is.
+    pub fn database_folder(&self) -> PathBuf {
+        self.folder.path().join("db")
     }
 
     /// A client that is in.
@@ -87,10 +93,6 @@ impl World {
                 return socket;
             }
         }
-    }
-
-    pub fn stop(&mut self) {
-        self.server.take().unwrap().stop().unwrap();
     }
 }
 

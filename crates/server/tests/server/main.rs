@@ -13,6 +13,7 @@ mod bad_input_ends_one_connection_at_most;
 mod checks_hold_whichever_way_a_row_comes;
 mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
+mod definitions_go_with_their_transaction;
 mod errors_have_their_sqlstate;
 mod keys_are_added_to_tables;
 mod prepared_statements_follow_altered_tables;

@@ -129,16 +129,6 @@ async fn each_ready_says_how_the_transaction_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn definitions_stand_outside_of_transactions() {
-    let world = World::new();
-    let client = world.client().await;
-    query(&client, "BEGIN").await;
-    assert_eq!(failure(&client, "CREATE TABLE t (id int PRIMARY KEY)").await, "25001");
-    query(&client, "ROLLBACK").await;
-    assert!(world.database.tables().is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn settings_of_a_transaction_end_with_it() {
     let world = World::new();
     let client = world.client().await;
