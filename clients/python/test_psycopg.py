@@ -45,8 +45,8 @@ def connection(server):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
-def connect(server):
-    return psycopg.connect(host="127.0.0.1", port=server.port, user="test", dbname="onrush", autocommit=True)
+def connect(server, autocommit=True):
+    return psycopg.connect(host="127.0.0.1", port=server.port, user="test", dbname="onrush", autocommit=autocommit)
 
 
 @pytest.mark.parametrize("parameters", ["%s", "%b", "%t"], ids=["auto", "binary", "text"])
@@ -132,6 +132,30 @@ def test_a_taken_key_is_a_unique_violation_or_a_conflict_handled(connection):
         "INSERT INTO t VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET note = EXCLUDED.note", [1, "newer"]
     )
     assert connection.execute("SELECT note FROM t").fetchall() == [("newer",)]
+
+
+def test_tables_come_and_go_with_their_transaction(connection, server):
+    """A connection that is not told otherwise sends BEGIN before its first statement."""
+    with connect(server, autocommit=False) as own:
+        own.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        own.execute("INSERT INTO t VALUES (1)")
+        own.rollback()
+        own.execute("CREATE TABLE t (id int PRIMARY KEY, note text)")
+        own.execute("INSERT INTO t VALUES (2, 'kept')")
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            connection.execute("SELECT * FROM t")
+    assert connection.execute("SELECT * FROM t").fetchall() == [(2, "kept")]
+
+
+def test_a_cursor_of_the_server_gives_rows_in_pieces(connection):
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    connection.execute("INSERT INTO t SELECT * FROM generate_series(1, 1000)")
+    for binary in (False, True):
+        with connection.transaction(), connection.cursor("few", binary=binary) as cursor:
+            cursor.execute("SELECT id FROM t WHERE id > %s ORDER BY id", [10])
+            assert cursor.description[0].name == "id"
+            assert cursor.fetchmany(3) == [(11,), (12,), (13,)]
+            assert [row[0] for row in cursor] == list(range(14, 1001))
 
 
 def test_a_transaction_is_rolled_back_by_an_exception(connection):

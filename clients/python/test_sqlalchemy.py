@@ -30,10 +30,10 @@ class Order(Base):
 
 
 def connect(server):
-    """The engine, with the tables made: definitions are no part of transactions."""
+    """The engine, with the tables made: all of them in one transaction."""
     url = f"postgresql+psycopg://test@127.0.0.1:{server.port}/onrush"
     engine = sa.create_engine(url, pool_pre_ping=True)
-    Base.metadata.create_all(engine.execution_options(isolation_level="AUTOCOMMIT"))
+    Base.metadata.create_all(engine)
     return engine
 
 
@@ -41,7 +41,7 @@ def connect(server):
 def engine(server):
     engine = connect(server)
     yield engine
-    Base.metadata.drop_all(engine.execution_options(isolation_level="AUTOCOMMIT"))
+    Base.metadata.drop_all(engine)
     engine.dispose()
 
 

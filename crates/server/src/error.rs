@@ -60,6 +60,7 @@ pub(crate) mod state {
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
     pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
+    pub(crate) const DUPLICATE_CURSOR: &str = "42P03";
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
     pub(crate) const DUPLICATE_TABLE: &str = "42P07";

@@ -177,10 +177,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.wire.put(&ParameterDescription::new(statement.oids.to_vec()));
                 (self.columns(&statement), Formats::TEXT)
             }
-            Named::Portal(name) => {
-                let portal = self.portals.get(name)?;
-                (self.columns(&portal.statement), portal.formats.clone())
-            }
+            Named::Portal(name) => match self.cursors.columns(name) {
+                Some(columns) => (Some(columns), Formats::TEXT),
+                None => {
+                    let portal = self.portals.get(name)?;
+                    (self.columns(&portal.statement), portal.formats.clone())
+                }
+            },
         };
         match columns {
             Some(columns) => self.row_description(&columns, &formats),
@@ -189,10 +192,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// The columns of the answer; those of an EXECUTE are of the statement that it names.
+    /// The columns of the answer; those of EXECUTE and FETCH are of what they name.
     fn columns(&self, prepared: &Prepared) -> Option<Arc<[OutputColumn]>> {
         match &prepared.plan {
             Plan::Execute(plan) => self.statements.get(&plan.name)?.plan.columns(),
+            Plan::Fetch(plan) => self.cursors.columns(&plan.name),
             plan => plan.columns(),
         }
     }
@@ -298,6 +302,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
+            Answer::Declared(name, rows) => self.declare(name, rows)?,
+            Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
+            Answer::Fetch(fetch) => self.fetch(&fetch, &portal.formats).await?,
             Answer::Prepare(plan) => self.prepare_text(*plan)?,
             Answer::Execute(_) => return Err(execute_in_execute().into()),
             Answer::Rows(rows) => {

@@ -12,6 +12,7 @@
 //! 3. A client's malformed message, unread output or broken socket ends its own connection only.
 
 mod copy;
+mod cursor;
 mod extended;
 mod known;
 mod login;
@@ -41,6 +42,7 @@ use crate::execute::{Answer, Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values::{self, Formats};
+use cursor::Cursors;
 use extended::{Prepared, execute_in_execute};
 use known::KnownPlans;
 use portal::Portals;
@@ -69,6 +71,7 @@ struct Connection<S> {
     statements: HashMap<String, Arc<Prepared>>,
     known: KnownPlans,
     portals: Portals,
+    cursors: Cursors,
     /// After an error in the extended protocol everything up to the next Sync is left out.
     skips_to_sync: bool,
     shared: Arc<Shared>,
@@ -224,6 +227,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         statements: HashMap::new(),
         known: KnownPlans::default(),
         portals: Portals::default(),
+        cursors: Cursors::default(),
         skips_to_sync: false,
         shared: Arc::clone(shared),
     };
@@ -379,10 +383,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// The client may go on. Portals live as long as their transaction.
+    /// The client may go on. Portals and cursors live as long as their transaction.
     fn ready(&mut self) {
         if !self.backend.is_in_transaction() {
             self.portals.clear();
+            self.cursors.clear();
         }
         self.wire.put(&ReadyForQuery::new(self.backend.status()));
     }
@@ -453,6 +458,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
+            Answer::Declared(name, rows) => self.declare(name, rows)?,
+            Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
+            Answer::Fetch(fetch) => {
+                if let Some(columns) = self.cursors.columns(&fetch.name) {
+                    self.row_description(&columns, &Formats::TEXT);
+                }
+                self.fetch(&fetch, &Formats::TEXT).await?;
+            }
             Answer::Rows(mut rows) => {
                 let columns = Arc::clone(rows.columns());
                 self.row_description(&columns, &Formats::TEXT);

@@ -10,6 +10,7 @@
 //! 2. Every answer of a durable session, an error too, waits for the newest commit that it rests on.
 
 mod call;
+mod cursor;
 mod database;
 mod definition;
 mod explain;
@@ -46,7 +47,9 @@ use crate::definitions::{Definitions, OwnDefinitions};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::sql::plan::{ALL, show_columns};
-use crate::sql::{Bound, CopyPlan, ExecutePlan, Plan, Planner, PreparePlan, SettingChange};
+use crate::sql::{
+    Bound, CopyPlan, ExecutePlan, FetchPlan, Plan, Planner, PreparePlan, SettingChange,
+};
 use savepoint::NamedSavepoint;
 use settings::Defaults;
 use transaction::Work;
@@ -72,6 +75,12 @@ pub(crate) enum Answer {
     Execute(Box<ExecutePlan>),
     /// This prepared statement of the client is to be forgotten.
     Deallocated(String),
+    /// Rows that the client will ask for by this name.
+    Declared(String, Box<RowStream>),
+    /// The next rows of a cursor of the client are to be sent.
+    Fetch(FetchPlan),
+    /// This cursor of the client is to be forgotten, or all.
+    ClosedCursor(Option<String>),
 }
 
 impl Answer {
@@ -237,6 +246,9 @@ impl Backend {
             Plan::Commit => self.commit(),
             Plan::Rollback => Ok(self.roll_back()),
             Plan::Savepoint(plan) => self.savepoint(plan),
+            Plan::Declare(plan) => self.declare(plan, bound),
+            Plan::Fetch(plan) => Ok(Answer::Fetch(plan.clone())),
+            Plan::CloseCursor(name) => Ok(Answer::ClosedCursor(name.clone())),
             Plan::Set(change) => {
                 self.set(change)?;
                 Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))

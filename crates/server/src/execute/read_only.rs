@@ -66,6 +66,9 @@ fn written_by(plan: &Plan) -> Option<&'static str> {
         | Plan::Commit
         | Plan::Rollback
         | Plan::Savepoint(_)
+        | Plan::Declare(_)
+        | Plan::Fetch(_)
+        | Plan::CloseCursor(_)
         | Plan::Set(_)
         | Plan::SetTransaction { .. }
         | Plan::Show(_)

@@ -74,6 +74,7 @@ impl Backend {
                 query.table_names().try_for_each(|name| table(Right::Select, name))
             }
             Plan::Explain(Explained::Write(plan), _) => self.check_rights(plan),
+            Plan::Declare(declared) => self.check_rights(&declared.query),
             Plan::Update(update) => {
                 table(Right::Update, update.table.name())?;
                 table(Right::Select, update.table.name())
@@ -103,6 +104,8 @@ impl Backend {
             | Plan::Commit
             | Plan::Rollback
             | Plan::Savepoint(_)
+            | Plan::Fetch(_)
+            | Plan::CloseCursor(_)
             | Plan::Set(_)
             | Plan::SetTransaction { .. }
             | Plan::Show(_)

@@ -82,6 +82,11 @@ impl RowStream {
         &self.columns
     }
 
+    /// How many were handed out.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// The next row.
     pub(crate) fn next(&mut self) -> Result<Step> {
         if let Some(first) = self.first.take() {

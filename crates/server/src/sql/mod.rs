@@ -12,6 +12,7 @@ mod computed;
 mod condition;
 mod copy;
 mod create;
+mod cursor;
 mod default;
 mod dialect;
 mod explain;
@@ -36,6 +37,7 @@ pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_wr
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
+pub(crate) use cursor::{DeclarePlan, FetchPlan};
 pub(crate) use explain::Explained;
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, ConflictUpdate, InsertPlan, InsertRows};

@@ -13,6 +13,7 @@ use super::alter::AlterPlan;
 use super::comment::CommentPlan;
 use super::computed::Returning;
 use super::copy::CopyPlan;
+use super::cursor::{self, DeclarePlan, FetchPlan};
 use super::explain::Explained;
 use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
@@ -88,6 +89,10 @@ pub(crate) enum Plan {
     Commit,
     Rollback,
     Savepoint(SavepointPlan),
+    Declare(DeclarePlan),
+    Fetch(FetchPlan),
+    /// Of one cursor, or of all.
+    CloseCursor(Option<String>),
     Set(SettingChange),
     /// SET TRANSACTION: what is said of reading and writing.
     SetTransaction {
@@ -143,6 +148,7 @@ impl Plan {
             }
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(),
+            Plan::Declare(declared) => declared.query.is_stale(),
             Plan::Explain(Explained::Write(plan), _) => plan.is_stale(),
             Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(),
             Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(),
@@ -277,8 +283,15 @@ pub(crate) fn plan(
             prepare::prepare(name, data_types, statement)
         }
         Statement::Execute { .. } => prepare::execute(statement),
-        // What pools send: there are no cursors and no notifications to be done with.
-        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::Nothing("CLOSE CURSOR ALL")),
+        Statement::Declare { stmts } => cursor::declare(planner, stmts, parameters),
+        Statement::Fetch { name, direction, position: _, into: None } => {
+            cursor::fetch(name, direction)
+        }
+        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::CloseCursor(None)),
+        Statement::Close { cursor: CloseCursor::Specific { name } } => {
+            Ok(Plan::CloseCursor(Some(names::identifier(name))))
+        }
+        // What pools send: there are no notifications to be done with.
         Statement::UNLISTEN { .. } => Ok(Plan::Nothing("UNLISTEN")),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use crate::error::{Result, SqlError};
 
@@ -66,6 +66,16 @@ fn rewrite_one(
             tokens[first].token = Token::make_keyword("ROLLBACK");
             tokens.drain(first + 1..statement.end);
             Some(Mark::Nothing(verb))
+        }
+        // FETCH c and FETCH FROM c: the next row.
+        ["fetch", _] | ["fetch", "from" | "in", ..] => {
+            let span = tokens[first].span;
+            let words: &[&str] = if words.len() == 2 { &["NEXT", "FROM"] } else { &["NEXT"] };
+            let space = Token::Whitespace(Whitespace::Space);
+            let words = words.iter().flat_map(|word| [space.clone(), Token::make_keyword(word)]);
+            let words = words.map(|token| TokenWithSpan { token, span }).collect::<Vec<_>>();
+            tokens.splice(first + 1..=first, words);
+            None
         }
         ["abort", ..] => {
             tokens[first].token = Token::make_keyword("ROLLBACK");
