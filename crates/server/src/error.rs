@@ -106,6 +106,8 @@ pub(crate) struct Report {
     pub(crate) state: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// Where in the statement, counted in characters from 1.
+    pub(crate) position: Option<usize>,
     /// The engine's error, for those who can do something about it.
     pub(crate) cause: Option<Box<Error>>,
 }
@@ -114,7 +116,14 @@ impl SqlError {
     pub(crate) fn new(state: &'static str, message: impl Into<String>) -> SqlError {
         let severity = Severity::Error;
         let message = message.into();
-        SqlError(Box::new(Report { severity, state, message, hint: None, cause: None }))
+        SqlError(Box::new(Report {
+            severity,
+            state,
+            message,
+            hint: None,
+            position: None,
+            cause: None,
+        }))
     }
 
     /// `what` is SQL that is understood but cannot be done here; `instead` is the nearest thing that
@@ -137,6 +146,21 @@ impl SqlError {
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The place that sqlparser tells at the end of its messages, as a position in `text`.
+    pub(crate) fn placed_in(mut self, text: &str) -> SqlError {
+        let Some((message, place)) = self.message.rsplit_once(" at Line: ") else { return self };
+        let Some((line, column)) = place.split_once(", Column: ") else { return self };
+        let (Ok(line), Ok(column)) = (line.parse::<usize>(), column.parse::<usize>()) else {
+            return self;
+        };
+        let lines_before = text.split_inclusive('\n').take(line.saturating_sub(1));
+        let before: usize = lines_before.map(|line| line.chars().count()).sum();
+        let message_bytes = message.len();
+        self.message.truncate(message_bytes);
+        self.position = Some(before + column);
         self
     }
 
@@ -194,6 +218,7 @@ impl SqlError {
             fields.push((b'n', without_zero_bytes(constraint)));
         }
         fields.extend(self.hint.iter().map(|hint| (b'H', without_zero_bytes(hint))));
+        fields.extend(self.position.map(|position| (b'P', position.to_string())));
         ErrorResponse::new(fields)
     }
 }

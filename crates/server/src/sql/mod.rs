@@ -133,6 +133,10 @@ impl Parsed {
 
 /// The statements of a text, as a client sends it.
 pub(crate) fn read(text: &str) -> Result<Vec<Parsed>> {
+    read_statements(text).map_err(|error| error.placed_in(text))
+}
+
+fn read_statements(text: &str) -> Result<Vec<Parsed>> {
     let only = text.trim().trim_end_matches(';').trim_end();
     if only.eq_ignore_ascii_case("checkpoint") {
         return Ok(vec![Parsed::Checkpoint]);

@@ -1,5 +1,7 @@
 //! Each error has the SQLSTATE that PostgreSQL gives it, and what is not there says what is.
 
+use tokio_postgres::error::ErrorPosition;
+
 use crate::common::{World, failure, query};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,5 +82,19 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         let error = error.as_db_error().expect(text);
         assert_eq!(error.code().code(), "0A000", "{text}: {error}");
         assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_syntax_error_says_where_in_the_statement() {
+    let world = World::new();
+    let client = world.client().await;
+    for (text, expected) in
+        [("SELEC 1", 1), ("SELECT 1 FROM\n  'ü' t WHERE )", 29), ("SELECT 'unterminated", 8)]
+    {
+        let error = client.simple_query(text).await.expect_err(text);
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.position(), Some(&ErrorPosition::Original(expected)), "{text}: {error}");
+        assert!(!error.message().contains("Line"), "{error}");
     }
 }
