@@ -3,7 +3,8 @@
 //! A table that a transaction creates is there at once, but nobody else finds it. That it is being created
 //! is written down by itself, with the number that the engine knows it by; that it is created is written by
 //! the transaction. One that the
-//! transaction drops is there until it has committed; that it is dropped is written by the transaction. So
+//! transaction drops is there until it has committed; that it is dropped is written by the transaction. If
+//! the transaction creates another one of that name, the first stands under a name of the server's. So
 //! what is written down tells how the transaction has ended, also after a crash: see [`settle`].
 //!
 //! Invariants
@@ -16,7 +17,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, Result, Row, ScanOptions, Session, Table,
+    ColumnDefinition, DataType, Database, Error, Result, Row, ScanOptions, Table, TableChange,
     TableDefinition,
 };
 use parking_lot::Mutex;
@@ -32,6 +33,7 @@ const DEFINITIONS: &str = "onrush.definitions";
 const CREATING: &str = "creating";
 const CREATED: &str = "created";
 const DROPPED: &str = "dropped";
+const MOVED: &str = "moved";
 
 /// The tables that open transactions have created or dropped, by name.
 #[derive(Default)]
@@ -76,14 +78,14 @@ pub(crate) struct OwnDefinitions {
     access: Arc<Access>,
     all: Arc<Definitions>,
     client: i32,
-    /// In the order in which it came, by name.
-    own: Vec<(String, Kind)>,
+    /// In the order in which it came.
+    own: Vec<Own>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Created,
-    Dropped,
+struct Own {
+    table: String,
+    /// Of the table that was created; none if one was dropped.
+    created: Option<u32>,
 }
 
 /// What is to be inserted by the transaction.
@@ -105,81 +107,117 @@ impl OwnDefinitions {
         self.own.len()
     }
 
-    /// Whether the transaction has created this table.
+    /// Whether the table is one that the transaction has created.
     pub(crate) fn has_created(&self, table: &str) -> bool {
-        self.own.iter().any(|(own, kind)| own == table && *kind == Kind::Created)
+        self.last(table).is_some_and(|last| last.created.is_some())
+    }
+
+    /// Whether it has created the table, and dropped it again.
+    pub(crate) fn has_been_through(&self, table: &str) -> bool {
+        let is_created = |own: &Own| own.table == table && own.created.is_some();
+        self.own.iter().any(is_created) && !self.has_created(table)
+    }
+
+    fn last(&self, table: &str) -> Option<&Own> {
+        self.own.iter().rev().find(|own| own.table == table)
     }
 
     /// Creates a table for the transaction, which has to insert the note.
     pub(crate) fn create(&mut self, definition: &TableDefinition) -> Result<Note> {
         let name = definition.name();
+        let exists = || Error::TableExists { name: name.to_owned() };
         let notes = made(&self.database, notes_definition()?)?;
-        let open = Open { client: self.client, is_created: true, is_dropped: false };
-        {
-            let mut all = self.all.open.lock();
-            if all.contains_key(name) {
-                return Err(Error::TableExists { name: name.to_owned() });
+        match self.last(name) {
+            Some(Own { created: Some(_), .. }) => return Err(exists()),
+            Some(Own { created: None, .. }) => self.move_away(&notes, name)?,
+            None => {
+                let open = Open { client: self.client, is_created: true, is_dropped: false };
+                let mut all = self.all.open.lock();
+                if all.contains_key(name) {
+                    return Err(exists());
+                }
+                all.insert(name.to_owned(), open);
             }
-            all.insert(name.to_owned(), open);
         }
-        let table = match self.database.create_table(definition.clone()) {
-            Ok(table) => table,
-            Err(error) => {
-                self.all.open.lock().remove(name);
-                return Err(error);
+        let create = || {
+            let table = self.database.create_table(definition.clone())?;
+            let written = durable_session(&self.database)
+                .and_then(|mut session| session.upsert(&notes, &note(&table, CREATING)));
+            match written {
+                Ok(()) => Ok(table),
+                Err(error) => self.database.drop_table(name).and(Err(error)),
             }
         };
-        let write = |mut session: Session| session.upsert(&notes, &note(&table, CREATING));
-        if let Err(error) = durable_session(&self.database).and_then(write) {
-            self.database.drop_table(name)?;
-            self.all.open.lock().remove(name);
-            return Err(error);
+        let created = create();
+        if let Ok(table) = &created {
+            self.own.push(Own { table: name.to_owned(), created: Some(table.id()) });
         }
-        self.own.push((name.to_owned(), Kind::Created));
-        Ok((notes, note(&table, CREATED)))
+        self.publish(name);
+        Ok((notes, note(&created?, CREATED)))
+    }
+
+    /// A table that the transaction has dropped, and that another one is to take the place of.
+    fn move_away(&self, notes: &Table, name: &str) -> Result<()> {
+        let table = self.database.table(name)?;
+        durable_session(&self.database)?.upsert(notes, &note(&table, MOVED))?;
+        rename(&self.database, &self.access, name, &moved(name))
     }
 
     /// Drops a table that is there for the transaction, which has to insert the note.
     pub(crate) fn drop_table(&mut self, table: &Table) -> Result<Note> {
         let notes = made(&self.database, notes_definition()?)?;
-        let new = Open { client: self.client, is_created: false, is_dropped: false };
-        self.all.open.lock().entry(table.name().to_owned()).or_insert(new).is_dropped = true;
-        self.own.push((table.name().to_owned(), Kind::Dropped));
+        self.own.push(Own { table: table.name().to_owned(), created: None });
+        self.publish(table.name());
         Ok((notes, note(table, DROPPED)))
     }
 
-    /// The transaction is as it was when there were so many.
+    /// The transaction, which is still open, is as it was when there were so many.
     pub(crate) fn roll_back_to(&mut self, count: usize) {
         while self.own.len() > count {
-            let Some((table, kind)) = self.own.pop() else { return };
-            match kind {
-                Kind::Created => self.settle(&table),
-                Kind::Dropped if self.has_created(&table) => {
-                    if let Some(open) = self.all.open.lock().get_mut(&table) {
-                        open.is_dropped = false;
-                    }
-                }
-                Kind::Dropped => {
-                    self.all.open.lock().remove(&table);
-                }
+            let Some(Own { table, created }) = self.own.pop() else { return };
+            if let Some(id) = created {
+                report(&table, self.undo_create(&table, id));
             }
+            self.publish(&table);
         }
     }
 
-    /// The transaction has ended, one way or the other.
-    pub(crate) fn end(&mut self) {
-        let tables: BTreeSet<String> = self.own.drain(..).map(|(table, _)| table).collect();
-        tables.iter().for_each(|table| self.settle(table));
+    fn undo_create(&self, name: &str, id: u32) -> Result<()> {
+        if self.database.table(name)?.id() == id {
+            drop_table(&self.database, &self.access, name)?;
+        }
+        if self.database.table(&moved(name)).is_ok() {
+            rename(&self.database, &self.access, &moved(name), name)?;
+        }
+        let notes = made(&self.database, notes_definition()?)?;
+        durable_session(&self.database)?.delete(&notes, &note_of(name, id, CREATING)).map(drop)
     }
 
-    /// Where this fails, the next start of the server does it; nobody finds the table until then.
-    fn settle(&self, table: &str) {
-        match settle(&self.database, &self.access, table) {
-            Ok(()) => {
-                self.all.open.lock().remove(table);
+    /// The transaction has ended, one way or the other. What fails here the next start of the server does;
+    /// the names are not free until then.
+    pub(crate) fn end(&mut self) {
+        let tables: BTreeSet<String> = self.own.drain(..).map(|own| own.table).collect();
+        for table in tables {
+            let settled = settle(&self.database, &self.access, &table);
+            if settled.is_ok() {
+                self.publish(&table);
             }
-            Err(error) => {
-                tracing::error!(table, %error, "CREATE or DROP TABLE is not brought to its end")
+            report(&table, settled);
+        }
+    }
+
+    /// Tells all clients how it stands with a table.
+    fn publish(&self, table: &str) {
+        let mut all = self.all.open.lock();
+        let is_created = self.own.iter().any(|own| own.table == table && own.created.is_some());
+        match self.last(table) {
+            Some(last) => {
+                let is_dropped = last.created.is_none();
+                let open = Open { client: self.client, is_created, is_dropped };
+                all.insert(table.to_owned(), open);
+            }
+            None => {
+                all.remove(table);
             }
         }
     }
@@ -188,6 +226,12 @@ impl OwnDefinitions {
 impl Drop for OwnDefinitions {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+fn report(table: &str, done: Result<()>) {
+    if let Err(error) = done {
+        tracing::error!(table, %error, "CREATE or DROP TABLE is not brought to its end");
     }
 }
 
@@ -201,25 +245,51 @@ pub(crate) fn finish(database: &Database, access: &Access) -> Result<()> {
     tables.iter().try_for_each(|table| settle(database, access, table))
 }
 
-/// Makes the table what the ended transactions have written down, and forgets that.
+/// Makes the tables of a name what ended transactions have written down, and forgets that.
 fn settle(database: &Database, access: &Access, name: &str) -> Result<()> {
     let Some(notes) = existing(database, DEFINITIONS)? else { return Ok(()) };
     let mut session = durable_session(database)?;
     let key = || Bound::Included(vec![name.to_owned().into()]);
     let of_table = ScanOptions { from: key(), to: key(), ..ScanOptions::default() };
     let written = session.scan(&notes, &of_table)?.collect::<Result<Vec<Row>>>()?;
-    // A table that got the name later is another one.
-    if let Ok(table) = database.table(name) {
-        let is_written = |step| written.contains(&note(&table, step));
-        if is_written(DROPPED) || (is_written(CREATING) && !is_written(CREATED)) {
-            drop_table(database, access, name)?;
+    let is_written = |id, step| written.contains(&note_of(name, id, step));
+    let is_gone =
+        |id| is_written(id, DROPPED) || (is_written(id, CREATING) && !is_written(id, CREATED));
+    let moved = moved(name);
+    // A table that got the name later has another number, of which nothing is written.
+    for place in [name, &moved] {
+        if let Ok(table) = database.table(place)
+            && is_gone(table.id())
+        {
+            drop_table(database, access, place)?;
         }
+    }
+    if database.table(&moved).is_ok() {
+        rename(database, access, &moved, name)?;
     }
     let mut transaction = session.begin()?;
     for note in &written {
         transaction.delete(&notes, note)?;
     }
     transaction.commit()
+}
+
+/// What a dropped table is called when another one has its name.
+fn moved(name: &str) -> String {
+    format!("onrush.dropped {name}")
+}
+
+/// Gives a table another name, with what was granted on it and said of it.
+pub(crate) fn rename(database: &Database, access: &Access, from: &str, to: &str) -> Result<()> {
+    database.alter_table(from, &[TableChange::Rename { to: to.to_owned() }])?;
+    renamed(database, access, from, to)
+}
+
+/// A table has another name: what was granted on it and said of it goes with it.
+pub(crate) fn renamed(database: &Database, access: &Access, from: &str, to: &str) -> Result<()> {
+    access.rename_table(from, to)?;
+    let to = |column: &str| (to.to_owned(), column.to_owned());
+    comments::follow(database, |of, _| of == from, Some(&to))
 }
 
 /// Drops a table with what was granted on it and said of it.
@@ -230,7 +300,11 @@ pub(crate) fn drop_table(database: &Database, access: &Access, table: &str) -> R
 }
 
 fn note(table: &Table, step: &'static str) -> Row {
-    vec![table.name().to_owned().into(), i64::from(table.id()).into(), step.into()]
+    note_of(table.name(), table.id(), step)
+}
+
+fn note_of(name: &str, id: u32, step: &'static str) -> Row {
+    vec![name.to_owned().into(), i64::from(id).into(), step.into()]
 }
 
 fn notes_definition() -> Result<TableDefinition> {

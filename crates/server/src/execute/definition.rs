@@ -39,8 +39,8 @@ impl Backend {
         &mut self,
         definition: &TableDefinition,
     ) -> Result<onrush::Result<()>> {
-        if !self.definitions.is_seen(self.client.number, definition.name()) {
-            let what = format!("CREATE TABLE {} after DROP TABLE", definition.name());
+        if self.own.has_been_through(definition.name()) {
+            let what = format!("CREATE TABLE {} twice in a transaction", definition.name());
             return Err(SqlError::not_supported(what, "COMMIT in between."));
         }
         match tokio::task::block_in_place(|| self.own.create(definition)) {
@@ -98,6 +98,11 @@ impl Backend {
             return Ok(done());
         }
         let changes = self.changes(&table, &plan.changes)?;
+        for change in &changes {
+            if let TableChange::Rename { to } = change {
+                self.definitions.check_free(self.client.number, to)?;
+            }
+        }
         tokio::task::block_in_place(|| self.database.alter_table(&plan.table, &changes))?;
         let mut name = plan.table.as_str();
         for change in &changes {
@@ -161,9 +166,7 @@ impl Backend {
                 comments::follow(&self.database, of_column(from), Some(&moved))?;
             }
             TableChange::Rename { to } => {
-                self.access.rename_table(table, to)?;
-                let moved = |column: &str| (to.clone(), column.to_owned());
-                comments::follow(&self.database, |own, _| own == table, Some(&moved))?;
+                definitions::renamed(&self.database, &self.access, table, to)?;
             }
         }
         Ok(())

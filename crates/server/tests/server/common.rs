@@ -1,7 +1,6 @@
 //! A server of its own for each test, and clients for it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use onrush::{Database, Options};
@@ -60,9 +59,13 @@ impl World {
         World { server: Some(server), database, address, folder }
     }
 
-    /// Where the database is.
-    pub fn database_folder(&self) -> PathBuf {
-        self.folder.path().join("db")
+    /// A server of its own on what is on the disk of this one.
+    pub fn after_a_crash(&self, disk: &MemoryDisk) -> (Server, Database) {
+        let (disk, folder) = (Arc::new(disk.copy()), self.folder.path().join("db"));
+        let database = Database::open_on(disk, folder, Options::small()).unwrap();
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        let options = ServerOptions { listen, threads: 2, ..ServerOptions::default() };
+        (Server::start(database.clone(), options).unwrap(), database)
     }
 
     /// A client that is in.

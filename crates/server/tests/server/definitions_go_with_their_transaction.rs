@@ -1,10 +1,7 @@
 //! CREATE TABLE and DROP TABLE in a transaction come and go with it, whatever ends it.
 
-use std::sync::Arc;
-
-use onrush::{ColumnDefinition, DataType, Database, Durability, Options, Table, TableDefinition};
+use onrush::{ColumnDefinition, DataType, Database, Durability, Table, TableDefinition};
 use onrush_files::MemoryDisk;
-use onrush_server::{Server, ServerOptions};
 use tokio_postgres::Client;
 
 use crate::common::{World, failure, query};
@@ -162,7 +159,7 @@ async fn what_could_not_be_undone_is_refused() {
         ("ALTER TABLE t ADD COLUMN n int", "25001"),
         ("COMMENT ON TABLE t IS 'old'", "25001"),
         ("CREATE SCHEMA s", "25001"),
-        ("DROP TABLE t; CREATE TABLE t (id int)", "0A000"),
+        ("DROP TABLE t; CREATE TABLE t (id int); DROP TABLE t; CREATE TABLE t (id int)", "0A000"),
         ("CREATE TABLE u (id int); ALTER TABLE u RENAME TO v", "25001"),
         ("CREATE TABLE u (id int); SAVEPOINT s; ALTER TABLE u ADD COLUMN n int", "25001"),
     ] {
@@ -173,13 +170,30 @@ async fn what_could_not_be_undone_is_refused() {
     assert_eq!(tables(&world.database), ["t"]);
 }
 
-/// Starts a server on what is left on the disk.
-fn after_a_crash(world: &World, disk: &MemoryDisk) -> (Server, Database) {
-    let disk = Arc::new(disk.copy());
-    let database = Database::open_on(disk, world.database_folder(), Options::small()).unwrap();
-    let listen = Some("127.0.0.1:0".parse().unwrap());
-    let options = ServerOptions { listen, threads: 2, ..ServerOptions::default() };
-    (Server::start(database.clone(), options).unwrap(), database)
+/// What scripts begin with that are run again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_can_take_the_place_of_a_dropped_one() {
+    let world = World::new();
+    let (one, other) = (world.client().await, world.client().await);
+    all(&one, &[CREATE, "INSERT INTO t VALUES (1, 'old')", "COMMENT ON TABLE t IS 'old'"]).await;
+    let replace =
+        ["BEGIN", "DROP TABLE IF EXISTS t", "CREATE TABLE t (n int)", "INSERT INTO t VALUES (7)"];
+    let comment = "SELECT obj_description('t'::regclass, 'pg_class')";
+    for end in ["ROLLBACK", "COMMIT"] {
+        all(&one, &replace).await;
+        assert_eq!(query(&one, "SELECT * FROM t").await, ["7"]);
+        assert_eq!(failure(&other, "SELECT * FROM t").await, "42P01");
+        query(&one, end).await;
+        let expected = if end == "ROLLBACK" { ("1|old", "old") } else { ("7", "∅") };
+        assert_eq!(query(&other, "SELECT * FROM t").await, [expected.0]);
+        assert_eq!(query(&other, comment).await, [expected.1]);
+        assert_eq!(tables(&world.database), ["t"]);
+    }
+    // Again, and back to where it was dropped.
+    all(&one, &["BEGIN", "DROP TABLE t", "SAVEPOINT s", CREATE, "ROLLBACK TO s"]).await;
+    assert_eq!(failure(&one, "SELECT * FROM t").await, "42P01");
+    query(&one, "ROLLBACK").await;
+    assert_eq!(query(&one, "SELECT * FROM t").await, ["7"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,9 +203,27 @@ async fn a_crash_in_the_transaction_leaves_what_was_there_before() {
     let client = world.client().await;
     all(&client, &["CREATE TABLE old (id int PRIMARY KEY)", "BEGIN", CREATE]).await;
     all(&client, &["INSERT INTO t VALUES (1, 'a')", "DROP TABLE old"]).await;
-    let (server, database) = after_a_crash(&world, &disk);
+    let (server, database) = world.after_a_crash(&disk);
     assert_eq!(tables(&database), ["old"]);
     server.stop().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_leaves_the_dropped_table_or_the_one_in_its_place() {
+    let disk = MemoryDisk::default();
+    let world = World::on(disk.clone());
+    let client = world.client().await;
+    all(&client, &[CREATE, "INSERT INTO t VALUES (1, 'old')"]).await;
+    all(&client, &["BEGIN", "DROP TABLE t", "CREATE TABLE t (id int)"]).await;
+    for columns in [2, 1] {
+        let (server, database) = world.after_a_crash(&disk);
+        assert_eq!(tables(&database), ["t"]);
+        assert!(database.table("onrush.dropped t").is_err());
+        let table = database.table("t").unwrap();
+        assert_eq!(table.definition().shown_columns().count(), columns);
+        server.stop().unwrap();
+        query(&client, "COMMIT").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +233,7 @@ async fn a_crash_after_the_commit_leaves_what_it_says() {
     let client = world.client().await;
     all(&client, &["CREATE TABLE old (id int PRIMARY KEY)", "BEGIN", CREATE]).await;
     all(&client, &["INSERT INTO t VALUES (1, 'a')", "DROP TABLE old", "COMMIT"]).await;
-    let (server, database) = after_a_crash(&world, &disk);
+    let (server, database) = world.after_a_crash(&disk);
     assert_eq!(tables(&database), ["t"]);
     let mut session = database.session().unwrap();
     assert!(session.get(&database.table("t").unwrap(), &[1i32.into()]).unwrap().is_some());
@@ -245,7 +277,7 @@ async fn a_crash_behind_the_commit_is_made_up_for() {
     write_down(database, &created(database, "again"), &["creating"]);
     database.drop_table("again").unwrap();
     created(database, "again");
-    let (server, database) = after_a_crash(&world, &disk);
+    let (server, database) = world.after_a_crash(&disk);
     assert_eq!(tables(&database), ["again", "created"]);
     let notes = database.table("onrush.definitions").unwrap();
     let mut session = database.session().unwrap();

@@ -14,6 +14,7 @@ mod checks_hold_whichever_way_a_row_comes;
 mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
 mod definitions_go_with_their_transaction;
+mod definitions_match_a_model;
 mod errors_have_their_sqlstate;
 mod keys_are_added_to_tables;
 mod prepared_statements_follow_altered_tables;
