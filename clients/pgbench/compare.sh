@@ -6,7 +6,7 @@
 # Needs PostgreSQL's programs (Debian: postgresql, postgresql-contrib) and a release build of `onrush`;
 # ONRUSH_BIN names another one. Databases lie in a new folder below the present one and are removed.
 # PostgreSQL is set up as the lab sets it up (crates/lab/src/target/server/postgresql), Onrush by default,
-# with its memory touched at the start; both have 1 GiB of it for tables. Prints medians.
+# with its memory touched at the start; both have 1 GiB of it for tables. Prints medians, lowest and highest.
 set -euo pipefail
 
 rounds=${1:-5}
@@ -80,7 +80,13 @@ timed() {
     sql "$1" -c "$2" >/dev/null
     awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }'
 }
-measure() { # SERVER ROUND, one line for each case: CASE SERVER VALUE
+# What a COPY has left to be written would be written while the other server waits for its syncs.
+settle() {
+    local each
+    for each in postgresql onrush; do sql "$each" -c CHECKPOINT; done
+    sync
+}
+measure() { # SERVER, one line for each case: CASE SERVER VALUE
     local server=$1
     echo "insert-24-durable $server $(rate "$server" insert 24 on)"
     echo "insert-128-durable $server $(rate "$server" insert 128 on)"
@@ -97,14 +103,17 @@ measure() { # SERVER ROUND, one line for each case: CASE SERVER VALUE
 for round in $(seq "$rounds"); do
     for server in postgresql onrush; do
         echo "round $round of $rounds: $server" >&2
+        settle
         measure "$server" >>"$folder/values"
     done
 done
 
-median() { awk -v c="$1" -v s="$2" '$1 == c && $2 == s { print $3 }' "$folder/values" | sort -g |
-    awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-printf '%-28s %14s %14s %8s\n' "a second, medians of $rounds" postgresql onrush times
+values() { awk -v c="$1" -v s="$2" '$1 == c && $2 == s { print $3 }' "$folder/values" | sort -g; }
+median() { values "$@" | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+range() { values "$@" | awk 'NR == 1 { first = $1 } END { printf "%.0f to %.0f", first, $1 }'; }
+printf '%-26s %12s %12s %7s   %-24s %s\n' "a second, medians of $rounds" postgresql onrush times "postgresql from to" "onrush from to"
 for case in $(awk '!seen[$1]++ { print $1 }' "$folder/values"); do
     p=$(median "$case" postgresql) o=$(median "$case" onrush)
-    awk -v c="$case" -v p="$p" -v o="$o" 'BEGIN { printf "%-28s %14.0f %14.0f %8.2f\n", c, p, o, o / p }'
+    awk -v c="$case" -v p="$p" -v o="$o" -v pr="$(range "$case" postgresql)" -v or="$(range "$case" onrush)" \
+        'BEGIN { printf "%-26s %12.0f %12.0f %7.2f   %-24s %s\n", c, p, o, o / p, pr, or }'
 done
