@@ -17,9 +17,8 @@ pub(super) fn plan(
     let plan = match &*query.body {
         SetExpr::Insert(Statement::Insert(statement)) => {
             let mut statement = statement.clone();
-            match (&mut statement.source, with) {
-                (Some(source), Some(with)) => put_before(with, source),
-                (None, _) | (_, None) => {}
+            if let (Some(source), Some(with)) = (&mut statement.source, with) {
+                put_before(with, source);
             }
             insert::plan(planner, &statement, parameters)
         }
