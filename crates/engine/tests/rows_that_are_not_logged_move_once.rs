@@ -12,7 +12,8 @@ use std::time::Duration;
 use common::faulty_disk::FaultyDisk;
 use common::{Fixture, all_rows, delayed_session, ids, note, notes, refused};
 use onrush::{
-    ColumnDefinition, DataType, Database, DrainOptions, Error, ScanOptions, Table, TableDefinition,
+    CheckProgress, ColumnDefinition, DataType, Database, DrainOptions, Error, OnlineOptions,
+    ScanOptions, Table, TableDefinition,
 };
 use onrush_waits::Counter;
 
@@ -90,6 +91,19 @@ fn no_checkpoint_writes_rows_that_are_not_logged() {
     (0..5000).for_each(|id| session.insert(&front, &note(id, "only in memory")).unwrap());
     assert_eq!(db.checkpoint().unwrap().images, 0);
     assert_eq!(db.checkpoint().unwrap().segments, 0);
+    assert_eq!(all_rows(&mut session, &front).len(), 5000);
+}
+
+#[test]
+fn a_leaf_in_the_place_of_a_dropped_logged_one_is_not_written() {
+    let (db, front, notes) = front_and_notes(&Fixture::in_memory());
+    let mut session = db.session().unwrap();
+    (0..5000).for_each(|id| session.insert(&notes, &note(id, "listed for a checkpoint")).unwrap());
+    db.drop_table("notes").unwrap();
+    (0..5000).for_each(|id| session.insert(&front, &note(id, "only in memory")).unwrap());
+    assert_eq!(db.checkpoint().unwrap().images, 0);
+    let report = db.check(&OnlineOptions::default(), &CheckProgress::default()).unwrap();
+    assert!(report.is_sound(), "{report}");
     assert_eq!(all_rows(&mut session, &front).len(), 5000);
 }
 

@@ -4,7 +4,8 @@
 //! 1. A leaf without rows in memory is clean, and its image is written; without an image it is empty.
 //! 2. `dirty_epoch` is set and the leaf is on the list of exactly that epoch before the LSN of the
 //!    change is reserved; a dirty leaf holds one reserved slot.
-//! 3. A leaf whose rows are not logged is on no list and in no directory; eviction alone images it.
+//! 3. A leaf whose rows are not logged is in no directory; eviction alone images it. A list may hold
+//!    its place for the logged leaf that was there before.
 //! 4. Fences only get narrower while an image stands, so an image may be wider than the leaf and
 //!    is trimmed when it is loaded. A leaf that takes the range of an empty neighbour is imaged anew
 //!    before its image is needed again (`btree/join.rs`).
@@ -86,6 +87,11 @@ impl LeafState {
 
     pub(crate) fn is_dirty(&self) -> bool {
         self.dirty_epoch != Epoch(0)
+    }
+
+    /// Whether checkpoints image the leaf and put it into the directory.
+    pub(crate) fn is_for_checkpoints(&self) -> bool {
+        self.object != ObjectId(0) && self.logged
     }
 
     /// Whether there are no rows and no intents, as far as memory tells: the image of a leaf whose

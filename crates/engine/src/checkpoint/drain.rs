@@ -119,7 +119,9 @@ fn image_leaves(
     while number < leaves.len() {
         let id = leaves[number];
         let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
-        let due = leaf.object != ObjectId(0) && leaf.is_dirty() && leaf.dirty_epoch < epoch;
+        // The leaf that was listed may have been dropped, and another table have its place.
+        let ours = leaf.is_for_checkpoints();
+        let due = ours && leaf.is_dirty() && leaf.dirty_epoch < epoch;
         panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {
@@ -136,7 +138,7 @@ fn image_leaves(
             }
             continue;
         }
-        if leaf.object != ObjectId(0) {
+        if ours {
             changed.push((leaf.object, leaf.low.bytes().into()));
             if EmptyLeaf::of(id, &leaf).is_some() {
                 // It could not be joined, or has lost its rows since: for the next checkpoint.
@@ -183,7 +185,7 @@ fn in_key_order(
         .into_iter()
         .map(|id| {
             let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
-            empty.extend(EmptyLeaf::of(id, &leaf));
+            empty.extend(EmptyLeaf::of(id, &leaf).filter(|_| leaf.is_for_checkpoints()));
             (leaf.object, head(leaf.low.bytes()), id)
         })
         .collect();
