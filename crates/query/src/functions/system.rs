@@ -18,7 +18,7 @@ use crate::statement::Client;
 use crate::types::{ColumnType, arrow_type};
 use crate::values::value_at;
 
-type Call = dyn Fn(&[Value<'_>]) -> Value<'static> + Send + Sync;
+type Call = dyn Fn(&[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync;
 type CallOfClient = dyn Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync;
 
 /// A function that takes any arguments, and makes one value of them.
@@ -39,6 +39,15 @@ impl SystemFunction {
         returns: ColumnType,
         call: impl Fn(&[Value<'_>]) -> Value<'static> + Send + Sync + 'static,
     ) -> SystemFunction {
+        SystemFunction::fallible(name, returns, move |given| Ok(call(given)))
+    }
+
+    /// As [`new`](Self::new), for a function that not all values can be given to.
+    pub(crate) fn fallible(
+        name: &'static str,
+        returns: ColumnType,
+        call: impl Fn(&[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync + 'static,
+    ) -> SystemFunction {
         let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
         let signature = Signature::one_of(any, Volatility::Stable);
         SystemFunction { name, returns, call: Arc::new(call), of_client: None, signature }
@@ -57,7 +66,7 @@ impl SystemFunction {
     /// The same function for one client; none for one that does not depend on who asks.
     pub(crate) fn bound_to(&self, client: &Client) -> Option<SystemFunction> {
         let (call, client) = (Arc::clone(self.of_client.as_ref()?), client.clone());
-        let bound = move |given: &[Value<'_>]| call(&client, given);
+        let bound = move |given: &[Value<'_>]| Ok(call(&client, given));
         Some(SystemFunction { call: Arc::new(bound), of_client: None, ..self.clone() })
     }
 
@@ -115,7 +124,7 @@ impl ScalarUDFImpl for SystemFunction {
             for (array, column) in &columns {
                 row.push(value_at(array, at, *column)?);
             }
-            made.append(&(self.call)(&row))?;
+            made.append(&(self.call)(&row)?)?;
         }
         Ok(ColumnarValue::Array(made.finish()))
     }
