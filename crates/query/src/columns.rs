@@ -5,7 +5,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
-    Int64Builder, ListArray, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Int64Builder, IntervalMonthDayNanoBuilder, ListArray, StringBuilder, Time64MicrosecondBuilder,
+    TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::Field;
@@ -14,6 +15,7 @@ use onrush::{DataType, RowView, StoredBytes, Value};
 
 use crate::array::read_array;
 use crate::error::QueryError;
+use crate::interval::Interval;
 use crate::text::read_text;
 use crate::types::{ColumnType, UTC, arrow_type};
 
@@ -36,6 +38,7 @@ pub(crate) enum ColumnBuilder {
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Array(ArrayColumn),
+    Interval(IntervalMonthDayNanoBuilder),
 }
 
 /// Arrays in the making: their elements in a row, and where each of them ends.
@@ -95,6 +98,10 @@ impl ColumnBuilder {
             ColumnType::Array(element) => {
                 return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
             }
+            ColumnType::Interval => {
+                let builder = IntervalMonthDayNanoBuilder::with_capacity(rows);
+                return Ok(ColumnBuilder::Interval(builder));
+            }
         };
         Ok(match data_type {
             DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
@@ -151,6 +158,10 @@ impl ColumnBuilder {
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
+            (ColumnBuilder::Interval(to), Value::Text(written)) => {
+                let read = Interval::parse(written).and_then(TryInto::try_into);
+                to.append_value(read.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
+            }
             (to, Value::Null) => to.append_null(),
             (_, other) => {
                 let message = format!("a column has a value of another type: {other:?}");
@@ -205,6 +216,7 @@ impl ColumnBuilder {
             ColumnBuilder::Time(to) => to.append_null(),
             ColumnBuilder::Timestamp(to) => to.append_null(),
             ColumnBuilder::Array(to) => to.append_null(),
+            ColumnBuilder::Interval(to) => to.append_null(),
         }
     }
 
@@ -225,6 +237,7 @@ impl ColumnBuilder {
             ColumnBuilder::Time(from) => Arc::new(from.finish()),
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
             ColumnBuilder::Array(from) => from.finish(),
+            ColumnBuilder::Interval(from) => Arc::new(from.finish()),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableFactor, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SetExpr, TableFactor, TrimWhereField, UnaryOperator, Value, ValueWithSpan, VisitMut,
+    VisitorMut,
 };
 
 use crate::error::{QueryError, Result};
@@ -19,6 +20,7 @@ use compared::InSight;
 
 mod arrays;
 mod compared;
+mod moments;
 mod numbers;
 mod things;
 mod values;
@@ -240,8 +242,22 @@ impl VisitorMut for Writer<'_> {
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
+            Expr::Interval(interval) => {
+                if interval.last_field.is_some() {
+                    return self.refuse("an interval of one field TO another");
+                }
+                if let Some(call) = moments::written_plainly(interval) {
+                    *expression = call;
+                }
+            }
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+                if let Some(negative) = moments::negated(expr) {
+                    *expression = negative;
+                }
+            }
             Expr::Function(call) => {
                 unqualify(&mut call.name);
+                moments::add_today(call);
                 if let Some(what) = things::of_sequences(call) {
                     return self.refuse(what);
                 }

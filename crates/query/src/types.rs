@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, IntervalUnit, TimeUnit};
 use onrush::DataType;
 
 /// Where a field's metadata says what its Arrow type does not.
@@ -14,7 +14,7 @@ const TYPE_KEY: &str = "onrush.type";
 /// Moments are kept in UTC.
 pub(crate) const UTC: &str = "+00:00";
 /// Digits after the point of a `numeric` that declares none.
-const NUMERIC_SCALE: i8 = 10;
+pub(crate) const NUMERIC_SCALE: i8 = 10;
 
 /// The type of a column of an answer, as clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum ColumnType {
     /// An array of values of a type. Its values are texts, as [`write_array`](crate::write_array)
     /// makes them.
     Array(DataType),
+    /// An [`Interval`](crate::Interval). Its values are texts, as it writes them.
+    Interval,
 }
 
 impl From<DataType> for ColumnType {
@@ -44,6 +46,7 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         ColumnType::Stored(data_type) => data_type,
         ColumnType::Oid => return ArrowType::Int64,
         ColumnType::Name | ColumnType::Char => return ArrowType::Utf8,
+        ColumnType::Interval => return ArrowType::Interval(IntervalUnit::MonthDayNano),
         ColumnType::Array(element) => {
             let element = arrow_type(ColumnType::Stored(element));
             return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
@@ -83,7 +86,7 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
             | DataType::Json
             | DataType::Jsonb),
         ) => data_type.to_string(),
-        ColumnType::Stored(_) | ColumnType::Array(_) => return field,
+        ColumnType::Stored(_) | ColumnType::Array(_) | ColumnType::Interval => return field,
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
@@ -112,6 +115,7 @@ pub(crate) fn column_type(field: &Field) -> ColumnType {
         {
             ColumnType::Array(plain_type(element.data_type()))
         }
+        ArrowType::Interval(_) | ArrowType::Duration(_) => ColumnType::Interval,
         other => ColumnType::Stored(plain_type(other)),
     }
 }
@@ -180,7 +184,8 @@ mod tests {
             DataType::Jsonb,
         ];
         let array = ColumnType::Array(DataType::Int32);
-        let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char, array];
+        let system =
+            [ColumnType::Oid, ColumnType::Name, ColumnType::Char, ColumnType::Interval, array];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }

@@ -8,6 +8,8 @@
 //! * A sum of `bigint` is `numeric`.
 //! * What is compared or combined with a `double precision` is one, and a date with an interval is a
 //!   timestamp.
+//! * A quotient of numerics has sixteen digits behind the point.
+//! * What is between two moments is an interval; intervals are multiplied, divided and compared.
 //! * Seconds of a moment have fractions, and bytes are counted as bytes.
 //! * `AT TIME ZONE 'UTC'` makes a timestamp without zone of one with, and the other way round.
 //! * A parameter has the type that any of its places tells; one that none tells is text.
@@ -30,11 +32,14 @@ use onrush::{DataType, Value};
 use onrush_types::text;
 
 use crate::error::QueryError;
-use crate::functions::{bigint_as_numeric, parse_function, round_to_even, text_function};
+use crate::functions::{
+    bigint_as_numeric, parse_function, read_interval, round_to_even, text_function,
+};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
 mod calls;
+mod intervals;
 mod operands;
 mod parameters;
 
@@ -108,7 +113,7 @@ impl ExprPlanner for Comparisons {
             adopt(&mut expr.left, &right, schema)?;
             adopt(&mut expr.right, &left, schema)?;
         }
-        Ok(PlannerResult::Original(expr))
+        Ok(intervals::planned(expr, schema))
     }
 }
 
@@ -157,8 +162,8 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         ColumnType::Name | ColumnType::Char => return Ok(None),
         ColumnType::Oid => DataType::Int64,
         ColumnType::Stored(data_type) => data_type,
-        array @ ColumnType::Array(_) => {
-            return Ok(Some(scalar(&Value::from(written), array)?));
+        other @ (ColumnType::Array(_) | ColumnType::Interval) => {
+            return Ok(Some(scalar(&Value::from(written), other)?));
         }
     };
     // Types that no column has are left to DataFusion.
@@ -212,11 +217,15 @@ fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
 fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
     let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
+    let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
-        let rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
+        let mut rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
+        if is_sort {
+            intervals::as_spans([&mut rewritten.data], &schema);
+        }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
     .map_data(LogicalPlan::recompute_schema)
@@ -252,18 +261,20 @@ fn rewrite(
         }
         Expr::Between(mut between) => {
             let Between { expr, low, high, .. } = &mut between;
-            for limit in [low, high] {
+            for limit in [&mut *low, &mut *high] {
                 adopt(limit, expr, schema)?;
                 operands::float_beside(limit, expr, schema)?;
             }
+            intervals::as_spans([&mut **expr, &mut **low, &mut **high], schema);
             Transformed::yes(Expr::Between(between))
         }
         Expr::InList(mut list) => {
             let InList { expr, list: items, .. } = &mut list;
-            for item in items {
+            for item in items.iter_mut() {
                 adopt(item, expr, schema)?;
                 operands::float_beside(item, expr, schema)?;
             }
+            intervals::as_spans(std::iter::once(&mut **expr).chain(items), schema);
             Transformed::yes(Expr::InList(list))
         }
         Expr::BinaryExpr(mut binary) => {
@@ -274,9 +285,16 @@ fn rewrite(
                 adopt(left, &was_right, schema)?;
                 adopt(right, &was_left, schema)?;
             }
-            Transformed::yes(Expr::BinaryExpr(binary))
+            Transformed::yes(operands::quotient_of(binary, schema))
         }
         Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
+        Expr::AggregateFunction(aggregate)
+            if matches!(aggregate.func.name(), "min" | "max")
+                && intervals::is_among(&aggregate.params.args, schema) =>
+        {
+            let message = "min and max of intervals are not supported".to_owned();
+            return Err(QueryError::NotSupported { message }.into());
+        }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
             // As in PostgreSQL: a sum of bigint is numeric, and so does not overflow.
             for argument in &mut aggregate.params.args {
@@ -343,6 +361,9 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             {
                 return Ok(Expr::Literal(value, None));
             }
+            if matches!(to, ArrowType::Interval(_)) {
+                return Ok(call(read_interval(), vec![*cast.expr]));
+            }
             let target = crate::types::plain_type(&to);
             let is_own = matches!(
                 target,
@@ -369,6 +390,7 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | ArrowType::Timestamp(TimeUnit::Microsecond, _)
                     | ArrowType::Time64(TimeUnit::Microsecond)
                     | ArrowType::List(_)
+                    | ArrowType::Interval(_)
             );
             let inner = match is_own {
                 true => call(text_function(), vec![*cast.expr.clone()]),

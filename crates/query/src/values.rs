@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes as arrow;
-use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use datafusion::scalar::ScalarValue;
 use onrush::{DataType, Decimal, Uuid, Value};
@@ -13,6 +13,7 @@ use onrush::{DataType, Decimal, Uuid, Value};
 use crate::array::write_array;
 use crate::columns::{ColumnBuilder, scaled};
 use crate::error::{QueryError, Result};
+use crate::interval::Interval;
 use crate::text::write_text;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
@@ -35,6 +36,9 @@ pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
         ArrowType::Int8 | ArrowType::UInt8 => Ok(cast(column, &ArrowType::Int16)?),
         ArrowType::UInt16 => Ok(cast(column, &ArrowType::Int32)?),
         ArrowType::UInt32 | ArrowType::UInt64 => Ok(cast(column, &ArrowType::Int64)?),
+        ArrowType::Interval(_) | ArrowType::Duration(_) => {
+            Ok(cast(column, &ArrowType::Interval(IntervalUnit::MonthDayNano))?)
+        }
         ArrowType::Float16 => Ok(cast(column, &ArrowType::Float32)?),
         ArrowType::LargeUtf8 | ArrowType::Utf8View => Ok(cast(column, &ArrowType::Utf8)?),
         ArrowType::LargeBinary | ArrowType::BinaryView => Ok(cast(column, &ArrowType::Binary)?),
@@ -81,6 +85,10 @@ pub(crate) fn value_at<'a>(
         }
         ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _) => {
             Value::from(list(array, row)?)
+        }
+        ArrowType::Interval(IntervalUnit::MonthDayNano) => {
+            let value = array.as_primitive::<arrow::IntervalMonthDayNanoType>().value(row);
+            Value::from(Interval::from(value).to_string())
         }
         _ => Value::from(displayed(array, row)?),
     })

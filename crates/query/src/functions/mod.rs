@@ -3,7 +3,10 @@
 mod arrays;
 mod checked;
 mod exists;
+mod intervals;
 mod json;
+mod patterns;
+mod quotient;
 mod session;
 mod single;
 mod system;
@@ -25,7 +28,9 @@ use crate::values::readable;
 
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
+pub(crate) use intervals::{READ_INTERVAL, between, epoch, read_interval, span, times};
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
+pub(crate) use quotient::quotient;
 pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
@@ -38,6 +43,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(uuid::all());
     all.extend(arrays::all());
     all.extend(json::all());
+    all.extend(intervals::all());
+    all.extend(patterns::all());
     all.push(octet_length());
     all.push(like_pattern().immutable().into_udf());
     all

@@ -1,11 +1,11 @@
 //! Functions that DataFusion has otherwise than PostgreSQL.
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::{octet_length, round_to_even};
+use crate::functions::{epoch, octet_length, round_to_even};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -16,7 +16,11 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
     let is_moment =
         matches!(moment.get_type(schema), Ok(ArrowType::Timestamp(..) | ArrowType::Time64(_)));
     let part = part.try_as_str().flatten().map(str::to_lowercase);
-    let unit = match part.as_deref() {
+    let part = part.as_deref();
+    if part == Some("epoch") {
+        return seconds_since_epoch(moment, schema).unwrap_or(Expr::ScalarFunction(call));
+    }
+    let unit = match part {
         Some("second" | "seconds") if is_moment => ScalarValue::Decimal128(Some(1), 6, 6),
         Some("millisecond" | "milliseconds") if is_moment => ScalarValue::Decimal128(Some(1), 3, 3),
         _ => return Expr::ScalarFunction(call),
@@ -30,6 +34,25 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
         Operator::Multiply,
         Box::new(Expr::Literal(unit, None)),
     ))
+}
+
+/// `extract(epoch FROM ...)` with six digits behind the point; none of what has no time of day.
+fn seconds_since_epoch(of: &Expr, schema: &DFSchema) -> Option<Expr> {
+    match of.get_type(schema) {
+        Ok(ArrowType::Interval(_)) => {
+            Some(Expr::ScalarFunction(ScalarFunction::new_udf(epoch(), vec![of.clone()])))
+        }
+        Ok(ArrowType::Timestamp(..)) => {
+            let moment = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+            let moment = Expr::Cast(Cast::new(Box::new(of.clone()), moment));
+            let micros = Expr::Cast(Cast::new(Box::new(moment), ArrowType::Int64));
+            let micros = Expr::Cast(Cast::new(Box::new(micros), ArrowType::Decimal128(19, 0)));
+            let unit = Expr::Literal(ScalarValue::Decimal128(Some(1), 6, 6), None);
+            let product = BinaryExpr::new(Box::new(micros), Operator::Multiply, Box::new(unit));
+            Some(Expr::BinaryExpr(product))
+        }
+        _ => None,
+    }
 }
 
 /// `round(double precision)`.

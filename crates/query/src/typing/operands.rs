@@ -5,7 +5,8 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use super::narrow;
+use super::{call, narrow};
+use crate::functions::quotient;
 
 /// Gives both sides the types that they have in PostgreSQL.
 pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
@@ -56,6 +57,32 @@ pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) 
         other => Expr::Cast(Cast::new(Box::new(other.clone()), ArrowType::Float64)),
     };
     Ok(())
+}
+
+/// A division of numerics, or of one and a whole number.
+pub(super) fn quotient_of(binary: BinaryExpr, schema: &DFSchema) -> Expr {
+    let types = (binary.left.get_type(schema), binary.right.get_type(schema));
+    let (Operator::Divide, (Ok(left), Ok(right))) = (binary.op, types) else {
+        return Expr::BinaryExpr(binary);
+    };
+    if !left.is_decimal() && !right.is_decimal() {
+        return Expr::BinaryExpr(binary);
+    }
+    match (as_decimal(&binary.left, &left), as_decimal(&binary.right, &right)) {
+        (Some(left), Some(right)) => call(quotient(), vec![left, right]),
+        _ => Expr::BinaryExpr(binary),
+    }
+}
+
+fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
+    match own {
+        ArrowType::Decimal128(..) => Some(number.clone()),
+        whole if whole.is_integer() => {
+            let decimal = ArrowType::Decimal128(19, 0);
+            Some(Expr::Cast(Cast::new(Box::new(number.clone()), decimal)))
+        }
+        _ => None,
+    }
 }
 
 /// A date with an interval is a moment: the interval may have hours.

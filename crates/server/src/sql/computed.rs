@@ -52,7 +52,9 @@ pub(super) fn read_as(
             ColumnType::Stored(DataType::Char(_) | DataType::Varchar(_)) => DataType::Text,
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
-            ColumnType::Name | ColumnType::Char | ColumnType::Array(_) => DataType::Text,
+            ColumnType::Name | ColumnType::Char | ColumnType::Array(_) | ColumnType::Interval => {
+                DataType::Text
+            }
         });
     }
     Ok(read_as)

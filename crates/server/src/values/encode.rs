@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
-use onrush_query::ColumnType;
+use onrush_query::{ColumnType, Interval};
 use postgres_types::{ToSql, Type};
 
 use super::array;
@@ -13,6 +13,13 @@ use crate::error::{Result, SqlError, state};
 pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut BytesMut) -> Result<()> {
     if let (Value::Text(written), ColumnType::Array(element)) = (value, column_type) {
         return array::encode(written, element, out);
+    }
+    if let (Value::Text(written), ColumnType::Interval) = (value, column_type) {
+        let interval = Interval::parse(written)?;
+        out.put_i64(interval.micros);
+        out.put_i32(interval.days);
+        out.put_i32(interval.months);
+        return Ok(());
     }
     match value {
         // Numbers of things have no sign; none here is beyond 32 bits.

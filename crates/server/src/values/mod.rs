@@ -29,6 +29,7 @@ pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
         ColumnType::Name => Type::NAME,
         ColumnType::Char => Type::CHAR,
         ColumnType::Array(element) => array::type_of(element),
+        ColumnType::Interval => Type::INTERVAL,
     }
     .oid()
 }
@@ -41,7 +42,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char => DataType::Text,
-            ColumnType::Array(_) => return None,
+            ColumnType::Array(_) | ColumnType::Interval => return None,
         }));
     }
     let data_type = match known {
@@ -63,6 +64,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::JSONB => DataType::Jsonb,
         Type::OID => return Some(ColumnType::Oid),
         Type::NAME => return Some(ColumnType::Name),
+        Type::INTERVAL => return Some(ColumnType::Interval),
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -100,6 +102,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         ColumnType::Name => return 64,
         ColumnType::Char => return 1,
         ColumnType::Array(_) => return -1,
+        ColumnType::Interval => return 16,
     };
     match data_type {
         DataType::Boolean => 1,

@@ -1,0 +1,337 @@
+//! Intervals as PostgreSQL has them: months, days and microseconds, which do not become each other. No
+//! column holds one; queries compute with them.
+
+use std::fmt;
+
+use datafusion::arrow::datatypes::IntervalMonthDayNano;
+
+use crate::error::{QueryError, Result};
+
+const MONTHS_PER_YEAR: i32 = 12;
+/// What a month counts where intervals are compared.
+const DAYS_PER_MONTH: i128 = 30;
+/// A quarter of a day more than 365 days.
+const YEAR_MICROS: i128 = 31_557_600_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
+pub(crate) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Whole months; twelve of them are written as a year.
+    pub months: i32,
+    /// Whole days.
+    pub days: i32,
+    /// What is less than a day, and may be more.
+    pub micros: i64,
+}
+
+/// The units in which intervals are written, by their first letters, in months, days and microseconds.
+const UNITS: &[(&[&str], Interval)] = &[
+    (&["year", "years", "y", "yr", "yrs"], Interval::of_months(MONTHS_PER_YEAR)),
+    (&["month", "months", "mon", "mons"], Interval::of_months(1)),
+    (&["decade", "decades"], Interval::of_months(10 * MONTHS_PER_YEAR)),
+    (&["century", "centuries", "cent", "c"], Interval::of_months(100 * MONTHS_PER_YEAR)),
+    (&["week", "weeks", "w"], Interval::of_days(7)),
+    (&["day", "days", "d"], Interval::of_days(1)),
+    (&["hour", "hours", "h", "hr", "hrs"], Interval::of_micros(3600 * MICROS_PER_SECOND)),
+    (&["minute", "minutes", "m", "min", "mins"], Interval::of_micros(60 * MICROS_PER_SECOND)),
+    (&["second", "seconds", "s", "sec", "secs"], Interval::of_micros(MICROS_PER_SECOND)),
+    (&["millisecond", "milliseconds", "ms", "msec", "msecs"], Interval::of_micros(1000)),
+    (&["microsecond", "microseconds", "us", "usec", "usecs"], Interval::of_micros(1)),
+];
+
+impl Interval {
+    const fn of_months(months: i32) -> Interval {
+        Interval { months, days: 0, micros: 0 }
+    }
+
+    const fn of_days(days: i32) -> Interval {
+        Interval { months: 0, days, micros: 0 }
+    }
+
+    pub(crate) const fn of_micros(micros: i64) -> Interval {
+        Interval { months: 0, days: 0, micros }
+    }
+
+    /// The time between two moments: days and what is left.
+    pub(crate) fn between(from_micros: i64, to_micros: i64) -> Interval {
+        Interval::of_micros(to_micros.saturating_sub(from_micros)).with_days()
+    }
+
+    /// Whole days of the microseconds become days.
+    pub(crate) fn with_days(self) -> Interval {
+        let days = i32::try_from(self.micros / MICROS_PER_DAY).unwrap_or(i32::MAX);
+        Interval {
+            days: self.days.saturating_add(days),
+            micros: self.micros % MICROS_PER_DAY,
+            ..self
+        }
+    }
+
+    /// Thirty days become a month.
+    pub(crate) fn with_months(self) -> Interval {
+        let of_month = DAYS_PER_MONTH as i32;
+        let months = self.months.saturating_add(self.days / of_month);
+        Interval { months, days: self.days % of_month, ..self }
+    }
+
+    /// Seconds, with years of 365.25 days, in millionths.
+    pub(crate) fn epoch_micros(self) -> i128 {
+        let years = i128::from(self.months / MONTHS_PER_YEAR) * YEAR_MICROS;
+        let months = self.months % MONTHS_PER_YEAR;
+        years + Interval { months, ..self }.span_micros()
+    }
+
+    /// By what intervals are compared.
+    pub(crate) fn span_micros(self) -> i128 {
+        let days = i128::from(self.months) * DAYS_PER_MONTH + i128::from(self.days);
+        days * i128::from(MICROS_PER_DAY) + i128::from(self.micros)
+    }
+
+    /// The interval `factor` times; parts of months become days, parts of days microseconds.
+    pub(crate) fn times(self, factor: f64) -> Result<Interval> {
+        // What a division by zero makes of its divisor.
+        if factor.is_infinite() {
+            return Err(QueryError::DivisionByZero);
+        }
+        let months = f64::from(self.months) * factor;
+        let days = f64::from(self.days) * factor;
+        // Rounded, so that a tenth of ten months is none and a bit.
+        let rounded = |part: f64| (part * 1e6).round() / 1e6;
+        let days_of_months = rounded(months.fract() * DAYS_PER_MONTH as f64);
+        let part_of_day = rounded(days.fract()) + days_of_months.fract();
+        let micros = self.micros as f64 * factor + part_of_day * MICROS_PER_DAY as f64;
+        let days = days.trunc() + days_of_months.trunc();
+        let is_in_range = months.abs() < f64::from(i32::MAX)
+            && days.abs() < f64::from(i32::MAX)
+            && micros.abs() < i64::MAX as f64;
+        if !is_in_range {
+            return Err(out_of_range());
+        }
+        Ok(Interval {
+            months: months.trunc() as i32,
+            days: days as i32,
+            micros: micros.round() as i64,
+        })
+    }
+
+    /// `1 year 2 mons -3 days 04:05:06.7`, `P1Y2M`, `90 minutes ago`, `1-2 3 4:05`.
+    ///
+    /// # Errors
+    /// Text that is none.
+    pub fn parse(written: &str) -> Result<Interval> {
+        let bad = || QueryError::Refused {
+            state: "22007",
+            message: format!("invalid input syntax for type interval: \"{written}\""),
+        };
+        let lower = written.trim().to_lowercase();
+        if let Some(parts) = lower.strip_prefix('p') {
+            return iso(parts).ok_or_else(bad);
+        }
+        let (text, is_past) = match lower.strip_suffix("ago") {
+            Some(text) => (text, true),
+            None => (lower.as_str(), false),
+        };
+        let read = words(text.trim_start_matches('@')).ok_or_else(bad)?;
+        if is_past { read.times(-1.0) } else { Ok(read) }
+    }
+
+    /// `number` of a unit, whose parts go into the smaller ones.
+    fn add(self, number: f64, unit: Interval) -> Option<Interval> {
+        let more = unit.times(number).ok()?;
+        Some(Interval {
+            months: self.months.checked_add(more.months)?,
+            days: self.days.checked_add(more.days)?,
+            micros: self.micros.checked_add(more.micros)?,
+        })
+    }
+}
+
+fn out_of_range() -> QueryError {
+    QueryError::Refused { state: "22008", message: "interval out of range".to_owned() }
+}
+
+fn unit(word: &str) -> Option<Interval> {
+    UNITS.iter().find(|(names, _)| names.contains(&word)).map(|(_, unit)| *unit)
+}
+
+/// Numbers with units, years and months `1-2`, and a time `04:05:06`, in any order.
+fn words(text: &str) -> Option<Interval> {
+    let mut read = Interval::default();
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ':' | '+' | '-');
+        let end = rest.find(|c: char| !is_of_number(c)).unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(end);
+        let behind = behind.trim_start();
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+        let (word, after) = behind.split_at(end);
+        if number.contains(':') {
+            read = read.add(time_seconds(number)?, unit("second")?)?;
+            rest = behind;
+        } else if let Some((years, months)) = number.get(1..).and_then(|_| years_months(number)) {
+            read = read.add(f64::from(years), unit("year")?)?;
+            read = read.add(f64::from(months), unit("month")?)?;
+            rest = behind;
+        } else if word.is_empty() {
+            // A number alone is seconds, and days in front of a time.
+            let of_time = !behind.is_empty() && behind.contains(':');
+            let unit = unit(if of_time { "day" } else { "second" })?;
+            read = read.add(number.parse().ok()?, unit)?;
+            rest = behind;
+        } else {
+            read = read.add(number.parse().ok()?, unit(word)?)?;
+            rest = after.trim_start();
+        }
+    }
+    Some(read)
+}
+
+fn years_months(number: &str) -> Option<(i32, i32)> {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, number),
+    };
+    let (years, months) = digits.split_once('-')?;
+    Some((sign * years.parse::<i32>().ok()?, sign * months.parse::<i32>().ok()?))
+}
+
+/// Hours, minutes and seconds, with one sign for all.
+fn time_seconds(written: &str) -> Option<f64> {
+    let (sign, digits) = match written.strip_prefix('-') {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, written.trim_start_matches('+')),
+    };
+    let mut parts = digits.split(':');
+    let hours: u32 = parts.next()?.parse().ok()?;
+    let minutes: u32 = parts.next()?.parse().ok()?;
+    let seconds: f64 = parts.next().map_or(Some(0.0), |seconds| seconds.parse().ok())?;
+    if parts.next().is_some() || minutes > 59 || !(0.0..60.0).contains(&seconds) {
+        return None;
+    }
+    Some(sign * (f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0 + seconds))
+}
+
+/// What stands behind the P of ISO 8601: `1y2m3dt4h5m6s`.
+fn iso(text: &str) -> Option<Interval> {
+    let (date, time) = text.split_once('t').unwrap_or((text, ""));
+    let mut read = Interval::default();
+    for (part, is_time) in [(date, false), (time, true)] {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+            let name = match (rest.get(end..=end)?, is_time) {
+                ("m", false) => "month",
+                (name @ ("y" | "w" | "d"), false) | (name @ ("h" | "m" | "s"), true) => name,
+                _ => return None,
+            };
+            read = read.add(rest[..end].parse().ok()?, unit(name)?)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    (!text.is_empty()).then_some(read)
+}
+
+impl From<IntervalMonthDayNano> for Interval {
+    fn from(value: IntervalMonthDayNano) -> Interval {
+        Interval { months: value.months, days: value.days, micros: value.nanoseconds / 1000 }
+    }
+}
+
+impl TryFrom<Interval> for IntervalMonthDayNano {
+    type Error = QueryError;
+
+    fn try_from(interval: Interval) -> Result<IntervalMonthDayNano> {
+        let nanos = interval.micros.checked_mul(1000).ok_or_else(out_of_range)?;
+        Ok(IntervalMonthDayNano::new(interval.months, interval.days, nanos))
+    }
+}
+
+impl fmt::Display for Interval {
+    /// As PostgreSQL does.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.months / MONTHS_PER_YEAR, "year"),
+            (self.months % MONTHS_PER_YEAR, "mon"),
+            (self.days, "day"),
+        ];
+        let (mut is_first, mut was_negative) = (true, false);
+        for (number, name) in parts {
+            if number == 0 {
+                continue;
+            }
+            let space = if is_first { "" } else { " " };
+            let plus = if was_negative && number > 0 { "+" } else { "" };
+            let plural = if number == 1 { "" } else { "s" };
+            write!(formatter, "{space}{plus}{number} {name}{plural}")?;
+            (is_first, was_negative) = (false, number < 0);
+        }
+        if self.micros == 0 && !is_first {
+            return Ok(());
+        }
+        let space = if is_first { "" } else { " " };
+        let sign = match (self.micros < 0, was_negative) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => "",
+        };
+        let micros = self.micros.unsigned_abs();
+        let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        write!(formatter, "{space}{sign}{hours:02}:{minutes:02}:{:02}", seconds % 60)?;
+        if micros > 0 {
+            let digits = format!("{micros:06}");
+            write!(formatter, ".{}", digits.trim_end_matches('0'))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_in_other_ways_is_the_same() {
+        for (written, meant) in [
+            ("1 year 2 months 3 days 04:05:06.7", "1 year 2 mons 3 days 04:05:06.7"),
+            ("90 minutes", "01:30:00"),
+            ("1.5 months", "1 mon 15 days"),
+            ("2 weeks ago", "-14 days"),
+            ("P1Y2M3DT4H5M6S", "1 year 2 mons 3 days 04:05:06"),
+            ("1-2 3 4:05", "1 year 2 mons 3 days 04:05:00"),
+            ("-1 day 02:03", "-1 days +02:03:00"),
+            ("0", "00:00:00"),
+            ("3d4h", "3 days 04:00:00"),
+        ] {
+            let read = Interval::parse(written).expect(written);
+            assert_eq!(read.to_string(), meant, "{written}");
+        }
+        for written in ["", "one day", "1 fortnight", "1:99", "p", "1 day x", "99999999999 years"] {
+            assert!(Interval::parse(written).is_err(), "{written}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_comes_back_from_its_text(
+            months in -100_000i32..100_000,
+            days in -100_000i32..100_000,
+            micros in -1_000_000_000_000i64..1_000_000_000_000,
+        ) {
+            let interval = Interval { months, days, micros };
+            prop_assert_eq!(Interval::parse(&interval.to_string()).expect("read"), interval);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,30}") {
+            let _ = Interval::parse(&text);
+        }
+    }
+}

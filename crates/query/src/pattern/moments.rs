@@ -1,0 +1,401 @@
+//! Moments and intervals by a pattern, and moments out of text by one.
+
+use jiff::civil::{Date, DateTime};
+
+use super::not_supported;
+use super::template::{Field, Node, parts};
+use crate::error::{QueryError, Result};
+use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::moment::{civil, day_of, day_of_year, days, julian_day, micros, out_of_range};
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const ROMAN: [&str; 12] =
+    ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+/// Names are filled with blanks to the width of the longest.
+const NAME_WIDTH: usize = 9;
+
+/// A moment or an interval, broken down into what patterns ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Broken {
+    year: i64,
+    month: i64,
+    day: i64,
+    /// What is less than a day; of an interval as much as it has.
+    micros: i64,
+    /// None for an interval.
+    date: Option<Date>,
+    is_with_zone: bool,
+}
+
+impl Broken {
+    /// A moment in microseconds.
+    pub(crate) fn moment(micros: i64, is_with_zone: bool) -> Result<Broken> {
+        let at = civil(micros)?;
+        Ok(Broken {
+            year: at.year().into(),
+            month: at.month().into(),
+            day: at.day().into(),
+            micros: micros.rem_euclid(MICROS_PER_DAY),
+            date: Some(at.date()),
+            is_with_zone,
+        })
+    }
+
+    pub(crate) fn interval(interval: Interval) -> Broken {
+        Broken {
+            year: (interval.months / 12).into(),
+            month: (interval.months % 12).into(),
+            day: interval.days.into(),
+            micros: interval.micros,
+            date: None,
+            is_with_zone: false,
+        }
+    }
+
+    fn date(&self) -> Result<Date> {
+        self.date.ok_or_else(|| QueryError::Refused {
+            state: "22007",
+            message: "invalid format specification for an interval value".to_owned(),
+        })
+    }
+
+    fn seconds(&self) -> i64 {
+        self.micros / 1_000_000
+    }
+}
+
+/// The moment as the pattern says.
+///
+/// # Errors
+/// Words that intervals do not have, or that are not understood.
+pub(crate) fn write_moment(pattern: &str, moment: &Broken) -> Result<String> {
+    let mut written = String::new();
+    for node in parts(pattern)? {
+        match node {
+            Node::Literal(text) => written.push_str(&text),
+            Node::Field(field) => written.push_str(&write_field(&field, moment)?),
+        }
+    }
+    Ok(written)
+}
+
+fn write_field(field: &Field, moment: &Broken) -> Result<String> {
+    let hour = moment.seconds() / 3600;
+    let fraction = moment.micros.abs() % 1_000_000;
+    let iso = || moment.date().map(Date::iso_week_date);
+    let (number, width) = match field.word {
+        "AM" | "PM" => return Ok(field.case.of(if hour % 24 >= 12 { "PM" } else { "AM" })),
+        "A.M." | "P.M." => return Ok(field.case.of(if hour % 24 >= 12 { "P.M." } else { "A.M." })),
+        "AD" | "BC" => return Ok(field.case.of(if moment.year > 0 { "AD" } else { "BC" })),
+        "A.D." | "B.C." => return Ok(field.case.of(if moment.year > 0 { "A.D." } else { "B.C." })),
+        "TZ" => return Ok(field.case.of(if moment.is_with_zone { "UTC" } else { "" })),
+        "TZH" | "OF" => return Ok("+00".to_owned()),
+        "TZM" => return Ok("00".to_owned()),
+        "DAY" | "DY" => {
+            let name = WEEKDAYS
+                [usize::from(moment.date()?.weekday().to_monday_zero_offset().unsigned_abs())];
+            return Ok(name_of(field, name, field.word == "DY"));
+        }
+        "MONTH" | "MON" => {
+            let month = usize::from(moment.date()?.month().unsigned_abs());
+            return Ok(name_of(field, MONTHS[month - 1], field.word == "MON"));
+        }
+        "RM" => {
+            let month = usize::from(moment.date()?.month().unsigned_abs());
+            let roman = field.case.of(ROMAN[month - 1]);
+            return Ok(if field.is_tight { roman } else { format!("{roman:4}") });
+        }
+        "Y,YYY" => {
+            return Ok(format!("{},{:03}", moment.year / 1000, moment.year % 1000));
+        }
+        "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let digits = usize::from(field.word.as_bytes()[2] - b'0');
+            return Ok(format!("{fraction:06}")[..digits].to_owned());
+        }
+        "HH" | "HH12" => (if hour % 12 == 0 { 12 } else { hour % 12 }, 2),
+        "HH24" => (hour, 2),
+        "MI" => (moment.seconds() / 60 % 60, 2),
+        "SS" => (moment.seconds() % 60, 2),
+        "SSSS" | "SSSSS" => (moment.seconds(), 0),
+        "MS" => (fraction / 1000, 3),
+        "US" => (fraction, 6),
+        "YYYY" => (moment.year, 4),
+        "YYY" => (moment.year % 1000, 3),
+        "YY" => (moment.year % 100, 2),
+        "Y" => (moment.year % 10, 1),
+        "IYYY" => (iso()?.year().into(), 4),
+        "IYY" => (i64::from(iso()?.year()) % 1000, 3),
+        "IY" => (i64::from(iso()?.year()) % 100, 2),
+        "I" => (i64::from(iso()?.year()) % 10, 1),
+        "CC" => ((moment.year + 99) / 100, 2),
+        "Q" => ((moment.date()?.month() as i64 - 1) / 3 + 1, 0),
+        "MM" => (moment.month, 2),
+        "DDD" => (moment.date()?.day_of_year().into(), 3),
+        "DD" => (moment.day, 2),
+        "D" => (i64::from(moment.date()?.weekday().to_sunday_one_offset()), 0),
+        "ID" => (i64::from(moment.date()?.weekday().to_monday_one_offset()), 0),
+        "WW" => ((i64::from(moment.date()?.day_of_year()) - 1) / 7 + 1, 2),
+        "IW" => (iso()?.week().into(), 2),
+        "IDDD" => {
+            let of = iso()?;
+            let weekday = i64::from(of.weekday().to_monday_one_offset());
+            ((i64::from(of.week()) - 1) * 7 + weekday, 3)
+        }
+        "W" => ((moment.day - 1) / 7 + 1, 0),
+        "J" => (julian_day(moment.date()?), 0),
+        other => return Err(not_supported(other)),
+    };
+    let width = if field.is_tight { 0 } else { width };
+    let digits = match number < 0 {
+        true => format!("-{:0width$}", -number),
+        false => format!("{number:0width$}"),
+    };
+    Ok(match field.ordinal {
+        Some(case) => digits + &case.of(ordinal(number)),
+        None => digits,
+    })
+}
+
+fn name_of(field: &Field, name: &str, is_short: bool) -> String {
+    let name = field.case.of(if is_short { &name[..3] } else { name });
+    if field.is_tight || is_short { name } else { format!("{name:NAME_WIDTH$}") }
+}
+
+fn ordinal(number: i64) -> &'static str {
+    match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// What was read of a moment; what was not is as on the first day of the year.
+#[derive(Default)]
+struct Read {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    julian_day: Option<i64>,
+    hour: i64,
+    is_of_twelve: bool,
+    is_afternoon: Option<bool>,
+    minute: i64,
+    second: i64,
+    micros: i64,
+}
+
+/// A day, in days.
+///
+/// # Errors
+/// Text that does not follow the pattern; words that are not understood.
+pub(crate) fn read_date(pattern: &str, written: &str) -> Result<i32> {
+    Ok(days(read(pattern, written)?.date()?))
+}
+
+/// A moment, in microseconds.
+///
+/// # Errors
+/// As for [`read_date`].
+pub(crate) fn read_moment(pattern: &str, written: &str) -> Result<i64> {
+    let read = read(pattern, written)?;
+    let hour = match (read.is_of_twelve || read.is_afternoon.is_some(), read.is_afternoon) {
+        (true, _) if !(1..=12).contains(&read.hour) && read.is_of_twelve => {
+            let message = format!("hour \"{}\" is invalid for the 12-hour clock", read.hour);
+            return Err(QueryError::Refused { state: "22007", message });
+        }
+        (true, Some(true)) if read.hour < 12 => read.hour + 12,
+        (true, Some(false)) if read.hour == 12 => 0,
+        (true, None) if read.hour == 12 => 0,
+        _ => read.hour,
+    };
+    if hour > 23 || read.minute > 59 || read.second > 59 {
+        return Err(out_of_range());
+    }
+    let midnight = DateTime::from_parts(read.date()?, jiff::civil::Time::midnight());
+    let seconds = hour * 3600 + read.minute * 60 + read.second;
+    Ok(micros(midnight) + seconds * 1_000_000 + read.micros)
+}
+
+impl Read {
+    fn date(&self) -> Result<Date> {
+        if let Some(day) = self.julian_day {
+            let day = i32::try_from(day - 2_440_588).map_err(|_| out_of_range())?;
+            return Ok(civil(i64::from(day) * MICROS_PER_DAY)?.date());
+        }
+        let year = i16::try_from(self.year.unwrap_or(0)).ok().filter(|year| *year > 0);
+        let year = year.ok_or_else(out_of_range)?;
+        let small = |number: i64| i8::try_from(number).map_err(|_| out_of_range());
+        match self.day_of_year {
+            Some(day) if self.month.is_none() && self.day.is_none() => {
+                day_of_year(year, i16::try_from(day).map_err(|_| out_of_range())?)
+            }
+            _ => day_of(year, small(self.month.unwrap_or(1))?, small(self.day.unwrap_or(1))?),
+        }
+    }
+}
+
+fn read(pattern: &str, written: &str) -> Result<Read> {
+    let nodes = parts(pattern)?;
+    let mut read = Read::default();
+    let mut rest = written.trim_start();
+    for (at, node) in nodes.iter().enumerate() {
+        match node {
+            Node::Literal(text) => {
+                for character in text.chars() {
+                    rest = if character.is_alphanumeric() {
+                        rest.char_indices().nth(1).map_or("", |(next, _)| &rest[next..])
+                    } else {
+                        rest.trim_start_matches(|c: char| !c.is_alphanumeric())
+                    };
+                }
+            }
+            Node::Field(field) => {
+                rest = rest.trim_start();
+                if rest.is_empty() {
+                    break;
+                }
+                let is_bounded = !field.is_tight && is_number(nodes.get(at + 1));
+                rest = read_field(field, is_bounded, rest, &mut read)?;
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// Whether what follows begins with digits, so that those in front must be counted.
+fn is_number(node: Option<&Node>) -> bool {
+    match node {
+        Some(Node::Field(field)) => {
+            !matches!(field.word, "DAY" | "DY" | "MONTH" | "MON" | "AM" | "PM" | "A.M." | "P.M.")
+        }
+        Some(Node::Literal(text)) => text.starts_with(|c: char| c.is_ascii_digit()),
+        None => false,
+    }
+}
+
+/// Reads one field, and returns what is behind it.
+fn read_field<'t>(
+    field: &Field,
+    is_bounded: bool,
+    text: &'t str,
+    read: &mut Read,
+) -> Result<&'t str> {
+    let bad = || QueryError::Refused {
+        state: "22007",
+        message: format!(
+            "invalid value \"{}\" for \"{}\"",
+            text.chars().take(field.word.len()).collect::<String>(),
+            field.written()
+        ),
+    };
+    let name = |names: &[&str], is_short: bool| {
+        names.iter().enumerate().find_map(|(index, name)| {
+            let name = if is_short { &name[..3] } else { name };
+            let is_here = text.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name));
+            is_here.then(|| (index as i64 + 1, &text[name.len()..]))
+        })
+    };
+    let digits = |width: usize| -> Result<(i64, usize, &'t str)> {
+        let many = text.bytes().take_while(u8::is_ascii_digit).count();
+        let many = if is_bounded { many.min(width) } else { many };
+        let number = text[..many].parse().map_err(|_| bad())?;
+        Ok((number, many, &text[many..]))
+    };
+    // Of a fraction the digits that are not written are zeros.
+    let fraction = |width: usize| -> Result<(i64, &'t str)> {
+        let (_, many, rest) = digits(width)?;
+        let shown = format!("{:0<6}", &text[..many.min(6)]);
+        Ok((shown.parse().map_err(|_| bad())?, rest))
+    };
+    let rest = match field.word {
+        "MONTH" | "MON" => {
+            let (month, rest) = name(&MONTHS, field.word == "MON").ok_or_else(bad)?;
+            read.month = Some(month);
+            rest
+        }
+        // It says nothing that the date does not.
+        "DAY" | "DY" => name(&WEEKDAYS, field.word == "DY").ok_or_else(bad)?.1,
+        "AM" | "PM" | "A.M." | "P.M." => {
+            let names = if field.word.contains('.') { ["a.m.", "p.m."] } else { ["am", "pm"] };
+            let is_here = |name: &&str| {
+                text.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name))
+            };
+            let found = names.iter().position(|name| is_here(&name)).ok_or_else(bad)?;
+            read.is_afternoon = Some(found == 1);
+            &text[names[found].len()..]
+        }
+        "YYYY" | "YYY" | "YY" | "Y" => {
+            let (year, many, rest) = digits(field.word.len())?;
+            read.year = Some(whole_year(year, many, field.word.len()));
+            rest
+        }
+        "MS" => {
+            let (micros, rest) = fraction(3)?;
+            read.micros = micros;
+            rest
+        }
+        "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let (micros, rest) = fraction(6)?;
+            read.micros = micros;
+            rest
+        }
+        word => {
+            let width = match word {
+                "DDD" => 3,
+                "J" => 7,
+                "SSSS" | "SSSSS" => 5,
+                "D" | "Q" => 1,
+                _ => 2,
+            };
+            let (number, _, rest) = digits(width)?;
+            match word {
+                "MM" => read.month = Some(number),
+                "DD" => read.day = Some(number),
+                "DDD" => read.day_of_year = Some(number),
+                "J" => read.julian_day = Some(number),
+                "HH24" => read.hour = number,
+                "HH" | "HH12" => (read.hour, read.is_of_twelve) = (number, true),
+                "MI" => read.minute = number,
+                "SS" => read.second = number,
+                "SSSS" | "SSSSS" => {
+                    (read.hour, read.minute, read.second) =
+                        (number / 3600, number / 60 % 60, number % 60);
+                }
+                // They say nothing that the date does not.
+                "D" | "Q" => {}
+                other => return Err(not_supported(&format!("reading {other}"))),
+            }
+            rest
+        }
+    };
+    if field.ordinal.is_some() { Ok(rest.get(2..).unwrap_or("")) } else { Ok(rest) }
+}
+
+/// A year of which fewer than four digits are wanted is the one nearest to 2020.
+fn whole_year(year: i64, digits: usize, wanted: usize) -> i64 {
+    match year {
+        _ if wanted == 4 || digits > 3 => year,
+        0..=69 => year + 2000,
+        70..=99 => year + 1900,
+        100..=519 => year + 2000,
+        _ => year + 1000,
+    }
+}

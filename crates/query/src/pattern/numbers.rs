@@ -1,0 +1,234 @@
+//! Numbers by a pattern, `9,999.00`, and numbers out of text by one.
+
+use onrush::Decimal;
+
+use super::not_supported;
+use crate::error::{QueryError, Result};
+
+/// A pattern of numbers, taken apart.
+#[derive(Debug, Default)]
+struct Pattern {
+    parts: Vec<Part>,
+    /// Places for digits in front of the point, and behind it.
+    whole: usize,
+    fraction: usize,
+    /// Places in front of the point before the first that shows zeros.
+    blank: usize,
+    is_tight: bool,
+    sign: Sign,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// Whether it shows a zero that counts for nothing.
+    Digit {
+        is_zero: bool,
+    },
+    Comma,
+    Point,
+    Literal(String),
+    /// Where the sign stands if it does not stand in front of the first digit.
+    Sign,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sign {
+    /// A minus or a blank in front of the number.
+    #[default]
+    InFront,
+    /// S: plus or minus, at the number or where it is written behind.
+    Anchored { is_behind: bool },
+    /// MI: minus or a blank, where it is written.
+    Minus,
+    /// PR: `<12>`.
+    Angles,
+}
+
+impl Pattern {
+    fn parse(pattern: &str) -> Result<Pattern> {
+        let mut read = Pattern::default();
+        let (mut rest, mut is_behind_point, mut has_zero) = (pattern, false, false);
+        while let Some(first) = rest.chars().next() {
+            let upper: String = rest.chars().take(2).collect::<String>().to_uppercase();
+            let mut length = first.len_utf8();
+            match (first.to_ascii_uppercase(), upper.as_str()) {
+                ('9' | '0', _) => {
+                    has_zero |= first == '0';
+                    if is_behind_point {
+                        read.fraction += 1;
+                    } else {
+                        read.whole += 1;
+                        read.blank += usize::from(!has_zero);
+                    }
+                    read.parts.push(Part::Digit { is_zero: first == '0' });
+                }
+                (_, "FM") => (read.is_tight, length) = (true, 2),
+                (_, "MI") => {
+                    (read.sign, length) = (Sign::Minus, 2);
+                    read.parts.push(Part::Sign);
+                }
+                (_, "PR") => (read.sign, length) = (Sign::Angles, 2),
+                ('S', upper) if !matches!(upper, "SG" | "SP") => {
+                    let is_behind = read.whole + read.fraction > 0;
+                    read.sign = Sign::Anchored { is_behind };
+                    read.parts.push(Part::Sign);
+                }
+                ('.' | 'D', _) if is_behind_point => {
+                    let message = "multiple decimal points".to_owned();
+                    return Err(QueryError::Refused { state: "42601", message });
+                }
+                ('.' | 'D', _) => {
+                    is_behind_point = true;
+                    read.parts.push(Part::Point);
+                }
+                (',' | 'G', _) => read.parts.push(Part::Comma),
+                ('"', _) => {
+                    let text = &rest[1..];
+                    let end = text.find('"').unwrap_or(text.len());
+                    length = (end + 2).min(rest.len());
+                    read.parts.push(Part::Literal(text[..end].to_owned()));
+                }
+                ('L' | 'V' | 'E' | 'R' | 'T' | 'P' | 'S' | 'B', _) => {
+                    return Err(not_supported(&rest[..length]));
+                }
+                _ => read.parts.push(Part::Literal(first.to_string())),
+            }
+            rest = &rest[length..];
+        }
+        Ok(read)
+    }
+}
+
+/// The number as the pattern says.
+///
+/// # Errors
+/// Words that are not understood.
+pub(crate) fn write_number(pattern: &str, number: Decimal) -> Result<String> {
+    let pattern = Pattern::parse(pattern)?;
+    let places = u32::try_from(pattern.fraction).unwrap_or(u32::MAX).min(28);
+    let strategy = rust_decimal::RoundingStrategy::MidpointAwayFromZero;
+    let rounded = number.round_dp_with_strategy(places, strategy);
+    let is_negative = rounded.is_sign_negative() && !rounded.is_zero();
+    let digits = rounded.abs().to_string();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let fraction = format!("{fraction:0<width$}", width = pattern.fraction);
+    let is_too_long = whole.len() > pattern.whole && whole != "0";
+    // A zero in front of a point counts for nothing, where none is asked for and more is shown.
+    let is_shown = pattern.is_tight && rounded.is_zero() && pattern.whole > 0;
+    let whole = match whole {
+        "0" if (pattern.fraction > 0 || pattern.whole == 0) && !is_shown => "",
+        other => other,
+    };
+    let shown = if is_too_long { 0 } else { pattern.whole - whole.len() };
+    let first = if is_too_long { 0 } else { shown.min(pattern.blank) };
+    // Zeros behind the point that a tight pattern leaves out.
+    let last = match pattern.is_tight {
+        true => last_of_fraction(&pattern, &fraction),
+        false => pattern.fraction,
+    };
+    let mut out = String::new();
+    let (mut place, mut behind, mut is_behind, mut is_begun) = (0, 0, false, false);
+    let begin = |out: &mut String| match (pattern.sign, is_negative) {
+        (Sign::InFront, true) => out.push('-'),
+        (Sign::InFront, false) if !pattern.is_tight => out.push(' '),
+        (Sign::Anchored { is_behind: false }, _) => out.push(if is_negative { '-' } else { '+' }),
+        (Sign::Angles, true) => out.push('<'),
+        (Sign::Angles, false) if !pattern.is_tight => out.push(' '),
+        _ => {}
+    };
+    for part in &pattern.parts {
+        match part {
+            Part::Digit { .. } if is_behind => {
+                if behind < last {
+                    let digit = if is_too_long { "#" } else { &fraction[behind..=behind] };
+                    out.push_str(digit);
+                }
+                behind += 1;
+            }
+            Part::Digit { .. } => {
+                if place >= first && !is_begun {
+                    begin(&mut out);
+                    is_begun = true;
+                }
+                if is_too_long {
+                    out.push('#');
+                } else if place >= shown {
+                    out.push_str(&whole[place - shown..=place - shown]);
+                } else if place >= first {
+                    out.push('0');
+                } else if !pattern.is_tight {
+                    out.push(' ');
+                }
+                place += 1;
+            }
+            Part::Comma if is_begun => out.push(','),
+            Part::Comma if !pattern.is_tight => out.push(' '),
+            Part::Comma => {}
+            Part::Point => {
+                if !is_begun {
+                    begin(&mut out);
+                    is_begun = true;
+                }
+                is_behind = true;
+                // With nothing behind it, it stands all the same.
+                out.push('.');
+            }
+            Part::Literal(text) => out.push_str(text),
+            Part::Sign => match pattern.sign {
+                Sign::Minus if is_negative => out.push('-'),
+                Sign::Minus if !pattern.is_tight => out.push(' '),
+                Sign::Anchored { is_behind: true } => out.push(if is_negative { '-' } else { '+' }),
+                _ => {}
+            },
+        }
+    }
+    if pattern.sign == Sign::Angles {
+        match is_negative {
+            true => out.push('>'),
+            false if !pattern.is_tight => out.push(' '),
+            false => {}
+        }
+    }
+    Ok(out)
+}
+
+/// How many digits behind the point a tight pattern shows: to the last that counts or that is a 0.
+fn last_of_fraction(pattern: &Pattern, fraction: &str) -> usize {
+    let point = pattern.parts.iter().position(|part| *part == Part::Point);
+    let behind = point.map_or(&[][..], |at| &pattern.parts[at..]);
+    let digits = behind.iter().filter_map(|part| match part {
+        Part::Digit { is_zero } => Some(*is_zero),
+        _ => None,
+    });
+    let counts = digits.zip(fraction.bytes()).map(|(is_zero, digit)| is_zero || digit != b'0');
+    counts.enumerate().filter(|(_, counts)| *counts).last().map_or(0, |(at, _)| at + 1)
+}
+
+/// A number that was written by a pattern.
+///
+/// # Errors
+/// Text without digits; words that are not understood.
+pub(crate) fn read_number(pattern: &str, written: &str) -> Result<Decimal> {
+    let pattern = Pattern::parse(pattern)?;
+    let is_negative = written.contains(['-', '<']);
+    let (mut whole, mut fraction, mut is_behind) = (String::new(), String::new(), false);
+    for character in written.chars() {
+        match character {
+            '.' if pattern.fraction > 0 => is_behind = true,
+            '.' => break,
+            digit if digit.is_ascii_digit() && is_behind => {
+                if fraction.len() < pattern.fraction {
+                    fraction.push(digit);
+                }
+            }
+            digit if digit.is_ascii_digit() && whole.len() < pattern.whole => whole.push(digit),
+            _ => {}
+        }
+    }
+    let digits = format!("{whole}.{fraction}");
+    let number = Decimal::from_str_exact(digits.trim_end_matches('.'));
+    let number = number.map_err(|_| QueryError::BadText {
+        message: format!("invalid input syntax for type numeric: \"{written}\""),
+    })?;
+    Ok(if is_negative { -number } else { number })
+}
