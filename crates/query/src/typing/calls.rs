@@ -1,11 +1,11 @@
 //! Functions that DataFusion has otherwise than PostgreSQL.
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::{octet_length, round_to_even};
+use crate::functions::{POSITIVE, named, octet_length, round_to_even};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -30,6 +30,16 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
         Operator::Multiply,
         Box::new(Expr::Literal(unit, None)),
     ))
+}
+
+/// A logarithm of numbers above zero; of others DataFusion makes what is no number.
+pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
+    let positive = named(POSITIVE)?;
+    for given in &mut call.args {
+        let number = vec![std::mem::take(given)];
+        *given = Expr::ScalarFunction(ScalarFunction::new_udf(positive.clone(), number));
+    }
+    Ok(Expr::ScalarFunction(call))
 }
 
 /// `round(double precision)`.
