@@ -260,6 +260,10 @@ impl VisitorMut for Writer<'_> {
                 }
                 if let Some(other) = arrays::rows_of(call).or_else(|| calls::other(call)) {
                     *expression = other;
+                } else if call.name.to_string() == "coalesce"
+                    && let Some(json) = calls::json_type(expression)
+                {
+                    *expression = sets::cast(expression.clone(), json);
                 }
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
@@ -287,6 +291,16 @@ impl VisitorMut for Writer<'_> {
                 }
                 if let Some(call) = calls::of_two(left, op, right) {
                     *expression = call;
+                }
+            }
+            Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => {
+                if let Some(call) = calls::spelled_out(expression) {
+                    *expression = call;
+                }
+            }
+            Expr::Subquery(_) => {
+                if let Some(json) = calls::json_type(expression) {
+                    *expression = sets::cast(expression.clone(), json);
                 }
             }
             // Text has one collation here, that of its bytes.

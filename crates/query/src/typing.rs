@@ -259,6 +259,9 @@ fn rewrite(
             }
             Transformed::yes(Expr::ScalarFunction(call))
         }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "ceil" | "floor" | "trunc") => {
+            Transformed::yes(calls::whole(call, schema))
+        }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))
         }

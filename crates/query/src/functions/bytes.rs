@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, plan_err};
 use datafusion::functions::{core, unicode};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use onrush::{DataType, Value};
 
@@ -148,6 +149,13 @@ impl ScalarUDFImpl for TextOrBytes {
         match given.first() {
             Some(ArrowType::Binary) => self.of_bytes.return_type(given),
             _ => self.of_text.return_type(given),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.arg_fields.first().map(|field| field.data_type()) {
+            Some(ArrowType::Binary) => self.of_bytes.return_field_from_args(args),
+            _ => self.of_text.return_field_from_args(args),
         }
     }
 

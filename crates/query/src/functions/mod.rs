@@ -44,7 +44,7 @@ pub(crate) use json_values::{
     JSONB_OF_PAIRS, JSONB_ROW,
 };
 pub(crate) use numbers::POSITIVE;
-pub(crate) use patterns::{SIMILAR_PATTERN, SPLIT_BY_PATTERN};
+pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;

@@ -13,6 +13,8 @@ use crate::types::ColumnType;
 
 /// The regular expression of a pattern of SIMILAR TO.
 pub(crate) const SIMILAR_PATTERN: &str = "similar_pattern";
+/// What a regular expression finds first, or its first group where it has one.
+pub(crate) const PART_BY_PATTERN: &str = "part_by_pattern";
 /// The parts of a text between what a regular expression finds.
 pub(crate) const SPLIT_BY_PATTERN: &str = "regexp_split_to_array";
 
@@ -25,7 +27,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                 let mut characters = escape.chars();
                 let escape = characters.next();
                 if characters.next().is_some() {
-                    return Err(refused("22019", "invalid escape string"));
+                    return Err(refused("22025", "invalid escape string"));
                 }
                 Ok(similar(pattern, escape).into())
             }
@@ -42,6 +44,16 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             Ok(write_array(split(text, &regex(pattern, flags)?).into_iter().map(Some)).into())
         }),
         SystemFunction::fallible("regexp_substr", text, substr),
+        SystemFunction::fallible(PART_BY_PATTERN, text, |given| match given {
+            [Value::Text(text), Value::Text(pattern)] => {
+                let found = regex(pattern, "")?.captures(text).and_then(|found| {
+                    let part = found.get(usize::from(found.len() > 1))?;
+                    Some(part.as_str().to_owned())
+                });
+                Ok(found.map_or(Value::Null, Value::from))
+            }
+            _ => Ok(Value::Null),
+        }),
     ];
     functions.into_iter().map(|function| function.immutable().into_udf()).collect()
 }

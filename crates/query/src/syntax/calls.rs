@@ -1,15 +1,15 @@
 //! Functions and operators that are there under other names, or as others.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::call_of;
 use crate::functions::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_KEY, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS,
     JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_ROW, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
-    SIMILAR_PATTERN, TYPE_OF,
+    PART_BY_PATTERN, SIMILAR_PATTERN, TYPE_OF,
 };
 
 /// What a call stands for; none where it stands for itself.
@@ -33,6 +33,12 @@ pub(super) fn other(call: &mut Function) -> Option<Expr> {
             Some(Expr::value(Value::SingleQuotedString("unknown".to_owned())))
         }
         ("row_to_json", [Expr::Function(row)]) if is_row(row) => Some(Expr::Function(row.clone())),
+        ("row_to_json", [Expr::Function(row)]) if row.name.to_string() == "row" => {
+            let values = arguments(row)?.into_iter().enumerate();
+            let name = |number: usize| Value::SingleQuotedString(format!("f{}", number + 1));
+            let pairs = values.flat_map(|(number, value)| [Expr::value(name(number)), value]);
+            Some(call_of(JSON_ROW, pairs))
+        }
         ("json_agg", [value]) => {
             let whole = if is_row_call(value) { JSON_OF_ROWS } else { JSON_OF_ELEMENTS };
             Some(gathered(call, whole, call_of("to_json", [value.clone()])))
@@ -124,6 +130,62 @@ pub(super) fn of_two(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Op
         _ => return None,
     };
     Some(call_of(function, [left.clone(), right.clone()]))
+}
+
+/// `substring(x FROM 2 FOR 3)` and `position(x IN y)`, which are of bytes, too.
+pub(super) fn spelled_out(expression: &Expr) -> Option<Expr> {
+    let word = |word: &str| Expr::value(Value::Number(word.to_owned(), false));
+    Some(match expression {
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
+            if is_text(pattern) =>
+        {
+            call_of(PART_BY_PATTERN, [(**expr).clone(), (**pattern).clone()])
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            let from = substring_from.as_ref().map_or_else(|| word("1"), |from| (**from).clone());
+            let count = substring_for.as_ref().map(|count| (**count).clone());
+            call_of("substr", [(**expr).clone(), from].into_iter().chain(count))
+        }
+        Expr::Position { expr, r#in } => call_of("strpos", [(**r#in).clone(), (**expr).clone()]),
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let given = [expr, overlay_what, overlay_from].into_iter().chain(overlay_for);
+            call_of("overlay", given.map(|given| (**given).clone()))
+        }
+        _ => return None,
+    })
+}
+
+fn is_text(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+/// The type of JSON that an expression makes, as far as its words tell: in a subquery and in coalesce
+/// DataFusion forgets that a text is JSON.
+pub(super) fn json_type(expression: &Expr) -> Option<DataType> {
+    match expression {
+        Expr::Nested(inner) => json_type(inner),
+        Expr::Cast { data_type: json @ (DataType::JSON | DataType::JSONB), .. } => {
+            Some(json.clone())
+        }
+        Expr::Function(call) => match call.name.to_string().as_str() {
+            "to_json" | "array_to_json" | "json_build_object" | "json_build_array" | JSON_ROW
+            | JSON_OF_ELEMENTS | JSON_OF_ROWS | JSON_OF_PAIRS => Some(DataType::JSON),
+            "to_jsonb" | "jsonb_build_object" | "jsonb_build_array" | JSONB_ROW
+            | JSONB_OF_ELEMENTS | JSONB_OF_PAIRS => Some(DataType::JSONB),
+            "coalesce" => json_type(arguments(call)?.first()?),
+            _ => None,
+        },
+        Expr::Subquery(query) => {
+            let SetExpr::Select(select) = &*query.body else { return None };
+            match select.projection.as_slice() {
+                [
+                    SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. },
+                ] => json_type(value),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// SIMILAR TO as a regular expression.

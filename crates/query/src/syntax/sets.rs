@@ -68,7 +68,8 @@ impl VisitorMut for Unfolder {
     }
 }
 
-fn cast(expression: Expr, data_type: DataType) -> Expr {
+/// `expression::data_type`.
+pub(super) fn cast(expression: Expr, data_type: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::DoubleColon,
         expr: Box::new(expression),

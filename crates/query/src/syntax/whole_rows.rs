@@ -119,14 +119,21 @@ impl Sources {
     /// Writes out the row where one is what a function of JSON is given.
     pub(super) fn write_out(&self, call: &mut Function) {
         let row = match call.name.to_string().to_lowercase().as_str() {
-            "row_to_json" | "to_json" | "json_agg" => JSON_ROW,
-            "to_jsonb" | "jsonb_agg" => JSONB_ROW,
+            "row_to_json" | "to_json" | "json_agg" | "json_build_object" | "json_build_array"
+            | "json_object_agg" => JSON_ROW,
+            "to_jsonb" | "jsonb_agg" | "jsonb_build_object" | "jsonb_build_array"
+            | "jsonb_object_agg" => JSONB_ROW,
             _ => return,
         };
         let FunctionArguments::List(list) = &mut call.args else { return };
-        let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(given))) = list.args.first_mut() else {
-            return;
-        };
+        for given in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) = given {
+                self.write_out_one(given, row);
+            }
+        }
+    }
+
+    fn write_out_one(&self, given: &mut Expr, row: &str) {
         let Expr::Identifier(name) = &*given else { return };
         let (Some(sources), wanted) = (self.around.last(), folded(name)) else { return };
         // A column of this name is nearer.
