@@ -269,6 +269,7 @@ fn told_of_value(message: String) -> QueryError {
 /// Words that tell of what PostgreSQL has an SQLSTATE for.
 const STATES: &[(&str, &str)] = &[
     ("square root of a negative", "2201F"),
+    ("zero raised to a negative power", "2201F"),
     ("non UTF-8", "22021"),
     ("duplicate qualified field name", "42712"),
     ("Order by column out of bounds", "42P10"),
@@ -278,7 +279,9 @@ const STATES: &[(&str, &str)] = &[
 fn told(message: String) -> QueryError {
     let has = |words: &str| message.contains(words);
     if let Some((_, state)) = STATES.iter().find(|(words, _)| has(words)) {
-        return QueryError::Refused { state, message: first_line(&message) };
+        // DataFusion says where it met some of them.
+        let message = first_line(&message).replacen("Execution error: ", "", 1);
+        return QueryError::Refused { state, message };
     }
     if has("failed to match any signature") {
         let name = message.split('\'').nth(1).unwrap_or_default();
@@ -291,6 +294,12 @@ fn told(message: String) -> QueryError {
     if has("does not support logical expression WindowFunction") {
         let message = "window functions are allowed among the columns of an answer and in ORDER BY";
         return QueryError::MisplacedWindow { message: message.to_owned() };
+    }
+    if let Some(rest) = message.strip_prefix("Invalid function '")
+        && let Some((name, _)) = rest.split_once('\'')
+    {
+        let message = format!("function {name} does not exist");
+        return QueryError::UnknownFunction { message };
     }
     if has("Invalid function") || has("No function matches") || has("table function") {
         return QueryError::UnknownFunction { message: first_line(&message) };

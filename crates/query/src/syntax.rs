@@ -13,17 +13,20 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{QueryError, Result};
-use crate::functions::{JSON_PART, JSON_PART_TEXT};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use compared::InSight;
+use whole_rows::Sources;
 
 mod arrays;
+mod calls;
 mod compared;
 mod moments;
 mod numbers;
+mod sets;
 mod things;
 mod values;
+mod whole_rows;
 
 /// The name of a column that has none, as in PostgreSQL.
 const NAMELESS: &str = "?column?";
@@ -39,7 +42,11 @@ pub(crate) enum Label {
 /// Prepares a query for DataFusion, and tells what its columns are called.
 pub(crate) fn prepare(query: &mut Query, relations: &dyn Relations) -> Result<Vec<Label>> {
     let labels = labels(&query.body);
-    let mut writer = Writer { relations, refused: None, in_sight: InSight::default() };
+    if let SetExpr::Select(select) = &mut *query.body {
+        things::show_names(&mut select.projection);
+    }
+    let (in_sight, sources) = (InSight::default(), Sources::default());
+    let mut writer = Writer { relations, refused: None, in_sight, sources };
     let _: ControlFlow<()> = query.visit(&mut writer);
     match writer.refused {
         Some(message) => Err(QueryError::NotSupported { message }),
@@ -144,6 +151,7 @@ struct Writer<'r> {
     relations: &'r dyn Relations,
     refused: Option<String>,
     in_sight: InSight,
+    sources: Sources,
 }
 
 impl Writer<'_> {
@@ -161,6 +169,7 @@ impl VisitorMut for Writer<'_> {
             return self.refuse("INSERT, UPDATE or DELETE inside of a query");
         }
         values::with_subqueries(&mut query.body);
+        self.sources.name(query, self.relations);
         if !query.locks.is_empty() {
             return self.refuse("FOR UPDATE and FOR SHARE: the first to commit wins instead; this");
         }
@@ -192,16 +201,16 @@ impl VisitorMut for Writer<'_> {
         if select.into.is_some() {
             return self.refuse("SELECT INTO: create the table, then INSERT ... SELECT; this");
         }
-        if select.projection.iter().any(arrays::is_series) {
-            return self.refuse("generate_series outside of FROM");
-        }
         name_items(&mut select.projection);
+        sets::in_columns(&mut select.projection);
         self.in_sight.enter(select);
+        self.sources.enter(select, self.relations);
         ControlFlow::Continue(())
     }
 
     fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
         self.in_sight.leave();
+        self.sources.leave();
         ControlFlow::Continue(())
     }
 
@@ -227,9 +236,13 @@ impl VisitorMut for Writer<'_> {
             {
                 *expression = Expr::value(Value::Boolean(*negated));
             }
-            Expr::Function(call) => {
-                if let Some(array) = arrays::of_subquery(call, self.relations) {
-                    *expression = array;
+            Expr::Function(call) => match arrays::of_subquery(call, self.relations) {
+                Some(array) => *expression = array,
+                None => self.sources.write_out(call),
+            },
+            Expr::Identifier(name) if name.quote_style.is_none() => {
+                if name.value.eq_ignore_ascii_case("current_schema") {
+                    *expression = call_of("current_schema", []);
                 }
             }
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
@@ -261,8 +274,12 @@ impl VisitorMut for Writer<'_> {
                 if let Some(what) = things::of_sequences(call) {
                     return self.refuse(what);
                 }
-                if let Some(rows) = arrays::rows_of(call) {
-                    *expression = rows;
+                if let Some(other) = arrays::rows_of(call).or_else(|| calls::other(call)) {
+                    *expression = other;
+                } else if call.name.to_string() == "coalesce"
+                    && let Some(json) = calls::json_type(expression)
+                {
+                    *expression = sets::cast(expression.clone(), json);
                 }
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
@@ -273,18 +290,33 @@ impl VisitorMut for Writer<'_> {
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 escape_by_backslash(pattern, escape_char);
             }
-            Expr::BinaryOp { left, op: BinaryOperator::Arrow, right } => {
-                *expression = call_of(JSON_PART, [(**left).clone(), (**right).clone()]);
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                *expression = calls::similar(expr, pattern, escape_char.as_ref(), *negated);
             }
-            Expr::BinaryOp { left, op: BinaryOperator::LongArrow, right } => {
-                *expression = call_of(JSON_PART_TEXT, [(**left).clone(), (**right).clone()]);
+            Expr::UnaryOp { op, expr } => {
+                if let Some(call) = calls::of_one(*op, expr) {
+                    *expression = call;
+                }
             }
-            Expr::BinaryOp { op, .. } => {
+            Expr::BinaryOp { left, op, right } => {
                 if let BinaryOperator::PGCustomBinaryOperator(words) = op {
                     match words.last().and_then(|word| operator(word)) {
                         Some(known) => *op = known,
                         None => return self.refuse(format!("the operator {}", words.join("."))),
                     }
+                }
+                if let Some(call) = calls::of_two(left, op, right) {
+                    *expression = call;
+                }
+            }
+            Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => {
+                if let Some(call) = calls::spelled_out(expression) {
+                    *expression = call;
+                }
+            }
+            Expr::Subquery(_) => {
+                if let Some(json) = calls::json_type(expression) {
+                    *expression = sets::cast(expression.clone(), json);
                 }
             }
             // Text has one collation here, that of its bytes.

@@ -33,13 +33,14 @@ use onrush_types::text;
 
 use crate::error::QueryError;
 use crate::functions::{
-    bigint_as_numeric, parse_function, read_interval, round_to_even, text_function,
+    TYPE_OF, bigint_as_numeric, parse_function, read_interval, round_to_even, text_function,
 };
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
 mod calls;
 mod intervals;
+mod json;
 mod operands;
 mod parameters;
 
@@ -105,6 +106,9 @@ impl ExprPlanner for Comparisons {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use BinaryOperator as Op;
+        if let Some(planned) = json::planned(&expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         if matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq) {
             let (left, right) = (expr.left.clone(), expr.right.clone());
             for side in [&left, &right] {
@@ -252,6 +256,20 @@ fn rewrite(
         }
         Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
             Transformed::yes(calls::fractions_too(call, schema))
+        }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "ln" | "log" | "log10") => {
+            Transformed::yes(calls::logarithm(call)?)
+        }
+        Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
+            for given in &mut call.args {
+                if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = given {
+                    *given = Expr::Literal(narrow(*number), metadata.clone());
+                }
+            }
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "ceil" | "floor" | "trunc") => {
+            Transformed::yes(calls::whole(call, schema))
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))

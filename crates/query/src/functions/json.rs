@@ -83,7 +83,11 @@ impl ScalarUDFImpl for JsonPart {
 }
 
 /// What stands at a place; none where there is no such place, or nothing to look into.
-fn part(whole: &str, place: &Value<'_>, as_text: bool) -> Result<Option<String>, QueryError> {
+pub(super) fn part(
+    whole: &str,
+    place: &Value<'_>,
+    as_text: bool,
+) -> Result<Option<String>, QueryError> {
     let bad = |_| QueryError::BadText { message: "invalid input syntax for type json".to_owned() };
     let found: Option<Box<RawValue>> = match (place, whole.trim_start().as_bytes().first()) {
         (Value::Text(key), Some(b'{')) => {

@@ -1,24 +1,33 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
 mod arrays;
+mod bytes;
 mod checked;
+mod digest;
 mod exists;
 mod intervals;
 mod json;
+mod json_parts;
+mod json_values;
+mod numbers;
 mod patterns;
 mod quotient;
+mod quoting;
 mod session;
 mod single;
 mod system;
+mod templates;
 mod text;
+mod typed;
+mod types;
 mod uuid;
 mod wide;
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF};
 use onrush::{DataType, Value};
@@ -30,11 +39,22 @@ pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
 pub(crate) use intervals::{READ_INTERVAL, between, epoch, read_interval, span, times};
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
+pub(crate) use json_parts::{
+    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
+    JSON_JOINED, JSON_KEYS, JSON_WITHOUT,
+};
+pub(crate) use json_values::{
+    JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_OF_ELEMENTS,
+    JSONB_OF_PAIRS, JSONB_ROW,
+};
+pub(crate) use numbers::POSITIVE;
+pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use quotient::quotient;
 pub(crate) use session::bind;
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
+pub(crate) use types::TYPE_OF;
 pub(crate) use wide::bigint_as_numeric;
 
 /// All functions that statements can call by name.
@@ -44,10 +64,24 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(arrays::all());
     all.extend(json::all());
     all.extend(intervals::all());
+    all.extend(templates::all());
+    all.extend(json_parts::all());
+    all.extend(json_values::all());
+    all.extend(bytes::all());
+    all.extend(digest::all());
+    all.extend(numbers::all());
     all.extend(patterns::all());
+    all.extend(quoting::all());
+    all.extend(types::all());
     all.push(octet_length());
     all.push(like_pattern().immutable().into_udf());
     all
+}
+
+/// The function of this name.
+pub(crate) fn named(name: &str) -> Result<Arc<ScalarUDF>> {
+    let found = all().into_iter().find(|function| function.name() == name);
+    found.ok_or_else(|| internal_datafusion_err!("there is no function {name}"))
 }
 
 /// The arguments of a call, each as a column that [`value_at`](crate::values::value_at) reads.

@@ -4,18 +4,18 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
-    Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignature, Volatility,
 };
 use onrush::Value;
 
 use super::argument_columns;
 use crate::columns::ColumnBuilder;
 use crate::statement::Client;
-use crate::types::{ColumnType, arrow_type};
+use crate::types::{ColumnType, arrow_type, field};
 use crate::values::value_at;
 
 type Call = dyn Fn(&[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync;
@@ -113,6 +113,10 @@ impl ScalarUDFImpl for SystemFunction {
 
     fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
         Ok(arrow_type(self.returns))
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(field(self.name, self.returns, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -2,11 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
-use super::{call, call_of};
+use super::{call, call_of, sets};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 
@@ -70,6 +70,13 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
         let name = name.0.last().map(|name| name.to_string().to_lowercase()).unwrap_or_default();
         let array_exprs = match name.as_str() {
             "unnest" => given,
+            other if let Some((array, column)) = sets::array_of(other) => {
+                if alias.is_none() {
+                    let name = TableAliasColumnDef { name: Ident::new(column), data_type: None };
+                    *alias = Some(TableAlias { columns: vec![name], ..called(other) });
+                }
+                vec![call_of(array, given)]
+            }
             "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
             "generate_series" => return name_column(alias, &name),
             _ => return,
@@ -161,17 +168,6 @@ pub(super) fn rows_of(function: &Function) -> Option<Expr> {
         return None;
     };
     Some(call("unnest", call(rows, array.clone())))
-}
-
-/// Whether a column of an answer is as many rows as a series has.
-pub(super) fn is_series(item: &SelectItem) -> bool {
-    let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) =
-        item
-    else {
-        return false;
-    };
-    let is_series = |name: &ObjectName| name.to_string().eq_ignore_ascii_case("generate_series");
-    matches!(expression, Expr::Function(function) if is_series(&function.name))
 }
 
 /// `(value).field`.

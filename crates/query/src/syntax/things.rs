@@ -1,8 +1,11 @@
 //! Names and numbers of the catalogue's things, as PostgreSQL's tools cast one to the other.
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Function, Ident, ObjectName};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Function, Ident, ObjectName, SelectItem};
 
 use super::call;
+
+/// The function that a name of a relation in quotes is made a number by.
+const NUMBER_OF_RELATION: &str = "regclass_oid";
 
 /// What a cast to the name or the number of a thing stands for.
 pub(super) fn named(data_type: &DataType, given: &Expr) -> Option<Expr> {
@@ -22,7 +25,7 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
         _ => return None,
     };
     match (wanted.as_str(), is_constant) {
-        ("regclass", true) => Some("regclass_oid"),
+        ("regclass", true) => Some(NUMBER_OF_RELATION),
         ("regclass", false) => Some("regclass_name"),
         ("regtype", false) => Some("regtype_name"),
         ("regnamespace", false) => Some("regnamespace_name"),
@@ -37,7 +40,7 @@ fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     };
     let wanted = wanted.0.last()?.to_string().to_lowercase();
     (wanted == "oid" && named.name.to_string() == "regclass_name").then(|| {
-        let name = ObjectName::from(vec![Ident::new("regclass_oid")]);
+        let name = ObjectName::from(vec![Ident::new(NUMBER_OF_RELATION)]);
         Expr::Function(Function { name, ..named.clone() })
     })
 }
@@ -45,7 +48,23 @@ fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
 /// `'name'::regclass::text`, where the name was made a number already: the name by which it is seen.
 fn text_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     let (DataType::Text, Expr::Function(named)) = (data_type, given) else { return None };
-    (named.name.to_string() == "regclass_oid").then(|| call("regclass_name", given.clone()))
+    (named.name.to_string() == NUMBER_OF_RELATION).then(|| call("regclass_name", given.clone()))
+}
+
+/// Makes names in quotes that are columns of an answer, `'name'::regclass`, the names by which the
+/// things are seen; everywhere else they are numbers.
+pub(super) fn show_names(items: &mut [SelectItem]) {
+    for item in items {
+        let (SelectItem::UnnamedExpr(given) | SelectItem::ExprWithAlias { expr: given, .. }) = item
+        else {
+            continue;
+        };
+        if let Expr::Cast { expr, data_type, .. } = &*given
+            && name_function(data_type, expr) == Some(NUMBER_OF_RELATION)
+        {
+            *given = call("regclass_name", call(NUMBER_OF_RELATION, (**expr).clone()));
+        }
+    }
 }
 
 /// `'name'::regproc::oid`, as psql's `\sf` asks.

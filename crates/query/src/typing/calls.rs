@@ -1,11 +1,12 @@
 //! Functions that DataFusion has otherwise than PostgreSQL.
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::{epoch, octet_length, round_to_even};
+use crate::functions::{POSITIVE, epoch, named, octet_length, round_to_even};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -52,6 +53,38 @@ fn seconds_since_epoch(of: &Expr, schema: &DFSchema) -> Option<Expr> {
             Some(Expr::BinaryExpr(product))
         }
         _ => None,
+    }
+}
+
+/// A logarithm of numbers above zero; of others DataFusion makes what is no number.
+pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
+    let positive = named(POSITIVE)?;
+    // By way of another base what is 3 would be a little less.
+    if call.func.name() == "log" && call.args.len() == 1 {
+        call.func = math::log10();
+    }
+    for given in &mut call.args {
+        let number = vec![std::mem::take(given)];
+        *given = Expr::ScalarFunction(ScalarFunction::new_udf(positive.clone(), number));
+    }
+    Ok(Expr::ScalarFunction(call))
+}
+
+/// A numeric that is made whole has no digits after the point.
+pub(super) fn whole(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    let precision = match call.args.as_slice() {
+        [of] => match of.get_type(schema) {
+            Ok(ArrowType::Decimal128(precision, scale)) if scale > 0 => Some(precision),
+            _ => None,
+        },
+        _ => None,
+    };
+    let call = Expr::ScalarFunction(call);
+    match precision {
+        Some(precision) => {
+            Expr::Cast(Cast::new(Box::new(call), ArrowType::Decimal128(precision, 0)))
+        }
+        None => call,
     }
 }
 

@@ -1,9 +1,11 @@
 //! The functions of PostgreSQL's catalogue that tools call.
 
-use onrush::{DataType, Database, Value};
-use onrush_query::{SystemFunction, write_array};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::kinds::{BOOL, INT8, TEXT, TEXTS};
+use onrush::{DataType, Database, Value};
+use onrush_query::{Client, SystemFunction, write_array};
+
+use super::kinds::{BOOL, INT8, MOMENT, TEXT, TEXTS};
 use super::{names, text_functions};
 use crate::schemas;
 use crate::sql::Lookup;
@@ -14,6 +16,8 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
     let yes = |_: &[Value<'_>]| Value::Boolean(true);
     let no = |_: &[Value<'_>]| Value::Boolean(false);
     let null = |_: &[Value<'_>]| Value::Null;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let began = i64::try_from(began).map_or(Value::Null, Value::TimestampTz);
     let mut all = vec![
         SystemFunction::new("format_type", TEXT, |given| {
             let modifier = number(given, 1).unwrap_or(-1);
@@ -24,10 +28,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         SystemFunction::new("pg_get_expr", TEXT, |given| text(given, 0)),
         SystemFunction::new("pg_get_userbyid", TEXT, |_| names::OWNER.into()),
         SystemFunction::new("pg_encoding_to_char", TEXT, |_| "UTF8".into()),
-        SystemFunction::new("quote_ident", TEXT, |given| match given.first() {
-            Some(Value::Text(name)) => names::quoted(name).into(),
-            _ => Value::Null,
-        }),
         SystemFunction::new("regtype_name", TEXT, |given| {
             let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
             named.map_or("-".into(), Value::from)
@@ -40,6 +40,7 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             _ => Value::Null,
         }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
+        SystemFunction::new("pg_postmaster_start_time", MOMENT, move |_| began.clone()),
         SystemFunction::of_client("current_schemas", TEXTS, |client, given| {
             let system = matches!(given, [Value::Boolean(true)]).then_some(super::PG_CATALOG);
             let schemas = client.schemas();
@@ -107,7 +108,7 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             table.map_or(Value::Null, |table| describe(&table, given).into())
         })
     };
-    let known = database.clone();
+    let (known, looked_up) = (database.clone(), database.clone());
     let (named, seen) = (database.clone(), database.clone());
     vec![
         SystemFunction::new("regnamespace_name", TEXT, move |given| {
@@ -149,15 +150,11 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             move |client, given| {
                 let Some(oid) = number(given, 0) else { return text(given, 0) };
                 let Some(table) = names::table_with(&database, oid) else {
-                    return oid.to_string().into();
+                    let of_catalogue = names::catalogue_name(oid).map(str::to_owned);
+                    return of_catalogue.unwrap_or_else(|| oid.to_string()).into();
                 };
                 let is_key = i64::from(names::key_oid(&table)) == oid;
-                let (schema, name) = schemas::parts(table.name());
-                let own = if is_key { names::key_name(&table) } else { name.to_owned() };
-                match names::is_visible(&database, &client.schemas(), &table) {
-                    true => names::quoted(&own).into(),
-                    false => format!("{}.{}", names::quoted(schema), names::quoted(&own)).into(),
-                }
+                seen_name(&database, client, &table, is_key).into()
             }
         }),
         SystemFunction::of_client("regclass_oid", INT8, move |client, given| {
@@ -175,7 +172,28 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
             table.or_else(of_catalogue).map_or(Value::Null, Value::Int64)
         }),
+        // By its name, as a regclass is seen.
+        SystemFunction::of_client("to_regclass", TEXT, move |client, given| {
+            let Some(Value::Text(name)) = given.first() else { return Value::Null };
+            let lookup = Lookup { database: &looked_up, path: &client.schemas() };
+            let table = lookup.written(name).and_then(|name| looked_up.table(&name).ok());
+            if let Some(table) = table {
+                return seen_name(&looked_up, client, &table, false).into();
+            }
+            let name = name.trim_start_matches("pg_catalog.");
+            names::catalogue_oid(name).map_or(Value::Null, |_| name.to_owned().into())
+        }),
     ]
+}
+
+/// The name by which a client sees a table, or its primary key.
+fn seen_name(database: &Database, client: &Client, table: &onrush::Table, is_key: bool) -> String {
+    let (schema, name) = schemas::parts(table.name());
+    let own = if is_key { names::key_name(table) } else { name.to_owned() };
+    match names::is_visible(database, &client.schemas(), table) {
+        true => names::quoted(&own),
+        false => format!("{}.{}", names::quoted(schema), names::quoted(&own)),
+    }
 }
 
 pub(super) fn number(given: &[Value<'_>], at: usize) -> Option<i64> {

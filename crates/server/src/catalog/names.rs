@@ -57,14 +57,18 @@ pub(super) fn key_oid(table: &Table) -> u32 {
     table_oid(table) + 1
 }
 
-/// The number of a table of the catalogue that others name by number.
+/// The tables of the catalogue that others name by number.
+const CATALOGUE: [(&str, u32); 3] =
+    [("pg_class", PG_CLASS_OID), ("pg_type", PG_TYPE_OID), ("pg_constraint", PG_CONSTRAINT_OID)];
+
+/// The number of such a table.
 pub(super) fn catalogue_oid(name: &str) -> Option<i64> {
-    let known = [
-        ("pg_class", PG_CLASS_OID),
-        ("pg_type", PG_TYPE_OID),
-        ("pg_constraint", PG_CONSTRAINT_OID),
-    ];
-    known.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number.into())
+    CATALOGUE.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number.into())
+}
+
+/// The name of such a table.
+pub(super) fn catalogue_name(oid: i64) -> Option<&'static str> {
+    CATALOGUE.into_iter().find(|(_, number)| i64::from(*number) == oid).map(|(name, _)| name)
 }
 
 /// The number of a role, made of its name.

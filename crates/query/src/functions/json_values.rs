@@ -1,0 +1,209 @@
+//! Values as JSON, and JSON made of them: `to_json`, `json_build_object`, `json_agg` and the like.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use onrush::{DataType, Value};
+use onrush_types::text::parse;
+
+use super::typed::{Given, TypedFunction};
+use crate::array::read_array;
+use crate::error::{QueryError, Result};
+use crate::text::write_text;
+use crate::types::ColumnType;
+
+/// The array of JSON values in one array: what `json_agg` is made of.
+pub(crate) const JSON_OF_ELEMENTS: &str = "json_of_elements";
+/// The same, as `jsonb`.
+pub(crate) const JSONB_OF_ELEMENTS: &str = "jsonb_of_elements";
+/// As [`JSON_OF_ELEMENTS`], with each value in a line of its own.
+pub(crate) const JSON_OF_ROWS: &str = "json_of_rows";
+/// The object of keys and values in one array: what `json_object_agg` is made of.
+pub(crate) const JSON_OF_PAIRS: &str = "json_of_pairs";
+/// The same, as `jsonb`.
+pub(crate) const JSONB_OF_PAIRS: &str = "jsonb_of_pairs";
+/// A key and its value as JSON.
+pub(crate) const JSON_PAIR: &str = "json_pair";
+/// A row as JSON, of its names and values in turn.
+pub(crate) const JSON_ROW: &str = "json_row";
+/// The same, as `jsonb`.
+pub(crate) const JSONB_ROW: &str = "jsonb_row";
+
+pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
+    let json = |name, call| TypedFunction::new(name, |_| DataType::Json.into(), call);
+    let jsonb = |name, call| TypedFunction::new(name, |_| DataType::Jsonb.into(), call);
+    let functions = [
+        json("to_json", |given| one(given).map(Value::from)).strict(),
+        json("array_to_json", |given| one(given).map(Value::from)).strict(),
+        jsonb("to_jsonb", |given| in_one_form(&one(given)?)).strict(),
+        json("json_build_object", |given| object(given, &BUILT).map(Value::from)),
+        jsonb("jsonb_build_object", |given| in_one_form(&object(given, &BUILT)?)),
+        json("json_build_array", |given| array(given).map(Value::from)),
+        jsonb("jsonb_build_array", |given| in_one_form(&array(given)?)),
+        json(JSON_ROW, |given| object(given, &ROW).map(Value::from)),
+        jsonb(JSONB_ROW, |given| in_one_form(&object(given, &ROW)?)),
+        json(JSON_OF_ELEMENTS, |given| gathered(given, "[", ", ", "]").map(Value::from)).strict(),
+        json(JSON_OF_ROWS, |given| gathered(given, "[", ", \n ", "]").map(Value::from)).strict(),
+        jsonb(JSONB_OF_ELEMENTS, |given| in_one_form(&gathered(given, "[", ",", "]")?)).strict(),
+        json(JSON_OF_PAIRS, |given| gathered(given, "{ ", ", ", " }").map(Value::from)).strict(),
+        jsonb(JSONB_OF_PAIRS, |given| in_one_form(&gathered(given, "{", ",", "}")?)).strict(),
+        TypedFunction::new(
+            JSON_PAIR,
+            |_| DataType::Text.into(),
+            |given| {
+                let [key, value] = given.values else { return Ok(Value::Null) };
+                if key.is_null() {
+                    return Err(refused("22004", "field name must not be null"));
+                }
+                let mut out = String::new();
+                quoted(&plain(key), &mut out);
+                out.push_str(" : ");
+                write_json(value, given.types[1], &mut out)?;
+                Ok(out.into())
+            },
+        ),
+    ];
+    functions.into_iter().map(TypedFunction::into_udf).collect()
+}
+
+/// How the parts of an object are written.
+struct Form {
+    between: &'static str,
+    after_key: &'static str,
+}
+
+const BUILT: Form = Form { between: ", ", after_key: " : " };
+const ROW: Form = Form { between: ",", after_key: ":" };
+
+fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
+    QueryError::Refused { state, message: message.into() }
+}
+
+/// JSON as `jsonb` keeps it.
+pub(super) fn in_one_form(json: &str) -> Result<Value<'static>> {
+    Ok(parse(DataType::Jsonb, json)?.into_owned())
+}
+
+fn one(given: &Given<'_>) -> Result<String> {
+    let ([value], [column]) = (given.values, given.types) else {
+        let message = "the function takes one value".to_owned();
+        return Err(QueryError::UnknownFunction { message });
+    };
+    let mut out = String::new();
+    write_json(value, *column, &mut out)?;
+    Ok(out)
+}
+
+fn object(given: &Given<'_>, form: &Form) -> Result<String> {
+    if given.values.len() % 2 == 1 {
+        return Err(refused("22023", "argument list must have even number of elements"));
+    }
+    let mut out = String::from("{");
+    let pairs = given.values.chunks_exact(2).zip(given.types.chunks_exact(2));
+    for (number, (pair, types)) in pairs.enumerate() {
+        if number > 0 {
+            out.push_str(form.between);
+        }
+        if pair[0].is_null() {
+            let message = format!("argument {} cannot be null", 2 * number + 1);
+            return Err(refused("22023", message));
+        }
+        quoted(&plain(&pair[0]), &mut out);
+        out.push_str(form.after_key);
+        write_json(&pair[1], types[1], &mut out)?;
+    }
+    out.push('}');
+    Ok(out)
+}
+
+fn array(given: &Given<'_>) -> Result<String> {
+    let mut out = String::from("[");
+    for (number, (value, column)) in given.values.iter().zip(given.types).enumerate() {
+        if number > 0 {
+            out.push_str(", ");
+        }
+        write_json(value, *column, &mut out)?;
+    }
+    out.push(']');
+    Ok(out)
+}
+
+/// Texts of an array that are JSON already, between brackets.
+fn gathered(given: &Given<'_>, open: &str, between: &str, close: &str) -> Result<String> {
+    let [Value::Text(elements)] = given.values else { return Ok("null".to_owned()) };
+    let elements = read_array(elements)?;
+    let elements: Vec<&str> =
+        elements.iter().map(|element| element.as_deref().unwrap_or("null")).collect();
+    Ok(format!("{open}{}{close}", elements.join(between)))
+}
+
+fn plain(value: &Value<'_>) -> String {
+    let mut text = String::new();
+    // Memory takes what there is.
+    let _ = write_text(value, &mut text);
+    text
+}
+
+fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result<()> {
+    match (value, column) {
+        (Value::Null, _) => out.push_str("null"),
+        (Value::Boolean(value), _) => out.push_str(if *value { "true" } else { "false" }),
+        (Value::Float32(number), _) if !number.is_finite() => quoted(&plain(value), out),
+        (Value::Float64(number), _) if !number.is_finite() => quoted(&plain(value), out),
+        (
+            Value::Int16(_)
+            | Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Float32(_)
+            | Value::Float64(_)
+            | Value::Decimal(_),
+            _,
+        ) => out.push_str(&plain(value)),
+        (Value::Text(json), ColumnType::Stored(DataType::Json | DataType::Jsonb)) => {
+            out.push_str(json);
+        }
+        (Value::Text(elements), ColumnType::Array(element)) => {
+            out.push('[');
+            for (number, item) in read_array(elements)?.into_iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
+                let item = match &item {
+                    Some(written) => crate::text::read_text(element, written)?,
+                    None => Value::Null,
+                };
+                write_json(&item, element.into(), out)?;
+            }
+            out.push(']');
+        }
+        (Value::Timestamp(_), _) => quoted(&plain(value).replacen(' ', "T", 1), out),
+        // The offset of UTC has its minutes here.
+        (Value::TimestampTz(_), _) => {
+            quoted(&format!("{}:00", plain(value).replacen(' ', "T", 1)), out);
+        }
+        (other, _) => quoted(&plain(other), out),
+    }
+    Ok(())
+}
+
+/// Text as JSON.
+pub(super) fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

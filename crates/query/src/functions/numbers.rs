@@ -1,0 +1,163 @@
+//! Functions of numbers.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use onrush::{DataType, Decimal, Value};
+
+use super::typed::{Given, TypedFunction};
+use crate::error::{QueryError, Result};
+use crate::types::ColumnType;
+
+/// What a logarithm is taken of: a number above zero.
+pub(crate) const POSITIVE: &str = "positive";
+
+pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
+    let float = |_: &[ColumnType]| ColumnType::Stored(DataType::Float64);
+    let functions = [
+        TypedFunction::new("sign", whole_or_float, sign),
+        TypedFunction::new("div", whole_or_float, div),
+        TypedFunction::new(POSITIVE, float, positive),
+        TypedFunction::new("width_bucket", |_| DataType::Int32.into(), width_bucket),
+    ];
+    functions.into_iter().map(|function| function.strict().into_udf()).collect()
+}
+
+fn is_numeric(given: &ColumnType) -> bool {
+    matches!(given, ColumnType::Stored(DataType::Decimal { .. }))
+}
+
+/// A `numeric` without digits after the point, of numerics alone.
+fn whole_or_float(given: &[ColumnType]) -> ColumnType {
+    let is_float = |given: &ColumnType| {
+        matches!(given, ColumnType::Stored(DataType::Float32 | DataType::Float64))
+    };
+    let is_whole = given.iter().any(is_numeric) && !given.iter().any(is_float);
+    // div is of numerics; sign of a whole number is that of the float it is.
+    match is_whole || given.len() == 2 {
+        true => DataType::Decimal { precision: 28, scale: 0 }.into(),
+        false => DataType::Float64.into(),
+    }
+}
+
+fn refused(state: &'static str, message: &str) -> QueryError {
+    QueryError::Refused { state, message: message.to_owned() }
+}
+
+fn float(value: &Value<'_>) -> Result<f64> {
+    match value {
+        Value::Float64(value) => Ok(*value),
+        Value::Float32(value) => Ok((*value).into()),
+        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
+            value.to_string().parse().map_err(|_| not_a_number())
+        }
+        Value::Text(text) => text.trim().parse().map_err(|_| not_a_number()),
+        _ => Err(not_a_number()),
+    }
+}
+
+fn not_a_number() -> QueryError {
+    QueryError::UnknownFunction { message: "the function is one of numbers".to_owned() }
+}
+
+fn decimal(value: &Value<'_>) -> Result<Decimal> {
+    match value {
+        Value::Decimal(value) => Ok(*value),
+        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) => {
+            value.as_i64().map(Decimal::from).ok_or_else(not_a_number)
+        }
+        _ => Err(not_a_number()),
+    }
+}
+
+fn sign(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number] = given.values else { return Err(not_a_number()) };
+    if let Value::Decimal(number) = number {
+        let sign = match number.cmp(&Decimal::ZERO) {
+            Ordering::Less => Decimal::NEGATIVE_ONE,
+            Ordering::Equal => Decimal::ZERO,
+            Ordering::Greater => Decimal::ONE,
+        };
+        return Ok(Value::Decimal(sign));
+    }
+    let number = float(number)?;
+    Ok(Value::Float64(if number == 0.0 || number.is_nan() { number } else { number.signum() }))
+}
+
+fn div(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number, by] = given.values else { return Err(not_a_number()) };
+    let (number, by) = (decimal(number)?, decimal(by)?);
+    if by.is_zero() {
+        return Err(QueryError::DivisionByZero);
+    }
+    // By way of what is left: a quotient is rounded, and might reach the next whole number.
+    let rest = number.checked_rem(by);
+    let whole = rest.and_then(|rest| (number - rest).checked_div(by));
+    let whole = whole.ok_or_else(|| refused("22003", "value overflows numeric format"))?;
+    Ok(Value::Decimal(whole.round()))
+}
+
+fn positive(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number] = given.values else { return Err(not_a_number()) };
+    let number = float(number)?;
+    if number == 0.0 {
+        return Err(refused("2201E", "cannot take logarithm of zero"));
+    }
+    if number < 0.0 {
+        return Err(refused("2201E", "cannot take logarithm of a negative number"));
+    }
+    Ok(Value::Float64(number))
+}
+
+/// `width_bucket(number, low, high, count)`.
+fn width_bucket(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number, low, high, count] = given.values else { return Err(not_a_number()) };
+    let count = count.as_i64().ok_or_else(not_a_number)?;
+    if count <= 0 {
+        return Err(refused("2201G", "count must be greater than zero"));
+    }
+    let is_exact = given.types[..3].iter().any(is_numeric)
+        && given.values[..3].iter().all(|value| decimal(value).is_ok());
+    let bucket = if is_exact {
+        let (number, low, high) = (decimal(number)?, decimal(low)?, decimal(high)?);
+        let place = |number: Decimal, low: Decimal, high: Decimal| {
+            let place = (number - low).checked_mul(count.into())?.checked_div(high - low)?;
+            i64::try_from(place.floor().mantissa()).ok()
+        };
+        bucket(number, low, high, count, place)?
+    } else {
+        let (number, low, high) = (float(number)?, float(low)?, float(high)?);
+        if number.is_nan() || !low.is_finite() || !high.is_finite() {
+            return Err(refused("2201G", "operand, lower bound, and upper bound cannot be NaN"));
+        }
+        let place = |number: f64, low: f64, high: f64| {
+            #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+            let place = (number - low) / (high - low) * count as f64;
+            #[expect(clippy::cast_possible_truncation, reason = "below the count")]
+            Some(place.floor() as i64)
+        };
+        bucket(number, low, high, count, place)?
+    };
+    Ok(bucket.and_then(|bucket| i32::try_from(bucket).ok()).map_or(Value::Null, Value::Int32))
+}
+
+/// The number of the part between `low` and `high`, from 1; 0 before them, and one more behind.
+fn bucket<T: PartialOrd + Copy>(
+    number: T,
+    low: T,
+    high: T,
+    count: i64,
+    place: impl Fn(T, T, T) -> Option<i64>,
+) -> Result<Option<i64>> {
+    let (is_before, is_behind) = match low.partial_cmp(&high) {
+        Some(Ordering::Less) => (number < low, number >= high),
+        Some(Ordering::Greater) => (number > low, number <= high),
+        _ => return Err(refused("2201G", "lower bound cannot equal upper bound")),
+    };
+    Ok(match (is_before, is_behind) {
+        (true, _) => Some(0),
+        (_, true) => Some(count + 1),
+        _ => place(number, low, high).map(|place| place.min(count - 1) + 1),
+    })
+}

@@ -1,0 +1,96 @@
+//! `to_char`, `to_date`, `to_timestamp` and `to_number`.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use onrush::{DataType, Decimal, Value};
+
+use super::system::SystemFunction;
+use crate::error::{QueryError, Result};
+use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::pattern::{Broken, read_date, read_moment, read_number, write_moment, write_number};
+use crate::types::{ColumnType, NUMERIC_SCALE};
+
+/// Digits of what `to_number` reads.
+const NUMBER: DataType = DataType::Decimal { precision: 28, scale: NUMERIC_SCALE.unsigned_abs() };
+
+/// Those that statements call by name.
+pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
+    let function = |name, returns: DataType, call: fn(&[Value<'_>]) -> Result<Value<'static>>| {
+        let strict = move |given: &[Value<'_>]| match given.iter().any(Value::is_null) {
+            true => Ok(Value::Null),
+            false => call(given),
+        };
+        SystemFunction::fallible(name, ColumnType::Stored(returns), strict).immutable().into_udf()
+    };
+    vec![
+        function("to_char", DataType::Text, to_char),
+        function("to_date", DataType::Date, |given| match given {
+            [Value::Text(written), Value::Text(pattern)] => {
+                Ok(Value::Date(read_date(pattern, written)?))
+            }
+            _ => Err(wrong_types("to_date")),
+        }),
+        function("to_timestamp", DataType::TimestampTz, to_timestamp),
+        function("to_number", NUMBER, |given| match given {
+            [Value::Text(written), Value::Text(pattern)] => {
+                Ok(Value::Decimal(read_number(pattern, written)?))
+            }
+            _ => Err(wrong_types("to_number")),
+        }),
+    ]
+}
+
+fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
+    let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
+    let number = |number: Decimal| write_number(pattern, number).map(Value::from);
+    let moment = |moment: Broken| write_moment(pattern, &moment).map(Value::from);
+    match value {
+        Value::Timestamp(micros) => moment(Broken::moment(*micros, false)?),
+        Value::TimestampTz(micros) => moment(Broken::moment(*micros, true)?),
+        Value::Date(days) => moment(Broken::moment(i64::from(*days) * MICROS_PER_DAY, true)?),
+        Value::Int16(value) => number((*value).into()),
+        Value::Int32(value) => number((*value).into()),
+        Value::Int64(value) => number((*value).into()),
+        Value::Decimal(value) => number(*value),
+        Value::Float32(value) => number(decimal(f64::from(*value))?),
+        Value::Float64(value) => number(decimal(*value)?),
+        // An interval comes as its text; what is none is told.
+        Value::Text(interval) => moment(Broken::interval(Interval::parse(interval)?)),
+        _ => Err(wrong_types("to_char")),
+    }
+}
+
+/// Of text by a pattern, or of seconds since 1970.
+fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
+    let seconds = match given {
+        [Value::Text(written), Value::Text(pattern)] => {
+            return Ok(Value::TimestampTz(read_moment(pattern, written)?));
+        }
+        [Value::Int16(seconds)] => f64::from(*seconds),
+        [Value::Int32(seconds)] => f64::from(*seconds),
+        [Value::Int64(seconds)] => *seconds as f64,
+        [Value::Float32(seconds)] => f64::from(*seconds),
+        [Value::Float64(seconds)] => *seconds,
+        [Value::Decimal(seconds)] => seconds.to_string().parse().unwrap_or(f64::NAN),
+        _ => return Err(wrong_types("to_timestamp")),
+    };
+    let micros = (seconds * 1e6).round();
+    match micros.abs() < i64::MAX as f64 {
+        true => Ok(Value::TimestampTz(micros as i64)),
+        false => Err(QueryError::Refused {
+            state: "22008",
+            message: format!("timestamp out of range: \"{seconds}\""),
+        }),
+    }
+}
+
+fn decimal(number: f64) -> Result<Decimal> {
+    let message = || format!("{number} cannot be written by a pattern");
+    Decimal::try_from(number).map_err(|_| QueryError::OutOfRange { message: message() })
+}
+
+fn wrong_types(function: &str) -> QueryError {
+    let message = format!("there is no function {function} for values of these types");
+    QueryError::UnknownFunction { message }
+}

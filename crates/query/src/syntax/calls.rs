@@ -1,0 +1,205 @@
+//! Functions and operators that are there under other names, or as others.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+};
+
+use super::call_of;
+use crate::functions::{
+    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_KEY, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS,
+    JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_ROW, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
+    PART_BY_PATTERN, SIMILAR_PATTERN, TYPE_OF,
+};
+
+/// What a call stands for; none where it stands for itself.
+pub(super) fn other(call: &mut Function) -> Option<Expr> {
+    let name = call.name.to_string().to_lowercase();
+    if let Some(known) = same_as(&name) {
+        rename(call, known);
+        return None;
+    }
+    match (name.as_str(), arguments(call)?.as_slice()) {
+        ("mod", [number, by]) => {
+            let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
+            let (left, right) = (nested(number), nested(by));
+            let rest = Expr::BinaryOp { left, op: BinaryOperator::Modulo, right };
+            Some(Expr::Nested(Box::new(rest)))
+        }
+        // A constant in quotes has no type of its own.
+        (TYPE_OF, [Expr::Value(ValueWithSpan { value, .. })])
+            if matches!(value, Value::SingleQuotedString(_) | Value::Null) =>
+        {
+            Some(Expr::value(Value::SingleQuotedString("unknown".to_owned())))
+        }
+        ("row_to_json", [Expr::Function(row)]) if is_row(row) => Some(Expr::Function(row.clone())),
+        ("row_to_json", [Expr::Function(row)]) if row.name.to_string() == "row" => {
+            let values = arguments(row)?.into_iter().enumerate();
+            let name = |number: usize| Value::SingleQuotedString(format!("f{}", number + 1));
+            let pairs = values.flat_map(|(number, value)| [Expr::value(name(number)), value]);
+            Some(call_of(JSON_ROW, pairs))
+        }
+        ("json_agg", [value]) => {
+            let whole = if is_row_call(value) { JSON_OF_ROWS } else { JSON_OF_ELEMENTS };
+            Some(gathered(call, whole, call_of("to_json", [value.clone()])))
+        }
+        ("jsonb_agg", [value]) => {
+            Some(gathered(call, JSONB_OF_ELEMENTS, call_of("to_json", [value.clone()])))
+        }
+        ("json_object_agg", [key, value]) => {
+            Some(gathered(call, JSON_OF_PAIRS, call_of(JSON_PAIR, [key.clone(), value.clone()])))
+        }
+        ("jsonb_object_agg", [key, value]) => {
+            Some(gathered(call, JSONB_OF_PAIRS, call_of(JSON_PAIR, [key.clone(), value.clone()])))
+        }
+        _ => None,
+    }
+}
+
+/// DataFusion's name of a function.
+fn same_as(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "variance" => "var",
+        "every" => "bool_and",
+        "ceiling" => "ceil",
+        _ => return None,
+    })
+}
+
+fn rename(call: &mut Function, name: &str) {
+    call.name = ObjectName::from(vec![Ident::new(name)]);
+}
+
+fn arguments(call: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let plain = |given: &FunctionArg| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given.clone()),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
+}
+
+fn is_row(call: &Function) -> bool {
+    matches!(call.name.to_string().as_str(), JSON_ROW | JSONB_ROW)
+}
+
+fn is_row_call(value: &Expr) -> bool {
+    matches!(value, Expr::Function(call) if is_row(call))
+}
+
+/// An aggregate as a function of the array of `item`, which keeps its order, its condition and the
+/// rows that it is over.
+fn gathered(aggregate: &Function, whole: &str, item: Expr) -> Expr {
+    let mut array = aggregate.clone();
+    rename(&mut array, "array_agg");
+    if let FunctionArguments::List(list) = &mut array.args {
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(item))];
+    }
+    call_of(whole, [Expr::Function(array)])
+}
+
+/// An operator before its operand.
+pub(super) fn of_one(operator: UnaryOperator, operand: &Expr) -> Option<Expr> {
+    let function = match operator {
+        UnaryOperator::PGAbs => "abs",
+        UnaryOperator::PGSquareRoot => "sqrt",
+        UnaryOperator::PGCubeRoot => "cbrt",
+        UnaryOperator::BitwiseNot => {
+            // All bits of -1 are set.
+            let rest = Expr::BinaryOp {
+                left: Box::new(Expr::value(Value::Number("-1".to_owned(), false))),
+                op: BinaryOperator::Minus,
+                right: Box::new(Expr::Nested(Box::new(operand.clone()))),
+            };
+            return Some(Expr::Nested(Box::new(rest)));
+        }
+        _ => return None,
+    };
+    Some(call_of(function, [operand.clone()]))
+}
+
+/// An operator that is a function here.
+pub(super) fn of_two(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Option<Expr> {
+    let function = match operator {
+        BinaryOperator::Arrow => JSON_PART,
+        BinaryOperator::LongArrow => JSON_PART_TEXT,
+        BinaryOperator::HashArrow => JSON_AT_PATH,
+        BinaryOperator::HashLongArrow => JSON_AT_PATH_TEXT,
+        BinaryOperator::Question => JSON_HAS_KEY,
+        BinaryOperator::PGOverlap => "array_has_any",
+        _ => return None,
+    };
+    Some(call_of(function, [left.clone(), right.clone()]))
+}
+
+/// `substring(x FROM 2 FOR 3)` and `position(x IN y)`, which are of bytes, too.
+pub(super) fn spelled_out(expression: &Expr) -> Option<Expr> {
+    let word = |word: &str| Expr::value(Value::Number(word.to_owned(), false));
+    Some(match expression {
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
+            if is_text(pattern) =>
+        {
+            call_of(PART_BY_PATTERN, [(**expr).clone(), (**pattern).clone()])
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            let from = substring_from.as_ref().map_or_else(|| word("1"), |from| (**from).clone());
+            let count = substring_for.as_ref().map(|count| (**count).clone());
+            call_of("substr", [(**expr).clone(), from].into_iter().chain(count))
+        }
+        Expr::Position { expr, r#in } => call_of("strpos", [(**r#in).clone(), (**expr).clone()]),
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let given = [expr, overlay_what, overlay_from].into_iter().chain(overlay_for);
+            call_of("overlay", given.map(|given| (**given).clone()))
+        }
+        _ => return None,
+    })
+}
+
+fn is_text(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+/// The type of JSON that an expression makes, as far as its words tell: in a subquery and in coalesce
+/// DataFusion forgets that a text is JSON.
+pub(super) fn json_type(expression: &Expr) -> Option<DataType> {
+    match expression {
+        Expr::Nested(inner) => json_type(inner),
+        Expr::Cast { data_type: json @ (DataType::JSON | DataType::JSONB), .. } => {
+            Some(json.clone())
+        }
+        Expr::Function(call) => match call.name.to_string().as_str() {
+            "to_json" | "array_to_json" | "json_build_object" | "json_build_array" | JSON_ROW
+            | JSON_OF_ELEMENTS | JSON_OF_ROWS | JSON_OF_PAIRS => Some(DataType::JSON),
+            "to_jsonb" | "jsonb_build_object" | "jsonb_build_array" | JSONB_ROW
+            | JSONB_OF_ELEMENTS | JSONB_OF_PAIRS => Some(DataType::JSONB),
+            "coalesce" => json_type(arguments(call)?.first()?),
+            _ => None,
+        },
+        Expr::Subquery(query) => {
+            let SetExpr::Select(select) = &*query.body else { return None };
+            match select.projection.as_slice() {
+                [
+                    SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. },
+                ] => json_type(value),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// SIMILAR TO as a regular expression.
+pub(super) fn similar(
+    text: &Expr,
+    pattern: &Expr,
+    escape: Option<&ValueWithSpan>,
+    is_negated: bool,
+) -> Expr {
+    let given = [pattern.clone()].into_iter().chain(escape.cloned().map(Expr::Value));
+    let op = match is_negated {
+        true => BinaryOperator::PGRegexNotMatch,
+        false => BinaryOperator::PGRegexMatch,
+    };
+    let right = Box::new(call_of(SIMILAR_PATTERN, given));
+    Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(text.clone()), op, right }))
+}

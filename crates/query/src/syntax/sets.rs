@@ -1,0 +1,80 @@
+//! Functions that make rows, each of the array that another function makes.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, VisitMut, VisitorMut,
+};
+
+use super::call;
+use crate::functions::{JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, SPLIT_BY_PATTERN};
+
+/// The function whose array has the rows of this one, and what the column is called in FROM.
+pub(super) fn array_of(function: &str) -> Option<(&'static str, &str)> {
+    Some(match function {
+        "regexp_split_to_table" => (SPLIT_BY_PATTERN, function),
+        "string_to_table" => ("string_to_array", function),
+        "json_array_elements" | "jsonb_array_elements" => (JSON_ITEMS, "value"),
+        "json_array_elements_text" | "jsonb_array_elements_text" => (JSON_ITEMS_TEXT, "value"),
+        "jsonb_object_keys" => (JSON_KEYS, function),
+        _ => return None,
+    })
+}
+
+/// Writes functions that make rows among the columns of an answer as DataFusion knows them.
+pub(super) fn in_columns(items: &mut [SelectItem]) {
+    for item in items {
+        let _: ControlFlow<()> = item.visit(&mut Unfolder { depth: 0 });
+    }
+}
+
+struct Unfolder {
+    /// How many queries inside of the answer's.
+    depth: usize,
+}
+
+impl VisitorMut for Unfolder {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let (0, Expr::Function(function)) = (self.depth, &*expression) {
+            let name = function.name.to_string().to_lowercase();
+            let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+            let array = match array_of(name) {
+                Some((array, _)) => array,
+                None if name == "generate_series" => "generate_series",
+                None => return ControlFlow::Continue(()),
+            };
+            let mut function = function.clone();
+            function.name = ObjectName::from(vec![Ident::new(array)]);
+            let rows = call("unnest", Expr::Function(function));
+            *expression = match name {
+                "json_array_elements" => cast(rows, DataType::JSON),
+                "jsonb_array_elements" => cast(rows, DataType::JSONB),
+                _ => rows,
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `expression::data_type`.
+pub(super) fn cast(expression: Expr, data_type: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(expression),
+        data_type,
+        array: false,
+        format: None,
+    }
+}

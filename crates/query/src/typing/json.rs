@@ -1,0 +1,38 @@
+//! Operators that mean something else where one side is `jsonb`.
+
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use onrush::DataType;
+
+use super::call;
+use crate::functions::{JSON_CONTAINS, JSON_JOINED, JSON_WITHOUT, named};
+use crate::types::{ColumnType, column_type};
+
+/// The call of the function that the operator stands for.
+pub(super) fn planned(binary: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    use BinaryOperator as Op;
+    let is_jsonb = |side: &Expr| {
+        let field = side.to_field(schema);
+        field.is_ok_and(|(_, field)| column_type(&field) == ColumnType::Stored(DataType::Jsonb))
+    };
+    let (left, right) = (&binary.left, &binary.right);
+    let function = match &binary.op {
+        Op::AtArrow | Op::ArrowAt if is_jsonb(left) || is_jsonb(right) => JSON_CONTAINS,
+        // A constant in quotes is of the other side's type; text beside jsonb is joined as text.
+        Op::StringConcat
+            if (is_jsonb(left) && (is_jsonb(right) || matches!(right, Expr::Literal(..))))
+                || (is_jsonb(right) && matches!(left, Expr::Literal(..))) =>
+        {
+            JSON_JOINED
+        }
+        Op::Minus if is_jsonb(left) => JSON_WITHOUT,
+        _ => return Ok(None),
+    };
+    let given = match binary.op {
+        Op::ArrowAt => vec![right.clone(), left.clone()],
+        _ => vec![left.clone(), right.clone()],
+    };
+    Ok(Some(call(named(function)?, given)))
+}
