@@ -416,6 +416,9 @@ impl Shared {
                 engine.stop_for("a background thread panicked");
             }
         }
+        if !engine.read_ahead.stop() {
+            engine.stop_for("a reader panicked");
+        }
         if engine.has_failed() {
             return engine.check_open();
         }

@@ -12,7 +12,7 @@ use onrush_waits::{LatchClass, Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
-use crate::buffer::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState};
+use crate::buffer::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, ReadAhead};
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointerCell, Progress, Records, Throttle};
 use crate::constraint::Compiler;
@@ -46,6 +46,7 @@ pub(crate) struct Engine {
     pub(crate) image_writes: ImageWrites,
     pub(crate) emptied: EmptiedLeaves,
     pub(crate) evictors: Evictors,
+    pub(crate) read_ahead: ReadAhead,
     pub(crate) transactions: TransactionStates,
     pub(crate) snapshots: Snapshots,
     pub(crate) catalog: Catalog,
@@ -160,6 +161,7 @@ impl Engine {
             image_writes: ImageWrites::default(),
             emptied: EmptiedLeaves::default(),
             evictors: Evictors::new(),
+            read_ahead: ReadAhead::default(),
             transactions: TransactionStates::new(),
             snapshots: Snapshots::default(),
             catalog: Catalog::default(),
@@ -216,6 +218,17 @@ impl Engine {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Lets the calling thread, one of the engine's own, run only on the processors that the settings
+    /// say. Where the system refuses, it runs where it may.
+    pub(crate) fn run_on_own_processors(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(mask) = self.options.cpu_mask {
+            let mut set = rustix::thread::CpuSet::new();
+            (0..64).filter(|cpu| mask >> cpu & 1 == 1).for_each(|cpu| set.set(cpu));
+            let _ = rustix::thread::sched_setaffinity(None, &set);
+        }
     }
 
     pub(crate) fn set_evictor_thread(&self, thread: Thread) {

@@ -19,7 +19,7 @@ fn handles_are_shared_and_sessions_move() {
     moves::<Session>();
     moves::<Transaction<'_>>();
     moves::<Snapshot>();
-    moves::<Scan>();
+    is_shared::<Scan>();
     is_cheap_to_clone::<Database>();
     is_cheap_to_clone::<Table>();
     is_cheap_to_clone::<CommitToken>();

@@ -93,6 +93,8 @@ catalog! {
             "A reader waits for a stable view of an inner node or another structure in memory.";
         PageIoLatchEx = "PAGEIOLATCH_EX", Io, "A change waits while its leaf is read from disk.";
         PageIoLatchSh = "PAGEIOLATCH_SH", Io, "A reader waits while its leaf is read from disk.";
+        ReadAhead = "READ_AHEAD", Io,
+            "A session waits for a leaf that a scan had asked for ahead, and that is being read.";
         ImageWrite = "IMAGE_WRITE", Io,
             "A checkpoint or eviction waits until leaf images are written.";
         DataSync = "DATA_SYNC", Io,
@@ -224,6 +226,8 @@ catalog! {
         LeavesRemoved = "LEAVES_REMOVED", Events, "Empty leaves taken out of a tree.";
         LeafLoads = "LEAF_LOADS", Events, "Leaves read from disk.";
         LeafLoadBytes = "LEAF_LOAD_BYTES", Bytes, "Bytes of leaves read from disk.";
+        LeavesReadAhead = "LEAVES_READ_AHEAD", Events,
+            "Leaves read from disk before the scan that asked for them came to them.";
         Evictions = "EVICTIONS", Events, "Leaves dropped from memory.";
         ImagesCheckpoint = "IMAGES_CHECKPOINT", Events, "Leaf images written by checkpoints.";
         ImagesEviction = "IMAGES_EVICTION", Events, "Leaf images written to make room in memory.";

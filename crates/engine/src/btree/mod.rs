@@ -7,6 +7,7 @@ mod descend;
 mod group;
 mod intent;
 mod join;
+mod leaves_ahead;
 mod read;
 mod scan;
 mod split;
@@ -20,6 +21,7 @@ pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX}
 pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
+pub(crate) use leaves_ahead::LeavesAhead;
 pub(crate) use read::{Seen, View};
 pub use scan::Direction;
 pub(crate) use scan::{Batch, Bounds};

@@ -183,6 +183,11 @@ impl Engine {
     /// # Errors
     /// When every leaf is in use by unfinished work: the memory for leaves is too small.
     pub(crate) fn take_frame(&self, recorder: &Recorder) -> Result<Frame> {
+        self.take_frame_as(Some(Wait::FrameFree), recorder)
+    }
+
+    /// As [`take_frame`](Self::take_frame); a wait counts as `wait`.
+    pub(super) fn take_frame_as(&self, wait: Option<Wait>, recorder: &Recorder) -> Result<Frame> {
         const TRIES: usize = 1000;
         if let Some(frame) = self.frames.take(recorder) {
             if self.frames.available() == eviction_batch(self.frames.frames()) {
@@ -191,7 +196,7 @@ impl Engine {
             return Ok(frame);
         }
         self.wake_evictor();
-        let _wait = recorder.wait(Wait::FrameFree);
+        let _wait = wait.map(|wait| recorder.wait(wait));
         for attempt in 0..TRIES {
             if let Some(frame) = self.frames.take(recorder) {
                 return Ok(frame);

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
-use crate::node::fence::Fence;
+use crate::node::fence::{Fence, compare, head};
 use crate::node::leaf::{LeafRows, Stamp, read_entry};
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
@@ -194,12 +194,20 @@ pub(crate) fn load_rows(
     let entries =
         page.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes).ok_or(BadImage::Entries)?;
     let mut offset = 0;
+    // Rows of an image ascend. That is seen by the heads of most keys, without a look at the rest.
+    let mut last: Option<(u64, &[u8])> = None;
+    let mut ascends = true;
     for _ in 0..count {
         let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
-        if leaf.range_holds(entry.key) || planted(Fault::NoTrim) {
+        let key_head = head(entry.key);
+        if leaf.range_holds(key_head, entry.key) || planted(Fault::NoTrim) {
             let is_intent = planted(Fault::IntentImaged) && entry.stamp.as_intent().is_some();
             let stamp = if is_intent { Stamp::committed(1) } else { entry.stamp };
-            rows.append(stamp, entry.key, entry.value);
+            ascends &= last.is_none_or(|(last_head, last)| {
+                compare(last_head, last, key_head, entry.key) == std::cmp::Ordering::Less
+            });
+            last = Some((key_head, entry.key));
+            rows.append_in_order(stamp, entry.key, entry.value, ascends);
         }
         offset = next;
     }

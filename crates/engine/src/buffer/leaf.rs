@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_latch::Latch;
 
 use super::image::Image;
-use crate::node::fence::{Fence, head};
+use crate::node::fence::Fence;
 use crate::node::leaf::LeafRows;
 use crate::units::{Epoch, LeafId, ObjectId};
 
@@ -80,8 +80,7 @@ impl LeafState {
     }
 
     /// Whether `key` lies in the range of the leaf; for loaders that trim a wider image.
-    pub(crate) fn range_holds(&self, key: &[u8]) -> bool {
-        let key_head = head(key);
+    pub(crate) fn range_holds(&self, key_head: u64, key: &[u8]) -> bool {
         self.low.at_or_below(key_head, key) && !self.ends_at_or_below(key_head, key)
     }
 

@@ -3,7 +3,7 @@
 //! A leaf is in one of three states: *clean in memory* (rows as in its image), *dirty* (rows newer
 //! than its image; on the list of its epoch), *on disk* (no rows in memory). A change makes it
 //! dirty, an image makes it clean, the evictor drops the rows of a clean leaf, a load brings them
-//! back.
+//! back. Leaves that a scan is about to come to are loaded ahead of it.
 
 mod dirty;
 mod emptied;
@@ -12,6 +12,7 @@ mod image;
 mod imager;
 mod leaf;
 mod load;
+mod read_ahead;
 
 pub(crate) use dirty::DirtyLists;
 pub(crate) use emptied::EmptiedLeaves;
@@ -19,3 +20,4 @@ pub(crate) use evict::Evictors;
 pub(crate) use image::{Image, ImageWrites};
 pub(crate) use imager::Imager;
 pub(crate) use leaf::{Leaf, LeafState};
+pub(crate) use read_ahead::{AskedAhead, ReadAhead};

@@ -27,9 +27,7 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
         let engine = Arc::clone(engine);
         let recorder = Recorder::new(&engine.registry, name);
         let run = move || {
-            if let Some(mask) = engine.options.cpu_mask {
-                pin_to(mask);
-            }
+            engine.run_on_own_processors();
             let _stop = engine.stop_on_panic();
             job(&engine, &recorder);
         };
@@ -94,17 +92,4 @@ fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
             Err(error) => engine.stop_for(&error.to_string()),
         }
     }
-}
-
-/// Lets the calling thread run only on the processors of `mask`. Where the system refuses, the
-/// thread runs where it may.
-fn pin_to(mask: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        let mut set = rustix::thread::CpuSet::new();
-        (0..64).filter(|cpu| mask >> cpu & 1 == 1).for_each(|cpu| set.set(cpu));
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = mask;
 }

@@ -135,7 +135,10 @@ impl FramePool {
 
     /// Gives a frame of this pool back.
     pub(crate) fn give_back(&self, frame: Frame) {
-        self.free.lock().given_back.push(frame);
+        let mut free = self.free.lock();
+        free.given_back.push(frame);
+        // Under the lock, as in `take`: a frame that is taken before it is counted would make the number
+        // of free ones wrap around, and whoever looks for one would not evict.
         self.available.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -159,6 +162,26 @@ mod tests {
         for (number, frame) in frames.iter().enumerate() {
             assert!(frame.iter().all(|byte| usize::from(*byte) == number));
         }
+    }
+
+    #[test]
+    fn no_more_frames_are_said_to_be_free_than_there_are() {
+        const FRAMES: usize = 2;
+        let pool = FramePool::new(FRAMES, LargePages::Off, false).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let recorder = recorder();
+                    for _ in 0..50_000 {
+                        if let Some(frame) = pool.take(&recorder) {
+                            pool.give_back(frame);
+                        }
+                        assert!(pool.available() <= FRAMES);
+                    }
+                });
+            }
+        });
+        assert_eq!(pool.available(), FRAMES);
     }
 
     #[test]

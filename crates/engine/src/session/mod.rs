@@ -7,7 +7,8 @@
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
-//! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `token.rs`: waiting for durability later.
+//! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
+//!   a scan comes to them. `token.rs`: waiting for durability later.
 
 mod account;
 mod ahead;
@@ -17,6 +18,7 @@ mod context;
 mod counters;
 mod moving;
 mod read;
+mod read_ahead;
 mod row_record;
 mod savepoint;
 mod scan;

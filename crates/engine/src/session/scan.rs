@@ -4,12 +4,13 @@ use std::ops::Bound;
 
 use onrush_types::{Value, prefix_end};
 
+use super::read_ahead::{Position, ReadAhead};
 use super::snapshot::Snapshot;
 use crate::Row;
-use crate::btree::{Batch, Bounds, Direction, Refusal, View};
+use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal, View};
 use crate::database::Table;
 use crate::error::{Error, Result};
-use crate::units::ObjectId;
+use crate::units::{LeafId, ObjectId};
 
 /// What to scan.
 ///
@@ -89,6 +90,7 @@ pub struct Scan {
     next: usize,
     left: u64,
     exhausted: bool,
+    ahead: ReadAhead,
     /// Changes of the own transaction inside the bounds, next one last.
     own: Vec<OwnChange>,
 }
@@ -131,6 +133,7 @@ impl Scan {
             next: 0,
             left: u64::MAX,
             exhausted: false,
+            ahead: ReadAhead::default(),
             own,
         })
     }
@@ -249,17 +252,35 @@ impl Scan {
     }
 
     fn fill(&mut self) -> Result<()> {
-        let Scan { snapshot, table, object, direction, bounds, batch, .. } = self;
-        let View::Before(lsn) = snapshot.held.view() else { return Ok(()) };
-        snapshot.worker.engine.check_readable()?;
-        let tree = &table.entry.tree;
-        let outcome = snapshot.worker.inside(|engine, seat| {
-            tree.scan(engine, seat, (*object, lsn), *direction, bounds, batch)
-        })?;
+        let View::Before(lsn) = self.snapshot.held.view() else { return Ok(()) };
+        self.snapshot.worker.engine.check_readable()?;
+        let outcome = loop {
+            let Scan { snapshot, table, object, direction, bounds, batch, .. } = self;
+            let tree = &table.entry.tree;
+            let outcome = snapshot.worker.inside(|engine, seat| {
+                match tree.scan(engine, seat, (*object, lsn), *direction, bounds, batch) {
+                    Err(Refusal::Blocked(Blocked::LoadToRead(leaf))) => Ok(Step::OnDisk(leaf)),
+                    other => other.map(Step::Filled),
+                }
+            })?;
+            match outcome {
+                Ok(Step::OnDisk(leaf)) => {
+                    snapshot.worker.release();
+                    self.read_ahead(|ahead, position| ahead.missed(position, leaf));
+                    self.snapshot.worker.unblock(Blocked::LoadToRead(leaf))?;
+                }
+                Ok(Step::Filled(more)) => break Ok(more),
+                Err(refusal) => break Err(refusal),
+            }
+        };
         self.next = 0;
         match outcome {
             Ok(more) => {
                 self.exhausted = !more;
+                if more {
+                    let rows = self.batch.len() as u64;
+                    self.read_ahead(|ahead, position| ahead.passed(position, rows));
+                }
                 Ok(())
             }
             Err(refusal) => {
@@ -272,6 +293,28 @@ impl Scan {
             }
         }
     }
+
+    fn read_ahead(&mut self, act: impl FnOnce(&mut ReadAhead, &Position<'_>)) {
+        let worker = &self.snapshot.worker;
+        let position = Position {
+            engine: &worker.engine,
+            recorder: &worker.recorder,
+            tree: &self.table.entry.tree,
+            object: self.object,
+            direction: self.direction,
+            bounds: &self.bounds,
+            rows_max: self.left.saturating_sub(self.batch.len() as u64),
+        };
+        act(&mut self.ahead, &position);
+    }
+}
+
+/// What the search for the next leaf came to.
+enum Step {
+    /// Its rows are in the batch; whether there are more.
+    Filled(bool),
+    /// It must be read first.
+    OnDisk(LeafId),
 }
 
 impl Iterator for Scan {

@@ -11,7 +11,7 @@ use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
-use crate::btree::{GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
+use crate::btree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
@@ -95,9 +95,14 @@ impl Worker {
                 self.ticket.release();
             }
             let Err(Refusal::Blocked(blocked)) = outcome else { return Ok(outcome) };
-            self.ticket.release();
-            self.engine.unblock(blocked, &mut self.spares, &self.recorder)?;
+            self.unblock(blocked)?;
         }
+    }
+
+    /// Does what an operation was blocked on, and lets others in meanwhile.
+    pub(crate) fn unblock(&mut self, blocked: Blocked) -> Result<()> {
+        self.ticket.release();
+        self.engine.unblock(blocked, &mut self.spares, &self.recorder)
     }
 
     /// Whether another session was used on this thread since this one was last: then this one may

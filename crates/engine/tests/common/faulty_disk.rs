@@ -1,4 +1,4 @@
-//! A disk in memory that fails when it is told to, or lets its syncs wait.
+//! A disk in memory that fails when it is told to, or lets its syncs or reads wait.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,12 @@ struct State {
     /// Syncs of paths that contain this wait as long as it is set.
     holds_syncs: Option<&'static str>,
     waiting: u64,
+    /// Reads of the engine's readers wait as long as it is set.
+    holds_readers: bool,
+    /// Reads that the engine's readers have begun.
+    read_ahead: u64,
+    /// All other reads wait until the engine's readers have begun so many.
+    others_wait_for: u64,
 }
 
 impl FaultyDisk {
@@ -83,9 +89,43 @@ impl FaultyDisk {
             state = self.plan.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+
+    /// Reads of the engine's readers wait until [`FaultyDisk::release_readers`].
+    pub fn hold_readers(&self) {
+        self.plan.state().holds_readers = true;
+    }
+
+    pub fn release_readers(&self) {
+        self.plan.state().holds_readers = false;
+        self.plan.changed.notify_all();
+    }
+
+    /// From now on, other reads wait until the engine's readers have begun one more.
+    pub fn let_readers_go_first(&self) {
+        let mut state = self.plan.state();
+        state.others_wait_for = state.read_ahead + 1;
+    }
+
+    /// How many reads the engine's readers have begun.
+    pub fn read_ahead(&self) -> u64 {
+        self.plan.state().read_ahead
+    }
 }
 
 impl Plan {
+    fn wait_to_read(&self) {
+        let mut state = self.state();
+        let is_reader = std::thread::current().name() == Some("onrush-read");
+        state.read_ahead += u64::from(is_reader);
+        self.changed.notify_all();
+        let waits = |state: &State| {
+            if is_reader { state.holds_readers } else { state.read_ahead < state.others_wait_for }
+        };
+        while waits(&state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,6 +208,7 @@ struct FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        self.plan.wait_to_read();
         self.plan.check(Operation::Read, self.path())?;
         self.inner.read_at(buffer, offset)
     }

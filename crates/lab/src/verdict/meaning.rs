@@ -31,6 +31,7 @@ const WAITS: &[(&str, Cause)] = &[
     ("LATCH_SH", Cause::StructureLatch),
     ("PAGEIOLATCH_EX", Cause::LeafReads),
     ("PAGEIOLATCH_SH", Cause::LeafReads),
+    ("READ_AHEAD", Cause::LeafReads),
     ("FRAME_FREE", Cause::Memory),
     ("IMAGE_WRITE", Cause::Device),
     ("SLOT_FREE", Cause::Device),
