@@ -180,6 +180,18 @@ def test_a_transaction_inside_of_one_is_rolled_back_alone(connection):
     assert connection.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (3,)]
 
 
+@pytest.mark.parametrize("parameters", ["%s", "%b", "%t"], ids=["auto", "binary", "text"])
+@pytest.mark.parametrize("binary", [False, True], ids=["text-rows", "binary-rows"])
+def test_an_interval_is_a_timedelta(connection, parameters, binary):
+    cursor = connection.cursor(binary=binary)
+    spans = dt.timedelta(days=3, hours=-2, microseconds=5), dt.timedelta(0), dt.timedelta(days=-400, seconds=1)
+    for span in spans:
+        assert cursor.execute(f"SELECT {parameters}::interval", [span]).fetchone() == (span,)
+    moment = dt.datetime(2026, 2, 28, 12, 30)
+    query = f"SELECT {parameters}::timestamp + {parameters}::interval - {parameters}::timestamp"
+    assert cursor.execute(query, [moment, spans[0], moment]).fetchone() == (spans[0],)
+
+
 def test_an_array_is_a_list(connection):
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, name text)")
     connection.execute("INSERT INTO t VALUES (1, 'a b'), (2, NULL)")

@@ -1,5 +1,6 @@
-//! CHECK constraints: rows are looked at before they are written, by whoever understands the
-//! expressions. The engine does not; it sees to it that no row goes by.
+//! Expressions that tables keep: CHECK constraints, which rows are looked at by before they are
+//! written, and defaults that are computed for each row. The engine does not understand them; it sees to
+//! it that whoever does is asked.
 //!
 //! Invariants
 //! 1. A row of a table with checks is written only after [`RowCheck::check`] has let it pass. Without
@@ -8,20 +9,43 @@
 
 use std::sync::{Arc, OnceLock};
 
-use onrush_types::{RowView, Schema, TableDefinition};
+use onrush_types::{DefaultValue, RowView, Schema, TableDefinition, Value};
 use parking_lot::RwLock;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Understands the expressions of CHECK constraints.
-pub trait CheckCompiler: Send + Sync {
+/// Understands the expressions of CHECK constraints and of defaults.
+pub trait ExpressionCompiler: Send + Sync {
     /// Makes the checks of a definition into something that looks at its rows. Called once for each
     /// definition, when the first row is written.
     ///
     /// # Errors
     /// An expression that is not understood: [`Error::CheckFailed`].
-    fn compile(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>>;
+    fn compile_checks(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>>;
+
+    /// Makes the default of a column, which is an expression, into something that gives its values.
+    /// Called once for each definition, when the first value is wanted.
+    ///
+    /// # Errors
+    /// An expression that is not understood: [`Error::DefaultNotUnderstood`] where none are, as it is
+    /// unless this is said otherwise.
+    fn compile_default(
+        &self,
+        definition: &TableDefinition,
+        column: usize,
+    ) -> Result<Box<dyn RowDefault>> {
+        Err(not_understood(definition, column))
+    }
+}
+
+/// A default that is computed for each row.
+pub trait RowDefault: Send + Sync {
+    /// The next value, of the column's type.
+    ///
+    /// # Errors
+    /// [`Error::CheckFailed`] for one that cannot be computed.
+    fn value(&self) -> Result<Value<'static>>;
 }
 
 /// The checks of one table's definition.
@@ -35,10 +59,10 @@ pub trait RowCheck: Send + Sync {
 
 /// Who understands the expressions in an open database; nobody at first.
 #[derive(Default)]
-pub(crate) struct Compiler(RwLock<Option<Arc<dyn CheckCompiler>>>);
+pub(crate) struct Compiler(RwLock<Option<Arc<dyn ExpressionCompiler>>>);
 
 impl Compiler {
-    pub(crate) fn set(&self, compiler: Arc<dyn CheckCompiler>) {
+    pub(crate) fn set(&self, compiler: Arc<dyn ExpressionCompiler>) {
         *self.0.write() = Some(compiler);
     }
 }
@@ -72,10 +96,50 @@ impl TableChecks {
 
     #[cold]
     fn compile(&self, engine: &Engine, schema: &Schema) -> Result<&dyn RowCheck> {
-        let compiler = engine.check_compiler.0.read().clone();
+        let compiler = engine.expression_compiler.0.read().clone();
         let compiler =
             compiler.ok_or_else(|| Error::ChecksNotUnderstood { table: schema.name().into() })?;
-        let compiled = compiler.compile(schema.definition())?;
+        let compiled = compiler.compile_checks(schema.definition())?;
         Ok(&**self.compiled.get_or_init(|| compiled))
+    }
+}
+
+fn not_understood(definition: &TableDefinition, column: usize) -> Error {
+    Error::DefaultNotUnderstood {
+        table: definition.name().to_owned(),
+        column: definition.columns()[column].name.clone(),
+    }
+}
+
+/// The defaults of a table that are expressions.
+pub(crate) struct TableDefaults {
+    /// By column. Made for the first row that needs them.
+    compiled: Vec<(usize, OnceLock<Box<dyn RowDefault>>)>,
+}
+
+impl TableDefaults {
+    pub(crate) fn of(definition: &TableDefinition) -> TableDefaults {
+        let columns = definition.columns().iter().enumerate();
+        let is_expression = |default: &DefaultValue| matches!(default, DefaultValue::Expression(_));
+        let expressions = columns.filter(|(_, column)| is_expression(&column.default));
+        TableDefaults { compiled: expressions.map(|(at, _)| (at, OnceLock::new())).collect() }
+    }
+
+    /// The next value of a column's default. Called outside: it may take its time.
+    pub(crate) fn value(
+        &self,
+        engine: &Engine,
+        definition: &TableDefinition,
+        column: usize,
+    ) -> Result<Value<'static>> {
+        let own = self.compiled.iter().find(|(own, _)| *own == column);
+        let Some((_, compiled)) = own else { return Err(not_understood(definition, column)) };
+        if let Some(default) = compiled.get() {
+            return default.value();
+        }
+        let compiler = engine.expression_compiler.0.read().clone();
+        let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
+        let default = compiler.compile_default(definition, column)?;
+        compiled.get_or_init(|| default).value()
     }
 }

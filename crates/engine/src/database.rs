@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::TableEntry;
 use crate::checkpoint::{self, CheckpointRecord, CheckpointReport};
-use crate::constraint::CheckCompiler;
+use crate::constraint::ExpressionCompiler;
 use crate::drain::{Drain, DrainOptions};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -220,10 +220,11 @@ impl Database {
         self.engine().check_readable()
     }
 
-    /// Says who understands the expressions of CHECK constraints, in place of who did before. Without
-    /// one nothing is written to tables that have some.
-    pub fn set_check_compiler(&self, compiler: Arc<dyn CheckCompiler>) {
-        self.engine().check_compiler.set(compiler);
+    /// Says who understands the expressions of CHECK constraints and of defaults, in place of who did
+    /// before. Without one nothing is written to tables that have checks, and a column whose default is
+    /// an expression must be given a value.
+    pub fn set_expression_compiler(&self, compiler: Arc<dyn ExpressionCompiler>) {
+        self.engine().expression_compiler.set(compiler);
     }
 
     /// Starts a thread that moves the rows of `front` to `target` all the time, each exactly once:

@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     pub(crate) snapshots: Snapshots,
     pub(crate) catalog: Catalog,
     /// Whoever understands CHECK constraints.
-    pub(crate) check_compiler: Compiler,
+    pub(crate) expression_compiler: Compiler,
     /// Place of those who write to the log for no session, one at a time.
     internal: Mutex<Ticket>,
     /// The first failure; set once, and nothing is acknowledged after it.
@@ -165,7 +165,7 @@ impl Engine {
             transactions: TransactionStates::new(),
             snapshots: Snapshots::default(),
             catalog: Catalog::default(),
-            check_compiler: Compiler::default(),
+            expression_compiler: Compiler::default(),
             internal,
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),

@@ -109,7 +109,7 @@ pub enum Error {
         /// The new constraint.
         constraint: String,
     },
-    /// Whether a CHECK constraint is met could not be told.
+    /// Whether a CHECK constraint is met could not be told, or a default not be computed.
     #[error("{0}")]
     CheckFailed(Arc<dyn std::error::Error + Send + Sync>),
     /// Nobody is there who understands the CHECK constraints of the table.
@@ -120,6 +120,17 @@ pub enum Error {
     ChecksNotUnderstood {
         /// The table.
         table: String,
+    },
+    /// Nobody is there who understands the default of a column.
+    #[error(
+        "column {column} of table {table} has a default that only the server can compute; give it a \
+         value, or write through SQL"
+    )]
+    DefaultNotUnderstood {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
     },
     /// An online check that cannot be done.
     #[error(transparent)]

@@ -81,7 +81,7 @@ mod units;
 
 pub use btree::Direction;
 pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
-pub use constraint::{CheckCompiler, RowCheck};
+pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
 pub use database::{Database, Table};
 pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, Result};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use common::{Fixture, all_rows};
 use onrush::{
-    CheckCompiler, CheckConstraint, CheckOptions, CheckProgress, ColumnDefinition, DataType,
-    Database, Error, OnlineOptions, Result, RowCheck, RowView, Table, TableChange, TableDefinition,
-    Value,
+    CheckConstraint, CheckOptions, CheckProgress, ColumnDefinition, DataType, Database, Error,
+    ExpressionCompiler, OnlineOptions, Result, RowCheck, RowView, Table, TableChange,
+    TableDefinition, Value,
 };
 
 /// Understands `$n > m`.
@@ -19,8 +19,8 @@ struct Greater;
 
 struct Limits(Vec<(CheckConstraint, usize, i64)>);
 
-impl CheckCompiler for Greater {
-    fn compile(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>> {
+impl ExpressionCompiler for Greater {
+    fn compile_checks(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>> {
         let limit = |check: &CheckConstraint| {
             let (_, limit) = check.expression.split_once(" > ").unwrap();
             let column = definition.column_with_number(check.columns[0]).unwrap();
@@ -94,7 +94,7 @@ fn whatever_writes_a_row_asks() {
     let (db, table) = fixture.create_with(items());
     let refused = db.session().unwrap().insert(&table, &row(1, 5)).unwrap_err();
     assert!(matches!(refused, Error::ChecksNotUnderstood { .. }), "{refused}");
-    db.set_check_compiler(Arc::new(Greater));
+    db.set_expression_compiler(Arc::new(Greater));
     db.session().unwrap().insert(&table, &row(1, 5)).unwrap();
     refuses_zero(&db, &table);
     // From the log, then from a checkpoint.
@@ -102,7 +102,7 @@ fn whatever_writes_a_row_asks() {
     for _ in 0..2 {
         let db = fixture.open();
         assert_eq!(db.table("items").unwrap().definition(), &items());
-        db.set_check_compiler(Arc::new(Greater));
+        db.set_expression_compiler(Arc::new(Greater));
         refuses_zero(&db, &db.table("items").unwrap());
         let options = OnlineOptions { check: CheckOptions::default(), ..OnlineOptions::default() };
         let report = db.check(&options, &CheckProgress::default()).unwrap();
@@ -114,7 +114,7 @@ fn whatever_writes_a_row_asks() {
 #[test]
 fn a_new_check_looks_at_the_rows_that_are_there() {
     let (db, old) = Fixture::in_memory().create_with(items());
-    db.set_check_compiler(Arc::new(Greater));
+    db.set_expression_compiler(Arc::new(Greater));
     db.session().unwrap().insert(&old, &row(1, 5)).unwrap();
     let add = |limit| [TableChange::AddCheck(greater("more", 1, limit))];
     match db.alter_table("items", &add(5)) {
@@ -135,7 +135,7 @@ fn a_new_check_looks_at_the_rows_that_are_there() {
 #[test]
 fn rows_are_moved_only_where_they_meet_the_checks_already() {
     let (db, items) = Fixture::in_memory().create_with(items());
-    db.set_check_compiler(Arc::new(Greater));
+    db.set_expression_compiler(Arc::new(Greater));
     let alike = |name: &str, checks: &[CheckConstraint]| {
         let table = TableDefinition::builder(name);
         let table = items

@@ -75,18 +75,51 @@ impl QueryEngine {
     /// # Errors
     /// One that does not always come to the same.
     pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
-        let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
-        let items = vec![SelectItem::UnnamedExpr(expression)];
-        one_row::check(self, &items, &place)?;
-        let query = self.plan(one_row::select(items, &[])?, &NoRelations, &[])?;
-        let varies = |volatility| volatility != Volatility::Immutable;
-        if !query.parameters().is_empty() || calls(query.plan(), varies)? {
+        let query = self.rowless(expression)?;
+        if calls(query.plan(), |volatility| volatility != Volatility::Immutable)? {
             let message = "an expression that does not always come to the same".to_owned();
             return Err(QueryError::NotSupported { message });
         }
         let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
-        let values = expressions.compiled(self, expressions.query.plan())?.of(&[])?;
-        Ok(values.into_iter().next().unwrap_or(Value::Null))
+        RowlessValue(expressions.compiled(self, expressions.query.plan())?).value()
+    }
+
+    /// Compiles an expression of no row that is computed again and again, whoever asks. What it says of
+    /// the moment is of the moment in which it is computed.
+    ///
+    /// # Errors
+    /// A function that tells who asks.
+    pub fn rowless_value(&self, expression: ast::Expr) -> Result<RowlessValue> {
+        let query = self.rowless(expression)?;
+        let plan = functions::bind_to_clock(query.plan().clone())?;
+        let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
+        Ok(RowlessValue(expressions.compiled(self, &plan)?))
+    }
+
+    fn rowless(&self, expression: ast::Expr) -> Result<Query> {
+        let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
+        let items = vec![SelectItem::UnnamedExpr(expression)];
+        one_row::check(self, &items, &place)?;
+        let query = self.plan(one_row::select(items, &[])?, &NoRelations, &[])?;
+        if !query.parameters().is_empty() {
+            let message = "a parameter in a DEFAULT expression is not supported".to_owned();
+            return Err(QueryError::NotSupported { message });
+        }
+        Ok(query)
+    }
+}
+
+/// An expression of no row, ready to be computed.
+#[derive(Debug)]
+pub struct RowlessValue(RowValues);
+
+impl RowlessValue {
+    /// What it comes to now.
+    ///
+    /// # Errors
+    /// A value that cannot be computed.
+    pub fn value(&self) -> Result<Value<'static>> {
+        Ok(self.0.of(&[])?.into_iter().next().unwrap_or(Value::Null))
     }
 }
 

@@ -48,7 +48,7 @@ mod typing;
 mod values;
 
 pub use array::{Elements, read_array, write_array};
-pub use computed::{RowExpressions, RowValues};
+pub use computed::{RowExpressions, RowValues, RowlessValue};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Result};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush::{
-    CheckCompiler, Database, Durability, Error, Options, Row, RowCheck, RowView, Session, Table,
-    TableDefinition,
+    Database, Durability, Error, ExpressionCompiler, Options, Row, RowCheck, RowView, Session,
+    Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
 use onrush_files::Disk;
@@ -132,8 +132,8 @@ impl Written {
 /// CHECK constraints are met by rows that come out of the same table.
 struct MetAlready;
 
-impl CheckCompiler for MetAlready {
-    fn compile(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
+impl ExpressionCompiler for MetAlready {
+    fn compile_checks(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
         Ok(Box::new(MetAlready))
     }
 }
@@ -150,7 +150,7 @@ impl SalvageTarget for Writer<'_> {
     fn begin(&mut self, tables: &[SalvagedTable]) -> Result<(), RepairError> {
         let database =
             Database::create_on(Arc::clone(&self.disk), &self.folder, self.options.clone())?;
-        database.set_check_compiler(Arc::new(MetAlready));
+        database.set_expression_compiler(Arc::new(MetAlready));
         let mut session = database.session()?;
         session.set_durability(Durability::Delayed);
         let mut written = Vec::with_capacity(tables.len());

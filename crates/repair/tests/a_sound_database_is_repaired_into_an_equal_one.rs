@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::{COUNTING, Left, files, folder, options, target};
 use onrush::{
-    CheckCompiler, CheckConstraint, ColumnDefinition, DataType, Database, KeyStrategy, RowCheck,
-    RowView, TableChange, TableDefinition, Value,
+    CheckConstraint, ColumnDefinition, DataType, Database, ExpressionCompiler, KeyStrategy,
+    RowCheck, RowView, TableChange, TableDefinition, Value,
 };
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
@@ -191,8 +191,8 @@ fn an_open_database_is_refused() {
 #[test]
 fn rows_of_a_table_with_a_check_are_saved_with_it() {
     struct Anything;
-    impl CheckCompiler for Anything {
-        fn compile(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
+    impl ExpressionCompiler for Anything {
+        fn compile_checks(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
             Ok(Box::new(Anything))
         }
     }
@@ -203,7 +203,7 @@ fn rows_of_a_table_with_a_check_are_saved_with_it() {
     }
     let disk = MemoryDisk::new();
     let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
-    db.set_check_compiler(Arc::new(Anything));
+    db.set_expression_compiler(Arc::new(Anything));
     let expression = "$1 > 0".to_owned();
     let check = CheckConstraint { name: "positive".to_owned(), columns: vec![0], expression };
     let items = TableDefinition::builder("items")

@@ -177,7 +177,7 @@ impl Server {
         };
         let queries = Arc::new(QueryEngine::new(queries, catalog::functions(&database))?);
         let compiler = Compiler { queries: Arc::downgrade(&queries) };
-        database.set_check_compiler(Arc::new(compiler));
+        database.set_expression_compiler(Arc::new(compiler));
         let sockets_max = options.connections_max + BEGINNING_MAX;
         let sockets = Arc::new(Semaphore::new(sockets_max));
         let shared = Arc::new(Shared {

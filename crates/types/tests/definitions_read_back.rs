@@ -33,6 +33,7 @@ fn every_default_reads_back() {
     let mut builder = orders()
         .version(7)
         .column(column("at", DataType::TimestampTz).default_now().not_null())
+        .column(column("until", DataType::TimestampTz).default_expression("now() + '1 day'"))
         .column(column("none", DataType::Text).default_value(Value::Null));
     for (position, strategy) in KeyStrategy::ALL.into_iter().enumerate() {
         let name = format!("k{position}");
@@ -136,6 +137,10 @@ fn unsound_tables_are_refused() {
             "orders.c is NOT NULL",
         ),
         (orders().column(column("c", DataType::Text).default_now()), "now needs date"),
+        (
+            orders().column(column("c", DataType::Text).default_expression("x".repeat(8001))),
+            "8001 bytes, at most 8000",
+        ),
         (
             orders().column(column("c", DataType::Uuid).default_key(KeyStrategy::BitReversed)),
             "it needs bigint",

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
-use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition};
+use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition, Value};
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Sequence;
 use crate::btree::{Refusal, Tree};
-use crate::constraint::TableChecks;
+use crate::constraint::{TableChecks, TableDefaults};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -31,6 +31,7 @@ pub(crate) struct TableEntry {
     /// Held from the draw of a key to its insert where keys must ascend in commit order.
     strict_order: Option<Mutex<()>>,
     checks: Option<TableChecks>,
+    defaults: TableDefaults,
 }
 
 impl TableEntry {
@@ -81,7 +82,8 @@ impl TableEntry {
         };
         let strict_order = definition.columns().iter().any(strict).then(|| Mutex::new(()));
         let checks = TableChecks::of(&definition);
-        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order, checks })
+        let defaults = TableDefaults::of(&definition);
+        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order, checks, defaults })
     }
 
     /// Whether the table is there and was not altered since this entry was made.
@@ -103,6 +105,12 @@ impl TableEntry {
             None => Ok(()),
             Some(checks) => checks.check(engine, &self.schema, key, row),
         }
+    }
+
+    /// The next value of a default that is an expression.
+    #[cold]
+    pub(crate) fn default_value(&self, engine: &Engine, column: usize) -> Result<Value<'static>> {
+        self.defaults.value(engine, self.schema.definition(), column)
     }
 
     /// The number by which the log and checkpoints know a column.

@@ -89,6 +89,7 @@ impl TableContext {
                 None => self.generated(worker, column),
             },
             DefaultValue::Constant(value) => Ok(value.clone()),
+            DefaultValue::Expression(_) => self.table.default_value(&worker.engine, column),
             DefaultValue::None => {
                 Err(Error::Internal(format!("column {column} has no default to compute")))
             }

@@ -50,7 +50,7 @@ pub(crate) use json_values::{
 pub(crate) use numbers::POSITIVE;
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use quotient::quotient;
-pub(crate) use session::bind;
+pub(crate) use session::{bind, bind_to_clock};
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};

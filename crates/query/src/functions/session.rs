@@ -3,6 +3,7 @@
 //! their place.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -16,6 +17,7 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use super::SystemFunction;
+use crate::error::QueryError;
 use crate::statement::Client;
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
@@ -127,6 +129,67 @@ impl ScalarUDFImpl for SessionFunction {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         internal_err!("{}() has no value outside of a statement", self.name)
+    }
+}
+
+/// Puts the clock in the place of those that tell the moment, for an expression that outlives its
+/// statement.
+///
+/// # Errors
+/// One that tells who asks.
+pub(crate) fn bind_to_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let clock = |inner: Expr| {
+        let Expr::ScalarFunction(call) = &inner else { return Ok(Transformed::no(inner)) };
+        let function: &dyn std::any::Any = call.func.inner().as_ref();
+        match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
+            Some(Fact::Moment(of)) => Ok(Transformed::yes(Expr::ScalarFunction(
+                ScalarFunction::new_udf(Clock::function(of), Vec::new()),
+            ))),
+            None if call.func.signature().volatility != Volatility::Stable => {
+                Ok(Transformed::no(inner))
+            }
+            _ => {
+                let name = call.func.name();
+                let message = format!("the function {name} in such an expression is not supported");
+                Err(QueryError::NotSupported { message }.into())
+            }
+        }
+    };
+    plan.map_expressions(|expression| expression.transform_up(clock)).data()
+}
+
+/// Tells the moment in which it is asked.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Clock {
+    of: DataType,
+    signature: Signature,
+}
+
+impl Clock {
+    fn function(of: DataType) -> Arc<ScalarUDF> {
+        let signature = Signature::nullary(Volatility::Volatile);
+        Arc::new(ScalarUDF::new_from_impl(Clock { of, signature }))
+    }
+}
+
+impl ScalarUDFImpl for Clock {
+    fn name(&self) -> &str {
+        "clock"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(arrow_type(ColumnType::Stored(self.of)))
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let moment = self.of.moment(micros).unwrap_or(Value::Null);
+        Ok(ColumnarValue::Scalar(scalar(&moment, ColumnType::Stored(self.of))?))
     }
 }
 

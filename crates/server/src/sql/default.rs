@@ -1,10 +1,12 @@
-//! DEFAULT of a column: a constant, which may be computed when the column is defined, the moment, or a
-//! generator of keys.
+//! DEFAULT of a column: a constant, which may be computed when the column is defined, the moment, a
+//! generator of keys, or an expression that is computed for each row.
 
 use onrush::{DataType, DefaultValue, KeyStrategy};
 use sqlparser::ast::{Expr, Value as Literal};
+use sqlparser::parser::Parser;
 
 use super::Planner;
+use super::dialect::OnrushDialect;
 use super::functions::{self, Function};
 use super::operand::{Operand, Parameters};
 use crate::error::{Result, SqlError, state};
@@ -36,7 +38,7 @@ pub(super) fn default_of(
         Ok(Operand::Constant(constant)) => Ok(DefaultValue::Constant(constant)),
         // A moment cast to the column's own type.
         Ok(Operand::Now(own)) if own == data_type => Ok(DefaultValue::Now),
-        Ok(_) => Err(refused(value)),
+        Ok(_) => computed(planner, value, data_type),
         Err(error) if error.is_beyond_the_short_way() => computed(planner, value, data_type),
         Err(error) => Err(error),
     }
@@ -54,21 +56,40 @@ fn generated(value: &Expr, function: Function, is_strict: bool) -> Result<Defaul
     }
 }
 
-/// An expression that always comes to the same is a constant.
+/// An expression that always comes to the same is a constant, any other is computed for each row.
 fn computed(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<DefaultValue> {
-    let constant = planner.queries.constant(value.clone()).map_err(|error| {
-        let error = SqlError::from(error);
-        if error.state == state::FEATURE_NOT_SUPPORTED { refused(value) } else { error }
-    })?;
-    let constant = values::coerce(constant, data_type)?.into_owned();
-    Ok(DefaultValue::Constant(constant))
+    match planner.queries.constant(value.clone()).map_err(SqlError::from) {
+        Ok(constant) => {
+            Ok(DefaultValue::Constant(values::coerce(constant, data_type)?.into_owned()))
+        }
+        Err(error) if error.state == state::FEATURE_NOT_SUPPORTED => {
+            let now = planner.queries.rowless_value(value.clone()).and_then(|value| value.value());
+            let now = now.map_err(SqlError::from).map_err(|error| match error.state {
+                state::FEATURE_NOT_SUPPORTED => refused(value),
+                _ => error,
+            })?;
+            // What is no value of the column is told when it is defined.
+            values::coerce(now, data_type)?;
+            Ok(DefaultValue::Expression(value.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A default as a table keeps it, back as an expression.
+pub(crate) fn as_written(expression: &str) -> Result<Expr> {
+    let dialect = OnrushDialect::new(expression.len());
+    let read = Parser::new(&dialect).try_with_sql(expression);
+    read.and_then(|mut parser| parser.parse_expr()).map_err(|_| {
+        SqlError::new(state::DATA_CORRUPTED, format!("the default {expression} is not read"))
+    })
 }
 
 fn refused(value: &Expr) -> SqlError {
     SqlError::not_supported(
         format!("the default {value}"),
-        "Use what always comes to the same, now() alone, or one of the key generators; give other \
-         values in INSERT.",
+        "Use what is of no row and does not depend on who asks, or one of the key generators alone; \
+         give other values in INSERT.",
     )
 }
 

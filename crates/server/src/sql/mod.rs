@@ -38,6 +38,7 @@ pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use cursor::{DeclarePlan, FetchPlan};
+pub(crate) use default::as_written as default_as_written;
 pub(crate) use explain::Explained;
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, ConflictUpdate, InsertPlan, InsertRows};

@@ -25,6 +25,17 @@ async fn copy_out(client: &Client, text: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_default_is_computed_for_each_row_that_is_copied_in() {
+    let world = World::new();
+    let client = world.client().await;
+    let columns = "id int PRIMARY KEY, token text DEFAULT md5(random()::text)";
+    query(&client, &format!("CREATE TABLE t ({columns})")).await;
+    assert_eq!(copy_in(&client, "COPY t (id) FROM STDIN", "1\n2\n3\n").await.unwrap(), 3);
+    let tokens = query(&client, "SELECT count(DISTINCT token), min(length(token)) FROM t").await;
+    assert_eq!(tokens, ["3|32"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_copied_out_is_copied_in_as_the_same_rows() {
     let world = World::new();
     let client = world.client().await;

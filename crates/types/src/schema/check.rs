@@ -8,7 +8,7 @@ use super::TableDefinition;
 use super::definition::check_name;
 use crate::TypeError;
 
-/// Longest expression of a CHECK constraint, in bytes.
+/// Longest expression of a CHECK constraint or of a default, in bytes.
 pub const CHECK_BYTES_MAX: usize = 8000;
 
 /// A condition that every row of a table must meet.

@@ -14,8 +14,10 @@
 //!          16 timestamptz, 17 json, 18 jsonb
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
-//!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL
+//!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
+//!          5 expression
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
+//!          expression: name
 //!          key strategy: u8 which (1 identity, 2 uuid-v4, 3 uuid-v7, 4 sequential-guid,
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
@@ -195,6 +197,10 @@ fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
             push_value(column, value, out);
         }
         DefaultValue::Now => out.push(2),
+        DefaultValue::Expression(text) => {
+            out.push(5);
+            push_short(text.as_bytes(), out);
+        }
         DefaultValue::Key(strategy) => {
             out.push(3);
             push_strategy(*strategy, out);
@@ -378,6 +384,7 @@ fn read_default(data_type: DataType, input: &mut Input<'_>) -> Result<DefaultVal
         2 => DefaultValue::Now,
         3 => DefaultValue::Key(read_strategy(input)?),
         4 => DefaultValue::Constant(Value::Null),
+        5 => DefaultValue::Expression(input.name()?),
         _ => return Err("a default is not known"),
     })
 }

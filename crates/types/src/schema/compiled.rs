@@ -302,7 +302,9 @@ fn lay_out(definition: &TableDefinition) -> (Box<[StoredColumn]>, Box<[Place]>, 
             DefaultValue::Constant(_) => DefaultKind::Constant,
             DefaultValue::None if column.nullable => DefaultKind::Constant,
             DefaultValue::None => DefaultKind::Missing,
-            DefaultValue::Now | DefaultValue::Key(_) => DefaultKind::Computed,
+            DefaultValue::Now | DefaultValue::Key(_) | DefaultValue::Expression(_) => {
+                DefaultKind::Computed
+            }
         };
         places.push(Place::Stored(stored.len()));
         stored.push(StoredColumn {

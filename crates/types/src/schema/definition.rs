@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::history::History;
-use super::{CheckConstraint, ColumnDefinition, DefaultValue, Schema};
+use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::{ColumnName, DataType, KeyStrategy, TypeError};
 
@@ -311,5 +311,13 @@ fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), 
             _ => Err(bad(name, "now needs date, time, timestamp or timestamptz")),
         },
         DefaultValue::Key(strategy) => strategy.check(data_type, name),
+        DefaultValue::Expression(text) if text.len() > CHECK_BYTES_MAX => {
+            let reason = format!(
+                "the expression has {} bytes, at most {CHECK_BYTES_MAX} are allowed",
+                text.len()
+            );
+            Err(bad(name, &reason))
+        }
+        DefaultValue::Expression(_) => Ok(()),
     }
 }

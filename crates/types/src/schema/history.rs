@@ -91,6 +91,7 @@ impl TableChange {
         match &column.default {
             DefaultValue::None if !column.nullable => Some(NeedsNoRows::NoValue),
             DefaultValue::Key(_) => Some(NeedsNoRows::GeneratedKeys),
+            DefaultValue::Expression(_) => Some(NeedsNoRows::ComputedValues),
             _ => None,
         }
     }
@@ -103,6 +104,8 @@ pub enum NeedsNoRows {
     NoValue,
     /// Its default makes another key for every row.
     GeneratedKeys,
+    /// Its default is computed for every row.
+    ComputedValues,
 }
 
 impl fmt::Display for NeedsNoRows {
@@ -113,6 +116,10 @@ impl fmt::Display for NeedsNoRows {
             }
             NeedsNoRows::GeneratedKeys => {
                 "its keys are made when a row is inserted; add it to a new table and copy the rows"
+            }
+            NeedsNoRows::ComputedValues => {
+                "its values are computed when a row is inserted; add it without the default, or to a \
+                 new table and copy the rows"
             }
         })
     }
@@ -303,7 +310,7 @@ fn missing_value(column: &ColumnDefinition, unix_micros: i64) -> Value<'static> 
     match &column.default {
         DefaultValue::Constant(value) => value.clone(),
         DefaultValue::Now => column.data_type.moment(unix_micros).unwrap_or(Value::Null),
-        DefaultValue::None | DefaultValue::Key(_) => Value::Null,
+        DefaultValue::None | DefaultValue::Key(_) | DefaultValue::Expression(_) => Value::Null,
     }
 }
 

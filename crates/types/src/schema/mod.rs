@@ -30,12 +30,15 @@ pub enum DefaultValue {
     Now,
     /// A generated key.
     Key(KeyStrategy),
+    /// An expression in SQL that is computed for every row. What it means is not known here: whoever
+    /// speaks its language makes it into something that gives values.
+    Expression(String),
 }
 
 impl DefaultValue {
     /// Whether the value is computed for every row, and so always logged.
     pub fn is_computed(&self) -> bool {
-        matches!(self, DefaultValue::Now | DefaultValue::Key(_))
+        matches!(self, DefaultValue::Now | DefaultValue::Key(_) | DefaultValue::Expression(_))
     }
 }
 
@@ -78,6 +81,12 @@ impl ColumnDefinition {
     /// The default is the moment of the insert.
     pub fn default_now(mut self) -> ColumnDefinition {
         self.default = DefaultValue::Now;
+        self
+    }
+
+    /// The default is an expression in SQL, for whoever understands it.
+    pub fn default_expression(mut self, expression: impl Into<String>) -> ColumnDefinition {
+        self.default = DefaultValue::Expression(expression.into());
         self
     }
 
