@@ -109,7 +109,7 @@ fn rows_that_are_there_cannot_get_such_a_column() {
     let mut session = db.session().unwrap();
     session.insert(&tickets, &[1i64.into(), 5i64.into()]).unwrap();
     let add = [TableChange::AddColumn(late)];
-    let error = db.alter_table("tickets", &add).unwrap_err();
+    let error = db.alter_table("tickets", &add).map(|_| ()).unwrap_err();
     let Error::RowsInTheWay { reason, .. } = &error else { panic!("{error}") };
     assert_eq!(*reason, NeedsNoRows::ComputedValues);
     session.delete(&tickets, &[1i64.into()]).unwrap();
