@@ -240,10 +240,11 @@ impl VisitorMut for Writer<'_> {
                 Some(array) => *expression = array,
                 None => self.sources.write_out(call),
             },
-            Expr::Identifier(name) if name.quote_style.is_none() => {
-                if name.value.eq_ignore_ascii_case("current_schema") {
-                    *expression = call_of("current_schema", []);
-                }
+            Expr::Identifier(name)
+                if name.quote_style.is_none()
+                    && name.value.eq_ignore_ascii_case("current_schema") =>
+            {
+                *expression = call_of("current_schema", []);
             }
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
                 self.in_sight.set_apart(right);

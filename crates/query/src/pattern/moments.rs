@@ -338,7 +338,7 @@ fn read_field<'t>(
             let is_here = |name: &&str| {
                 text.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name))
             };
-            let found = names.iter().position(|name| is_here(&name)).ok_or_else(bad)?;
+            let found = names.iter().position(is_here).ok_or_else(bad)?;
             read.is_afternoon = Some(found == 1);
             &text[names[found].len()..]
         }

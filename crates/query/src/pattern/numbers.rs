@@ -216,12 +216,8 @@ pub(crate) fn read_number(pattern: &str, written: &str) -> Result<Decimal> {
         match character {
             '.' if pattern.fraction > 0 => is_behind = true,
             '.' => break,
-            digit if digit.is_ascii_digit() && is_behind => {
-                if fraction.len() < pattern.fraction {
-                    fraction.push(digit);
-                }
-            }
-            digit if digit.is_ascii_digit() && whole.len() < pattern.whole => whole.push(digit),
+            '0'..='9' if is_behind && fraction.len() < pattern.fraction => fraction.push(character),
+            '0'..='9' if !is_behind && whole.len() < pattern.whole => whole.push(character),
             _ => {}
         }
     }

@@ -27,11 +27,15 @@ pub(super) fn other(call: &mut Function) -> Option<Expr> {
             Some(Expr::Nested(Box::new(rest)))
         }
         // A constant in quotes has no type of its own.
-        (TYPE_OF, [Expr::Value(ValueWithSpan { value, .. })])
-            if matches!(value, Value::SingleQuotedString(_) | Value::Null) =>
-        {
-            Some(Expr::value(Value::SingleQuotedString("unknown".to_owned())))
-        }
+        (
+            TYPE_OF,
+            [
+                Expr::Value(ValueWithSpan {
+                    value: Value::SingleQuotedString(_) | Value::Null,
+                    ..
+                }),
+            ],
+        ) => Some(Expr::value(Value::SingleQuotedString("unknown".to_owned()))),
         ("row_to_json", [Expr::Function(row)]) if is_row(row) => Some(Expr::Function(row.clone())),
         ("row_to_json", [Expr::Function(row)]) if row.name.to_string() == "row" => {
             let values = arguments(row)?.into_iter().enumerate();
