@@ -41,11 +41,12 @@ pub trait ExpressionCompiler: Send + Sync {
 
 /// A default that is computed for each row.
 pub trait RowDefault: Send + Sync {
-    /// The next value, of the column's type.
+    /// The next value, of the column's type, for a row of the moment `now_micros`: microseconds since
+    /// 1970-01-01 00:00:00 UTC, the same for all columns of the row.
     ///
     /// # Errors
     /// [`Error::CheckFailed`] for one that cannot be computed.
-    fn value(&self) -> Result<Value<'static>>;
+    fn value(&self, now_micros: i64) -> Result<Value<'static>>;
 }
 
 /// The checks of one table's definition.
@@ -131,15 +132,16 @@ impl TableDefaults {
         engine: &Engine,
         definition: &TableDefinition,
         column: usize,
+        now_micros: i64,
     ) -> Result<Value<'static>> {
         let own = self.compiled.iter().find(|(own, _)| *own == column);
         let Some((_, compiled)) = own else { return Err(not_understood(definition, column)) };
         if let Some(default) = compiled.get() {
-            return default.value();
+            return default.value(now_micros);
         }
         let compiler = engine.expression_compiler.0.read().clone();
         let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
         let default = compiler.compile_default(definition, column)?;
-        compiled.get_or_init(|| default).value()
+        compiled.get_or_init(|| default).value(now_micros)
     }
 }

@@ -38,7 +38,7 @@ impl ExpressionCompiler for Counting {
 }
 
 impl RowDefault for Counter {
-    fn value(&self) -> Result<Value<'static>> {
+    fn value(&self, _: i64) -> Result<Value<'static>> {
         Ok(Value::Int64(self.0.fetch_add(1, Ordering::Relaxed)))
     }
 }

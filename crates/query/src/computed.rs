@@ -7,19 +7,20 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::Column as LogicalColumn;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::sql::sqlparser::ast::{self, SelectItem};
-use onrush::{Row, TableDefinition, Value};
+use onrush::{DataType, Row, TableDefinition, Value};
 
 use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::functions;
-use crate::one_row::{self, OneTable, Place};
+use crate::one_row::{self, MOMENT, OneTable, Place};
 use crate::query::{Query, QueryColumn};
 use crate::relation::{Relation, Relations};
 use crate::statement::Client;
@@ -75,32 +76,39 @@ impl QueryEngine {
     /// # Errors
     /// One that does not always come to the same.
     pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
-        let query = self.rowless(expression)?;
+        let query = self.rowless(expression, &[], &NoRelations)?;
         if calls(query.plan(), |volatility| volatility != Volatility::Immutable)? {
             let message = "an expression that does not always come to the same".to_owned();
             return Err(QueryError::NotSupported { message });
         }
         let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
-        RowlessValue(expressions.compiled(self, expressions.query.plan())?).value()
+        let values = expressions.compiled(self, expressions.query.plan())?.of(&[])?;
+        Ok(values.into_iter().next().unwrap_or(Value::Null))
     }
 
-    /// Compiles an expression of no row that is computed again and again, whoever asks. What it says of
-    /// the moment is of the moment in which it is computed.
+    /// Compiles an expression of no row that is computed again and again, whoever asks.
     ///
     /// # Errors
     /// A function that tells who asks.
     pub fn rowless_value(&self, expression: ast::Expr) -> Result<RowlessValue> {
-        let query = self.rowless(expression)?;
-        let plan = functions::bind_to_clock(query.plan().clone())?;
-        let expressions = RowExpressions { query, columns: Vec::new(), ready: None };
+        let query = self.rowless(expression, &[MOMENT], &one_row::OneMoment)?;
+        let moment = Expr::Column(LogicalColumn::new(Some(MOMENT), MOMENT));
+        let plan = functions::bind_to_column(query.plan().clone(), &moment)?;
+        let columns = vec![(MOMENT.to_owned(), DataType::TimestampTz.into())];
+        let expressions = RowExpressions { query, columns, ready: None };
         Ok(RowlessValue(expressions.compiled(self, &plan)?))
     }
 
-    fn rowless(&self, expression: ast::Expr) -> Result<Query> {
+    fn rowless(
+        &self,
+        expression: ast::Expr,
+        rows: &[&str],
+        relations: &dyn Relations,
+    ) -> Result<Query> {
         let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
         let items = vec![SelectItem::UnnamedExpr(expression)];
         one_row::check(self, &items, &place)?;
-        let query = self.plan(one_row::select(items, &[])?, &NoRelations, &[])?;
+        let query = self.plan(one_row::select(items, rows)?, relations, &[])?;
         if !query.parameters().is_empty() {
             let message = "a parameter in a DEFAULT expression is not supported".to_owned();
             return Err(QueryError::NotSupported { message });
@@ -114,12 +122,13 @@ impl QueryEngine {
 pub struct RowlessValue(RowValues);
 
 impl RowlessValue {
-    /// What it comes to now.
+    /// What it comes to at a moment, in microseconds since 1970-01-01 00:00:00 UTC.
     ///
     /// # Errors
     /// A value that cannot be computed.
-    pub fn value(&self) -> Result<Value<'static>> {
-        Ok(self.0.of(&[])?.into_iter().next().unwrap_or(Value::Null))
+    pub fn at(&self, now_micros: i64) -> Result<Value<'static>> {
+        let values = self.0.of(&[&[Value::TimestampTz(now_micros)]])?;
+        Ok(values.into_iter().next().unwrap_or(Value::Null))
     }
 }
 

@@ -10,6 +10,9 @@ use crate::error::{QueryError, Result};
 const MONTHS_PER_YEAR: i32 = 12;
 /// What a month counts where intervals are compared.
 const DAYS_PER_MONTH: i128 = 30;
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// What fits into nanoseconds, which Arrow counts.
+const MICROS_MAX: f64 = 9_223_372_036_854_775.0;
 /// A quarter of a day more than 365 days.
 const YEAR_MICROS: i128 = 31_557_600_000_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -55,25 +58,28 @@ impl Interval {
     }
 
     /// The time between two moments: days and what is left.
-    pub(crate) fn between(from_micros: i64, to_micros: i64) -> Interval {
-        Interval::of_micros(to_micros.saturating_sub(from_micros)).with_days()
+    pub(crate) fn between(from_micros: i64, to_micros: i64) -> Result<Interval> {
+        let between = to_micros.checked_sub(from_micros).ok_or_else(out_of_range)?;
+        Interval::of_micros(between).with_days()
     }
 
     /// Whole days of the microseconds become days.
-    pub(crate) fn with_days(self) -> Interval {
-        let days = i32::try_from(self.micros / MICROS_PER_DAY).unwrap_or(i32::MAX);
-        Interval {
-            days: self.days.saturating_add(days),
-            micros: self.micros % MICROS_PER_DAY,
-            ..self
-        }
+    pub(crate) fn with_days(self) -> Result<Interval> {
+        let days = i32::try_from(self.micros / MICROS_PER_DAY).map_err(|_| out_of_range())?;
+        let days = self.days.checked_add(days).ok_or_else(out_of_range)?;
+        Ok(Interval { days, micros: self.micros % MICROS_PER_DAY, ..self })
     }
 
     /// Thirty days become a month.
-    pub(crate) fn with_months(self) -> Interval {
+    pub(crate) fn with_months(self) -> Result<Interval> {
         let of_month = DAYS_PER_MONTH as i32;
-        let months = self.months.saturating_add(self.days / of_month);
-        Interval { months, days: self.days % of_month, ..self }
+        let months = self.months.checked_add(self.days / of_month).ok_or_else(out_of_range)?;
+        Ok(Interval { months, days: self.days % of_month, ..self })
+    }
+
+    /// Seconds that make no minute, in millionths.
+    pub(crate) fn second_micros(self) -> i128 {
+        i128::from(self.micros % (60 * MICROS_PER_SECOND))
     }
 
     /// Seconds, with years of 365.25 days, in millionths.
@@ -91,22 +97,31 @@ impl Interval {
 
     /// The interval `factor` times; parts of months become days, parts of days microseconds.
     pub(crate) fn times(self, factor: f64) -> Result<Interval> {
-        // What a division by zero makes of its divisor.
-        if factor.is_infinite() {
+        self.scaled(|part| part * factor)
+    }
+
+    /// A part of the interval, as [`times`](Self::times).
+    pub(crate) fn divided(self, divisor: f64) -> Result<Interval> {
+        if divisor == 0.0 {
             return Err(QueryError::DivisionByZero);
         }
-        let months = f64::from(self.months) * factor;
-        let days = f64::from(self.days) * factor;
-        // Rounded, so that a tenth of ten months is none and a bit.
+        self.scaled(|part| part / divisor)
+    }
+
+    fn scaled(self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
+        // Rounded to millionths, so that a tenth of ten months is one and nothing.
         let rounded = |part: f64| (part * 1e6).round() / 1e6;
+        let (months, days) = (scale(f64::from(self.months)), scale(f64::from(self.days)));
         let days_of_months = rounded(months.fract() * DAYS_PER_MONTH as f64);
-        let part_of_day = rounded(days.fract()) + days_of_months.fract();
-        let micros = self.micros as f64 * factor + part_of_day * MICROS_PER_DAY as f64;
+        let part_of_day = days.fract() + days_of_months.fract();
+        let seconds = rounded(part_of_day * SECONDS_PER_DAY);
+        let micros = scale(self.micros as f64) + seconds * MICROS_PER_SECOND as f64;
         let days = days.trunc() + days_of_months.trunc();
-        let is_in_range = months.abs() < f64::from(i32::MAX)
-            && days.abs() < f64::from(i32::MAX)
-            && micros.abs() < i64::MAX as f64;
-        if !is_in_range {
+        let is_in_range = |part: f64, most: f64| part.abs() <= most;
+        if !is_in_range(months, f64::from(i32::MAX))
+            || !is_in_range(days, f64::from(i32::MAX))
+            || !is_in_range(micros, MICROS_MAX)
+        {
             return Err(out_of_range());
         }
         Ok(Interval {
@@ -148,7 +163,7 @@ impl Interval {
     }
 }
 
-fn out_of_range() -> QueryError {
+pub(crate) fn out_of_range() -> QueryError {
     QueryError::Refused { state: "22008", message: "interval out of range".to_owned() }
 }
 
@@ -197,7 +212,8 @@ fn years_months(number: &str) -> Option<(i32, i32)> {
         None => (1, number),
     };
     let (years, months) = digits.split_once('-')?;
-    Some((sign * years.parse::<i32>().ok()?, sign * months.parse::<i32>().ok()?))
+    let (years, months): (u16, u8) = (years.parse().ok()?, months.parse().ok()?);
+    (months < 12).then(|| (sign * i32::from(years), sign * i32::from(months)))
 }
 
 /// Hours, minutes and seconds, with one sign for all.
@@ -313,9 +329,32 @@ mod tests {
             let read = Interval::parse(written).expect(written);
             assert_eq!(read.to_string(), meant, "{written}");
         }
-        for written in ["", "one day", "1 fortnight", "1:99", "p", "1 day x", "99999999999 years"] {
+        for written in [
+            "",
+            "one day",
+            "1 fortnight",
+            "1:99",
+            "p",
+            "1 day x",
+            "99999999999 years",
+            "1-13",
+            "-1--5",
+            "-1--2147483648",
+        ] {
             assert!(Interval::parse(written).is_err(), "{written}");
         }
+    }
+
+    #[test]
+    fn parts_of_days_are_exact_to_the_microsecond() {
+        let of = |written: &str| Interval::parse(written).expect(written);
+        assert_eq!(of("1 day").divided(3.0).expect("a third"), of("08:00:00"));
+        assert_eq!(of("2 days").divided(3.0).expect("a third"), of("16:00:00"));
+        let seventh = of("90 days").divided(7.0).expect("a seventh");
+        assert_eq!(seventh.to_string(), "12 days 20:34:17.142857");
+        assert!(matches!(of("1 day").divided(0.0), Err(QueryError::DivisionByZero)));
+        assert!(of("1 day").times(f64::INFINITY).is_err());
+        assert!(of("2147483646 days").times(2.0).is_err());
     }
 
     proptest! {

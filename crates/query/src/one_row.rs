@@ -125,6 +125,23 @@ impl Relations for OneTable<'_> {
     }
 }
 
+/// The relation and the column of [`OneMoment`].
+pub(crate) const MOMENT: &str = "onrush_moment";
+
+/// A row that only says when it is: what an expression of no row is computed from.
+pub(crate) struct OneMoment;
+
+impl Relations for OneMoment {
+    fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
+        let columns = vec![(MOMENT.to_owned(), DataType::TimestampTz)];
+        Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
+    }
+
+    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
+        false
+    }
+}
+
 #[derive(Debug)]
 struct OnlyColumns(Vec<(String, DataType)>);
 

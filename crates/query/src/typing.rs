@@ -254,6 +254,13 @@ fn rewrite(
             }
             Transformed::yes(Expr::ScalarFunction(call))
         }
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "greatest" | "least")
+                && intervals::is_among(&call.args, schema) =>
+        {
+            let message = format!("{} of intervals is not supported", call.func.name());
+            return Err(QueryError::NotSupported { message }.into());
+        }
         Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
             Transformed::yes(calls::fractions_too(call, schema))
         }
@@ -307,11 +314,9 @@ fn rewrite(
         }
         Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
         Expr::AggregateFunction(aggregate)
-            if matches!(aggregate.func.name(), "min" | "max")
-                && intervals::is_among(&aggregate.params.args, schema) =>
+            if intervals::is_among(&aggregate.params.args, schema) =>
         {
-            let message = "min and max of intervals are not supported".to_owned();
-            return Err(QueryError::NotSupported { message }.into());
+            Transformed::yes(Expr::AggregateFunction(intervals::aggregate(aggregate)?))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
             // As in PostgreSQL: a sum of bigint is numeric, and so does not overflow.

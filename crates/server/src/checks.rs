@@ -70,8 +70,8 @@ struct Computed {
 }
 
 impl RowDefault for Computed {
-    fn value(&self) -> Result<Value<'static>> {
-        let value = self.value.value().map_err(|error| failed(error.into()))?;
+    fn value(&self, now_micros: i64) -> Result<Value<'static>> {
+        let value = self.value.at(now_micros).map_err(|error| failed(error.into()))?;
         Ok(values::coerce(value, self.data_type).map_err(failed)?.into_owned())
     }
 }

@@ -109,8 +109,13 @@ impl TableEntry {
 
     /// The next value of a default that is an expression.
     #[cold]
-    pub(crate) fn default_value(&self, engine: &Engine, column: usize) -> Result<Value<'static>> {
-        self.defaults.value(engine, self.schema.definition(), column)
+    pub(crate) fn default_value(
+        &self,
+        engine: &Engine,
+        column: usize,
+        now_micros: i64,
+    ) -> Result<Value<'static>> {
+        self.defaults.value(engine, self.schema.definition(), column, now_micros)
     }
 
     /// The number by which the log and checkpoints know a column.

@@ -74,22 +74,25 @@ impl TableContext {
         Ok(())
     }
 
-    /// The value of a computed default.
+    /// The value of a computed default. `moment` is that of the row, told by the first column that asks.
     #[inline]
     pub(crate) fn computed(
         &mut self,
         worker: &mut Worker,
         column: usize,
         default: &DefaultValue,
+        moment: &mut Option<i64>,
     ) -> Result<Value<'static>> {
         match default {
-            DefaultValue::Now => now(self.table.schema.data_type(column)),
+            DefaultValue::Now => now(self.table.schema.data_type(column), moment_of_row(moment)?),
             DefaultValue::Key(_) => match self.drawn.take_if(|(own, _)| *own == column) {
                 Some((_, key)) => Ok(key),
                 None => self.generated(worker, column),
             },
             DefaultValue::Constant(value) => Ok(value.clone()),
-            DefaultValue::Expression(_) => self.table.default_value(&worker.engine, column),
+            DefaultValue::Expression(_) => {
+                self.table.default_value(&worker.engine, column, moment_of_row(moment)?)
+            }
             DefaultValue::None => {
                 Err(Error::Internal(format!("column {column} has no default to compute")))
             }
@@ -119,13 +122,21 @@ impl TableContext {
     }
 }
 
-/// The clock, as a value of the column's type.
+/// The clock, the first time it is asked for a row, in microseconds since 1970-01-01 00:00:00 UTC.
 #[inline]
-fn now(data_type: DataType) -> Result<Value<'static>> {
+fn moment_of_row(moment: &mut Option<i64>) -> Result<i64> {
+    if let Some(micros) = *moment {
+        return Ok(micros);
+    }
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_err(|_| Error::Internal("the clock is before 1970".into()))?;
-    let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    Ok(*moment.insert(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+}
+
+/// A moment as a value of the column's type.
+#[inline]
+fn now(data_type: DataType, micros: i64) -> Result<Value<'static>> {
     data_type
         .moment(micros)
         .ok_or_else(|| Error::Internal(format!("a column of type {data_type} has no clock")))

@@ -443,7 +443,9 @@ impl Session {
         let index = self.context(table)?;
         let Session { worker, contexts, encoded, .. } = self;
         let context = &mut contexts[index];
-        let computed = |column: usize, default: &_| context.computed(worker, column, default);
+        let mut moment = None;
+        let computed =
+            |column: usize, default: &_| context.computed(worker, column, default, &mut moment);
         table.entry.schema.encode_row(values, computed, encoded)?;
         self.check_encoded(table)
     }

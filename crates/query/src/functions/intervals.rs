@@ -105,7 +105,8 @@ function!(
     between, "interval_between", &[MOMENT, MOMENT], INTERVAL, |given| {
         let [later, earlier] = given else { return wrong_number() };
         let (later, earlier) = (moments(later), moments(earlier));
-        let between = |later, earlier| native(Interval::between(earlier, later));
+        let between =
+            |later, earlier| native(Interval::between(earlier, later).map_err(external)?);
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(later, earlier, between))
     }
 );
@@ -119,6 +120,19 @@ function!(
             native(Interval::from(interval).times(factor).map_err(external)?)
         };
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(intervals(interval), factor, times))
+    }
+);
+
+function!(
+    /// What `interval / number` is.
+    divided, "interval_divided", &[INTERVAL, ArrowType::Float64], INTERVAL, |given| {
+        let [interval, divisor] = given else { return wrong_number() };
+        let divisor = divisor.as_primitive::<Float64Type>();
+        let divide = |interval, divisor| {
+            native(Interval::from(interval).divided(divisor).map_err(external)?)
+        };
+        let interval = intervals(interval);
+        try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(interval, divisor, divide))
     }
 );
 
@@ -139,6 +153,17 @@ function!(
         let [interval] = given else { return wrong_number() };
         let seconds = unary::<_, _, Decimal128Type>(intervals(interval), |interval| {
             Interval::from(interval).epoch_micros()
+        });
+        Ok(Arc::new(seconds.with_precision_and_scale(28, 6)?))
+    }
+);
+
+function!(
+    /// `extract(second FROM interval)`.
+    seconds, "interval_seconds", &[INTERVAL], ArrowType::Decimal128(28, 6), |given| {
+        let [interval] = given else { return wrong_number() };
+        let seconds = unary::<_, _, Decimal128Type>(intervals(interval), |interval| {
+            Interval::from(interval).second_micros()
         });
         Ok(Arc::new(seconds.with_precision_and_scale(28, 6)?))
     }
@@ -176,7 +201,7 @@ function!(justify_days, "justify_days", &[INTERVAL], INTERVAL, |given| {
 });
 
 function!(justify_interval, "justify_interval", &[INTERVAL], INTERVAL, |given| {
-    justified(given, |interval| interval.with_days().with_months())
+    justified(given, |interval| interval.with_days()?.with_months())
 });
 
 /// Those that statements call by name.
@@ -184,9 +209,12 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     vec![age(), justify_hours(), justify_days(), justify_interval(), read_interval()]
 }
 
-fn justified(given: &[ArrayRef], justify: impl Fn(Interval) -> Interval) -> Result<ArrayRef> {
+fn justified(
+    given: &[ArrayRef],
+    justify: impl Fn(Interval) -> std::result::Result<Interval, QueryError>,
+) -> Result<ArrayRef> {
     let [interval] = given else { return wrong_number() };
-    let justify = |interval| native(justify(Interval::from(interval)));
+    let justify = |interval| native(justify(Interval::from(interval)).map_err(external)?);
     try_made(try_unary::<_, _, IntervalMonthDayNanoType>(intervals(interval), justify))
 }
 

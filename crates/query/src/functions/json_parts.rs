@@ -198,10 +198,24 @@ fn joined(given: &Given<'_>) -> Result<Value<'static>> {
     in_one_form(&whole.to_string())
 }
 
-/// Without a key, an item that is this text, or the item at a place.
+fn is_array(given: &Given<'_>, at: usize) -> bool {
+    matches!(given.types.get(at), Some(ColumnType::Array(_)))
+}
+
+/// Without a key or several, an item that is this text, or the item at a place.
 fn without(given: &Given<'_>) -> Result<Value<'static>> {
     let mut whole = read(given, 0)?;
     match (&mut whole, given.values.get(1)) {
+        (whole, Some(Value::Text(written))) if is_array(given, 1) => {
+            let keys: Vec<_> = read_array(written)?.into_iter().flatten().collect();
+            match whole {
+                Json::Object(object) => keys.iter().for_each(|key| _ = object.remove(&**key)),
+                Json::Array(items) => items.retain(|item| {
+                    !item.as_str().is_some_and(|item| keys.iter().any(|key| key == item))
+                }),
+                _ => return Err(refused("cannot delete from scalar")),
+            }
+        }
         (Json::Object(object), Some(Value::Text(key))) => {
             object.remove(&**key);
         }

@@ -5,6 +5,7 @@ mod bytes;
 mod checked;
 mod digest;
 mod exists;
+mod interval_sums;
 mod intervals;
 mod json;
 mod json_parts;
@@ -37,7 +38,10 @@ use crate::values::readable;
 
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
-pub(crate) use intervals::{READ_INTERVAL, between, epoch, read_interval, span, times};
+pub(crate) use interval_sums::interval_sum;
+pub(crate) use intervals::{
+    READ_INTERVAL, between, divided, epoch, read_interval, seconds, span, times,
+};
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
 pub(crate) use json_parts::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
@@ -50,7 +54,7 @@ pub(crate) use json_values::{
 pub(crate) use numbers::POSITIVE;
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use quotient::quotient;
-pub(crate) use session::{bind, bind_to_clock};
+pub(crate) use session::{bind, bind_to_column};
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};

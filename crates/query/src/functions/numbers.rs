@@ -117,6 +117,9 @@ fn width_bucket(given: &Given<'_>) -> Result<Value<'static>> {
     if count <= 0 {
         return Err(refused("2201G", "count must be greater than zero"));
     }
+    if count >= i64::from(i32::MAX) {
+        return Err(refused("22003", "integer out of range"));
+    }
     let is_exact = given.types[..3].iter().any(is_numeric)
         && given.values[..3].iter().all(|value| decimal(value).is_ok());
     let bucket = if is_exact {

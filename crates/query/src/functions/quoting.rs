@@ -12,6 +12,8 @@ use crate::error::{QueryError, Result};
 use crate::text::write_text;
 
 /// Words that are no names unless they are quoted.
+/// What one call of format() makes, at most: a width is a few digits, and would be as many blanks.
+const FORMATTED_BYTES_MAX: usize = 16 << 20;
 const KEYWORDS: &str = "
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit
     boolean both case cast char character check coalesce collate collation column concurrently
@@ -157,6 +159,9 @@ fn filled(format: &str, given: &[Value<'_>]) -> Result<String> {
             }
         };
         let blanks = width.saturating_sub(text.chars().count());
+        if out.len() + text.len() > FORMATTED_BYTES_MAX || blanks > FORMATTED_BYTES_MAX {
+            return Err(refused("54000", "the result of format() is longer than 16 MiB"));
+        }
         match is_left {
             true => out.extend(text.chars().chain(std::iter::repeat_n(' ', blanks))),
             false => out.extend(std::iter::repeat_n(' ', blanks).chain(text.chars())),

@@ -3,12 +3,11 @@
 //! their place.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -132,19 +131,20 @@ impl ScalarUDFImpl for SessionFunction {
     }
 }
 
-/// Puts the clock in the place of those that tell the moment, for an expression that outlives its
-/// statement.
+/// Puts `moment`, a `timestamptz`, in the place of those that tell the moment, for an expression that
+/// outlives its statement.
 ///
 /// # Errors
 /// One that tells who asks.
-pub(crate) fn bind_to_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let clock = |inner: Expr| {
+pub(crate) fn bind_to_column(plan: LogicalPlan, moment: &Expr) -> Result<LogicalPlan> {
+    let bound = |inner: Expr| {
         let Expr::ScalarFunction(call) = &inner else { return Ok(Transformed::no(inner)) };
         let function: &dyn std::any::Any = call.func.inner().as_ref();
         match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
-            Some(Fact::Moment(of)) => Ok(Transformed::yes(Expr::ScalarFunction(
-                ScalarFunction::new_udf(Clock::function(of), Vec::new()),
-            ))),
+            Some(Fact::Moment(of)) => {
+                let wanted = arrow_type(ColumnType::Stored(of));
+                Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(moment.clone()), wanted))))
+            }
             None if call.func.signature().volatility != Volatility::Stable => {
                 Ok(Transformed::no(inner))
             }
@@ -155,42 +155,13 @@ pub(crate) fn bind_to_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
         }
     };
-    plan.map_expressions(|expression| expression.transform_up(clock)).data()
-}
-
-/// Tells the moment in which it is asked.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Clock {
-    of: DataType,
-    signature: Signature,
-}
-
-impl Clock {
-    fn function(of: DataType) -> Arc<ScalarUDF> {
-        let signature = Signature::nullary(Volatility::Volatile);
-        Arc::new(ScalarUDF::new_from_impl(Clock { of, signature }))
-    }
-}
-
-impl ScalarUDFImpl for Clock {
-    fn name(&self) -> &str {
-        "clock"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
-        Ok(arrow_type(ColumnType::Stored(self.of)))
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        let moment = self.of.moment(micros).unwrap_or(Value::Null);
-        Ok(ColumnarValue::Scalar(scalar(&moment, ColumnType::Stored(self.of))?))
-    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let bound = expression.transform_up(&bound)?;
+        Ok(bound.update_data(|expression| name.restore(expression)))
+    })
+    .data()
 }
 
 /// Puts the values that these functions have in this statement in their place.

@@ -8,6 +8,7 @@ use onrush::{DataType, Decimal, Value};
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
 use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::moment::civil;
 use crate::pattern::{Broken, read_date, read_moment, read_number, write_moment, write_number};
 use crate::types::{ColumnType, NUMERIC_SCALE};
 
@@ -75,9 +76,11 @@ fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
         [Value::Decimal(seconds)] => seconds.to_string().parse().unwrap_or(f64::NAN),
         _ => return Err(wrong_types("to_timestamp")),
     };
-    let micros = (seconds * 1e6).round();
-    match micros.abs() < i64::MAX as f64 {
-        true => Ok(Value::TimestampTz(micros as i64)),
+    // What is too large or no number ends at a limit or at zero there.
+    let micros = (seconds * 1e6).round() as i64;
+    let is_there = !seconds.is_nan() && civil(micros).is_ok_and(|at| at.year() > 0);
+    match is_there {
+        true => Ok(Value::TimestampTz(micros)),
         false => Err(QueryError::Refused {
             state: "22008",
             message: format!("timestamp out of range: \"{seconds}\""),

@@ -14,3 +14,39 @@ use crate::error::QueryError;
 fn not_supported(what: &str) -> QueryError {
     QueryError::NotSupported { message: format!("{what} in a pattern is not supported") }
 }
+
+#[cfg(test)]
+mod tests {
+    use onrush::Decimal;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_pattern_is_followed_or_refused(
+            pattern in "(\\PC|[YMDHS9.,0\"FMIPRäı年]){0,20}",
+            text in "\\PC{0,20}",
+            micros in -62_000_000_000_000_000i64..253_000_000_000_000_000,
+            units in any::<i64>(),
+            scale in 0u32..19,
+        ) {
+            let moment = Broken::moment(micros, true).expect("a moment");
+            let _ = write_moment(&pattern, &moment);
+            let _ = write_number(&pattern, Decimal::new(units, scale));
+            let _ = read_date(&pattern, &text);
+            let _ = read_moment(&pattern, &text);
+            let _ = read_number(&pattern, &text);
+        }
+
+        #[test]
+        fn a_moment_comes_back_from_its_pattern(
+            micros in -62_000_000_000_000_000i64..253_000_000_000_000_000,
+        ) {
+            let pattern = "YYYY-MM-DD HH24:MI:SS.US";
+            let moment = Broken::moment(micros, true).expect("a moment");
+            let written = write_moment(pattern, &moment).expect("written");
+            prop_assert_eq!(read_moment(pattern, &written).expect("read"), micros);
+        }
+    }
+}

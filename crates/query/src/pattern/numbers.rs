@@ -5,6 +5,9 @@ use onrush::Decimal;
 use super::not_supported;
 use crate::error::{QueryError, Result};
 
+/// More than any number has digits.
+const PATTERN_BYTES_MAX: usize = 1000;
+
 /// A pattern of numbers, taken apart.
 #[derive(Debug, Default)]
 struct Pattern {
@@ -46,10 +49,13 @@ enum Sign {
 
 impl Pattern {
     fn parse(pattern: &str) -> Result<Pattern> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(not_supported(&format!("more than {PATTERN_BYTES_MAX} bytes")));
+        }
         let mut read = Pattern::default();
         let (mut rest, mut is_behind_point, mut has_zero) = (pattern, false, false);
         while let Some(first) = rest.chars().next() {
-            let upper: String = rest.chars().take(2).collect::<String>().to_uppercase();
+            let upper: String = rest.chars().take(2).map(|c| c.to_ascii_uppercase()).collect();
             let mut length = first.len_utf8();
             match (first.to_ascii_uppercase(), upper.as_str()) {
                 ('9' | '0', _) => {

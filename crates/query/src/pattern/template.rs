@@ -111,11 +111,13 @@ fn word_of(pattern: &str) -> Option<(&'static str, Case)> {
         if written == word.to_lowercase() {
             return Some((*word, Case::Lower));
         }
-        let is_capitalized = NAMES.contains(word)
-            && written[..1] == word[..1]
-            && written[1..] == word[1..].to_lowercase();
+        let is_capitalized = NAMES.contains(word) && written == capitalized(word);
         is_capitalized.then_some((*word, Case::Capitalized))
     })
+}
+
+fn capitalized(word: &str) -> String {
+    format!("{}{}", &word[..1], word[1..].to_lowercase())
 }
 
 impl Field {
@@ -123,7 +125,7 @@ impl Field {
     pub(super) fn written(&self) -> String {
         match self.case {
             Case::Upper => self.word.to_owned(),
-            Case::Capitalized => format!("{}{}", &self.word[..1], self.word[1..].to_lowercase()),
+            Case::Capitalized => capitalized(self.word),
             Case::Lower => self.word.to_lowercase(),
         }
     }

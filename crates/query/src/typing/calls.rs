@@ -6,7 +6,7 @@ use datafusion::functions::math;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::{POSITIVE, epoch, named, octet_length, round_to_even};
+use crate::functions::{POSITIVE, epoch, named, octet_length, round_to_even, seconds};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -20,6 +20,11 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
     let part = part.as_deref();
     if part == Some("epoch") {
         return seconds_since_epoch(moment, schema).unwrap_or(Expr::ScalarFunction(call));
+    }
+    if matches!(moment.get_type(schema), Ok(ArrowType::Interval(_)))
+        && let Some(seconds) = seconds_of_interval(part, moment)
+    {
+        return seconds;
     }
     let unit = match part {
         Some("second" | "seconds") if is_moment => ScalarValue::Decimal128(Some(1), 6, 6),
@@ -35,6 +40,22 @@ pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
         Operator::Multiply,
         Box::new(Expr::Literal(unit, None)),
     ))
+}
+
+/// Seconds or milliseconds of an interval; none for another part.
+fn seconds_of_interval(part: Option<&str>, interval: &Expr) -> Option<Expr> {
+    let seconds = Expr::ScalarFunction(ScalarFunction::new_udf(seconds(), vec![interval.clone()]));
+    match part? {
+        "second" | "seconds" => Some(seconds),
+        "millisecond" | "milliseconds" => {
+            let thousand = Expr::Literal(ScalarValue::Decimal128(Some(1000), 4, 0), None);
+            let product =
+                BinaryExpr::new(Box::new(seconds), Operator::Multiply, Box::new(thousand));
+            let milliseconds = ArrowType::Decimal128(28, 3);
+            Some(Expr::Cast(Cast::new(Box::new(Expr::BinaryExpr(product)), milliseconds)))
+        }
+        _ => None,
+    }
 }
 
 /// `extract(epoch FROM ...)` with six digits behind the point; none of what has no time of day.

@@ -1,14 +1,15 @@
 //! Operators of intervals, where DataFusion has none or others than PostgreSQL.
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::call;
-use crate::functions::{between, span, times};
+use crate::error::QueryError;
+use crate::functions::{between, divided, interval_sum, span, times};
 
 /// Plans an operator that has an interval on a side, or gives one.
 pub(super) fn planned(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
@@ -24,11 +25,7 @@ pub(super) fn planned(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<R
         }
         (Kind::Interval, Op::Multiply, Kind::Number) => call(times(), vec![one, float(other)]),
         (Kind::Number, Op::Multiply, Kind::Interval) => call(times(), vec![other, float(one)]),
-        (Kind::Interval, Op::Divide, Kind::Number) => {
-            let whole = Expr::Literal(ScalarValue::Float64(Some(1.0)), None);
-            let factor = binary(whole, Operator::Divide, float(other));
-            call(times(), vec![one, factor])
-        }
+        (Kind::Interval, Op::Divide, Kind::Number) => call(divided(), vec![one, float(other)]),
         (Kind::Interval, op, Kind::Interval) => match comparison(op) {
             Some(op) => binary(call(span(), vec![one]), op, call(span(), vec![other])),
             None => return PlannerResult::Original(expr),
@@ -50,6 +47,22 @@ pub(super) fn as_spans<'e>(compared: impl IntoIterator<Item = &'e mut Expr>, sch
 /// Whether one of these is an interval.
 pub(super) fn is_among(expressions: &[Expr], schema: &DFSchema) -> bool {
     expressions.iter().any(|expression| Kind::of(expression, schema) == Kind::Interval)
+}
+
+/// Aggregates that compute with intervals, by functions of their own.
+///
+/// # Errors
+/// Those for which there are none.
+pub(super) fn aggregate(mut call: AggregateFunction) -> Result<AggregateFunction> {
+    call.func = match call.func.name() {
+        "sum" => interval_sum(),
+        "min" | "max" => {
+            let message = "min and max of intervals are not supported".to_owned();
+            return Err(QueryError::NotSupported { message }.into());
+        }
+        _ => call.func,
+    };
+    Ok(call)
 }
 
 /// What matters here of a type.

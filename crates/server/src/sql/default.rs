@@ -2,6 +2,7 @@
 //! generator of keys, or an expression that is computed for each row.
 
 use onrush::{DataType, DefaultValue, KeyStrategy};
+use onrush_types::CHECK_BYTES_MAX;
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::parser::Parser;
 
@@ -63,17 +64,32 @@ fn computed(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<
             Ok(DefaultValue::Constant(values::coerce(constant, data_type)?.into_owned()))
         }
         Err(error) if error.state == state::FEATURE_NOT_SUPPORTED => {
-            let now = planner.queries.rowless_value(value.clone()).and_then(|value| value.value());
-            let now = now.map_err(SqlError::from).map_err(|error| match error.state {
-                state::FEATURE_NOT_SUPPORTED => refused(value),
-                _ => error,
-            })?;
-            // What is no value of the column is told when it is defined.
-            values::coerce(now, data_type)?;
-            Ok(DefaultValue::Expression(value.to_string()))
+            per_row(planner, value, data_type)
         }
         Err(error) => Err(error),
     }
+}
+
+fn per_row(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<DefaultValue> {
+    let written = value.to_string();
+    if written.len() > CHECK_BYTES_MAX {
+        let message = format!("a default of more than {CHECK_BYTES_MAX} bytes");
+        return Err(SqlError::new(state::LIMIT_EXCEEDED, message));
+    }
+    let compiled = planner.queries.rowless_value(value.clone()).map_err(SqlError::from);
+    let compiled = compiled.map_err(|error| match error.state {
+        state::FEATURE_NOT_SUPPORTED => refused(value),
+        _ => error,
+    })?;
+    // What can be no value of the column is told when it is defined; another moment, or other chance,
+    // may bring one that can where this does not.
+    if let Ok(now) = compiled.at(0)
+        && let Err(error) = values::coerce(now, data_type)
+        && error.state != state::NUMERIC_OUT_OF_RANGE
+    {
+        return Err(error);
+    }
+    Ok(DefaultValue::Expression(written))
 }
 
 /// A default as a table keeps it, back as an expression.
