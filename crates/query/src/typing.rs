@@ -310,7 +310,7 @@ fn rewrite(
                 adopt(left, &was_right, schema)?;
                 adopt(right, &was_left, schema)?;
             }
-            Transformed::yes(operands::quotient_of(binary, schema))
+            Transformed::yes(operands::rounded(binary, schema))
         }
         Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
         Expr::AggregateFunction(aggregate)

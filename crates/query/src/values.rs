@@ -17,6 +17,9 @@ use crate::interval::Interval;
 use crate::text::write_text;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
+/// Digits behind the point that a decimal has room for.
+const DECIMAL_SCALE_MAX: u32 = 28;
+
 /// An array in the form that [`value_at`] reads.
 pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
     match column.data_type() {
@@ -118,13 +121,17 @@ fn decimal(unscaled: i128, scale: i8) -> Result<Value<'static>> {
         }
     };
     let unscaled = unscaled.ok_or_else(too_wide)?;
-    // Digits that only say zero make room for those in front.
-    let (mut unscaled, mut left) = (unscaled, scale);
-    while (left > 28 || unscaled.unsigned_abs() >= 1 << 96) && left > 0 && unscaled % 10 == 0 {
-        unscaled /= 10;
-        left -= 1;
+    // The last digits behind the point make room for those in front, rounded as one.
+    for dropped in scale.saturating_sub(DECIMAL_SCALE_MAX)..=scale {
+        let unit = 10i128.checked_pow(dropped).ok_or_else(too_wide)?;
+        let (whole, rest) = (unscaled / unit, unscaled % unit);
+        let is_half = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && dropped > 0;
+        let kept = whole + if is_half { unscaled.signum() } else { 0 };
+        if let Ok(decimal) = Decimal::try_from_i128_with_scale(kept, scale - dropped) {
+            return Ok(Value::Decimal(decimal));
+        }
     }
-    Decimal::try_from_i128_with_scale(unscaled, left).map(Value::Decimal).map_err(|_| too_wide())
+    Err(too_wide())
 }
 
 /// An array as PostgreSQL writes it.
@@ -181,4 +188,24 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value<'static>> {
     let array = scalar.to_array()?;
     let field = arrow::Field::new("constant", array.data_type().clone(), true);
     Ok(value_at(&array, 0, column_type(&field))?.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_that_a_decimal_has_no_room_for_are_rounded_at_once() {
+        let written = |unscaled, scale| decimal(unscaled, scale).map(|value| value.to_string());
+        let same = |unscaled, scale, text: &str| {
+            assert_eq!(written(unscaled, scale).expect("a numeric"), text);
+        };
+        same(12_345, 2, "123.45");
+        same(-5, -2, "-500");
+        // 45 at the end: one digit after the other would come to 5 in front of them.
+        same(444_444_444_444_444_444_444_444_444_445, 30, "0.4444444444444444444444444444");
+        same(-99_999_999_999_999_999_999_999_999_995, 29, "-1.0000000000000000000000000000");
+        same(i128::from(i64::MAX) * 1_000_000_000_000_000, 20, "92233720368547.75807000000000");
+        assert!(written(i128::MAX, 0).is_err());
+    }
 }

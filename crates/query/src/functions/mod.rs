@@ -12,8 +12,8 @@ mod json_parts;
 mod json_values;
 mod numbers;
 mod patterns;
-mod quotient;
 mod quoting;
+mod rounded;
 mod session;
 mod single;
 mod system;
@@ -53,7 +53,7 @@ pub(crate) use json_values::{
 };
 pub(crate) use numbers::POSITIVE;
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
-pub(crate) use quotient::quotient;
+pub(crate) use rounded::{product, quotient};
 pub(crate) use session::{bind, bind_to_column};
 pub(crate) use single::{SINGLE_VALUE, single_value};
 pub use system::SystemFunction;

@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::{call, narrow};
-use crate::functions::quotient;
+use crate::functions::{product, quotient};
 
 /// Gives both sides the types that they have in PostgreSQL.
 pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
@@ -59,17 +59,24 @@ pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) 
     Ok(())
 }
 
-/// A division of numerics, or of one and a whole number.
-pub(super) fn quotient_of(binary: BinaryExpr, schema: &DFSchema) -> Expr {
+/// Digits behind the point up to which a product is exact.
+const PRODUCT_SCALE_MAX: i16 = 20;
+
+/// A division of numerics, or of one and a whole number; a product of numerics with many digits.
+pub(super) fn rounded(binary: BinaryExpr, schema: &DFSchema) -> Expr {
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
-    let (Operator::Divide, (Ok(left), Ok(right))) = (binary.op, types) else {
-        return Expr::BinaryExpr(binary);
+    let (Ok(left), Ok(right)) = types else { return Expr::BinaryExpr(binary) };
+    let scale = |of: &ArrowType| match of {
+        ArrowType::Decimal128(_, scale) => i16::from(*scale),
+        _ => 0,
     };
-    if !left.is_decimal() && !right.is_decimal() {
-        return Expr::BinaryExpr(binary);
-    }
+    let function = match binary.op {
+        Operator::Divide if left.is_decimal() || right.is_decimal() => quotient(),
+        Operator::Multiply if scale(&left) + scale(&right) > PRODUCT_SCALE_MAX => product(),
+        _ => return Expr::BinaryExpr(binary),
+    };
     match (as_decimal(&binary.left, &left), as_decimal(&binary.right, &right)) {
-        (Some(left), Some(right)) => call(quotient(), vec![left, right]),
+        (Some(left), Some(right)) => call(function, vec![left, right]),
         _ => Expr::BinaryExpr(binary),
     }
 }
