@@ -50,7 +50,6 @@ struct Time {
 struct Commit {
     /// Its key, and its place in the commit order.
     number: i64,
-    called_at: u64,
     acknowledged: Time,
     /// Operations of the disk until then.
     moment: usize,
@@ -296,13 +295,12 @@ impl Run {
     fn commit(&mut self, durability: Durability, helper: &Mutex<Helper>) -> Checked<()> {
         let payload = vec![7; self.random.below(self.plan.payload_bytes_max + 1) as usize];
         let number = helper::locked(helper).next_number();
-        let called_at = self.book().now.micros;
         self.session.set_durability(durability);
         let row = [number.into(), payload.into()];
         let outcome = self.session.insert(&self.table, &row);
         outcome.map_err(|error| Violation(format!("insert: {error}")))?;
         let end = self.session.last_commit_lsn();
-        note(&self.book, &self.disk, (number, called_at), (end, durability));
+        note(&self.book, &self.disk, number, (end, durability));
         helper::locked(helper).join()?;
         self.book().failed.take().map_or(Ok(()), Err)
     }
@@ -353,16 +351,11 @@ fn advance(
 }
 
 /// A commit was acknowledged.
-fn note(
-    book: &Mutex<Book>,
-    disk: &CrashDisk,
-    (number, called_at): (i64, u64),
-    (end, durability): (u64, Durability),
-) {
+fn note(book: &Mutex<Book>, disk: &CrashDisk, number: i64, (end, durability): (u64, Durability)) {
     let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
     let acknowledged = book.now;
     let moment = disk.operation_count();
-    book.commits.push(Commit { number, called_at, acknowledged, moment, end, durability });
+    book.commits.push(Commit { number, acknowledged, moment, end, durability });
 }
 
 /// What a power cut at `boundary`, at the time `at`, has left.

@@ -56,12 +56,11 @@ impl Helper {
         session.set_durability(Durability::Delayed);
         let thread = std::thread::spawn(move || {
             for request in to_do {
-                let called_at = locked(&book).now.micros;
                 let row = [request.number.into(), vec![9; request.payload_bytes].into()];
                 let outcome = session.insert(&table, &row);
                 let end = session.last_commit_lsn();
                 let number = request.number;
-                super::note(&book, &disk, (number, called_at), (end, Durability::Delayed));
+                super::note(&book, &disk, number, (end, Durability::Delayed));
                 let outcome = outcome.map_err(|error| Violation(error.to_string()));
                 if done.send(outcome).is_err() {
                     return;
@@ -173,8 +172,9 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
     })
 }
 
-/// When the oldest commit was called that the round being written is to make durable.
+/// When the oldest commit was acknowledged that the round being written is to make durable. The engine
+/// counts from before that: a thread may be called, and sleep while time passes before it commits.
 fn oldest_not_durable(book: &Book, durable: u64) -> Option<u64> {
     let not_durable = book.commits.iter().filter(|commit| commit.end > durable);
-    not_durable.map(|commit| commit.called_at).min()
+    not_durable.map(|commit| commit.acknowledged.micros).min()
 }
