@@ -136,6 +136,13 @@ pub enum QueryError {
     },
 }
 
+impl QueryError {
+    /// What PostgreSQL has this SQLSTATE for.
+    pub(crate) fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
+        QueryError::Refused { state, message: message.into() }
+    }
+}
+
 impl From<ArrowError> for QueryError {
     fn from(error: ArrowError) -> QueryError {
         match error {

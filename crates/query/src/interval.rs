@@ -164,7 +164,7 @@ impl Interval {
 }
 
 pub(crate) fn out_of_range() -> QueryError {
-    QueryError::Refused { state: "22008", message: "interval out of range".to_owned() }
+    QueryError::refused("22008", "interval out of range")
 }
 
 fn unit(word: &str) -> Option<Interval> {

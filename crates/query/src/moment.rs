@@ -44,7 +44,7 @@ pub(crate) fn julian_day(of: Date) -> i64 {
 }
 
 pub(crate) fn out_of_range() -> QueryError {
-    QueryError::Refused { state: "22008", message: "date/time field value out of range".to_owned() }
+    QueryError::refused("22008", "date/time field value out of range")
 }
 
 /// Years, months, days and time from `earlier` to `later`, each counted by itself; what is missing of

@@ -41,6 +41,14 @@ pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
     }
 }
 
+/// The value's text.
+pub(crate) fn written(value: &Value<'_>) -> String {
+    let mut text = String::new();
+    // Memory takes what there is.
+    let _ = write_text(value, &mut text);
+    text
+}
+
 /// As PostgreSQL: digits in a row unless there would be many zeros, then with an exponent.
 fn float(value: f64, exponent: &str, plain: &str, out: &mut impl Write) -> Result {
     let size = value.abs();
@@ -58,21 +66,15 @@ fn float(value: f64, exponent: &str, plain: &str, out: &mut impl Write) -> Resul
 mod tests {
     use super::*;
 
-    fn written(value: Value<'_>) -> String {
-        let mut out = String::new();
-        write_text(&value, &mut out).expect("memory takes it");
-        out
-    }
-
     #[test]
     fn text_is_as_postgresql_writes_it() {
-        assert_eq!(written(Value::Boolean(true)), "t");
-        assert_eq!(written(Value::Float64(1.0)), "1");
-        assert_eq!(written(Value::Float64(1e21)), "1e+21");
-        assert_eq!(written(Value::Float64(-2.5e-7)), "-2.5e-07");
-        assert_eq!(written(Value::Float32(0.1)), "0.1");
-        assert_eq!(written(Value::Timestamp(1_500_000)), "1970-01-01 00:00:01.5");
-        assert_eq!(written(Value::TimestampTz(0)), "1970-01-01 00:00:00+00");
-        assert_eq!(written(Value::from(&[0u8, 255][..])), "\\x00ff");
+        assert_eq!(written(&Value::Boolean(true)), "t");
+        assert_eq!(written(&Value::Float64(1.0)), "1");
+        assert_eq!(written(&Value::Float64(1e21)), "1e+21");
+        assert_eq!(written(&Value::Float64(-2.5e-7)), "-2.5e-07");
+        assert_eq!(written(&Value::Float32(0.1)), "0.1");
+        assert_eq!(written(&Value::Timestamp(1_500_000)), "1970-01-01 00:00:01.5");
+        assert_eq!(written(&Value::TimestampTz(0)), "1970-01-01 00:00:00+00");
+        assert_eq!(written(&Value::from(&[0u8, 255][..])), "\\x00ff");
     }
 }

@@ -14,7 +14,7 @@ use crate::array::write_array;
 use crate::columns::{ColumnBuilder, scaled};
 use crate::error::{QueryError, Result};
 use crate::interval::Interval;
-use crate::text::write_text;
+use crate::text::written;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
 /// Digits behind the point that a decimal has room for.
@@ -146,19 +146,14 @@ fn list(array: &dyn Array, row: usize) -> Result<String> {
     }
     let items = readable(&items)?;
     let element = ColumnType::Stored(plain_type(items.data_type()));
-    let mut written = Vec::with_capacity(items.len());
+    let mut elements = Vec::with_capacity(items.len());
     for index in 0..items.len() {
-        written.push(match value_at(&items, index, element)? {
+        elements.push(match value_at(&items, index, element)? {
             Value::Null => None,
-            value => {
-                let mut text = String::new();
-                // Memory takes what there is.
-                let _ = write_text(&value, &mut text);
-                Some(text)
-            }
+            value => Some(written(&value)),
         });
     }
-    Ok(write_array(written.iter().map(Option::as_deref)))
+    Ok(write_array(elements.iter().map(Option::as_deref)))
 }
 
 fn displayed(array: &dyn Array, row: usize) -> Result<String> {

@@ -49,8 +49,8 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                 match std::str::from_utf8(bytes) {
                     Ok(text) if !text.contains('\0') => Ok(text.to_owned().into()),
                     _ => {
-                        let message = "invalid byte sequence for encoding \"UTF8\"".to_owned();
-                        Err(QueryError::Refused { state: "22021", message })
+                        let message = "invalid byte sequence for encoding \"UTF8\"";
+                        Err(QueryError::refused("22021", message))
                     }
                 }
             }
@@ -78,8 +78,7 @@ fn index(at: i64, length: usize) -> crate::Result<usize> {
     let found = usize::try_from(at).ok().filter(|at| *at < length);
     found.ok_or_else(|| {
         let last = i64::try_from(length).unwrap_or(i64::MAX) - 1;
-        let message = format!("index {at} out of valid range, 0..{last}");
-        QueryError::Refused { state: "2202E", message }
+        QueryError::refused("2202E", format!("index {at} out of valid range, 0..{last}"))
     })
 }
 
@@ -170,8 +169,7 @@ impl ScalarUDFImpl for TextOrBytes {
 /// The bytes from a place on, counted from 1; `count` of them.
 fn range(length: usize, from: i64, count: Option<i64>) -> crate::Result<(usize, usize)> {
     if count.is_some_and(|count| count < 0) {
-        let message = "negative substring length not allowed".to_owned();
-        return Err(QueryError::Refused { state: "22011", message });
+        return Err(QueryError::refused("22011", "negative substring length not allowed"));
     }
     let end = count.map_or(i64::MAX, |count| from.saturating_add(count));
     let clamp = |at: i64| usize::try_from(at.saturating_sub(1)).unwrap_or(0).min(length);
@@ -204,8 +202,7 @@ fn replaced(given: &[Value<'_>]) -> crate::Result<Value<'static>> {
     let numbers: Option<Vec<i64>> = numbers.iter().map(Value::as_i64).collect();
     let Some([from, count @ ..]) = numbers.as_deref() else { return Ok(Value::Null) };
     if *from < 1 {
-        let message = "negative substring length not allowed".to_owned();
-        return Err(QueryError::Refused { state: "22011", message });
+        return Err(QueryError::refused("22011", "negative substring length not allowed"));
     }
     let length = i64::try_from(new.len()).unwrap_or(i64::MAX);
     let end = from.saturating_add(count.first().copied().unwrap_or(length));

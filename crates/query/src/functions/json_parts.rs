@@ -83,7 +83,7 @@ fn of_given(given: &[ColumnType]) -> ColumnType {
 }
 
 fn refused(message: &str) -> QueryError {
-    QueryError::Refused { state: "22023", message: message.to_owned() }
+    QueryError::refused("22023", message)
 }
 
 fn read(given: &Given<'_>, at: usize) -> Result<Json> {

@@ -10,7 +10,7 @@ use onrush_types::text::parse;
 use super::typed::{Given, TypedFunction};
 use crate::array::read_array;
 use crate::error::{QueryError, Result};
-use crate::text::write_text;
+use crate::text::written;
 use crate::types::ColumnType;
 
 /// The array of JSON values in one array: what `json_agg` is made of.
@@ -54,10 +54,10 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             |given| {
                 let [key, value] = given.values else { return Ok(Value::Null) };
                 if key.is_null() {
-                    return Err(refused("22004", "field name must not be null"));
+                    return Err(QueryError::refused("22004", "field name must not be null"));
                 }
                 let mut out = String::new();
-                quoted(&plain(key), &mut out);
+                quoted(&written(key), &mut out);
                 out.push_str(" : ");
                 write_json(value, given.types[1], &mut out)?;
                 Ok(out.into())
@@ -76,10 +76,6 @@ struct Form {
 const BUILT: Form = Form { between: ", ", after_key: " : " };
 const ROW: Form = Form { between: ",", after_key: ":" };
 
-fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
-    QueryError::Refused { state, message: message.into() }
-}
-
 /// JSON as `jsonb` keeps it.
 pub(super) fn in_one_form(json: &str) -> Result<Value<'static>> {
     Ok(parse(DataType::Jsonb, json)?.into_owned())
@@ -97,7 +93,10 @@ fn one(given: &Given<'_>) -> Result<String> {
 
 fn object(given: &Given<'_>, form: &Form) -> Result<String> {
     if given.values.len() % 2 == 1 {
-        return Err(refused("22023", "argument list must have even number of elements"));
+        return Err(QueryError::refused(
+            "22023",
+            "argument list must have even number of elements",
+        ));
     }
     let mut out = String::from("{");
     let pairs = given.values.chunks_exact(2).zip(given.types.chunks_exact(2));
@@ -107,9 +106,9 @@ fn object(given: &Given<'_>, form: &Form) -> Result<String> {
         }
         if pair[0].is_null() {
             let message = format!("argument {} cannot be null", 2 * number + 1);
-            return Err(refused("22023", message));
+            return Err(QueryError::refused("22023", message));
         }
-        quoted(&plain(&pair[0]), &mut out);
+        quoted(&written(&pair[0]), &mut out);
         out.push_str(form.after_key);
         write_json(&pair[1], types[1], &mut out)?;
     }
@@ -138,19 +137,12 @@ fn gathered(given: &Given<'_>, open: &str, between: &str, close: &str) -> Result
     Ok(format!("{open}{}{close}", elements.join(between)))
 }
 
-fn plain(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    // Memory takes what there is.
-    let _ = write_text(value, &mut text);
-    text
-}
-
 fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result<()> {
     match (value, column) {
         (Value::Null, _) => out.push_str("null"),
         (Value::Boolean(value), _) => out.push_str(if *value { "true" } else { "false" }),
-        (Value::Float32(number), _) if !number.is_finite() => quoted(&plain(value), out),
-        (Value::Float64(number), _) if !number.is_finite() => quoted(&plain(value), out),
+        (Value::Float32(number), _) if !number.is_finite() => quoted(&written(value), out),
+        (Value::Float64(number), _) if !number.is_finite() => quoted(&written(value), out),
         (
             Value::Int16(_)
             | Value::Int32(_)
@@ -159,7 +151,7 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
             | Value::Float64(_)
             | Value::Decimal(_),
             _,
-        ) => out.push_str(&plain(value)),
+        ) => out.push_str(&written(value)),
         (Value::Text(json), ColumnType::Stored(DataType::Json | DataType::Jsonb)) => {
             out.push_str(json);
         }
@@ -177,12 +169,12 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
             }
             out.push(']');
         }
-        (Value::Timestamp(_), _) => quoted(&plain(value).replacen(' ', "T", 1), out),
+        (Value::Timestamp(_), _) => quoted(&written(value).replacen(' ', "T", 1), out),
         // The offset of UTC has its minutes here.
         (Value::TimestampTz(_), _) => {
-            quoted(&format!("{}:00", plain(value).replacen(' ', "T", 1)), out);
+            quoted(&format!("{}:00", written(value).replacen(' ', "T", 1)), out);
         }
-        (other, _) => quoted(&plain(other), out),
+        (other, _) => quoted(&written(other), out),
     }
     Ok(())
 }

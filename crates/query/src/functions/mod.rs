@@ -24,7 +24,7 @@ mod types;
 mod uuid;
 mod wide;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -84,7 +84,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 /// The function of this name.
 pub(crate) fn named(name: &str) -> Result<Arc<ScalarUDF>> {
-    let found = all().into_iter().find(|function| function.name() == name);
+    static ALL: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(all);
+    let found = ALL.iter().find(|function| function.name() == name).cloned();
     found.ok_or_else(|| internal_datafusion_err!("there is no function {name}"))
 }
 

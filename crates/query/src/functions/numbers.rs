@@ -41,10 +41,6 @@ fn whole_or_float(given: &[ColumnType]) -> ColumnType {
     }
 }
 
-fn refused(state: &'static str, message: &str) -> QueryError {
-    QueryError::Refused { state, message: message.to_owned() }
-}
-
 fn float(value: &Value<'_>) -> Result<f64> {
     match value {
         Value::Float64(value) => Ok(*value),
@@ -94,7 +90,8 @@ fn div(given: &Given<'_>) -> Result<Value<'static>> {
     // By way of what is left: a quotient is rounded, and might reach the next whole number.
     let rest = number.checked_rem(by);
     let whole = rest.and_then(|rest| (number - rest).checked_div(by));
-    let whole = whole.ok_or_else(|| refused("22003", "value overflows numeric format"))?;
+    let whole =
+        whole.ok_or_else(|| QueryError::refused("22003", "value overflows numeric format"))?;
     Ok(Value::Decimal(whole.round()))
 }
 
@@ -102,10 +99,10 @@ fn positive(given: &Given<'_>) -> Result<Value<'static>> {
     let [number] = given.values else { return Err(not_a_number()) };
     let number = float(number)?;
     if number == 0.0 {
-        return Err(refused("2201E", "cannot take logarithm of zero"));
+        return Err(QueryError::refused("2201E", "cannot take logarithm of zero"));
     }
     if number < 0.0 {
-        return Err(refused("2201E", "cannot take logarithm of a negative number"));
+        return Err(QueryError::refused("2201E", "cannot take logarithm of a negative number"));
     }
     Ok(Value::Float64(number))
 }
@@ -115,10 +112,10 @@ fn width_bucket(given: &Given<'_>) -> Result<Value<'static>> {
     let [number, low, high, count] = given.values else { return Err(not_a_number()) };
     let count = count.as_i64().ok_or_else(not_a_number)?;
     if count <= 0 {
-        return Err(refused("2201G", "count must be greater than zero"));
+        return Err(QueryError::refused("2201G", "count must be greater than zero"));
     }
     if count >= i64::from(i32::MAX) {
-        return Err(refused("22003", "integer out of range"));
+        return Err(QueryError::refused("22003", "integer out of range"));
     }
     let is_exact = given.types[..3].iter().any(is_numeric)
         && given.values[..3].iter().all(|value| decimal(value).is_ok());
@@ -132,7 +129,10 @@ fn width_bucket(given: &Given<'_>) -> Result<Value<'static>> {
     } else {
         let (number, low, high) = (float(number)?, float(low)?, float(high)?);
         if number.is_nan() || !low.is_finite() || !high.is_finite() {
-            return Err(refused("2201G", "operand, lower bound, and upper bound cannot be NaN"));
+            return Err(QueryError::refused(
+                "2201G",
+                "operand, lower bound, and upper bound cannot be NaN",
+            ));
         }
         let place = |number: f64, low: f64, high: f64| {
             #[expect(clippy::cast_precision_loss, reason = "counts are small")]
@@ -156,7 +156,7 @@ fn bucket<T: PartialOrd + Copy>(
     let (is_before, is_behind) = match low.partial_cmp(&high) {
         Some(Ordering::Less) => (number < low, number >= high),
         Some(Ordering::Greater) => (number > low, number <= high),
-        _ => return Err(refused("2201G", "lower bound cannot equal upper bound")),
+        _ => return Err(QueryError::refused("2201G", "lower bound cannot equal upper bound")),
     };
     Ok(match (is_before, is_behind) {
         (true, _) => Some(0),

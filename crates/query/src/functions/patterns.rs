@@ -27,7 +27,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                 let mut characters = escape.chars();
                 let escape = characters.next();
                 if characters.next().is_some() {
-                    return Err(refused("22025", "invalid escape string"));
+                    return Err(QueryError::refused("22025", "invalid escape string"));
                 }
                 Ok(similar(pattern, escape).into())
             }
@@ -58,10 +58,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| function.immutable().into_udf()).collect()
 }
 
-fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
-    QueryError::Refused { state, message: message.into() }
-}
-
 /// A regular expression whose dot stands for the end of a line, too.
 fn regex(pattern: &str, flags: &str) -> Result<Regex> {
     let mut builder = RegexBuilder::new(pattern);
@@ -75,13 +71,13 @@ fn regex(pattern: &str, flags: &str) -> Result<Regex> {
             'x' => builder.ignore_whitespace(true),
             other => {
                 let message = format!("invalid regular expression option: \"{other}\"");
-                return Err(refused("22023", message));
+                return Err(QueryError::refused("22023", message));
             }
         };
     }
-    builder
-        .build()
-        .map_err(|error| refused("2201B", format!("invalid regular expression: {error}")))
+    builder.build().map_err(|error| {
+        QueryError::refused("2201B", format!("invalid regular expression: {error}"))
+    })
 }
 
 /// What lies between the matches. One of nothing counts neither at the ends of the text nor right
@@ -112,7 +108,7 @@ fn substr(given: &[Value<'_>]) -> Result<Value<'static>> {
         let number = rest.get(at).and_then(Value::as_i64).unwrap_or(other);
         let known = usize::try_from(number).ok().filter(|_| number >= least);
         let bad = || format!("invalid value for parameter \"{name}\": {number}");
-        known.ok_or_else(|| refused("22023", bad()))
+        known.ok_or_else(|| QueryError::refused("22023", bad()))
     };
     let (start, wanted) = (number(0, 1, 1, "start")?, number(1, 1, 1, "n")?);
     let group = number(3, 0, 0, "subexpr")?;

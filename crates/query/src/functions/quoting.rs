@@ -9,11 +9,11 @@ use onrush::{DataType, Value};
 use super::SystemFunction;
 use crate::array::write_array;
 use crate::error::{QueryError, Result};
-use crate::text::write_text;
+use crate::text::written;
 
-/// Words that are no names unless they are quoted.
 /// What one call of format() makes, at most: a width is a few digits, and would be as many blanks.
 const FORMATTED_BYTES_MAX: usize = 16 << 20;
+/// Words that are no names unless they are quoted.
 const KEYWORDS: &str = "
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit
     boolean both case cast char character check coalesce collate collation column concurrently
@@ -62,13 +62,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| function.immutable().into_udf()).collect()
 }
 
-fn written(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    // Memory takes what there is.
-    let _ = write_text(value, &mut text);
-    text
-}
-
 /// `name` or `"a name"`.
 fn name_in_sql(name: &str) -> Cow<'_, str> {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
@@ -87,10 +80,6 @@ fn constant_in_sql(text: &str) -> String {
         true => format!("E'{}'", quoted.replace('\\', "\\\\")),
         false => format!("'{quoted}'"),
     }
-}
-
-fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
-    QueryError::Refused { state, message: message.into() }
 }
 
 /// What stands between `%` and the letter of a place.
@@ -130,7 +119,9 @@ fn filled(format: &str, given: &[Value<'_>]) -> Result<String> {
         let mut take = |position: Option<usize>| {
             let at = position.map_or(next, |position| position - 1);
             next = at + 1;
-            given.get(at).ok_or_else(|| refused("22023", "too few arguments for format()"))
+            given
+                .get(at)
+                .ok_or_else(|| QueryError::refused("22023", "too few arguments for format()"))
         };
         let (mut is_left, mut width) = (place.is_left, 0);
         match place.width {
@@ -145,7 +136,7 @@ fn filled(format: &str, given: &[Value<'_>]) -> Result<String> {
             ('s', Value::Null) => String::new(),
             ('s', value) => written(value),
             ('I', Value::Null) => {
-                return Err(refused(
+                return Err(QueryError::refused(
                     "22004",
                     "null values cannot be formatted as an SQL identifier",
                 ));
@@ -155,12 +146,15 @@ fn filled(format: &str, given: &[Value<'_>]) -> Result<String> {
             ('L', value) => constant_in_sql(&written(value)),
             (other, _) => {
                 let message = format!("unrecognized format() type specifier \"{other}\"");
-                return Err(refused("22023", message));
+                return Err(QueryError::refused("22023", message));
             }
         };
         let blanks = width.saturating_sub(text.chars().count());
         if out.len() + text.len() > FORMATTED_BYTES_MAX || blanks > FORMATTED_BYTES_MAX {
-            return Err(refused("54000", "the result of format() is longer than 16 MiB"));
+            return Err(QueryError::refused(
+                "54000",
+                "the result of format() is longer than 16 MiB",
+            ));
         }
         match is_left {
             true => out.extend(text.chars().chain(std::iter::repeat_n(' ', blanks))),
@@ -172,7 +166,7 @@ fn filled(format: &str, given: &[Value<'_>]) -> Result<String> {
 }
 
 fn ended() -> QueryError {
-    refused("22023", "unterminated format() type specifier")
+    QueryError::refused("22023", "unterminated format() type specifier")
 }
 
 /// Reads `1$-10` and the like; returns what is behind it.
@@ -210,23 +204,25 @@ fn digits(text: &str) -> Result<(Option<i64>, &str)> {
     }
     // As wide as PostgreSQL's integer.
     let number = text[..end].parse::<i32>();
-    let number = number.map_err(|_| refused("22003", "number is out of range"))?;
+    let number = number.map_err(|_| QueryError::refused("22003", "number is out of range"))?;
     Ok((Some(number.into()), &text[end..]))
 }
 
 fn counted(number: Option<i64>) -> Result<usize> {
     match number.and_then(|number| usize::try_from(number).ok()) {
-        None => Err(refused("22023", "format specifies a position without a number")),
-        Some(0) => {
-            Err(refused("22023", "format specifies argument 0, but arguments are numbered from 1"))
-        }
+        None => Err(QueryError::refused("22023", "format specifies a position without a number")),
+        Some(0) => Err(QueryError::refused(
+            "22023",
+            "format specifies argument 0, but arguments are numbered from 1",
+        )),
         Some(number) => Ok(number),
     }
 }
 
 /// The parts of a name with dots.
 fn parts(name: &str, is_strict: bool) -> Result<Vec<String>> {
-    let bad = || refused("22023", format!("string is not a valid identifier: \"{name}\""));
+    let bad =
+        || QueryError::refused("22023", format!("string is not a valid identifier: \"{name}\""));
     let mut parts = Vec::new();
     let mut rest = name.trim_start();
     loop {

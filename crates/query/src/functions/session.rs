@@ -5,17 +5,16 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 use onrush::{DataType, Value};
 
-use super::SystemFunction;
+use super::{SystemFunction, rewrite};
 use crate::error::QueryError;
 use crate::statement::Client;
 use crate::types::{ColumnType, arrow_type};
@@ -155,27 +154,13 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, moment: &Expr) -> Result<Logical
             }
         }
     };
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let bound = expression.transform_up(&bound)?;
-        Ok(bound.update_data(|expression| name.restore(expression)))
-    })
-    .data()
+    rewrite(plan, bound).data()
 }
 
 /// Puts the values that these functions have in this statement in their place.
 pub(crate) fn bind(plan: LogicalPlan, client: &Client, now_micros: i64) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|plan| {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let bound = expression.transform_up(|inner| constant(inner, client, now_micros))?;
-            Ok(match bound.transformed {
-                true => bound.update_data(|expression| name.restore(expression)),
-                false => bound,
-            })
-        })
+        rewrite(plan, |inner| constant(inner, client, now_micros))
     })
     .data()
 }
