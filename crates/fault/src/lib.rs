@@ -101,6 +101,8 @@ faults! {
     RemoveNotRedone,
     /// Recovery does not truncate truncated tables.
     TruncateNotRedone,
+    /// Recovery applies definitions to a directory that holds what they made, by name.
+    DefinitionsRedoneBelowE,
     /// Recovery does not alter altered tables.
     AlterNotRedone,
     /// A clean close does not make delayed commits durable.

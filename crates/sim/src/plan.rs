@@ -66,6 +66,8 @@ pub enum Action {
     Truncate,
     DropAndCreate,
     Alter,
+    /// A table's name goes to another table that comes and goes, and back or on.
+    PassNames,
     Checkpoint,
     Barrier,
     WriteLog,
@@ -129,6 +131,8 @@ pub struct Plan {
     pub visited_commits: bool,
     /// Whether tables are altered.
     pub alters: bool,
+    /// Whether names go from table to table.
+    pub passes_names: bool,
 }
 
 impl Plan {
@@ -191,6 +195,10 @@ impl Plan {
         if alters {
             weights.push((Action::Alter, 30));
         }
+        let passes_names = Random::for_part(seed, NAMES_PART).chance(1, 8);
+        if passes_names {
+            weights.push((Action::PassNames, 30));
+        }
         Plan {
             seed,
             options,
@@ -203,6 +211,7 @@ impl Plan {
             crowded: shape == Shape::Crowded,
             visited_commits,
             alters,
+            passes_names,
         }
     }
 
@@ -240,6 +249,7 @@ impl Plan {
             crowded: false,
             visited_commits: false,
             alters: true,
+            passes_names: true,
         }
     }
 
@@ -288,6 +298,7 @@ const COMMITS_PART: u64 = 9;
 /// No seed that is kept for what it once found has runs of these, so that it stays what it was.
 const HEARSAY_PART: u64 = 30;
 const ALTERS_PART: u64 = 87;
+const NAMES_PART: u64 = 88;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

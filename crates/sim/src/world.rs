@@ -308,6 +308,7 @@ impl World {
             Action::Truncate => self.truncate(),
             Action::DropAndCreate => self.drop_and_create(),
             Action::Alter => self.alter(),
+            Action::PassNames => self.pass_names(),
             Action::Barrier => self.barrier(),
             Action::WriteLog => self.write_log(),
             Action::ChangeDurability => {

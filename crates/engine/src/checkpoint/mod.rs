@@ -105,12 +105,13 @@ impl Checkpointer {
         let late_start = planted(Fault::CAfterEpoch).then(|| engine.log.position());
         let start = late_start.unwrap_or(start);
         engine.progress.set_stage(CheckpointStage::Walk);
-        let collected = {
+        let (collected, end) = {
             let definitions = &engine.catalog.definitions;
             let _definitions = lock_counted(definitions, recorder, LatchClass::Catalog);
-            walk::collect(engine, recorder, &self.directory, &self.changed)?
+            let collected = walk::collect(engine, recorder, &self.directory, &self.changed)?;
+            // Under the lock: the directory holds exactly the definitions below E, and redo skips them.
+            (collected, early_end.unwrap_or_else(|| engine.log.tail()))
         };
-        let end = early_end.unwrap_or_else(|| engine.log.tail());
         if !planted(Fault::LogNotToE) {
             engine.log.wait_durable(end, recorder)?;
         }

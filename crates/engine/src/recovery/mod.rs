@@ -338,7 +338,7 @@ fn redo_log(
     progress: Option<&OpenProgress>,
     report: &mut RecoveryReport,
 ) -> Result<onrush_log::RecoveredLog> {
-    let mut redo = Redo::start(engine);
+    let mut redo = Redo::start(engine, superblock.end);
     let mut failure = None;
     let mut apply = |lsn: Lsn, payload: &[u8]| {
         redo.record(lsn, payload).map_err(|error| {

@@ -7,6 +7,7 @@ use super::World;
 use super::tables::Values;
 use crate::history::Checked;
 use crate::model::Effect;
+use crate::plan::TablePlan;
 use crate::violation;
 
 /// How the names of added columns begin.
@@ -88,6 +89,76 @@ impl World {
         if let (true, Some(handle)) = (done, handle) {
             self.tables[table].handle = handle;
             self.follow_name(&name, &new);
+        }
+        Ok(())
+    }
+
+    /// A table's name changes hands: a table of the new name comes and goes before it is taken, or one of the
+    /// old name comes and goes before that is taken back.
+    pub(super) fn pass_names(&mut self) -> Checked<()> {
+        let Some(table) = self.some_table() else { return Ok(()) };
+        let live = &self.tables[table];
+        // What was handed out under a generated table's name stays its own.
+        if live.is_generated() || live.plan.front_of.is_some() {
+            return Ok(());
+        }
+        let (name, plan) = (live.name().to_owned(), live.plan.clone());
+        let other = match name.split_once('+') {
+            Some((base, _)) => base.to_owned(),
+            None => format!("{name}+other"),
+        };
+        if self.database()?.table(&other).is_ok() {
+            return Ok(());
+        }
+        if self.random.chance(1, 2) {
+            self.come_and_go(&other, &plan)?;
+            self.rename(&name, &other)
+        } else {
+            self.rename(&name, &other)?;
+            self.come_and_go(&name, &plan)?;
+            self.rename(&other, &name)
+        }
+    }
+
+    fn come_and_go(&mut self, name: &str, plan: &TablePlan) -> Checked<()> {
+        if self.stopped.is_some() {
+            return Ok(());
+        }
+        let definition = match plan.definition().renamed(name.to_owned()) {
+            Ok(definition) => definition,
+            Err(error) => violation!("{error}"),
+        };
+        let (table, bytes) = (name.to_owned(), definition.to_bytes());
+        let effect = Effect::Create { table: table.clone(), definition: bytes };
+        let begun_at = self.moment();
+        let outcome = self.database()?.create_table(definition).map(|_| ());
+        if !self.finish_definition("create", begun_at, effect, outcome)? {
+            return Ok(());
+        }
+        let begun_at = self.moment();
+        let outcome = self.database()?.drop_table(name);
+        self.finish_definition("drop", begun_at, Effect::Drop { table }, outcome).map(|_| ())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Checked<()> {
+        let known = self.tables.iter().position(|table| table.name() == from);
+        let (Some(table), None) = (known, &self.stopped) else { return Ok(()) };
+        let change = TableChange::Rename { to: to.to_owned() };
+        let expected = match self.tables[table].handle.definition().altered(&change, 0) {
+            Ok(expected) => expected.to_bytes(),
+            Err(error) => violation!("{error}"),
+        };
+        let (table_name, name) = (from.to_owned(), to.to_owned());
+        let effect = Effect::Alter { table: table_name, name, definition: expected };
+        let begun_at = self.moment();
+        let outcome = self.database()?.alter_table(from, &[change]);
+        let handle = outcome.as_ref().ok().cloned();
+        let done = self.finish_definition("rename", begun_at, effect, outcome.map(|_| ()))?;
+        if let (true, Some(handle)) = (done, handle) {
+            self.tables[table].handle = handle;
+            self.changed.retain(|(table, _), _| table != to);
+            self.handed.retain(|(table, _), _| table != to);
+            self.follow_name(from, to);
         }
         Ok(())
     }

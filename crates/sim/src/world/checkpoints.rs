@@ -92,6 +92,9 @@ pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
         if world.plan.alters && world.random.chance(1, 20) {
             action = Action::Alter;
         }
+        if world.plan.passes_names && world.random.chance(1, 6) {
+            action = Action::PassNames;
+        }
         world.summary.visits += 1;
         if let Err(violation) = world.act(action) {
             world.visit_failed = Some(violation);
