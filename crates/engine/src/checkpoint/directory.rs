@@ -36,9 +36,10 @@ pub(crate) struct TableDirectory {
 /// The leaves of one key range.
 pub(crate) struct Segment {
     pub(super) low: Box<[u8]>,
-    /// Keeps the slots of the images; in key order.
+    /// Keeps the slots of the images; in key order. Boxed, because a vector made of the entries in place
+    /// would keep their capacity for as long as the segment lives.
     #[expect(dead_code, reason = "held for its slots")]
-    images: Vec<Option<Arc<Image>>>,
+    images: Box<[Option<Arc<Image>>]>,
     blob: Blob,
 }
 
@@ -232,6 +233,7 @@ impl Root {
                     leaves.push(LeafDescription { low, image });
                 }
                 let blob = Blob::adopt(space, segment.place, &segment.slots);
+                let images = images.into_boxed_slice();
                 segments.push(Arc::new(Segment { low: segment.low, images, blob }));
             }
             let kept = TableDirectory {

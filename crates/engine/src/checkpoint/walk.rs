@@ -229,13 +229,45 @@ impl Collected {
     }
 }
 
-/// Divides a range that has grown too long for one segment.
-fn divided(mut entries: Vec<SegmentEntry>) -> Vec<Vec<SegmentEntry>> {
-    let mut divided = Vec::new();
-    while entries.len() > SEGMENT_ENTRIES * 3 / 2 {
-        let rest = entries.split_off(SEGMENT_ENTRIES);
-        divided.push(std::mem::replace(&mut entries, rest));
+/// Divides a range that has grown too long for one segment. Each part has memory of its own, as much as
+/// it needs: a checkpoint of a large table makes thousands of parts of one range.
+fn divided(entries: Vec<SegmentEntry>) -> impl Iterator<Item = Vec<SegmentEntry>> {
+    let mut rest = entries.into_iter();
+    let mut left = rest.len();
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let part = if left > SEGMENT_ENTRIES * 3 / 2 { SEGMENT_ENTRIES } else { left };
+        left -= part;
+        let is_wanted = part > 0 || std::mem::take(&mut is_first);
+        is_first = false;
+        is_wanted.then(|| rest.by_ref().take(part).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_long_range_take_no_more_memory_than_their_entries() {
+        let leaves = 100 * SEGMENT_ENTRIES + 7;
+        let entries = (0..leaves).map(|_| SegmentEntry::empty()).collect();
+        let parts: Vec<Vec<SegmentEntry>> = divided(entries).collect();
+        let held: usize = parts.iter().map(Vec::len).sum();
+        let capacity: usize = parts.iter().map(Vec::capacity).sum();
+        assert_eq!((parts.len(), held), (100, leaves));
+        assert!(capacity <= leaves + parts.len(), "{capacity} places for {leaves} leaves");
     }
-    divided.push(entries);
-    divided
+
+    #[test]
+    fn a_range_is_divided_where_it_has_half_as_many_entries_again_as_a_segment() {
+        let lengths = |leaves: usize| -> Vec<usize> {
+            let entries = (0..leaves).map(|_| SegmentEntry::empty()).collect();
+            divided(entries).map(|part| part.len()).collect()
+        };
+        assert_eq!(lengths(0), [0]);
+        assert_eq!(lengths(384), [384]);
+        assert_eq!(lengths(385), [256, 129]);
+        assert_eq!(lengths(800), [256, 256, 288]);
+    }
 }
