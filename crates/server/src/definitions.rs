@@ -248,6 +248,9 @@ pub(crate) fn finish(database: &Database, access: &Access) -> Result<()> {
 /// Makes the tables of a name what ended transactions have written down, and forgets that.
 fn settle(database: &Database, access: &Access, name: &str) -> Result<()> {
     let Some(notes) = existing(database, DEFINITIONS)? else { return Ok(()) };
+    // What follows of the transaction must not be durable before it is. And a session that did not commit
+    // it may look at what was committed before: when the log is durable up to here, every session sees it.
+    database.barrier()?;
     let mut session = durable_session(database)?;
     let key = || Bound::Included(vec![name.to_owned().into()]);
     let of_table = ScanOptions { from: key(), to: key(), ..ScanOptions::default() };

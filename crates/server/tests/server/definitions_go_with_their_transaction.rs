@@ -1,5 +1,8 @@
 //! CREATE TABLE and DROP TABLE in a transaction come and go with it, whatever ends it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use onrush::{ColumnDefinition, DataType, Database, Durability, Table, TableDefinition};
 use onrush_files::MemoryDisk;
 use tokio_postgres::Client;
@@ -238,6 +241,53 @@ async fn a_crash_after_the_commit_leaves_what_it_says() {
     let mut session = database.session().unwrap();
     assert!(session.get(&database.table("t").unwrap(), &[1i32.into()]).unwrap().is_some());
     server.stop().unwrap();
+}
+
+/// Commits that are on their way beside the transaction must not hide it from whoever looks how it ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_as_acknowledged_while_others_insert() {
+    const DEFINERS: usize = 4;
+    const INSERTERS: usize = 12;
+    const TABLES: usize = 150;
+    let world = World::on(MemoryDisk::default());
+    query(
+        &world.client().await,
+        "CREATE TABLE rows (id uuid DEFAULT gen_random_uuid() PRIMARY KEY)",
+    )
+    .await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut inserters = Vec::new();
+    for _ in 0..INSERTERS {
+        let (client, is_over) = (world.client().await, Arc::clone(&is_over));
+        inserters.push(tokio::spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                query(&client, "INSERT INTO rows DEFAULT VALUES").await;
+            }
+        }));
+    }
+    let mut definers = Vec::new();
+    for definer in 0..DEFINERS {
+        let client = world.client().await;
+        definers.push(tokio::spawn(async move {
+            for number in 0..TABLES {
+                let table = format!("t_{definer}_{number}");
+                let create = format!(
+                    "BEGIN; CREATE TABLE {table} (id int); INSERT INTO {table} VALUES (7); COMMIT"
+                );
+                query(&client, &create).await;
+                assert_eq!(query(&client, &format!("SELECT id FROM {table}")).await, ["7"]);
+                query(&client, &format!("BEGIN; DROP TABLE {table}; COMMIT")).await;
+                assert_eq!(failure(&client, &format!("SELECT id FROM {table}")).await, "42P01");
+            }
+        }));
+    }
+    for definer in definers {
+        definer.await.unwrap();
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for inserter in inserters {
+        inserter.await.unwrap();
+    }
 }
 
 /// What a server has written down of tables when it ends between a commit and what follows from it.
