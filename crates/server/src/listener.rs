@@ -222,7 +222,7 @@ impl Server {
         let _inside = runtime.enter();
         let listener = TcpListener::from_std(listener).map_err(failed)?;
         self.address = Some(listener.local_addr().map_err(failed)?);
-        let door = Door { is_trusted: false, needs_tls: !address.ip().is_loopback(), tls };
+        let door = Door::on(address, tls);
         self.serve_all(runtime, door, move |context| {
             listener.poll_accept(context).map_ok(|(stream, _)| {
                 // Answers are sent when they are complete; nothing is gained by waiting.
@@ -241,7 +241,7 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let _inside = runtime.enter();
         let listener = UnixListener::from_std(listener).map_err(failed)?;
-        let door = Door { is_trusted: true, needs_tls: false, tls: None };
+        let door = Door::of_owner();
         self.serve_all(runtime, door, move |context| {
             listener.poll_accept(context).map_ok(|(stream, _)| stream)
         });

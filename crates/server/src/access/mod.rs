@@ -8,10 +8,12 @@
 //!    next statement.
 //! 3. The tables cannot be named in SQL: their names begin with [`RESERVED`], which stands for the
 //!    schema of the system views there.
+//! 4. As long as any role can come in, a superuser can: see [`way_in`].
 
 mod logins;
 mod store;
 mod verifier;
+mod way_in;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,21 +138,26 @@ impl Access {
         })
     }
 
-    /// Whether passwords are asked for: as long as no role can log in, there is nobody to be.
-    pub(crate) fn asks_for_passwords(&self) -> bool {
-        self.roles.read().roles.values().any(|role| role.can_login)
-    }
-
     /// Whether who comes in as `asking` may read what `other` says to the database.
     pub(crate) fn sees_statements(&self, asking: &str, other: &str) -> bool {
-        let is_trusted = !self.asks_for_passwords();
+        let is_trusted = !self.has_passwords();
         asking == other || self.is_superuser(&Identity { name: asking.to_owned(), is_trusted })
     }
 
     /// Whether anybody can come in by a password.
     pub(crate) fn has_passwords(&self) -> bool {
-        let roles = self.roles.read();
-        roles.roles.values().any(|role| role.can_login && role.verifier.is_some())
+        self.roles.read().roles.values().any(Role::lets_in)
+    }
+
+    /// Refuses a change of this role, to none where it is dropped, that [`way_in`] does not allow.
+    fn check_way_in(&self, name: &str, changed: Option<&Role>) -> Result<()> {
+        let before = self.roles.read().roles.clone();
+        let mut after = before.clone();
+        match changed {
+            Some(role) => after.insert(name.to_owned(), role.clone()),
+            None => after.remove(name),
+        };
+        way_in::check(&before, &after)
     }
 
     /// What a client of this name has to prove that it knows. Of a name that cannot come in, one that
@@ -212,6 +219,7 @@ impl Access {
         }
         let mut role = Role::default();
         role.change(change);
+        self.check_way_in(name, Some(&role))?;
         store::put_role(&self.database, name, &role)?;
         self.roles.write().roles.insert(name.to_owned(), role);
         Ok(())
@@ -223,6 +231,7 @@ impl Access {
         let role = self.roles.read().roles.get(name).cloned();
         let Some(mut role) = role else { return Err(no_role(name)) };
         role.change(change);
+        self.check_way_in(name, Some(&role))?;
         store::put_role(&self.database, name, &role)?;
         self.roles.write().roles.insert(name.to_owned(), role);
         Ok(())
@@ -234,6 +243,7 @@ impl Access {
         if !self.roles.read().roles.contains_key(name) {
             return if if_exists { Ok(()) } else { Err(no_role(name)) };
         }
+        self.check_way_in(name, None)?;
         self.forget_grants(|role, _| role == name)?;
         store::remove_role(&self.database, name)?;
         self.roles.write().roles.remove(name);

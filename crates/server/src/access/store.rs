@@ -7,7 +7,7 @@ use onrush::{
     Value,
 };
 
-use super::verifier::Verifier;
+use super::verifier::{Verifier, unknown};
 use super::{Right, Role, Roles};
 use crate::kept::{durable_session, existing};
 
@@ -52,7 +52,9 @@ pub(super) fn load(database: &Database) -> Result<Roles> {
             let row = row?;
             let text = |at: usize| row[at].as_str().unwrap_or_default().to_owned();
             let flag = |at: usize| row[at] == Value::Boolean(true);
-            let verifier = text(1).parse::<Verifier>().ok();
+            // One that cannot be read lets nobody in, and is a password all the same: it must not open
+            // the door to those who have none.
+            let verifier = row[1].as_str().map(|text| text.parse().unwrap_or_else(|_| unknown()));
             let role = Role { verifier, is_superuser: flag(2), can_login: flag(3) };
             all.roles.insert(text(0), role);
         }

@@ -22,6 +22,7 @@ mod startup;
 mod wire;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
@@ -87,15 +88,41 @@ enum Next {
     WaitForInput,
 }
 
+/// What a client has to prove before it is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Nothing: only the owner of the database's files gets here.
+    Nothing,
+    /// That it knows a role's password, as soon as a role has one: only this machine gets here.
+    PasswordOnceThereIsOne,
+    /// That it knows a role's password, whatever roles there are: other machines get here.
+    Password,
+}
+
 /// How a client has come.
 #[derive(Clone)]
 pub(crate) struct Door {
-    /// Only the owner of the database's files gets here: no password is asked for.
-    pub(crate) is_trusted: bool,
+    /// What a client has to prove.
+    pub(crate) proof: Proof,
     /// A client that does not encrypt is sent away.
     pub(crate) needs_tls: bool,
     /// Encryption, where it is offered.
     pub(crate) tls: Option<TlsAcceptor>,
+}
+
+impl Door {
+    /// That of an address that is listened on.
+    pub(crate) fn on(address: SocketAddr, tls: Option<TlsAcceptor>) -> Door {
+        match address.ip().is_loopback() {
+            true => Door { proof: Proof::PasswordOnceThereIsOne, needs_tls: false, tls },
+            false => Door { proof: Proof::Password, needs_tls: true, tls },
+        }
+    }
+
+    /// That of a Unix socket, which only the owner of the database's files can open.
+    pub(crate) fn of_owner() -> Door {
+        Door { proof: Proof::Nothing, needs_tls: false, tls: None }
+    }
 }
 
 /// Serves one client until it goes, or is sent away.
@@ -190,7 +217,11 @@ async fn identify<S: AsyncRead + AsyncWrite + Unpin>(
         let error = SqlError::new(state::INVALID_AUTHORIZATION, message).fatal();
         return Err(error.with_hint("Connect with sslmode=require or stricter.").into());
     }
-    let is_trusted = door.is_trusted || !shared.access.asks_for_passwords();
+    let is_trusted = match door.proof {
+        Proof::Nothing => true,
+        Proof::PasswordOnceThereIsOne => !shared.access.has_passwords(),
+        Proof::Password => false,
+    };
     if !is_trusted {
         login::prove(wire, &shared.access, &name).await?;
     }
@@ -205,8 +236,8 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
     who: Identity,
     door: &Door,
 ) -> std::result::Result<(), (Wire<S>, Stop)> {
-    // Without roles everyone has all rights, and proves nothing: no reason to be preferred.
-    let is_proven = door.is_trusted || !who.is_trusted;
+    // Who has all rights because there are no passwords has proven nothing: no reason to be preferred.
+    let is_proven = door.proof == Proof::Nothing || !who.is_trusted;
     let Some(_seat) = shared.seat(is_proven && shared.access.is_superuser(&who)) else {
         return Err((wire, no_seat(shared).into()));
     };

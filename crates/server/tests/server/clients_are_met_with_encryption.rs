@@ -139,6 +139,47 @@ async fn an_address_that_others_reach_needs_encryption_and_a_password() {
     admin.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
 }
 
+/// Whatever becomes of roles while the server runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_others_reach_lets_nobody_in_without_a_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let (files, connector) = certificate(folder.path());
+    let socket_path = folder.path().join(".s.PGSQL.5433");
+    let everywhere = ServerOptions {
+        unix_socket: Some(socket_path.clone()),
+        ..options("0.0.0.0:0", Some(files.clone()))
+    };
+    let server =
+        Server::start(database(folder.path()), options("127.0.0.1:0", Some(files))).unwrap();
+    let owner = client(encrypted(&server, &connector).await, "anyone", "").await;
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a secret'").await.unwrap();
+    drop(owner);
+    server.stop().unwrap();
+
+    let server = Server::start(database(folder.path()), everywhere).unwrap();
+    let mut config = Config::new();
+    config.host_path(folder.path()).port(5433).user("owner");
+    let (owner, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for statement in
+        ["ALTER ROLE admin NOLOGIN", "ALTER ROLE admin PASSWORD NULL", "DROP ROLE admin"]
+    {
+        // What is tried may succeed or not: the door must not open by it.
+        let _ = owner.batch_execute(statement).await;
+        for user in ["anyone", "admin", "postgres"] {
+            let mut config = Config::new();
+            config.user(user).password("").ssl_mode(SslMode::Disable);
+            let stream = encrypted(&server, &connector).await;
+            let refused = config.connect_raw(stream, NoTls).await.err();
+            let refused = refused.unwrap_or_else(|| panic!("{user} came in after {statement}"));
+            assert_ne!(refused.code(), None, "the server refused {user} after {statement}");
+        }
+        let logins = server.logins("0.0.0.0:1".parse().unwrap()).unwrap();
+        assert!(!logins.accepts("anyone", "") && !logins.accepts("admin", ""), "{statement}");
+    }
+    client(encrypted(&server, &connector).await, "admin", "a secret").await;
+}
+
 #[test]
 fn a_certificate_that_cannot_be_used_is_told_with_its_file() {
     let folder = tempfile::tempdir().unwrap();

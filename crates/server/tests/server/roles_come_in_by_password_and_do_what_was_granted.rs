@@ -58,6 +58,7 @@ async fn other_doors_take_the_passwords_of_roles_that_can_log_in() {
     assert!(!server.logins(here).unwrap().accepts("clerk", "of the clerk"));
 
     let owner = world.client().await;
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a secret'").await.unwrap();
     owner.batch_execute("CREATE USER clerk PASSWORD 'of the clerk'").await.unwrap();
     owner.batch_execute("CREATE ROLE team PASSWORD 'of the team'").await.unwrap();
     let logins = server.logins(everywhere).unwrap();
@@ -211,6 +212,7 @@ async fn roles_and_grants_are_there_after_a_restart() {
     let server = start();
     let owner = connect(&server, "anyone", "").await.unwrap();
     owner.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a secret'").await.unwrap();
     owner.batch_execute("CREATE ROLE clerk LOGIN PASSWORD 'secret'").await.unwrap();
     owner.batch_execute("GRANT INSERT ON t TO clerk").await.unwrap();
     drop(owner);
@@ -253,6 +255,83 @@ async fn a_verifier_is_kept_as_it_came() {
     assert_eq!(kept[1].as_str(), Some(verifier.as_str()));
     come_in(&world, "clerk", "of the client").await.unwrap();
     assert_eq!(state_of(come_in(&world, "clerk", &verifier).await), SqlState::INVALID_PASSWORD);
+}
+
+/// Else nobody could administer roles, `postgres` included.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_role_that_can_log_in_must_be_a_superuser() {
+    let world = World::new();
+    let owner = world.client().await;
+    owner.batch_execute("CREATE ROLE team PASSWORD 'of the team'").await.unwrap();
+    for first in [
+        "CREATE USER clerk",
+        "CREATE ROLE clerk LOGIN PASSWORD 'of the clerk'",
+        "ALTER ROLE team LOGIN",
+        // As PostgreSQL's createuser writes it.
+        "CREATE ROLE zz NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT LOGIN NOREPLICATION NOBYPASSRLS",
+    ] {
+        let refused = owner.batch_execute(first).await.err().unwrap();
+        let told = refused.as_db_error().unwrap();
+        assert_eq!(told.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{first}");
+        assert!(told.hint().unwrap().contains("CREATE ROLE admin SUPERUSER LOGIN"), "{first}");
+    }
+    come_in(&world, "postgres", "").await.unwrap();
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a secret'").await.unwrap();
+    owner.batch_execute("ALTER ROLE team LOGIN").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_without_a_password_does_not_lock_everyone_out() {
+    let world = World::new();
+    let owner = world.client().await;
+    owner.batch_execute("CREATE ROLE admin SUPERUSER LOGIN").await.unwrap();
+    let clerk = owner.batch_execute("CREATE USER clerk PASSWORD 'of the clerk'").await;
+    assert_eq!(state_of(clerk), SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    let again = come_in(&world, "anyone", "").await.unwrap();
+    again.batch_execute("ALTER ROLE admin PASSWORD 'a secret'").await.unwrap();
+    assert!(come_in(&world, "anyone", "").await.is_err(), "somebody came in without a role");
+    come_in(&world, "admin", "a secret").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_superuser_that_can_log_in_stays_one() {
+    let (world, _owner) = with_roles().await;
+    let admin = come_in(&world, "admin", "a secret").await.unwrap();
+    let taken_away = [
+        "DROP ROLE admin",
+        "ALTER ROLE admin NOLOGIN",
+        "ALTER ROLE admin NOSUPERUSER",
+        "ALTER ROLE admin PASSWORD NULL",
+    ];
+    for statement in taken_away {
+        let refused = admin.batch_execute(statement).await.err().unwrap();
+        let told = refused.as_db_error().unwrap();
+        assert_eq!(told.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{statement}");
+        assert!(told.hint().unwrap().contains("Make another one first"), "{statement}");
+    }
+    assert!(come_in(&world, "anyone", "").await.is_err(), "somebody came in without a role");
+    admin.batch_execute("CREATE ROLE other SUPERUSER LOGIN PASSWORD 'another'").await.unwrap();
+    admin.batch_execute(taken_away[0]).await.unwrap();
+    come_in(&world, "other", "another").await.unwrap();
+}
+
+/// Damage to what is kept of a password takes the role's way in, and opens none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_that_cannot_be_read_lets_nobody_in() {
+    let (world, owner) = with_roles().await;
+    owner.batch_execute("DROP ROLE clerk").await.unwrap();
+    let roles = world.database.table("onrush.roles").unwrap();
+    let row = ["admin".into(), "SCRAM-SHA-256$".into(), true.into(), true.into()];
+    world.database.session().unwrap().upsert(&roles, &row).unwrap();
+    let options = ServerOptions {
+        listen: Some("127.0.0.1:0".parse().unwrap()),
+        threads: 1,
+        ..ServerOptions::default()
+    };
+    let second = Server::start(world.database.clone(), options).unwrap();
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(second.address().unwrap().port()).user("anyone").password("");
+    assert_eq!(state_of(config.connect(NoTls).await), SqlState::INVALID_PASSWORD);
 }
 
 #[tokio::test(flavor = "multi_thread")]

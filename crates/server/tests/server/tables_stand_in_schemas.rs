@@ -103,6 +103,7 @@ async fn what_is_granted_is_granted_on_the_table_of_one_schema() {
         "CREATE SCHEMA sales",
         "CREATE TABLE items (id int PRIMARY KEY)",
         "CREATE TABLE sales.items (id int PRIMARY KEY)",
+        "CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a'",
         "CREATE ROLE collector LOGIN PASSWORD 'p'",
         "GRANT SELECT ON sales.items TO collector",
     ] {
