@@ -23,6 +23,7 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/memory/prefetch.rs",
     "crates/engine/src/memory/region.rs",
     "crates/engine/src/node/fingerprint.rs",
+    "crates/engine/tests/memory_follows_the_table.rs",
     "crates/lab/src/target/lmdb.rs",
     "crates/lab/src/target/server/process.rs",
     "crates/lab/src/target/sqlite.rs",

@@ -124,12 +124,20 @@ function row(cells) {
   return made;
 }
 
+function memoryOf(now) {
+  const parts = [...(now.memory || [])].sort((a, b) => b.used_bytes - a.used_bytes);
+  const all = bytes(parts.reduce((sum, part) => sum + part.used_bytes, 0));
+  const of = now.memory_limit_bytes ? `${all} of ${bytes(now.memory_limit_bytes)}` : all;
+  return `${of}: ${parts.map((part) => `${part.name} ${bytes(part.used_bytes)}`).join(", ")}`;
+}
+
 function showFacts(view) {
   const now = view.statistics;
   const stage = now.checkpoint.stage;
   const facts = [
     ["leaves", short(now.leaves)],
     ["leaves in memory", `${short(now.frames[0])} of ${short(now.frames[1])}`],
+    ["memory", memoryOf(now)],
     ["data files", bytes(now.slots * 16384)],
     ["log in use", `${bytes(now.log_space_bytes[0])} of ${bytes(now.log_space_bytes[1])}`],
     ["checkpoint", stage === "none" ? "none is running" : `${stage}, ${now.checkpoint.written} of ${now.checkpoint.leaves} leaves`],

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::options::{Background, Options};
+use crate::recovery::RecoveryReport;
 use crate::space::{Purpose, Space};
 use crate::statistics::History;
 use crate::transaction::{Snapshots, TransactionStates};
@@ -66,6 +67,8 @@ pub(crate) struct Engine {
     pub(crate) history: History,
     /// How long inserts pause, so that a checkpoint can catch up.
     pub(crate) throttle: Throttle,
+    /// What opening had to redo. Set once, when it has.
+    pub(crate) redo: OnceLock<RecoveryReport>,
     /// Woken when frames run short.
     evictor_thread: OnceLock<Thread>,
 }
@@ -174,6 +177,7 @@ impl Engine {
             checkpoints: Records::default(),
             history: History::default(),
             throttle: Throttle::default(),
+            redo: OnceLock::new(),
             evictor_thread: OnceLock::new(),
         }
     }

@@ -97,12 +97,12 @@ pub use onrush_types::{
     Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
-pub use options::{Background, Durability, LargePages, Options, SequentialKeys};
+pub use options::{Background, Durability, LargePages, MemoryPlan, Options, SequentialKeys};
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
     CommitToken, KeyRange, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
 };
-pub use statistics::{Rates, SplitRates, Statistics, WaitRate};
+pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 
 /// One row: a value for each column, in the order of the table's definition.
 pub type Row = Vec<Value<'static>>;

@@ -6,6 +6,8 @@ use onrush_latch::{available_cpus, usable_cpus};
 
 use crate::error::{Error, Result};
 pub use crate::memory::LargePages;
+use crate::memory::MEMORY_BYTES_MIN;
+pub use crate::memory::MemoryPlan;
 use crate::units::LEAF_BYTES;
 
 /// When a commit is acknowledged, and so what it survives.
@@ -81,6 +83,9 @@ pub struct Options {
     /// the sync. It gives its processor to any thread that wants it at each look, so what it costs is
     /// processor time that nobody else asked for.
     pub commit_polling_us: u64,
+    /// Memory of the whole process in bytes, at least 64 MiB, divided by [`Options::within`]. As tables
+    /// grow, what all their leaves need takes from the memory for leaves. None: no such bound.
+    pub memory_bytes: Option<u64>,
     /// Memory for leaves in bytes, at least 64 leaves of 16 KiB. Tables may be much larger.
     pub leaf_memory_bytes: usize,
     /// Whether all memory for leaves is touched at open: opening takes a while longer (about a
@@ -91,6 +96,10 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// A checkpoint starts after so many seconds if anything has changed. 0: never by time.
     pub checkpoint_seconds: u64,
+    /// A checkpoint starts before redoing the log after a crash would take longer than so many seconds,
+    /// at the rate of the last redo of this opening, or at 32 MiB of log a second where none was long
+    /// enough to be measured. Shorter: more checkpoints under load. 0: never for this reason.
+    pub recovery_seconds: u64,
     /// Large pages for the memory of leaves.
     pub large_pages: LargePages,
     /// Processors that the engine's own threads may use, bit 0 for the first; at least one of them
@@ -124,10 +133,12 @@ impl Default for Options {
             delayed_window_ms: 10,
             delayed_window_bytes: 16 << 20,
             commit_polling_us: 1000,
+            memory_bytes: None,
             leaf_memory_bytes: 1 << 30,
             prefault_leaf_memory: false,
             checkpoint_log_bytes: 1 << 30,
             checkpoint_seconds: 60,
+            recovery_seconds: 30,
             large_pages: LargePages::Try,
             cpu_mask: None,
             cpus_kept_free: 0,
@@ -158,6 +169,33 @@ impl Options {
         }
     }
 
+    /// Settings for a process that takes `memory_bytes` in all. Fields that are set afterwards go
+    /// before what this chose.
+    ///
+    /// ```
+    /// use onrush::Options;
+    /// let options = Options::within(1 << 30);
+    /// assert!(options.leaf_memory_bytes + options.log_ring_bytes < 1 << 30);
+    /// ```
+    #[must_use]
+    pub fn within(memory_bytes: u64) -> Options {
+        Options::default().divided(memory_bytes)
+    }
+
+    /// These settings, with the parts of `memory_bytes` that the engine has.
+    #[must_use]
+    pub fn divided(self, memory_bytes: u64) -> Options {
+        let plan = MemoryPlan::of(memory_bytes);
+        // What does not fit the machine's word is refused when it is mapped.
+        let word = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Options {
+            memory_bytes: Some(memory_bytes),
+            leaf_memory_bytes: word(plan.leaves),
+            log_ring_bytes: word(plan.log_ring),
+            ..self
+        }
+    }
+
     /// How many sessions may be inside the engine at a time: one more than there are processors
     /// for them.
     pub(crate) fn places(&self) -> usize {
@@ -166,6 +204,13 @@ impl Options {
 
     pub(crate) fn frames(&self) -> usize {
         self.leaf_memory_bytes / LEAF_BYTES
+    }
+
+    /// Memory of each of the two batches of rows in which the log is redone: the larger, the more rows of
+    /// a leaf are redone together.
+    pub(crate) fn redo_batch_bytes(&self) -> usize {
+        let work = self.memory_bytes.map(|memory| MemoryPlan::of(memory).work as usize / 2);
+        work.unwrap_or(self.leaf_memory_bytes / 32).clamp(256 << 10, 128 << 20)
     }
 
     /// The largest log record, and so the largest transaction, in bytes.
@@ -197,10 +242,12 @@ impl Options {
             delayed_window_ms,
             delayed_window_bytes,
             commit_polling_us: _,
+            memory_bytes,
             leaf_memory_bytes,
             prefault_leaf_memory: _,
             checkpoint_log_bytes,
             checkpoint_seconds: _,
+            recovery_seconds: _,
             large_pages: _,
             cpu_mask,
             cpus_kept_free: _,
@@ -258,6 +305,15 @@ impl Options {
             leaf_memory_bytes.to_string(),
             "at least 64 leaves of 16 KiB, 1 MiB",
         )?;
+        if let Some(memory) = *memory_bytes {
+            let parts = (*leaf_memory_bytes as u64).saturating_add(*log_ring_bytes as u64);
+            check(
+                memory >= MEMORY_BYTES_MIN.max(parts),
+                "memory_bytes",
+                memory.to_string(),
+                &format!("at least 64 MiB, and no less than leaves and log ring together: {parts}"),
+            )?;
+        }
         check(
             *checkpoint_log_bytes >= 4096,
             "checkpoint_log_bytes",
@@ -300,6 +356,16 @@ mod tests {
     fn the_defaults_are_valid() {
         Options::default().validate().unwrap();
         Options::small().validate().unwrap();
+    }
+
+    #[test]
+    fn settings_within_a_memory_are_valid_and_refused_where_a_part_is_larger_than_all() {
+        for memory in [64 << 20, 1 << 30, 24 << 30] {
+            Options::within(memory).validate().unwrap();
+        }
+        let too_much = Options { leaf_memory_bytes: 2 << 30, ..Options::within(1 << 30) };
+        let message = too_much.validate().unwrap_err().to_string();
+        assert!(message.contains("memory_bytes"), "{message}");
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //!    [`fingerprint`].
 //! 6. [`result`]: the numbers under their names. [`report`]: the same for people.
 //!
-//! [`cell`] walks through all of it, [`repeats`] does so several times.
+//! [`cell`] walks through all of it, [`repeats`] does so several times; [`challenge`] is the classic load
+//! at its full size, closed and checked.
 //!
 //! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
 //! [`verdict`] says what held each of them back, [`page`] draws all of it, and
@@ -20,6 +21,7 @@
 
 pub mod advise;
 pub mod cell;
+pub mod challenge;
 pub mod classic_table;
 pub mod compare;
 pub mod disk;

@@ -109,6 +109,25 @@ pub(crate) fn large_pages_missing(bytes: u64) -> Option<String> {
     })
 }
 
+/// Bytes that this process has caused to be written to devices so far; 0 where the system does not tell.
+pub(crate) fn written_bytes() -> u64 {
+    value_of("/proc/self/io", "write_bytes").and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
+
+/// The most memory that this process has had since [`forget_memory_peak`]; 0 where the system does not
+/// tell.
+pub(crate) fn memory_bytes_peak() -> u64 {
+    let text = value_of("/proc/self/status", "VmHWM");
+    let kib = text.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// From now on [`memory_bytes_peak`] counts anew, where the system can.
+pub(crate) fn forget_memory_peak() {
+    const PEAK: &str = "5";
+    let _ = fs::write("/proc/self/clear_refs", PEAK);
+}
+
 fn value_of(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

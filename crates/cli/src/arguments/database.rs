@@ -1,10 +1,12 @@
 //! The database that a command works on.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
 use onrush::{Database, OpenPhase, OpenProgress, Options, SequentialKeys, Table};
+use onrush_lab::units::grouped;
 
 use crate::progress;
 
@@ -60,8 +62,22 @@ pub fn open_with(folder: &Path, options: Options) -> anyhow::Result<Database> {
     let opened = progress::beside_bytes_bar(false, "opening", show, || {
         Database::open_observed(folder, options, &progress)
     });
-    Ok(opened?)
+    let opened = opened?;
+    let recovery = opened.recovery();
+    if let Some(rate) = recovery.rows_per_s()
+        && recovery.redo_duration >= WORTH_A_LINE
+    {
+        let (rows, seconds) = (grouped(recovery.rows), recovery.redo_duration.as_secs_f64());
+        eprintln!(
+            "redid {rows} rows of the log in {seconds:.1} s, {} a second",
+            grouped(rate as u64)
+        );
+    }
+    Ok(opened)
 }
+
+/// What was redone in less time is not worth telling.
+const WORTH_A_LINE: Duration = Duration::from_secs(1);
 
 /// Adds the names of the tables to a message that says that one is unknown.
 pub fn with_tables(error: onrush::Error, database: &Database) -> anyhow::Error {

@@ -10,6 +10,9 @@ use super::words::{LargePages, SequentialKeys, Switch, cpu_mask};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Settings of the engine")]
 pub struct EngineArguments {
+    /// Memory of the whole process, divided among its parts; other flags go before its choice
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory: Option<u64>,
     /// Memory for leaves; tables may be larger [default: 1GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub leaf_memory: Option<u64>,
@@ -46,6 +49,9 @@ pub struct EngineArguments {
     /// What happens where many sessions insert ascending keys [default: blocks]
     #[arg(long, value_name = "HOW")]
     pub sequential_keys: Option<SequentialKeys>,
+    /// Start a checkpoint before redoing the log would take longer; 0 is never [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub recovery_seconds: Option<u64>,
     /// Large pages for the memory of leaves [default: try]
     #[arg(long, value_name = "HOW")]
     pub large_pages: Option<LargePages>,
@@ -72,6 +78,9 @@ impl EngineArguments {
                 *place = value;
             }
         }
+        if let Some(memory) = self.memory {
+            options = options.divided(memory);
+        }
         set(&mut options.leaf_memory_bytes, self.leaf_memory);
         set(&mut options.log_block_bytes_max, self.log_block);
         set(&mut options.log_capacity_bytes, self.log_capacity);
@@ -79,6 +88,7 @@ impl EngineArguments {
         set(&mut options.log_ring_bytes, self.log_ring);
         set(&mut options.checkpoint_log_bytes, self.checkpoint_log);
         set(&mut options.checkpoint_seconds, self.checkpoint_seconds);
+        set(&mut options.recovery_seconds, self.recovery_seconds);
         set(&mut options.delayed_window_ms, self.window_ms);
         set(&mut options.delayed_window_bytes, self.window_bytes);
         set(&mut options.commit_polling_us, self.commit_polling_us);
@@ -102,6 +112,16 @@ mod tests {
     fn without_flags_options_stay() {
         let options = Options { prefault_leaf_memory: true, ..Options::default() };
         assert_eq!(EngineArguments::default().options(options.clone()), options);
+    }
+
+    #[test]
+    fn a_part_that_is_given_goes_before_what_the_memory_divides() {
+        let (memory, leaf_memory) = (Some(1 << 30), Some(100 << 20));
+        let arguments = EngineArguments { memory, leaf_memory, ..EngineArguments::default() };
+        let options = arguments.options(Options::default());
+        assert_eq!(options.memory_bytes, memory);
+        assert_eq!(options.leaf_memory_bytes, 100 << 20);
+        assert_eq!(options.log_ring_bytes, Options::within(1 << 30).log_ring_bytes);
     }
 
     #[test]

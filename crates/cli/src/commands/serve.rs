@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onrush::{Database, Options};
+use onrush::{Database, MemoryPlan, Options};
 use onrush_dashboard::{Dashboard, Guard};
 use onrush_lab::units::parse_bytes;
 use onrush_server::{Server, ServerOptions, TlsFiles};
@@ -102,6 +102,11 @@ pub fn run(arguments: &Serve) -> Outcome {
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()
     };
+    if let Some(memory) = arguments.engine.memory {
+        // Statements that run at the same time share the part of queries; few need all they may have.
+        let statement = MemoryPlan::of(memory).queries / 4;
+        server_options.query_memory_bytes = usize::try_from(statement).unwrap_or(usize::MAX);
+    }
     if let Some(bytes) = arguments.query_memory {
         server_options.query_memory_bytes =
             usize::try_from(bytes).context("--query-memory is too large")?;
@@ -113,7 +118,13 @@ pub fn run(arguments: &Serve) -> Outcome {
     let database =
         Database::open_or_create(&arguments.folder, arguments.engine.options(Options::default()))?;
     let recovery = database.recovery();
-    tracing::info!(folder = %arguments.folder.display(), records_redone = recovery.records, "open");
+    tracing::info!(
+        folder = %arguments.folder.display(),
+        records_redone = recovery.records,
+        rows_redone_per_s = recovery.rows_per_s().unwrap_or(0.0) as u64,
+        seconds = recovery.duration.as_secs_f64(),
+        "open"
+    );
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
         .context("cannot listen in the database's folder")?;
     let tls = server_options.tls.clone();

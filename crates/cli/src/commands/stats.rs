@@ -152,5 +152,16 @@ fn figures(rates: &Rates, statistics: &Statistics) -> Vec<(&'static str, String)
             "frames in use",
             format!("{} of {}", grouped(statistics.frames.0), grouped(statistics.frames.1)),
         ),
+        ("memory", memory(statistics)),
     ]
+}
+
+/// What the parts of the process take, and the bound of all where there is one.
+fn memory(statistics: &Statistics) -> String {
+    let parts = statistics.memory.iter();
+    let parts = parts.map(|part| format!("{} {}", part.name, bytes(part.used_bytes)));
+    let all = bytes(statistics.memory_bytes());
+    let limit = statistics.memory_limit_bytes;
+    let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit)));
+    format!("{all}{of}: {}", parts.collect::<Vec<_>>().join(", "))
 }

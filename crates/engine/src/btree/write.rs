@@ -299,24 +299,27 @@ impl Placing<'_> {
 }
 
 impl Tree {
-    /// Redoes one change of the log, unless the leaf has it already.
+    /// Redoes one change of the log, unless the leaf has it already. `hint` is the leaf of the change
+    /// before.
     pub(crate) fn redo(
         &self,
         engine: &Engine,
         seat: &mut Seat<'_>,
+        hint: &mut Hint,
         object: ObjectId,
         (key, value): (&[u8], Option<&[u8]>),
         lsn: u64,
     ) -> Result<(), Blocked> {
         let at = (head(key), key);
-        let latched = self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object);
+        let latched = self.latch_exclusive(engine, seat.recorder, hint, at, object);
         // A barrier keeps truncation away while rows are redone.
         let Ok((id, leaf)) = latched else { return Ok(()) };
         // What was there before the crash had its slots.
         let purpose = Purpose::Checkpoint;
         let mut placing = Placing { engine, id, leaf, half: None, purpose };
         let result = placing.redo(self, seat, (key, value), lsn);
-        let Placing { leaf, half, .. } = placing;
+        let Placing { id, leaf, half, .. } = placing;
+        hint.remember(id, &leaf);
         drop(leaf);
         if let Some(half) = half {
             self.link(engine, seat.recorder, object, &half.separator, half.leaf);

@@ -18,7 +18,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::memory::Frame;
-use crate::units::{EXTENT_SLOTS, LeafId};
+use crate::statistics::frames_too_many;
+use crate::units::{EXTENT_SLOTS, LEAF_BYTES, LeafId};
 
 /// How many threads make frames free at once. While one waits for its images to be written, others
 /// copy theirs.
@@ -214,6 +215,13 @@ impl Engine {
         Err(Error::LeafMemoryTooSmall { frames: self.frames.frames() })
     }
 
+    /// Memory for images on their way to disk: of those who make frames free, and of the writers of
+    /// checkpoints.
+    pub(crate) fn image_buffer_bytes(&self) -> u64 {
+        let imagers = EVICTORS + crate::checkpoint::WRITERS_MAX;
+        (imagers * EXTENT_SLOTS * LEAF_BYTES) as u64
+    }
+
     /// Whether a thread is making frames free.
     pub(crate) fn is_evicting(&self) -> bool {
         self.evictors.evictors.iter().any(Mutex::is_locked)
@@ -222,6 +230,7 @@ impl Engine {
     /// Keeps some frames free ahead of need; for the background thread. Returns whether there was
     /// anything to do.
     pub(crate) fn evict_ahead(&self, recorder: &Recorder) -> Result<bool> {
+        self.retire_frames(recorder)?;
         let reserve = eviction_batch(self.frames.frames()) * 2;
         let available = self.frames.available();
         if available >= reserve {
@@ -229,6 +238,15 @@ impl Engine {
         }
         self.evictors.lock(recorder).run(self, recorder, reserve - available)?;
         Ok(true)
+    }
+
+    /// What all leaves of a table need, in memory or not, grows with it; so many frames fewer there are.
+    fn retire_frames(&self, recorder: &Recorder) -> Result<()> {
+        for _ in 0..frames_too_many(self) {
+            let frame = self.take_frame_as(None, recorder)?;
+            self.frames.retire(frame);
+        }
+        Ok(())
     }
 }
 

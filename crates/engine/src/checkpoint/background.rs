@@ -10,6 +10,7 @@ use onrush_waits::{Recorder, Wait};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::options::Background;
+use crate::recovery::RecoveryReport;
 
 /// How often the threads look when nobody wakes them.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -57,7 +58,7 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
         let options = &engine.options;
         let every = Duration::from_secs(options.checkpoint_seconds);
         let due_by_time = !every.is_zero() && now - last >= every && grown > 0;
-        let due = grown >= options.checkpoint_log_bytes
+        let due = grown >= options.checkpoint_log_bytes.min(redo_bytes_max(engine))
             || space.in_use_bytes * 2 >= space.capacity_bytes
             || due_by_time;
         if !due || now < not_before {
@@ -70,6 +71,22 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
             Err(error) => engine.stop_for(&error.to_string()),
         }
     }
+}
+
+/// Log that may come together before a checkpoint begins, so that recovery keeps its time. As much again
+/// may come while it is taken.
+fn redo_bytes_max(engine: &Engine) -> u64 {
+    /// Redo has been faster wherever it was measured.
+    const BYTES_PER_S: f64 = (32 << 20) as f64;
+    /// With fewer bytes a measured rate says nothing.
+    const MEASURED_BYTES_MIN: u64 = 64 << 20;
+    let seconds = engine.options.recovery_seconds;
+    if seconds == 0 {
+        return u64::MAX;
+    }
+    let measured = engine.redo.get().filter(|redo| redo.log_bytes >= MEASURED_BYTES_MIN);
+    let rate = measured.and_then(RecoveryReport::log_bytes_per_s).unwrap_or(BYTES_PER_S);
+    (rate * seconds as f64 / 2.0) as u64
 }
 
 /// Both threads see to it: while a checkpoint is taken, which is when the log fills, the one that takes

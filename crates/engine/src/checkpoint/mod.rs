@@ -36,6 +36,9 @@ use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::units::{Epoch, ObjectId};
 
+/// Threads that write the images of a checkpoint, at most.
+pub(crate) const WRITERS_MAX: usize = 2;
+
 /// What the checkpoints of a database carry from one to the next. One checkpoint at a time.
 pub(crate) struct Checkpointer {
     file: SuperblockFile,

@@ -1,8 +1,10 @@
 //! Elements that never move and are never freed while the arena lives, so that a reader may keep
 //! a place across any change; what an element holds is re-checked under its latch.
 //!
-//! Chunks double in size: the few words that find an element stay in the processor's cache, and a small
-//! database is opened without making elements that it will never use.
+//! A chunk is about as large as a 32nd to a 64th of all before it. So a small database is opened without
+//! making elements that it will never use, a large one has hardly more than it uses, whoever needs the
+//! first element of a chunk waits no longer than it takes to make that part, and the words that find an
+//! element stay in the processor's cache.
 
 use std::sync::OnceLock;
 
@@ -11,7 +13,12 @@ use parking_lot::Mutex;
 use super::advice::ask_for_large_pages;
 
 const FIRST_CHUNK: usize = 16;
-const CHUNKS: usize = 28;
+/// So many chunks are of one size; the next have twice as many elements.
+const CHUNKS_OF_A_SIZE: usize = 32;
+/// Elements of all chunks of the first size.
+const FIRST_SIZE: usize = FIRST_CHUNK * CHUNKS_OF_A_SIZE;
+/// As many as any number of 32 bits needs.
+const CHUNKS: usize = CHUNKS_OF_A_SIZE * (33 - FIRST_SIZE.ilog2() as usize);
 
 /// See the module.
 pub(crate) struct Arena<T> {
@@ -25,11 +32,20 @@ struct Places {
     free: Vec<u32>,
 }
 
+/// The chunk of a place, and where in it.
 #[inline]
 fn locate(index: u32) -> (usize, usize) {
-    let shifted = index as usize + FIRST_CHUNK;
-    let chunk = (shifted / FIRST_CHUNK).ilog2() as usize;
-    (chunk, shifted - (FIRST_CHUNK << chunk))
+    let shifted = index as usize + FIRST_SIZE;
+    let size = (shifted / FIRST_SIZE).ilog2() as usize;
+    let inside = shifted - (FIRST_SIZE << size);
+    let len = chunk_len(size * CHUNKS_OF_A_SIZE);
+    (size * CHUNKS_OF_A_SIZE + inside / len, inside % len)
+}
+
+/// Elements of a chunk.
+#[inline]
+fn chunk_len(chunk: usize) -> usize {
+    FIRST_CHUNK << (chunk / CHUNKS_OF_A_SIZE)
 }
 
 impl<T: Default> Arena<T> {
@@ -52,7 +68,7 @@ impl<T: Default> Arena<T> {
         let index = places.next;
         places.next += 1;
         let (chunk, _) = locate(index);
-        self.chunks[chunk].get_or_init(|| new_chunk(FIRST_CHUNK << chunk));
+        self.chunks[chunk].get_or_init(|| new_chunk(chunk_len(chunk)));
         index
     }
 
@@ -70,6 +86,11 @@ impl<T: Default> Arena<T> {
     pub(crate) fn in_use(&self) -> u64 {
         let places = self.places.lock();
         u64::from(places.next) - places.free.len() as u64 - 1
+    }
+
+    /// Elements that have been made, in use or not: what the arena takes memory for.
+    pub(crate) fn made(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.get().map_or(0, |chunk| chunk.len())).sum()
     }
 
     /// The element at `index`, which [`add`](Self::add) returned.
@@ -110,6 +131,27 @@ mod tests {
         for place in places {
             assert_eq!(arena.get(place).load(Ordering::Relaxed), place);
         }
+    }
+
+    #[test]
+    fn an_arena_has_made_hardly_more_elements_than_were_asked_for() {
+        let arena: Arena<u8> = Arena::new();
+        for asked in 2..200_000 {
+            arena.add();
+            let spare = arena.made() - asked;
+            assert!(spare < FIRST_CHUNK + asked / 16, "{spare} more than {asked}");
+        }
+    }
+
+    #[test]
+    fn the_last_place_of_32_bits_has_a_chunk() {
+        let (chunk, at) = locate(u32::MAX);
+        assert!(chunk < CHUNKS && at < chunk_len(chunk), "{chunk}, {at}");
+        assert_eq!(locate(0), (0, 0));
+        assert_eq!(locate(511), (31, 15));
+        assert_eq!(locate(512), (32, 0));
+        assert_eq!(locate(512 + 31), (32, 31));
+        assert_eq!(locate(512 + 32), (33, 0));
     }
 
     #[test]

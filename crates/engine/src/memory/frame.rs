@@ -76,6 +76,8 @@ pub(crate) struct FramePool {
     free: Mutex<Free>,
     /// Copy of the number of free frames, for those who only want to know.
     available: AtomicUsize,
+    /// Frames whose memory was given back to the system for good.
+    retired: AtomicUsize,
 }
 
 struct Free {
@@ -102,7 +104,7 @@ impl FramePool {
         let region = Region::new(region_bytes, large_pages, prefault)?;
         let free = Free { given_back: Vec::new(), untouched: 0 };
         let (free, available) = (Mutex::new(free), AtomicUsize::new(frames));
-        Ok(FramePool { region, frames, free, available })
+        Ok(FramePool { region, frames, free, available, retired: AtomicUsize::new(0) })
     }
 
     /// Frames that [`take`](Self::take) can give out right now.
@@ -110,9 +112,16 @@ impl FramePool {
         self.available.load(Ordering::Relaxed)
     }
 
-    /// Frames in all.
+    /// Frames in all, those retired not counted.
     pub(crate) fn frames(&self) -> usize {
-        self.frames
+        self.frames - self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Gives the memory of a frame of this pool back to the system: there is one less from now on.
+    pub(crate) fn retire(&self, frame: Frame) {
+        // SAFETY: the frame was the only way to its bytes, and ends here.
+        unsafe { self.region.release(frame.bytes.cast(), LEAF_BYTES) };
+        self.retired.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A free frame, if there is one; its bytes are whatever they were.
@@ -182,6 +191,21 @@ mod tests {
             }
         });
         assert_eq!(pool.available(), FRAMES);
+    }
+
+    #[test]
+    fn a_frame_that_is_retired_is_not_handed_out_again() {
+        let pool = FramePool::new(3, LargePages::Off, false).unwrap();
+        let mut kept = pool.take(&recorder()).unwrap();
+        kept.fill(7);
+        let mut retired = pool.take(&recorder()).unwrap();
+        retired.fill(8);
+        pool.retire(retired);
+        assert_eq!((pool.frames(), pool.available()), (2, 1));
+        let last = pool.take(&recorder()).unwrap();
+        assert!(pool.take(&recorder()).is_none());
+        pool.give_back(last);
+        assert!(kept.iter().all(|byte| *byte == 7));
     }
 
     #[test]

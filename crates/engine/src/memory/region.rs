@@ -30,6 +30,17 @@ impl Region {
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
     }
+
+    /// Gives the memory of `bytes` at `start` back to the system, whatever is in it; it may be touched
+    /// again. Whether the system takes it is a matter of its own: large pages that are reserved stay.
+    ///
+    /// # Safety
+    /// The range is inside the region, and nobody uses what is in it.
+    pub(super) unsafe fn release(&self, start: NonNull<u8>, bytes: usize) {
+        debug_assert!(start >= self.start && bytes <= self.bytes);
+        // SAFETY: what the caller promises.
+        unsafe { release(start, bytes) };
+    }
 }
 
 impl Drop for Region {
@@ -39,9 +50,9 @@ impl Drop for Region {
 }
 
 #[cfg(not(miri))]
-use mapped::{give_back, take};
+use mapped::{give_back, release, take};
 #[cfg(miri)]
-use plain::{give_back, take};
+use plain::{give_back, release, take};
 
 /// Mappings of the system.
 #[cfg(not(miri))]
@@ -90,6 +101,15 @@ mod mapped {
         }
     }
 
+    pub(super) unsafe fn release(start: NonNull<u8>, bytes: usize) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: the caller owns the range, and nobody reads it before it is written again. Covered by
+        // `a_frame_that_is_retired_is_not_handed_out_again`.
+        let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+        #[cfg(not(target_os = "linux"))]
+        let _ = (start, bytes);
+    }
+
     pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the mapping was made by `take` with this length, and its owner is dropped.
         let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
@@ -115,6 +135,8 @@ mod plain {
         let start = unsafe { alloc_zeroed(layout(bytes)?) };
         NonNull::new(start).ok_or_else(|| ErrorKind::OutOfMemory.into())
     }
+
+    pub(super) unsafe fn release(_: NonNull<u8>, _: usize) {}
 
     pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
         if let Ok(layout) = layout(bytes) {

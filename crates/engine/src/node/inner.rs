@@ -55,6 +55,13 @@ impl Default for InnerNode {
     }
 }
 
+impl InnerNode {
+    /// What a node takes.
+    pub(crate) const fn memory_bytes() -> usize {
+        size_of::<InnerNode>() + HEAP_WORDS * size_of::<AtomicU64>()
+    }
+}
+
 fn tail_words(len: usize) -> usize {
     len.saturating_sub(8).div_ceil(8)
 }

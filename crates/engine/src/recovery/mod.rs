@@ -3,7 +3,7 @@
 //! 1. Lock the folders; read the newer valid superblock.
 //! 2. Read root and segments; every slot they name has an owner, all others are free.
 //! 3. Build the inner nodes over the leaves, whose rows stay on disk until they are needed.
-//! 4. Redo the log from C, in parallel by key (`redo.rs`). A record whose row an image has
+//! 4. Redo the log from C, in parallel by key (`redo.rs`, `rows.rs`). A record whose row an image has
 //!    already changes nothing. A torn tail above what was durable is cut; anything else that does
 //!    not check refuses to open.
 //! 5. Write a superblock with the same C and the next incarnation; only then append. A checkpoint
@@ -13,6 +13,7 @@
 
 mod progress;
 mod redo;
+mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::btree::Tree;
 use crate::catalog::TableEntry;
 use crate::checkpoint::{
-    COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile,
+    COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, WRITERS_MAX,
     superblock_path,
 };
 use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
@@ -60,6 +61,22 @@ pub struct RecoveryReport {
     pub redo_duration: Duration,
     /// How long opening took in all.
     pub duration: Duration,
+}
+
+impl RecoveryReport {
+    /// Rows redone a second; none where nothing was redone.
+    #[must_use]
+    pub fn rows_per_s(&self) -> Option<f64> {
+        let seconds = self.redo_duration.as_secs_f64();
+        (self.rows > 0 && seconds > 0.0).then(|| self.rows as f64 / seconds)
+    }
+
+    /// Bytes of log redone a second; none where nothing was redone.
+    #[must_use]
+    pub fn log_bytes_per_s(&self) -> Option<f64> {
+        let seconds = self.redo_duration.as_secs_f64();
+        (self.rows > 0 && seconds > 0.0).then(|| self.log_bytes as f64 / seconds)
+    }
 }
 
 /// Creates an empty database.
@@ -162,6 +179,7 @@ pub(crate) fn open(
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
+    let _ = engine.redo.set(report.clone());
     enter(OpenPhase::Open);
     Ok((engine, locks, report))
 }
@@ -312,7 +330,7 @@ fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
 /// other waits.
 fn writers(engine: &Engine) -> usize {
     match engine.options.background {
-        Background::Threads => available_cpus().min(2),
+        Background::Threads => available_cpus().min(WRITERS_MAX),
         Background::Callers => 1,
     }
 }

@@ -4,6 +4,7 @@
 //! log, and from the parts of the engine that know how full they are.
 
 mod history;
+mod memory;
 mod prometheus;
 mod rates;
 
@@ -14,6 +15,8 @@ use onrush_waits::{Totals, Wait};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use history::History;
+pub use memory::MemoryPart;
+pub(crate) use memory::frames_too_many;
 pub use rates::{Rates, SplitRates, WaitRate};
 
 use crate::checkpoint::CheckpointProgress;
@@ -66,6 +69,12 @@ pub struct Statistics {
     pub leaves: u64,
     /// Now: leaves' frames in memory, in use and in all.
     pub frames: (u64, u64),
+    /// Now: what memory the parts of the process take.
+    #[serde(default)]
+    pub memory: Vec<MemoryPart>,
+    /// Now: the memory that was divided among them; none if each has a bound of its own.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
     /// Now: slots of 16 KiB in the data files.
     pub slots: u64,
     /// Now: how far the running checkpoint is.
@@ -88,6 +97,8 @@ impl Statistics {
             log_queue: engine.registry.waiting_now(LOG_QUEUE),
             leaves: engine.leaf_count(),
             frames: (frames - engine.frames.available() as u64, frames),
+            memory: memory::parts(engine),
+            memory_limit_bytes: engine.options.memory_bytes,
             slots: engine.space.slots(),
             checkpoint: engine.progress.read(),
             recovery: recovery.clone(),
@@ -103,6 +114,12 @@ impl Statistics {
             log: self.log.since(&earlier.log),
             ..self.clone()
         }
+    }
+
+    /// What memory all counted parts take now.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.iter().map(|part| part.used_bytes).sum()
     }
 
     /// All of it as a second's worth.

@@ -35,7 +35,26 @@ pub(super) fn page(statistics: &Statistics) -> String {
     for (name, help, value) in gauges {
         page.single(name, MetricKind::Gauge, help, value as f64);
     }
+    memory(&mut page, statistics);
     page.into_text()
+}
+
+fn memory(page: &mut Exposition, statistics: &Statistics) {
+    let name = "onrush_memory_bytes";
+    page.family(name, MetricKind::Gauge, "Memory that a part of the process takes.");
+    for part in &statistics.memory {
+        page.sample(name, &[("part", &part.name)], part.used_bytes as f64);
+    }
+    let name = "onrush_memory_limit_bytes";
+    page.family(name, MetricKind::Gauge, "Memory that a part may take, or all of them.");
+    for part in &statistics.memory {
+        if let Some(limit) = part.limit_bytes {
+            page.sample(name, &[("part", &part.name)], limit as f64);
+        }
+    }
+    if let Some(limit) = statistics.memory_limit_bytes {
+        page.sample(name, &[("part", "all")], limit as f64);
+    }
 }
 
 fn log(page: &mut Exposition, statistics: &Statistics) {

@@ -56,6 +56,8 @@ pub(crate) struct VersionStore {
     arrivals: Mutex<VecDeque<Box<[u8]>>>,
     /// Versions kept now; lets readers skip an empty store.
     count: AtomicUsize,
+    /// Memory that they take, about.
+    bytes: AtomicUsize,
 }
 
 impl VersionStore {
@@ -66,6 +68,7 @@ impl VersionStore {
         let mut versions = self.versions.write();
         versions.entry(key.into()).or_default().push(Arc::clone(&version));
         self.count.fetch_add(1, Ordering::Release);
+        self.bytes.fetch_add(version_bytes(key, value.len()), Ordering::Relaxed);
         self.arrivals.lock().push_back(key.into());
         version
     }
@@ -106,6 +109,11 @@ impl VersionStore {
         versions.get(key).and_then(|v| v.last()).map_or(0, |version| version.ended_at())
     }
 
+    /// Memory that all versions take, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
@@ -128,7 +136,11 @@ impl VersionStore {
                 continue;
             };
             let before = kept.len();
-            kept.retain(|version| version.ended_at() >= horizon.0);
+            let is_kept = |version: &OldVersion| version.ended_at() >= horizon.0;
+            let ended = kept.iter().filter(|version| !is_kept(version));
+            let bytes: usize = ended.map(|version| version_bytes(key, version.value.len())).sum();
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            kept.retain(|version| is_kept(version));
             self.count.fetch_sub(before - kept.len(), Ordering::Release);
             if kept.is_empty() {
                 versions.remove(key);
@@ -145,7 +157,14 @@ impl VersionStore {
         versions.clear();
         self.arrivals.lock().clear();
         self.count.store(0, Ordering::Release);
+        self.bytes.store(0, Ordering::Relaxed);
     }
+}
+
+/// What a version takes: itself and its value, its key twice, and a place in both collections.
+fn version_bytes(key: &[u8], value_bytes: usize) -> usize {
+    const ALLOCATIONS: usize = 160;
+    size_of::<OldVersion>() + value_bytes + 2 * key.len() + ALLOCATIONS
 }
 
 fn seen(versions: &[Arc<OldVersion>], snapshot: Lsn) -> Option<Seen> {
@@ -177,8 +196,10 @@ mod tests {
         let store = store(10, 20);
         store.collect(Lsn(20));
         assert!(!store.is_empty());
+        assert!(store.memory_bytes() > 0);
         store.collect(Lsn(21));
         assert!(store.is_empty());
+        assert_eq!(store.memory_bytes(), 0);
         assert_eq!(store.removed_at(b"k"), 0);
     }
 

@@ -2,6 +2,7 @@
 
 mod advise;
 mod all;
+mod challenge;
 mod compare;
 mod disk;
 mod report;
@@ -59,6 +60,7 @@ struct RunArguments {
 #[derive(Subcommand)]
 enum Experiment {
     Singleton(singleton::SingletonArguments),
+    Challenge(challenge::ChallengeArguments),
 }
 
 /// Runs `onrush lab ...`.
@@ -67,6 +69,7 @@ pub fn run(arguments: LabArguments) -> Outcome {
     match arguments.command {
         LabCommand::Run(run) => match &run.experiment {
             Some(Experiment::Singleton(arguments)) => singleton::run_explained(arguments),
+            Some(Experiment::Challenge(arguments)) => challenge::run(arguments),
             None => study::run(&run.study),
         },
         LabCommand::List(arguments) => study::list(&arguments),
