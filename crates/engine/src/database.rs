@@ -449,6 +449,15 @@ pub(crate) fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
         .map_err(|error| Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error)))
 }
 
+/// Handles are equal if they are of the same definition of the same table.
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.entry, &other.entry)
+    }
+}
+
+impl Eq for Table {}
+
 impl Table {
     /// The table's name.
     #[must_use]

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::btree::{Blocked, Tree};
 use crate::buffer::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, ReadAhead};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, LockWait, Waiter};
 use crate::checkpoint::{CheckpointerCell, Progress, Records, Throttle};
 use crate::constraint::Compiler;
 use crate::error::{Error, Result};
@@ -302,7 +302,21 @@ impl Engine {
                 self.transactions.wait(slot, recorder);
                 Ok(())
             }
+            Blocked::Definition(table) => {
+                self.wait_for_definition(table, &LockWait::default(), recorder)
+            }
         }
+    }
+
+    /// Waits until no definition of the table is under way.
+    pub(crate) fn wait_for_definition(
+        &self,
+        table: u32,
+        wait: &LockWait,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        let waiter = Waiter { engine: self, recorder, wait };
+        self.catalog.locks.wait_until_free(&waiter, table)
     }
 
     /// Makes the data files larger; where the disk is full, frees slots by a checkpoint, which old

@@ -166,6 +166,25 @@ pub enum Error {
         /// The key's columns and values.
         key: String,
     },
+    /// Transactions wait for each other's tables or names in a circle. Try again.
+    #[error(
+        "deadlock: this transaction waits for {what}, and others wait for it; roll it back and retry"
+    )]
+    Deadlock {
+        /// What was waited for.
+        what: String,
+    },
+    /// Another transaction had a table or a name for longer than this session waits. Try again.
+    #[error(
+        "{what} is still being defined or used by another transaction; retry when it has ended"
+    )]
+    LockTimeout {
+        /// What was waited for.
+        what: String,
+    },
+    /// The session was told to give up what it waited for.
+    #[error("the call was interrupted while it waited for another transaction")]
+    Interrupted,
     /// The savepoint is not one of the transaction's, or no longer.
     #[error(
         "the transaction has no such savepoint: it was released, or the transaction has gone back \
@@ -266,7 +285,14 @@ impl Error {
     /// full disk, a table changed meanwhile.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Conflict { .. } | Error::DiskFull { .. } | Error::TableChanged { .. })
+        matches!(
+            self,
+            Error::Conflict { .. }
+                | Error::DiskFull { .. }
+                | Error::TableChanged { .. }
+                | Error::Deadlock { .. }
+                | Error::LockTimeout { .. }
+        )
     }
 
     /// Whether the engine has stopped, so that the database must be opened again.

@@ -80,6 +80,7 @@ mod transaction;
 mod units;
 
 pub use btree::Direction;
+pub use catalog::Waiting;
 pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
 pub use database::{Database, Table};

@@ -19,7 +19,7 @@ pub(crate) enum RecordKind {
     Put = 2,
     /// A key that is gone.
     Remove = 3,
-    /// The rows of one transaction: all or none.
+    /// The definitions and rows of one transaction: all or none.
     Group = 4,
     /// A new table.
     CreateTable = 5,
@@ -73,6 +73,25 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// A record about tables: object numbers, then whatever belongs to its kind.
+pub(crate) fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec<u8> {
+    let mut record = vec![kind as u8];
+    for object in objects {
+        push_varint(u64::from(object.0), &mut record);
+    }
+    record.extend_from_slice(rest);
+    record
+}
+
+/// The record of the mark of a generated column.
+pub(crate) fn sequence_record(table: u32, column: usize, reserved: u64) -> Vec<u8> {
+    let mut record = vec![RecordKind::Sequence as u8];
+    push_varint(u64::from(table), &mut record);
+    push_varint(column as u64, &mut record);
+    push_varint(reserved, &mut record);
+    record
+}
+
 /// Starts a row record: kind, object and key length; key and body follow.
 #[inline]
 pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, out: &mut Vec<u8>) {
@@ -86,7 +105,7 @@ pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, o
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'a> {
     Row(RowRecord<'a>),
-    /// The row records of one transaction, to be taken apart with [`group_rows`].
+    /// The records of one transaction, to be taken apart with [`group_records`].
     Group(&'a [u8]),
     CreateTable {
         definition: &'a [u8],
@@ -176,28 +195,28 @@ fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
     Some(RowRecord { object, key, change })
 }
 
-/// Starts a group: `rows` are the finished row records, each in front of its length. The group
-/// states how many rows there are and a checksum over all of them.
-pub(crate) fn group_header(count: usize, rows: &[u8]) -> Vec<u8> {
+/// Starts a group: `records` are finished, each behind its length, definitions in front of rows. The
+/// group states how many there are and a checksum over all of them.
+pub(crate) fn group_header(count: usize, records: &[u8]) -> Vec<u8> {
     let mut header = vec![RecordKind::Group as u8];
     push_varint(count as u64, &mut header);
-    header.extend_from_slice(&crc32c::crc32c(rows).to_le_bytes());
+    header.extend_from_slice(&crc32c::crc32c(records).to_le_bytes());
     header
 }
 
-/// The rows of a group, if count and checksum are right.
-pub(crate) fn group_rows(mut body: &[u8]) -> Option<Vec<RowRecord<'_>>> {
+/// The records of a group, none of which is a group, if count and checksum are right.
+pub(crate) fn group_records(mut body: &[u8]) -> Option<Vec<Record<'_>>> {
     let count = take_varint(&mut body)?;
-    let (checksum, mut rows) = body.split_first_chunk::<4>()?;
-    if crc32c::crc32c(rows).to_le_bytes() != *checksum {
+    let (checksum, mut records) = body.split_first_chunk::<4>()?;
+    if crc32c::crc32c(records).to_le_bytes() != *checksum {
         return None;
     }
     let mut found = Vec::new();
-    while !rows.is_empty() {
-        let bytes = usize::try_from(take_varint(&mut rows)?).ok()?;
-        let (row, rest) = rows.split_at_checked(bytes)?;
-        found.push(read_row(row)?);
-        rows = rest;
+    while !records.is_empty() {
+        let bytes = usize::try_from(take_varint(&mut records)?).ok()?;
+        let (record, rest) = records.split_at_checked(bytes)?;
+        found.push(read_record(record).filter(|record| !matches!(record, Record::Group(_)))?);
+        records = rest;
     }
     (found.len() as u64 == count).then_some(found)
 }
@@ -253,7 +272,7 @@ mod tests {
         #[test]
         fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             if let Some(Record::Group(body)) = read_record(&bytes) {
-                let _ = group_rows(body);
+                let _ = group_records(body);
             }
         }
     }
@@ -264,8 +283,8 @@ mod tests {
         let mut rows = vec![row.len() as u8];
         rows.extend_from_slice(&row);
         let whole = [group_header(1, &rows), rows.clone()].concat();
-        assert_eq!(group_rows(&whole[1..]).map(|rows| rows.len()), Some(1));
+        assert_eq!(group_records(&whole[1..]).map(|rows| rows.len()), Some(1));
         let twice = [group_header(2, &rows), rows].concat();
-        assert_eq!(group_rows(&twice[1..]), None);
+        assert_eq!(group_records(&twice[1..]), None);
     }
 }

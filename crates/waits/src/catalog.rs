@@ -108,6 +108,10 @@ catalog! {
             "A session waits until the next range of generated keys is durably its own.";
         TransactionConflict = "TRANSACTION_CONFLICT", Transaction,
             "A statement waits for the outcome of another transaction that changed the same row.";
+        LockSchemaExclusive = "LCK_M_SCH_M", Transaction,
+            "A definition waits for a table or a name that another transaction uses or defines.";
+        LockSchemaShared = "LCK_M_SCH_S", Transaction,
+            "A statement waits for the definition of its table that another transaction makes.";
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,
             "A snapshot waits until its session's last commit is part of the completed prefix.";
         CpuQueue = "CPU_QUEUE", Processor,

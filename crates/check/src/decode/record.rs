@@ -6,7 +6,7 @@ use super::input::Input;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'b> {
     Row(Row<'b>),
-    /// The rows of one transaction; see [`group_rows`].
+    /// The definitions and rows of one transaction; see [`group_records`].
     Group(&'b [u8]),
     CreateTable {
         object: u32,
@@ -99,23 +99,31 @@ fn read_row(payload: &[u8]) -> Option<Row<'_>> {
     Some(Row { object, key, change })
 }
 
-/// Hands over the rows of a group. The error says what is wrong with it.
-pub(crate) fn group_rows<'b>(
+/// Hands over the records of a group: definitions, then rows. The error says what is wrong with it.
+pub(crate) fn group_records<'b>(
     body: &'b [u8],
-    mut row: impl FnMut(Row<'b>),
+    mut record: impl FnMut(Record<'b>),
 ) -> Result<(), &'static str> {
-    const SHORT: &str = "the group ends inside a row";
+    const SHORT: &str = "the group ends inside a record";
     let mut input = Input::new(body);
     let count = input.varint().ok_or(SHORT)?;
     let checksum = input.u32().ok_or(SHORT)?;
     if crc32c::crc32c(input.rest()) != checksum {
         return Err("the group fails its checksum");
     }
-    let mut found = 0;
+    let (mut found, mut rows) = (0, 0);
     while !input.is_empty() {
         let payload = input.counted().ok_or(SHORT)?;
-        row(read_row(payload).ok_or("a row of the group does not decode")?);
+        match read_record(payload).ok_or("a record of the group does not decode")? {
+            Record::Group(_) => return Err("the group holds a group"),
+            row @ Record::Row(_) => {
+                rows += 1;
+                record(row);
+            }
+            _ if rows > 0 => return Err("the group holds a definition behind a row"),
+            definition => record(definition),
+        }
         found += 1;
     }
-    if found == count { Ok(()) } else { Err("the group has more or fewer rows than it says") }
+    if found == count { Ok(()) } else { Err("the group has more or fewer records than it says") }
 }

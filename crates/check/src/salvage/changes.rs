@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::decode::record::{Change, Record, Row, group_rows, read_record};
+use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::findings::Findings;
 use crate::invariant::Invariant;
 use crate::salvage::images::Keys;
@@ -110,7 +110,11 @@ impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
         match read_record(payload) {
             Some(Record::Row(row)) => change(row),
             // That it decodes was seen when the log was read first.
-            Some(Record::Group(body)) => drop(group_rows(body, change)),
+            Some(Record::Group(body)) => drop(group_records(body, |record| {
+                if let Record::Row(row) = record {
+                    change(row);
+                }
+            })),
             _ => {}
         }
     }

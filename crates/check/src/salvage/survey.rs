@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode::definition::read_definition;
-use crate::decode::record::{Record, read_record};
+use crate::decode::record::{Record, group_records, read_record};
 use crate::error::CheckError;
 use crate::generated::Generated;
 use crate::invariant::Invariant;
@@ -77,10 +77,13 @@ impl RecordSink for Survey<'_> {
         });
         if !makes_sense {
             self.end = Some(lsn);
-        } else if matches!(payload.first(), Some(5..=7 | 11))
-            && let Some(record) = read_record(payload)
-        {
-            self.define(&record);
+            return;
+        }
+        match read_record(payload) {
+            // That it decodes has been seen.
+            Some(Record::Group(body)) => drop(group_records(body, |record| self.define(&record))),
+            Some(record) => self.define(&record),
+            None => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::companion::Companion;
 use crate::decode::definition::read_definition;
-use crate::decode::record::{Change, Record, Row, group_rows, read_record};
+use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::{Catalogue, TablePlan};
@@ -180,17 +180,27 @@ impl TablePlan {
 
 impl RecordSink for Records<'_> {
     fn take(&mut self, _lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
-        use Invariant::{RecordDecodes, RecordFits};
+        use Invariant::RecordDecodes;
         self.count += 1;
         match read_record(payload) {
             None => report(RecordFault::new(RecordDecodes, "bytes of no known record")),
-            Some(Record::Row(row)) => self.row(&row, report),
             Some(Record::Group(body)) => {
-                if let Err(fault) = group_rows(body, |row| self.row(&row, report)) {
+                if let Err(fault) = group_records(body, |record| self.record(&record, report)) {
                     report(RecordFault::new(RecordDecodes, fault));
                 }
             }
-            Some(Record::CreateTable { object, definition }) => {
+            Some(record) => self.record(&record, report),
+        }
+    }
+}
+
+impl Records<'_> {
+    /// A record that is no group.
+    fn record(&mut self, record: &Record<'_>, report: &mut dyn FnMut(RecordFault)) {
+        use Invariant::RecordFits;
+        match *record {
+            Record::Row(row) => self.row(&row, report),
+            Record::CreateTable { object, definition } => {
                 self.next_object = self.next_object.max(object.saturating_add(1));
                 let known = self.catalogue.tables.iter().any(|table| table.root.id == object);
                 let plan = match read_definition(definition) {
@@ -205,14 +215,12 @@ impl RecordSink for Records<'_> {
                     self.created.push(plan);
                 }
             }
-            Some(Record::AlterTable { object, definition }) => {
-                self.alter(object, definition, report)
-            }
-            Some(Record::DropTable { object }) => {
+            Record::AlterTable { object, definition } => self.alter(object, definition, report),
+            Record::DropTable { object } => {
                 self.objects.remove(&object);
                 self.gone.insert(object);
             }
-            Some(Record::TruncateTable { object, new_object }) => {
+            Record::TruncateTable { object, new_object } => {
                 if new_object <= object {
                     let found = format!("object {object} becomes {new_object}, which is older");
                     report(RecordFault::new(RecordFits, found));
@@ -223,11 +231,11 @@ impl RecordSink for Records<'_> {
                     self.objects.insert(new_object, origin);
                 }
             }
-            Some(Record::Sequence { table, column, mark }) => {
+            Record::Sequence { table, column, mark } => {
                 let highest = self.marks.entry((table, column)).or_default();
                 *highest = (*highest).max(mark);
             }
-            Some(Record::Tick) => {}
+            Record::Group(_) | Record::Tick => {}
         }
     }
 }

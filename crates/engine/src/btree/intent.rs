@@ -11,7 +11,6 @@
 //! 3. Placing may wait and may fail; nothing is logged before all intents stand.
 
 use onrush_log::Lsn;
-use onrush_waits::Recorder;
 
 use super::write::Placing;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
@@ -79,29 +78,6 @@ impl Tree {
             engine.note_emptied(id, &leaf);
         }
         Ok(())
-    }
-}
-
-impl Tree {
-    /// Whether a transaction that commits has placed a row that has not become one yet.
-    pub(crate) fn has_intents(
-        &self,
-        engine: &Engine,
-        recorder: &Recorder,
-        object: ObjectId,
-    ) -> Result<bool, Refusal> {
-        let mut low = Vec::new();
-        loop {
-            let (_, leaf) = self.latch_shared(engine, recorder, &low, object)?;
-            // A leaf that holds an intent is never evicted.
-            if leaf.rows.as_ref().is_some_and(|rows| rows.intents() > 0) {
-                return Ok(true);
-            }
-            match &leaf.high {
-                Some(high) => low = high.bytes().to_vec(),
-                None => return Ok(false),
-            }
-        }
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) enum Blocked {
     Slot,
     /// The transaction in this slot decides first.
     Transaction(u32),
+    /// A definition of the table with this number is under way.
+    Definition(u32),
 }
 
 /// Why a change was not made. Nothing has happened then: no LSN was reserved.

@@ -1,8 +1,9 @@
 //! The tree's inner part: from the root to a leaf, and how the parent learns of a split.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
+use onrush_log::Lsn;
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 
@@ -46,6 +47,9 @@ impl Hint {
     }
 }
 
+/// A bit above all versions: a definition is under way, and nobody else writes.
+const STOPPED: u32 = 1 << 16;
+
 /// How often a search goes to the right neighbour before it starts again from the root.
 const HOPS_MAX: usize = 4;
 
@@ -53,9 +57,16 @@ const HOPS_MAX: usize = 4;
 pub(crate) struct Tree {
     /// Whose rows. Changes when the table is truncated, under the structure mutex.
     object: AtomicU32,
-    /// The version of the table's definition that rows are written with. Changes when the table is
-    /// altered; whoever writes looks at it inside.
+    /// The version of the table's definition that rows are written with, and [`STOPPED`] while a
+    /// definition is under way. Changes when the table is altered; whoever writes looks at it inside.
     version: AtomicU32,
+    /// The highest version that any definition of the table ever had, those that were taken back included:
+    /// a version is given once, so that whoever has one that was taken back can never write.
+    highest_version: AtomicU32,
+    /// LSN of the commit that the rows begin with: snapshots below it see none of them, and must say so.
+    begins_at: AtomicU64,
+    /// Commits over intents and transactions that a definition has to wait for.
+    shares: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
     pub(super) root: AtomicU32,
     /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
@@ -77,6 +88,9 @@ impl Tree {
         Tree {
             object: AtomicU32::new(object.0),
             version: AtomicU32::new(0),
+            highest_version: AtomicU32::new(0),
+            begins_at: AtomicU64::new(0),
+            shares: AtomicU32::new(0),
             root: AtomicU32::new(root.0),
             logged,
             structure: Mutex::new(()),
@@ -100,7 +114,69 @@ impl Tree {
     ///
     /// [`Admission::wait_until_left`]: onrush_latch::Admission::wait_until_left
     pub(crate) fn set_version(&self, version: u16) {
+        self.note_version(version);
         self.version.store(u32::from(version), Ordering::SeqCst);
+    }
+
+    /// Whether rows of this version are written now.
+    #[inline]
+    pub(crate) fn takes(&self, version: u16) -> bool {
+        self.version.load(Ordering::SeqCst) == u32::from(version)
+    }
+
+    /// A definition of this version was made, whatever becomes of it.
+    pub(crate) fn note_version(&self, version: u16) {
+        self.highest_version.fetch_max(u32::from(version), Ordering::AcqRel);
+    }
+
+    pub(crate) fn highest_version(&self) -> u16 {
+        self.highest_version.load(Ordering::Acquire) as u16
+    }
+
+    /// The commit at this LSN made the table or emptied it.
+    pub(crate) fn begin_at(&self, lsn: Lsn) {
+        self.begins_at.store(lsn.0, Ordering::Release);
+    }
+
+    /// Whether a snapshot of this LSN sees all rows of the object, and not none of them because it is
+    /// older than the object.
+    pub(crate) fn is_seen_at(&self, snapshot: Lsn) -> bool {
+        let begins_at = self.begins_at.load(Ordering::Acquire);
+        begins_at == 0 || begins_at < snapshot.0
+    }
+
+    /// Nobody writes from now on, but those who are inside and those who share the tree already.
+    pub(crate) fn stop(&self) {
+        self.version.fetch_or(STOPPED, Ordering::SeqCst);
+    }
+
+    /// Rows are written again.
+    pub(crate) fn resume(&self) {
+        self.version.fetch_and(!STOPPED, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.version.load(Ordering::SeqCst) & STOPPED != 0
+    }
+
+    /// Keeps definitions off until [`unshare`](Self::unshare), unless one is under way.
+    pub(crate) fn try_share(&self) -> bool {
+        self.shares.fetch_add(1, Ordering::SeqCst);
+        if !self.is_stopped() {
+            return true;
+        }
+        self.shares.fetch_sub(1, Ordering::SeqCst);
+        false
+    }
+
+    /// Whether a definition may wait for it.
+    pub(crate) fn unshare(&self) -> bool {
+        self.shares.fetch_sub(1, Ordering::SeqCst);
+        self.is_stopped()
+    }
+
+    pub(crate) fn shares(&self) -> u32 {
+        self.shares.load(Ordering::SeqCst)
     }
 
     /// Whether the log takes the rows. Else every checkpoint takes the table for an empty one.
@@ -262,10 +338,24 @@ impl Tree {
     /// Empties the tree and makes it the tree of `object` (0: of a dropped table). The frames,
     /// slots and places of the old leaves are free afterwards.
     pub(crate) fn clear(&self, engine: &Engine, recorder: &Recorder, object: ObjectId) {
+        let root = empty_root(engine, object, self.logged);
+        self.replace(engine, recorder, object, root);
+    }
+
+    /// Takes the leaves of `fresh`, which has none afterwards, in place of its own. Nobody else knows
+    /// `fresh`.
+    pub(crate) fn take_over(&self, engine: &Engine, recorder: &Recorder, fresh: &Tree) {
+        let object = fresh.object();
+        let root = InnerId(fresh.root.load(Ordering::Acquire));
+        fresh.object.store(0, Ordering::Release);
+        fresh.root.store(empty_root(engine, ObjectId(0), fresh.logged).0, Ordering::Release);
+        self.replace(engine, recorder, object, root);
+    }
+
+    fn replace(&self, engine: &Engine, recorder: &Recorder, object: ObjectId, root: InnerId) {
         let (old_object, old_root) = {
             let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
             let old = (self.object(), self.root.load(Ordering::Acquire));
-            let root = empty_root(engine, object, self.logged);
             self.object.store(object.0, Ordering::Release);
             self.root.store(root.0, Ordering::Release);
             old

@@ -1,7 +1,10 @@
-//! The tables: definition, rows, and the counters behind generated keys.
+//! The tables: definition, rows, the counters behind generated keys, and who may define what.
 
+mod locks;
 mod sequence;
 mod table;
 
+pub use locks::Waiting;
+pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter};
 pub(crate) use sequence::Sequence;
-pub(crate) use table::{Catalog, TableEntry};
+pub(crate) use table::{Catalog, CatalogChange, TableEntry};

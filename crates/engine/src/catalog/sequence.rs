@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
 use onrush_types::SessionSlot;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
-use crate::logging::{RecordKind, push_varint};
+use crate::logging::sequence_record;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Sequence {
     /// record that says so is appended, so that a checkpoint above that record has it. Changed
     /// under `next`; read by checkpoints.
     reserved: AtomicU64,
+    /// Of a column that an open transaction has made: its marks are told by the transaction's record.
+    is_private: AtomicBool,
     /// Slots of session-offset generators whose sessions have ended.
     slots: Mutex<Vec<SessionSlot>>,
 }
@@ -36,7 +38,22 @@ impl Sequence {
     /// A counter that goes on at `next`: below it anything may have been handed out.
     pub(crate) fn starting_at(next: u64) -> Sequence {
         let (next, reserved) = (Mutex::new(next), AtomicU64::new(next));
-        Sequence { next, reserved, slots: Mutex::new(Vec::new()) }
+        let (is_private, slots) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        Sequence { next, reserved, is_private, slots }
+    }
+
+    /// The counter of a column that an open transaction has made, until [`publish`](Self::publish).
+    pub(crate) fn private() -> Sequence {
+        Sequence { is_private: AtomicBool::new(true), ..Sequence::starting_at(0) }
+    }
+
+    /// Everybody knows the column from now on.
+    pub(crate) fn publish(&self) {
+        self.is_private.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_private(&self) -> bool {
+        self.is_private.load(Ordering::Acquire)
     }
 
     /// The mark that a checkpoint remembers.
@@ -106,11 +123,12 @@ impl Sequence {
         reserved: u64,
         recorder: &Recorder,
     ) -> Result<()> {
+        if self.is_private() {
+            self.reserved.store(reserved, Ordering::Release);
+            return Ok(());
+        }
         let _wait = recorder.wait(Wait::KeyLease);
-        let mut record = vec![RecordKind::Sequence as u8];
-        push_varint(u64::from(table), &mut record);
-        push_varint(column as u64, &mut record);
-        push_varint(reserved, &mut record);
+        let record = sequence_record(table, column, reserved);
         let before = self.reserved.swap(reserved, Ordering::AcqRel);
         let durable = engine.append(&record, recorder).and_then(|written| {
             if planted(Fault::CounterNotDurable) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
+use onrush_log::Lsn;
 use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition, Value};
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::Sequence;
-use crate::btree::{Refusal, Tree};
+use super::{DefinitionLocks, Sequence};
+use crate::btree::{Blocked, Refusal, Tree};
 use crate::constraint::{TableChecks, TableDefaults};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -35,6 +36,7 @@ pub(crate) struct TableEntry {
 }
 
 impl TableEntry {
+    /// A table that recovery finds, with its counters.
     pub(crate) fn new(
         id: u32,
         definition: Arc<TableDefinition>,
@@ -49,13 +51,43 @@ impl TableEntry {
         })
     }
 
+    /// A table that an open transaction makes.
+    pub(crate) fn private(
+        object: ObjectId,
+        definition: Arc<TableDefinition>,
+        tree: Arc<Tree>,
+    ) -> Result<TableEntry> {
+        let schema = Schema::new(definition)?;
+        tree.set_version(schema.version());
+        TableEntry::around(object.0, schema, tree, |_| Arc::new(Sequence::private()))
+    }
+
     /// The same table, rows and counters with another definition. Whoever has the old one can no
     /// longer write once the tree has the new version.
     pub(crate) fn altered(&self, definition: Arc<TableDefinition>) -> Result<TableEntry> {
+        self.with(definition, Arc::clone(&self.tree), || Sequence::starting_at(0))
+    }
+
+    /// As [`altered`](Self::altered) for an open transaction: nobody else knows of it.
+    pub(crate) fn altered_privately(&self, definition: Arc<TableDefinition>) -> Result<TableEntry> {
+        self.tree.note_version(definition.version());
+        self.with(definition, Arc::clone(&self.tree), Sequence::private)
+    }
+
+    /// The same table and counters with the rows of another tree.
+    pub(crate) fn over(&self, tree: &Arc<Tree>) -> Result<TableEntry> {
+        self.with(Arc::clone(self.schema.definition()), Arc::clone(tree), Sequence::private)
+    }
+
+    fn with(
+        &self,
+        definition: Arc<TableDefinition>,
+        tree: Arc<Tree>,
+        new_counter: impl Fn() -> Sequence,
+    ) -> Result<TableEntry> {
         let schema = Schema::new(definition)?;
-        let altered = TableEntry::around(self.id, schema, Arc::clone(&self.tree), |number| {
-            let known = self.numbered_sequence(number);
-            known.unwrap_or_else(|| Arc::new(Sequence::starting_at(0)))
+        let altered = TableEntry::around(self.id, schema, tree, |number| {
+            self.numbered_sequence(number).unwrap_or_else(|| Arc::new(new_counter()))
         })?;
         altered.note_entry_bytes(self.entry_bytes());
         Ok(altered)
@@ -95,6 +127,17 @@ impl TableEntry {
     /// Inside, before a row of this definition is written: whether it is still the table's.
     #[inline]
     pub(crate) fn check_version(&self) -> std::result::Result<(), Refusal> {
+        if self.tree.takes(self.schema.version()) { Ok(()) } else { Err(self.version_refusal()) }
+    }
+
+    #[cold]
+    fn version_refusal(&self) -> Refusal {
+        if self.tree.is_stopped() { Blocked::Definition(self.id).into() } else { Refusal::Gone }
+    }
+
+    /// As [`check_version`](Self::check_version) of one who shares the tree: a definition that has
+    /// stopped it waits for him.
+    pub(crate) fn check_shared_version(&self) -> std::result::Result<(), Refusal> {
         if self.tree.version() == self.schema.version() { Ok(()) } else { Err(Refusal::Gone) }
     }
 
@@ -138,6 +181,15 @@ impl TableEntry {
         self.sequences.iter().find(own).map(|(_, sequence)| Arc::clone(sequence))
     }
 
+    /// Columns whose counters nobody else knows, by number, and their marks.
+    pub(crate) fn private_counters(&self) -> Vec<(usize, u64)> {
+        let private = self.sequences.iter().filter(|(_, sequence)| sequence.is_private());
+        let counter = |(column, sequence): &(usize, Arc<Sequence>)| {
+            (self.column_number(*column), sequence.reserved())
+        };
+        private.map(counter).collect()
+    }
+
     /// Columns with a counter, by number, and the marks below which numbers may have been handed out.
     pub(crate) fn counters(&self) -> Vec<(u32, u64)> {
         if planted(Fault::CounterNotStored) {
@@ -170,31 +222,48 @@ impl TableEntry {
     }
 }
 
+/// What a commit changes in the list of tables: one table, before and after.
+pub(crate) struct CatalogChange {
+    /// None for a new table.
+    pub(crate) old: Option<Arc<TableEntry>>,
+    /// None for one that is dropped.
+    pub(crate) new: Option<Arc<TableEntry>>,
+}
+
 /// All tables, by name and by object.
 pub(crate) struct Catalog {
     tables: RwLock<Tables>,
     /// How often a name came to mean something else.
     version: AtomicU64,
+    /// Behind the commit that last changed the list; what names mean rests on it.
+    changed_at: AtomicU64,
     /// Objects below were handed out; never goes back.
     next_object: AtomicU32,
-    /// Held while a table is altered, longer than `definitions`: one at a time.
-    pub(crate) altering: Mutex<()>,
-    /// Held while tables are created, dropped, altered or truncated, and while a checkpoint looks at them.
+    /// Held while a commit changes the list, from its LSN on, and while a checkpoint looks at it and
+    /// takes E: so E tells which definitions the directory holds.
     pub(crate) definitions: Mutex<()>,
+    /// What open transactions have taken for their definitions.
+    pub(crate) locks: DefinitionLocks,
 }
 
 impl Default for Catalog {
     fn default() -> Self {
         let next_object = AtomicU32::new(1);
-        let (altering, definitions) = (Mutex::new(()), Mutex::new(()));
-        let version = AtomicU64::new(0);
-        Catalog { tables: RwLock::default(), version, next_object, altering, definitions }
+        Catalog {
+            tables: RwLock::default(),
+            version: AtomicU64::new(0),
+            changed_at: AtomicU64::new(0),
+            next_object,
+            definitions: Mutex::new(()),
+            locks: DefinitionLocks::default(),
+        }
     }
 }
 
 #[derive(Default)]
 struct Tables {
     by_name: BTreeMap<String, Arc<TableEntry>>,
+    by_id: HashMap<u32, Arc<TableEntry>>,
     by_object: HashMap<ObjectId, Arc<TableEntry>>,
 }
 
@@ -204,16 +273,12 @@ impl Catalog {
         tables.by_name.get(name).cloned().ok_or_else(|| Error::UnknownTable { name: name.into() })
     }
 
-    pub(crate) fn contains(&self, name: &str) -> bool {
-        self.tables.read().by_name.contains_key(name)
-    }
-
     pub(crate) fn by_object(&self, object: ObjectId) -> Option<Arc<TableEntry>> {
         self.tables.read().by_object.get(&object).cloned()
     }
 
     pub(crate) fn by_id(&self, id: u32) -> Option<Arc<TableEntry>> {
-        self.tables.read().by_name.values().find(|table| table.id == id).cloned()
+        self.tables.read().by_id.get(&id).cloned()
     }
 
     /// All tables, by name.
@@ -221,43 +286,53 @@ impl Catalog {
         self.tables.read().by_name.values().cloned().collect()
     }
 
-    pub(crate) fn add(&self, table: Arc<TableEntry>) {
-        let mut tables = self.tables.write();
-        tables.by_object.insert(table.tree.object(), Arc::clone(&table));
-        tables.by_name.insert(table.name().to_owned(), table);
-        self.version.fetch_add(1, Ordering::Release);
-    }
-
     /// Grows with every table that is created, altered or dropped.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    pub(crate) fn remove(&self, table: &TableEntry) {
+    /// Makes all changes at one moment: who asks for a table gets the new one, and who has an old one can
+    /// no longer write.
+    pub(crate) fn apply(&self, changes: &[CatalogChange]) {
         let mut tables = self.tables.write();
-        tables.by_name.remove(table.name());
-        tables.by_object.retain(|_, other| other.id != table.id);
+        // All that go before any that come: names may change hands.
+        for old in changes.iter().filter_map(|change| change.old.as_ref()) {
+            tables.by_name.remove(old.name());
+            tables.by_id.remove(&old.id);
+            tables.by_object.retain(|_, other| other.id != old.id);
+        }
+        for new in changes.iter().filter_map(|change| change.new.as_ref()) {
+            tables.by_name.insert(new.name().to_owned(), Arc::clone(new));
+            tables.by_id.insert(new.id, Arc::clone(new));
+            tables.by_object.insert(new.tree.object(), Arc::clone(new));
+            new.sequences.iter().for_each(|(_, sequence)| sequence.publish());
+            new.tree.set_version(new.schema.version());
+        }
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// The table has another definition from now on, which shares the rows. Who asks for it gets the
-    /// new one, and who has the old one can no longer write, at one moment.
-    pub(crate) fn alter(&self, old: &TableEntry, new: TableEntry) -> Arc<TableEntry> {
-        let new = Arc::new(new);
-        let mut tables = self.tables.write();
-        tables.by_name.remove(old.name());
-        tables.by_name.insert(new.name().to_owned(), Arc::clone(&new));
-        tables.by_object.insert(new.tree.object(), Arc::clone(&new));
-        new.tree.set_version(new.schema.version());
-        self.version.fetch_add(1, Ordering::Release);
-        new
+    /// Behind the commit that last changed what a name means.
+    pub(crate) fn changed_at(&self) -> Lsn {
+        Lsn(self.changed_at.load(Ordering::Acquire))
     }
 
-    /// The table's rows are those of another object from now on.
-    pub(crate) fn replace_object(&self, table: &Arc<TableEntry>, new: ObjectId) {
-        let mut tables = self.tables.write();
-        tables.by_object.retain(|_, other| other.id != table.id);
-        tables.by_object.insert(new, Arc::clone(table));
+    /// The commit that ends here has changed the list.
+    pub(crate) fn set_changed_at(&self, end: Lsn) {
+        self.changed_at.fetch_max(end.0, Ordering::AcqRel);
+    }
+
+    pub(crate) fn add(&self, table: Arc<TableEntry>) {
+        self.apply(&[CatalogChange { old: None, new: Some(table) }]);
+    }
+
+    /// Rows of an object are on their way into a tree that no table has yet.
+    pub(crate) fn expect(&self, table: &Arc<TableEntry>) {
+        self.tables.write().by_object.insert(table.tree.object(), Arc::clone(table));
+    }
+
+    /// They do not come.
+    pub(crate) fn expect_no_longer(&self, object: ObjectId) {
+        self.tables.write().by_object.remove(&object);
     }
 
     /// An object number that was never used. The last one is kept back, so that there is always a

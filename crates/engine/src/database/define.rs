@@ -1,18 +1,11 @@
-//! Creating, dropping and emptying tables: each a record of the log, durable before it is told.
+//! Creating, dropping and emptying tables: each a transaction of its own, durable before it is told.
 
-use std::sync::Arc;
-
-use onrush_latch::lock_counted;
-use onrush_types::{Schema, TableDefinition};
-use onrush_waits::LatchClass;
+use onrush_types::TableDefinition;
 
 use super::{Database, Table};
-use crate::btree::Tree;
-use crate::catalog::TableEntry;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
-use crate::logging::{RecordKind, push_varint};
-use crate::units::ObjectId;
+use crate::session::{Session, Transaction};
 
 impl Database {
     /// Creates a table. Durable when this returns.
@@ -66,25 +59,7 @@ impl Database {
     /// # Errors
     /// [`TableExists`](Error::TableExists); a definition that is not possible.
     pub fn create_table(&self, definition: TableDefinition) -> Result<Table> {
-        let engine = self.engine();
-        let definition = Arc::new(definition);
-        let bytes = definition.to_bytes();
-        Schema::new(Arc::clone(&definition))?;
-        let prepare = || {
-            if engine.catalog.contains(definition.name()) {
-                return Err(Error::TableExists { name: definition.name().to_owned() });
-            }
-            let object = engine.catalog.new_object()?;
-            Ok((definition_record(RecordKind::CreateTable, &[object], &bytes), object))
-        };
-        let entry = self.define(prepare, |object| {
-            let tree = Tree::new(engine, object, definition.is_logged());
-            let entry = TableEntry::new(object.0, Arc::clone(&definition), tree, &[])?;
-            let entry = Arc::new(entry);
-            engine.catalog.add(Arc::clone(&entry));
-            Ok(entry)
-        })?;
-        Ok(self.handle(entry))
+        self.define(|transaction| transaction.create_table(definition))
     }
 
     /// Drops a table and its rows. Durable when this returns.
@@ -107,17 +82,7 @@ impl Database {
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable).
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        let engine = self.engine();
-        let prepare = || {
-            let entry = engine.catalog.get(name)?;
-            let object = entry.tree.object();
-            Ok((definition_record(RecordKind::DropTable, &[object], &[]), entry))
-        };
-        self.define(prepare, |entry| {
-            engine.catalog.remove(&entry);
-            entry.tree.clear(engine, &engine.recorder, ObjectId(0));
-            Ok(())
-        })
+        self.define(|transaction| transaction.drop_table(name))
     }
 
     /// Removes all rows of a table. Generated keys go on where they were. Durable when this
@@ -141,52 +106,27 @@ impl Database {
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable).
     pub fn truncate_table(&self, name: &str) -> Result<()> {
-        let engine = self.engine();
-        let prepare = || {
-            let entry = engine.catalog.get(name)?;
-            let (old, new) = (entry.tree.object(), engine.catalog.new_object()?);
-            Ok((definition_record(RecordKind::TruncateTable, &[old, new], &[]), (entry, new)))
-        };
-        self.define(prepare, |(entry, new)| {
-            engine.catalog.replace_object(&entry, new);
-            entry.tree.clear(engine, &engine.recorder, new);
-            Ok(())
-        })
+        self.define(|transaction| transaction.truncate_table(name).map(drop))
     }
 
-    /// Changes the list of tables: the record is appended and the change made under the lock that
-    /// a checkpoint takes to read the list, so that a checkpoint has both or neither. Room in the
-    /// log is waited for without that lock, because only a checkpoint may be able to make it.
-    pub(super) fn define<S, T>(
+    /// A transaction of one definition, durable when this returns.
+    pub(super) fn define<T>(
         &self,
-        mut prepare: impl FnMut() -> Result<(Vec<u8>, S)>,
-        apply: impl FnOnce(S) -> Result<T>,
+        define: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let engine = self.engine();
-        let (written, applied) = loop {
-            engine.check_open()?;
-            let definitions = &engine.catalog.definitions;
-            let definitions = lock_counted(definitions, &engine.recorder, LatchClass::Catalog);
-            let (record, state) = prepare()?;
-            if let Some(written) = engine.try_append(&record, &engine.recorder) {
-                break (written, apply(state)?);
-            }
-            drop(definitions);
-            engine.wait_for_room(onrush_log::Log::framed_bytes(record.len()), &engine.recorder)?;
-        };
+        let mut session = Session::for_definitions(self.engine());
+        let mut transaction = session.begin()?;
+        let defined = define(&mut transaction).inspect_err(|_| {
+            // That a table is there, or is not, rests on who has made it so.
+            let _ = self
+                .engine()
+                .log
+                .wait_durable(self.engine().catalog.changed_at(), &self.engine().recorder);
+        })?;
+        let token = transaction.commit_token()?;
         if !planted(Fault::TableNotDurable) {
-            engine.log.wait_durable(written.end, &engine.recorder)?;
+            token.wait()?;
         }
-        Ok(applied)
+        Ok(defined)
     }
-}
-
-/// A record about tables: object numbers, then whatever belongs to its kind.
-pub(super) fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec<u8> {
-    let mut record = vec![kind as u8];
-    for object in objects {
-        push_varint(u64::from(object.0), &mut record);
-    }
-    record.extend_from_slice(rest);
-    record
 }

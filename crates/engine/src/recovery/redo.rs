@@ -4,6 +4,7 @@
 //! about tables are barriers: everything before them is done first. A row in a leaf that is as new as
 //! the record, or newer, came from an image: the record is skipped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onrush_log::Lsn;
@@ -11,11 +12,11 @@ use onrush_types::TableDefinition;
 
 use super::rows::RowRedo;
 use crate::btree::Tree;
-use crate::catalog::TableEntry;
+use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::logging::{Record, RowRecord, group_rows, read_record};
+use crate::logging::{Record, RowRecord, group_records, read_record};
 use crate::units::ObjectId;
 
 /// What was redone.
@@ -48,22 +49,18 @@ impl Redo {
         match read_record(payload).ok_or_else(unreadable)? {
             Record::Row(row) => self.row(lsn, &row),
             Record::Group(body) => {
-                let rows = group_rows(body).ok_or_else(unreadable)?;
-                rows.iter().try_for_each(|row| self.row(lsn, row))
+                let records = group_records(body).ok_or_else(unreadable)?;
+                let definitions =
+                    records.iter().take_while(|record| !matches!(record, Record::Row(_))).count();
+                let (definitions, rows) = records.split_at(definitions);
+                self.definitions(lsn, definitions)?;
+                rows.iter().try_for_each(|record| match record {
+                    Record::Row(row) => self.row(lsn, row),
+                    _ => Err(unreadable()),
+                })
             }
             Record::Tick => Ok(()),
-            // Marks only rise, so those of the directory stand.
-            other
-                if lsn < self.defined_to
-                    && !matches!(other, Record::Sequence { .. })
-                    && !planted(Fault::DefinitionsRedoneBelowE) =>
-            {
-                Ok(())
-            }
-            other => {
-                self.rows.barrier()?;
-                self.definition(&other)
-            }
+            definition => self.definitions(lsn, &[definition]),
         }
     }
 
@@ -72,44 +69,71 @@ impl Redo {
         self.rows.push(lsn, row)
     }
 
-    fn definition(&self, record: &Record<'_>) -> Result<()> {
-        let engine = &self.engine;
+    /// What one transaction has defined, all at one moment.
+    fn definitions(&mut self, lsn: Lsn, records: &[Record<'_>]) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.rows.barrier()?;
+        let is_known = lsn < self.defined_to && !planted(Fault::DefinitionsRedoneBelowE);
+        let mut defined = Defined { engine: &self.engine, changes: BTreeMap::new() };
+        for record in records {
+            // Marks only rise, so those of the directory stand.
+            if !is_known || matches!(record, Record::Sequence { .. }) {
+                defined.record(record)?;
+            }
+        }
+        defined.apply();
+        Ok(())
+    }
+
+    /// Waits for all rows; the first error counts.
+    pub(super) fn finish(self) -> Result<Totals> {
+        self.rows.finish().map(|()| self.totals)
+    }
+}
+
+/// The definitions of one transaction, as they are taken off its record.
+struct Defined<'e> {
+    engine: &'e Arc<Engine>,
+    /// What becomes of each table, by number.
+    changes: BTreeMap<u32, CatalogChange>,
+}
+
+impl Defined<'_> {
+    fn record(&mut self, record: &Record<'_>) -> Result<()> {
+        let engine = self.engine;
         match *record {
             Record::CreateTable { definition, object } => {
                 engine.catalog.raise_next_object(object.0.saturating_add(1));
-                if engine.catalog.by_id(object.0).is_none() {
-                    let definition = Arc::new(TableDefinition::from_bytes(definition)?);
-                    let tree = Tree::new(engine, object, definition.is_logged());
-                    let entry = TableEntry::new(object.0, definition, tree, &[])?;
-                    engine.catalog.add(Arc::new(entry));
-                }
+                let definition = Arc::new(TableDefinition::from_bytes(definition)?);
+                let tree = Tree::new(engine, object, definition.is_logged());
+                let new = Arc::new(TableEntry::new(object.0, definition, tree, &[])?);
+                self.changes.insert(object.0, CatalogChange { old: None, new: Some(new) });
             }
             Record::AlterTable { .. } if planted(Fault::AlterNotRedone) => {}
             Record::AlterTable { definition, object } => {
                 let definition = Arc::new(TableDefinition::from_bytes(definition)?);
-                // A checkpoint after this record may know a later definition already.
-                if let Some(entry) = engine.catalog.by_object(object)
-                    && entry.schema.version() < definition.version()
-                {
-                    engine.catalog.alter(&entry, entry.altered(definition)?);
+                if let Some(entry) = self.entry(object) {
+                    self.put(&entry, Some(Arc::new(entry.altered(definition)?)));
                 }
             }
             Record::DropTable { object } => {
-                if let Some(entry) = engine.catalog.by_object(object) {
-                    engine.catalog.remove(&entry);
-                    entry.tree.clear(engine, &engine.recorder, ObjectId(0));
+                if let Some(entry) = self.entry(object) {
+                    self.put(&entry, None);
                 }
             }
             Record::TruncateTable { .. } if planted(Fault::TruncateNotRedone) => {}
             Record::TruncateTable { object, new_object } => {
                 engine.catalog.raise_next_object(new_object.0.saturating_add(1));
-                if let Some(entry) = engine.catalog.by_object(object) {
-                    engine.catalog.replace_object(&entry, new_object);
+                if let Some(entry) = self.entry(object) {
                     entry.tree.clear(engine, &engine.recorder, new_object);
+                    self.put(&entry, Some(Arc::clone(&entry)));
                 }
             }
             Record::Sequence { table, column, reserved } => {
-                let entry = engine.catalog.by_id(table);
+                let changed = self.changes.get(&table).and_then(|change| change.new.clone());
+                let entry = changed.or_else(|| engine.catalog.by_id(table));
                 let counter = |entry: &Arc<TableEntry>| entry.numbered_sequence(column as usize);
                 if let Some(sequence) = entry.as_ref().and_then(counter) {
                     sequence.raise(reserved);
@@ -120,8 +144,25 @@ impl Redo {
         Ok(())
     }
 
-    /// Waits for all rows; the first error counts.
-    pub(super) fn finish(self) -> Result<Totals> {
-        self.rows.finish().map(|()| self.totals)
+    /// The table with these rows, as the records before this one have left it.
+    fn entry(&self, object: ObjectId) -> Option<Arc<TableEntry>> {
+        let changed = self.changes.values().filter_map(|change| change.new.as_ref());
+        let mut changed = changed.filter(|entry| entry.tree.object() == object);
+        changed.next().cloned().or_else(|| self.engine.catalog.by_object(object))
+    }
+
+    fn put(&mut self, entry: &Arc<TableEntry>, new: Option<Arc<TableEntry>>) {
+        let unchanged = || CatalogChange { old: Some(Arc::clone(entry)), new: None };
+        self.changes.entry(entry.id).or_insert_with(unchanged).new = new;
+    }
+
+    fn apply(self) {
+        let changes: Vec<CatalogChange> = self.changes.into_values().collect();
+        self.engine.catalog.apply(&changes);
+        for old in
+            changes.iter().filter_map(|change| change.old.as_ref().filter(|_| change.new.is_none()))
+        {
+            old.tree.clear(self.engine, &self.engine.recorder, ObjectId(0));
+        }
     }
 }

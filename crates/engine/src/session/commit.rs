@@ -12,15 +12,17 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 use onrush_waits::Counter;
 
+use super::definitions::OwnDefinitions;
 use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::{Place, Write, Writes};
-use crate::btree::{GroupRows, Intent, Refusal, Seat};
+use crate::btree::{Blocked, GroupRows, Intent, Refusal, Seat, Tree};
+use crate::catalog::TableEntry;
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::logging::{TICK, group_header, take_varint};
+use crate::logging::{TICK, group_header, push_varint, take_varint};
 use crate::units::ObjectId;
 
 /// Rows that one stay inside the engine places or folds at most.
@@ -37,18 +39,35 @@ pub(super) struct Committed {
 impl Transaction<'_> {
     /// Commits the write set; none if there was nothing.
     pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
-        let writes = self.writes.take();
+        let mut writes = self.writes.take();
+        let definitions = self.definitions.take();
+        if let Some(mut own) = definitions {
+            if own.is_defining() {
+                writes.retain(|(object, _), write| !own.has_left(write.table.id(), *object));
+                return self.commit_definitions(&mut own, &writes).map(Some);
+            }
+            // Its shares are given back behind the commit.
+            return self.commit_rows(&writes, Some(&own));
+        }
+        self.commit_rows(&writes, None)
+    }
+
+    fn commit_rows(
+        &mut self,
+        writes: &Writes,
+        own: Option<&OwnDefinitions>,
+    ) -> Result<Option<Committed>> {
         if writes.is_empty() {
             return Ok(None);
         }
-        let record = group_record(&writes);
+        let record = group_record(&[], writes);
         let limit = self.session.worker.engine.options.record_bytes_max();
         if record.len() > limit {
             return Err(Error::TransactionTooLarge { bytes: record.len(), limit });
         }
-        match self.commit_as_group(&writes, &record)? {
-            Some(end) => Ok(Some(self.committed(&writes, end))),
-            None => self.commit_over_intents(&writes, &record).map(Some),
+        match self.commit_as_group(writes, &record, own)? {
+            Some(end) => Ok(Some(self.committed(writes, end))),
+            None => self.commit_over_intents(writes, &record, own).map(Some),
         }
     }
 
@@ -57,15 +76,13 @@ impl Transaction<'_> {
         &mut self,
         writes: &Writes,
         record: &[u8],
+        own: Option<&OwnDefinitions>,
     ) -> Result<Committed> {
-        let since = self.held.as_ref().map(HeldLsn::lsn);
+        let _shares = self.share_tables(writes, own)?;
         let engine = Arc::clone(&self.session.worker.engine);
-        let Some(transaction) = engine.transactions.begin(&self.session.worker.recorder) else {
-            engine.check_open()?;
-            return Err(Error::Closed);
-        };
+        let transaction = self.begin_commit()?;
         let committed = self
-            .place_intents(writes, transaction, since)
+            .place_intents(writes, transaction, own)
             .and_then(|()| publish(&mut self.session.worker, transaction, record));
         if committed.is_err() {
             engine.transactions.decide(transaction, None);
@@ -80,13 +97,55 @@ impl Transaction<'_> {
         Ok(self.committed(writes, end))
     }
 
+    /// A slot for the verdict.
+    pub(super) fn begin_commit(&self) -> Result<u32> {
+        let Worker { engine, recorder, .. } = &self.session.worker;
+        match engine.transactions.begin(recorder) {
+            Some(transaction) => Ok(transaction),
+            None => engine.check_open().and(Err(Error::Closed)),
+        }
+    }
+
+    /// Keeps definitions off the tables of the write set until the commit is over, but those that the
+    /// transaction has itself. Whoever holds intents must not wait for a definition, which may wait for
+    /// the intents.
+    pub(super) fn share_tables(
+        &mut self,
+        writes: &Writes,
+        own: Option<&OwnDefinitions>,
+    ) -> Result<Shares> {
+        let mut tables: Vec<&Arc<TableEntry>> = Vec::new();
+        for write in writes.values() {
+            let entry = &write.table.entry;
+            let is_own = own.is_some_and(|own| own.holds(entry.id));
+            if !is_own && tables.last().is_none_or(|last| !Arc::ptr_eq(last, entry)) {
+                tables.push(entry);
+            }
+        }
+        let engine = Arc::clone(&self.session.worker.engine);
+        loop {
+            let mut shares = Shares { engine: Arc::clone(&engine), trees: Vec::new() };
+            let stopped = tables.iter().find(|entry| !shares.take(&entry.tree));
+            let Some(stopped) = stopped else { return Ok(shares) };
+            drop(shares);
+            self.session.worker.unblock(Blocked::Definition(stopped.id))?;
+        }
+    }
+
     /// A transaction that only inserts into one table goes the way of a batch, without intents. None
     /// if it cannot go that way, for whatever reason; then nothing was written.
-    fn commit_as_group(&mut self, writes: &Writes, record: &[u8]) -> Result<Option<Lsn>> {
+    fn commit_as_group(
+        &mut self,
+        writes: &Writes,
+        record: &[u8],
+        own: Option<&OwnDefinitions>,
+    ) -> Result<Option<Lsn>> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let Some(inserted) = InsertedRows::of(writes, since) else { return Ok(None) };
         let InsertedRows { table, object, .. } = inserted;
-        let outcome = self.session.write_group(table, object, &inserted, [record, &[]])?;
+        let is_shared = own.is_some_and(|own| own.holds(table.id()));
+        let record = [record, &[]];
+        let outcome = self.session.write_group(table, object, &inserted, record, is_shared)?;
         // Over intents it is refused again, with the key that it is refused for.
         Ok(outcome.unwrap_or(None))
     }
@@ -99,7 +158,7 @@ impl Transaction<'_> {
 
     /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
     /// that it changed.
-    fn count_rows(&self, writes: &Writes) {
+    pub(super) fn count_rows(&self, writes: &Writes) {
         let recorder = &self.session.worker.recorder;
         let mut last = None;
         for ((object, _), write) in writes {
@@ -115,23 +174,27 @@ impl Transaction<'_> {
         }
     }
 
-    fn place_intents(
+    pub(super) fn place_intents(
         &mut self,
         writes: &Writes,
         transaction: u32,
-        since: Option<Lsn>,
+        own: Option<&OwnDefinitions>,
     ) -> Result<()> {
+        let since = self.held.as_ref().map(HeldLsn::lsn);
         let place = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
             let intent = Intent {
                 object: at.0,
                 key: &at.1,
                 value: write.value.as_deref(),
                 must_be_absent: write.must_be_absent,
-                unchanged_since: since,
+                unchanged_since: since.filter(|_| !write.is_unguarded),
                 transaction,
             };
-            write.table.entry.check_version()?;
-            write.table.entry.tree.place_intent(engine, seat, &intent)
+            let entry = &write.table.entry;
+            if own.is_none_or(|own| !own.defines(entry.id)) {
+                entry.check_shared_version()?;
+            }
+            entry.tree.place_intent(engine, seat, &intent)
         };
         match for_each(&mut self.session.worker, writes, place)? {
             None => Ok(()),
@@ -139,6 +202,29 @@ impl Transaction<'_> {
                 Err(self.session.explain_write(&write.table, key, refusal))
             }
         }
+    }
+}
+
+/// Tables that a commit keeps definitions off.
+pub(super) struct Shares {
+    engine: Arc<Engine>,
+    trees: Vec<Arc<Tree>>,
+}
+
+impl Shares {
+    /// False if a definition is under way.
+    fn take(&mut self, tree: &Arc<Tree>) -> bool {
+        let is_taken = tree.try_share();
+        if is_taken {
+            self.trees.push(Arc::clone(tree));
+        }
+        is_taken
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        self.trees.iter().for_each(|tree| self.engine.catalog.locks.unshare(tree));
     }
 }
 
@@ -194,7 +280,7 @@ fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> 
 }
 
 /// Turns the intents into rows, or takes them out, as the verdict says.
-fn fold(worker: &mut Worker, writes: &Writes) -> Result<()> {
+pub(super) fn fold(worker: &mut Worker, writes: &Writes) -> Result<()> {
     let fold_one = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
         match write.table.entry.tree.fold_key(engine, seat, at.0, &at.1) {
             // A table that is gone took its intents with it.
@@ -235,22 +321,28 @@ fn for_each<'w>(
     Ok(None)
 }
 
-/// The log record of the whole transaction, without the rows that are not logged; a single row
-/// needs no group around it.
-pub(super) fn group_record(writes: &Writes) -> Vec<u8> {
+/// The log record of the whole transaction, its definitions first, without the rows that are not
+/// logged; a single one needs no group around it.
+pub(super) fn group_record(definitions: &[Vec<u8>], writes: &Writes) -> Vec<u8> {
     let records = writes.values().map(|write| write.record.as_slice());
     let logged: Vec<&[u8]> = records.filter(|record| !record.is_empty()).collect();
-    match logged.as_slice() {
-        [] => return TICK.to_vec(),
-        [only] => {
+    match (definitions, logged.as_slice()) {
+        ([], []) => return TICK.to_vec(),
+        ([], [only]) => {
             let mut row = *only;
             take_varint(&mut row);
             return row.to_vec();
         }
+        ([only], []) => return only.clone(),
         _ => {}
     }
-    let rows = logged.concat();
-    let mut record = group_header(logged.len(), &rows);
-    record.extend_from_slice(&rows);
+    let mut records = Vec::new();
+    for definition in definitions {
+        push_varint(definition.len() as u64, &mut records);
+        records.extend_from_slice(definition);
+    }
+    logged.iter().for_each(|row| records.extend_from_slice(row));
+    let mut record = group_header(definitions.len() + logged.len(), &records);
+    record.extend_from_slice(&records);
     record
 }

@@ -6,6 +6,8 @@
 //!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents.
+//! * `definitions.rs`: tables that a transaction creates, alters, empties and drops.
+//!   `commit_definitions.rs`: how those and its rows become one record.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
 //!   a scan comes to them. `token.rs`: waiting for durability later.
@@ -14,8 +16,10 @@ mod account;
 mod ahead;
 mod batch;
 mod commit;
+mod commit_definitions;
 mod context;
 mod counters;
+mod definitions;
 mod moving;
 mod read;
 mod read_ahead;

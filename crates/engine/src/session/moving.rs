@@ -118,7 +118,7 @@ impl Transaction<'_> {
         let write = |table: &Table, value: Option<&[u8]>, record| {
             let must_be_absent = value.is_some();
             let value = value.map(<[u8]>::to_vec);
-            Write { table: table.clone(), value, must_be_absent, record }
+            Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record }
         };
         let (gone, there) = (write(front, None, gone), write(target, Some(value), there));
         Move { key: key.to_vec(), gone, there }

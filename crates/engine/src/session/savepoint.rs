@@ -36,6 +36,9 @@ impl Transaction<'_> {
     pub fn savepoint(&mut self) -> Savepoint {
         let number = SAVEPOINTS.fetch_add(1, Ordering::Relaxed);
         self.writes.set_savepoint(number);
+        if let Some(own) = &mut self.definitions {
+            own.set_savepoint(number);
+        }
         Savepoint(number)
     }
 
@@ -45,7 +48,11 @@ impl Transaction<'_> {
     /// # Errors
     /// [`NoSavepoint`](Error::NoSavepoint): the savepoint is another transaction's, or gone.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.writes.roll_back_to(savepoint.0).then_some(()).ok_or(Error::NoSavepoint)
+        self.writes.roll_back_to(savepoint.0).then_some(()).ok_or(Error::NoSavepoint)?;
+        if let Some(own) = &mut self.definitions {
+            own.roll_back_to(savepoint.0);
+        }
+        Ok(())
     }
 
     /// Forgets the savepoint and all later ones. What was changed since stays changed.
@@ -53,6 +60,10 @@ impl Transaction<'_> {
     /// # Errors
     /// [`NoSavepoint`](Error::NoSavepoint): the savepoint is another transaction's, or gone.
     pub fn release(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.writes.release(savepoint.0).then_some(()).ok_or(Error::NoSavepoint)
+        self.writes.release(savepoint.0).then_some(()).ok_or(Error::NoSavepoint)?;
+        if let Some(own) = &mut self.definitions {
+            own.release(savepoint.0);
+        }
+        Ok(())
     }
 }

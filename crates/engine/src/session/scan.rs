@@ -116,6 +116,7 @@ impl Scan {
         mut own: Vec<OwnChange>,
     ) -> Result<Scan> {
         table.check_database(&snapshot.worker.engine)?;
+        snapshot.held.check_sees(table)?;
         own.retain(|(key, _)| {
             key.as_slice() >= bounds.low.as_slice()
                 && bounds.high.as_ref().is_none_or(|high| key < high)

@@ -15,6 +15,7 @@ use super::worker::Worker;
 use crate::Row;
 use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
 use crate::btree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
+use crate::catalog::Waiting;
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -71,7 +72,15 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn new(engine: &Arc<Engine>) -> Session {
-        let recorder = Recorder::for_session(&engine.registry, "session");
+        Session::with(engine, Recorder::for_session(&engine.registry, "session"))
+    }
+
+    /// A session for one definition of the database's own.
+    pub(crate) fn for_definitions(engine: &Arc<Engine>) -> Session {
+        Session::with(engine, Recorder::new(&engine.registry, "definitions"))
+    }
+
+    fn with(engine: &Arc<Engine>, recorder: Arc<Recorder>) -> Session {
         let source =
             TokenSource { engine: Arc::clone(engine), recorder: Arc::downgrade(&recorder) };
         Session {
@@ -98,6 +107,23 @@ impl Session {
     /// Chooses when this session's further commits are acknowledged.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = durability;
+    }
+
+    /// How long this session waits where another transaction defines a table or a name; none: until that
+    /// has ended, as it is at first.
+    pub fn set_lock_timeout(&mut self, timeout: Option<std::time::Duration>) {
+        self.worker.lock_wait.timeout = timeout;
+    }
+
+    /// What the program has to say while this session waits for a definition of another transaction.
+    pub fn set_waiting(&mut self, waiting: Option<Arc<dyn Waiting>>) {
+        self.worker.lock_wait.waiting = waiting;
+    }
+
+    /// The next durable answers rest on all definitions made so far: *there is no such table* must not be
+    /// told before whatever dropped it is durable.
+    pub fn rest_on_definitions(&mut self) {
+        self.last_seen = self.last_seen.max(self.worker.engine.catalog.changed_at());
     }
 
     /// When this session's commits are acknowledged.
@@ -373,7 +399,7 @@ impl Session {
         if payload > limit {
             return Err(Error::TransactionTooLarge { bytes: payload, limit });
         }
-        match self.write_group(table, object, batch, [header, rows])? {
+        match self.write_group(table, object, batch, [header, rows], false)? {
             Ok(Some(end)) => {
                 self.worker.recorder.count(Counter::RowsInserted, batch.count() as u64);
                 Ok(end)
@@ -386,13 +412,15 @@ impl Session {
 
     /// Inserts all rows with one record, and returns its end; none if their leaves cannot be latched
     /// together or are never all in memory, or if slots lack for them again after some were made. Unless
-    /// there is an end nothing was written.
+    /// there is an end nothing was written. Whoever shares the table is waited for by definitions, and so
+    /// must not wait for them.
     pub(super) fn write_group(
         &mut self,
         table: &Table,
         object: ObjectId,
         rows: &impl GroupRows,
         record: [&[u8]; 2],
+        is_shared: bool,
     ) -> Result<std::result::Result<Option<Lsn>, Refusal>> {
         let index = self.context(table)?;
         let Session { worker, contexts, .. } = self;
@@ -401,7 +429,10 @@ impl Session {
         worker.take_spares_for(rows.leaves())?;
         let (mut slots_lacked, mut tries) = (0, 0);
         let outcome = worker.inside_with_room(payload, |engine, seat| {
-            table.entry.check_version()?;
+            match is_shared {
+                true => table.entry.check_shared_version()?,
+                false => table.entry.check_version()?,
+            }
             match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
                 Ok(written) => Ok(Some(written.end)),
                 Err(GroupRefusal::Refused(refusal)) => {

@@ -83,6 +83,15 @@ impl HeldLsn {
         View::Before(Lsn(self.lsn.0 + u64::from(planted)))
     }
 
+    /// Refuses a table that was made or emptied by a later commit: its name is known and its rows would
+    /// not be there.
+    pub(super) fn check_sees(&self, table: &Table) -> Result<()> {
+        if table.entry.tree.is_seen_at(self.lsn) {
+            return Ok(());
+        }
+        Err(Error::TableChanged { name: table.name().to_owned() })
+    }
+
     /// The version of the row at `key` that this sees.
     pub(super) fn get_bytes(
         &self,
@@ -93,6 +102,7 @@ impl HeldLsn {
         table.check_database(&worker.engine)?;
         worker.engine.check_readable()?;
         let tree = &table.entry.tree;
+        self.check_sees(table)?;
         let (object, view) = (tree.object(), self.view());
         let mut value = Vec::new();
         let outcome =

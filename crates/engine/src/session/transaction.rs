@@ -14,6 +14,7 @@ use onrush_waits::Phase;
 
 use super::batch::Batch;
 use super::commit::group_record;
+use super::definitions::OwnDefinitions;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
@@ -66,11 +67,21 @@ pub struct Transaction<'s> {
     /// What it reads; none for a transaction that only inserts.
     pub(super) held: Option<HeldLsn>,
     pub(super) writes: WriteSet,
+    /// Whether anything was read by `held`.
+    pub(super) has_read: bool,
+    /// What it defines and keeps others from defining, if anything.
+    pub(super) definitions: Option<Box<OwnDefinitions>>,
 }
 
 impl<'s> Transaction<'s> {
     pub(super) fn new(session: &'s mut Session, held: Option<HeldLsn>) -> Transaction<'s> {
-        Transaction { session, held, writes: WriteSet::default() }
+        Transaction {
+            session,
+            held,
+            writes: WriteSet::default(),
+            has_read: false,
+            definitions: None,
+        }
     }
 
     /// Inserts a row; see [`Session::insert`].
@@ -201,6 +212,23 @@ impl<'s> Transaction<'s> {
         })
     }
 
+    /// Removes the row with this primary key, whoever changed it last: what the transaction has read does
+    /// not matter, so nobody can come first. For rows that belong to a table which this transaction drops.
+    ///
+    /// # Errors
+    /// A key that does not fit the table.
+    pub fn remove_latest(&mut self, table: &Table, key: &[Value<'_>]) -> Result<()> {
+        self.call(Phase::Statement, |transaction| {
+            let mut bytes = Vec::new();
+            table.entry.schema.encode_key(key, &mut bytes)?;
+            table.check_database(&transaction.session.worker.engine)?;
+            transaction.remove(table, &bytes);
+            let at = (table.entry.tree.object(), bytes);
+            transaction.writes.let_anyone_be_first(&at);
+            Ok(())
+        })
+    }
+
     /// Reads rows in key order, this transaction's own changes included.
     ///
     /// # Errors
@@ -214,7 +242,9 @@ impl<'s> Transaction<'s> {
             .map(|((_, key), write)| (key.clone(), write.value.clone()))
             .collect();
         let snapshot = self.view();
-        Scan::new(snapshot, table, options, own)
+        let scan = Scan::new(snapshot, table, options, own)?;
+        self.has_read = true;
+        Ok(scan)
     }
 
     /// What this transaction sees now, its own changes included, as a view that goes on while the
@@ -236,7 +266,8 @@ impl<'s> Transaction<'s> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&mut self) -> Snapshot {
+        self.has_read = true;
         let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
         self.view().with_own(own.collect())
     }
@@ -350,12 +381,13 @@ impl<'s> Transaction<'s> {
                 table: table.clone(),
                 value: Some(value.to_vec()),
                 must_be_absent: true,
+                is_unguarded: false,
                 record: if logged { batch.record_of(index).to_vec() } else { Vec::new() },
             };
             self.writes.put((object, key.to_vec()), write);
         }
         let writes = self.writes.take();
-        Ok(self.commit_over_intents(&writes, &group_record(&writes))?.end)
+        Ok(self.commit_over_intents(&writes, &group_record(&[], &writes), None)?.end)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -372,6 +404,7 @@ impl<'s> Transaction<'s> {
         }
         let Some(held) = &self.held else { return Ok(None) };
         let seen = held.get_bytes(&mut self.session.worker, table, key)?;
+        self.has_read = true;
         Ok(seen.map(|seen| seen.value))
     }
 
@@ -381,7 +414,8 @@ impl<'s> Transaction<'s> {
         let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
         let record = framed_row(table, kind, at.0, &at.1, body);
         let value = Some(encoded.row.clone());
-        let write = Write { table: table.clone(), value, must_be_absent, record };
+        let write =
+            Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record };
         self.writes.put(at, write);
     }
 
@@ -394,7 +428,13 @@ impl<'s> Transaction<'s> {
             return;
         }
         let record = framed_row(table, RecordKind::Remove, at.0, key, &[]);
-        let write = Write { table: table.clone(), value: None, must_be_absent: false, record };
+        let write = Write {
+            table: table.clone(),
+            value: None,
+            must_be_absent: false,
+            is_unguarded: false,
+            record,
+        };
         self.writes.put(at, write);
     }
 }

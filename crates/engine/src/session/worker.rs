@@ -12,6 +12,7 @@ use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
 use crate::btree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
+use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
@@ -28,6 +29,8 @@ pub(crate) struct Worker {
     number: u64,
     /// Calls for which the thread still counts as shared.
     shared_calls: u32,
+    /// How long it waits for definitions of others.
+    pub(super) lock_wait: LockWait,
 }
 
 /// After another session was seen on its thread, a session counts as sharing it for so many calls.
@@ -53,6 +56,7 @@ impl Worker {
             changes: 0,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             shared_calls: 0,
+            lock_wait: LockWait::default(),
         }
     }
 
@@ -102,6 +106,9 @@ impl Worker {
     /// Does what an operation was blocked on, and lets others in meanwhile.
     pub(crate) fn unblock(&mut self, blocked: Blocked) -> Result<()> {
         self.ticket.release();
+        if let Blocked::Definition(table) = blocked {
+            return self.engine.wait_for_definition(table, &self.lock_wait, &self.recorder);
+        }
         self.engine.unblock(blocked, &mut self.spares, &self.recorder)
     }
 
@@ -149,6 +156,29 @@ impl Worker {
                 std::thread::sleep(pause);
             }
         }
+    }
+
+    /// As [`inside_with_room`](Self::inside_with_room), for one who holds what a checkpoint needs to make
+    /// room: None where there is none. The operation cannot be blocked.
+    pub(crate) fn inside_if_room<T>(
+        &mut self,
+        payload: usize,
+        operation: impl FnOnce(&Engine, &mut Seat<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let entered = self.engine.admission.enter(&mut self.ticket, &self.recorder);
+        self.engine.check_open()?;
+        let place = entered.place();
+        if !self.engine.log.has_room(place, Log::framed_bytes(payload)) {
+            return Ok(None);
+        }
+        let _guard = self.engine.stop_on_panic();
+        let mut seat = Seat { place, recorder: &self.recorder, spares: &mut self.spares };
+        Ok(Some(operation(&self.engine, &mut seat)))
+    }
+
+    /// Waits for room for one record of `payload` bytes.
+    pub(crate) fn wait_for_room_of(&mut self, payload: usize) -> Result<()> {
+        self.wait_for_room(Log::framed_bytes(payload))
     }
 
     #[cold]

@@ -16,6 +16,8 @@ pub(super) struct Write {
     pub(super) value: Option<Vec<u8>>,
     /// The key must not be there when the transaction commits.
     pub(super) must_be_absent: bool,
+    /// Others may have changed the row since the transaction began.
+    pub(super) is_unguarded: bool,
     /// The row's log record, with its length in front; empty where rows are not logged.
     pub(super) record: Vec<u8>,
 }
@@ -41,6 +43,10 @@ impl WriteSet {
         self.writes.get(at)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Write)> {
         self.writes.iter()
     }
@@ -52,6 +58,13 @@ impl WriteSet {
         }
         let before = self.writes.insert(at.clone(), write);
         self.replaced.push((at, before));
+    }
+
+    /// The change stands whoever changed the row since the transaction began.
+    pub(super) fn let_anyone_be_first(&mut self, at: &Place) {
+        if let Some(write) = self.writes.get_mut(at) {
+            write.is_unguarded = true;
+        }
     }
 
     pub(super) fn remove(&mut self, at: &Place) {
@@ -68,6 +81,11 @@ impl WriteSet {
 
     pub(super) fn set_savepoint(&mut self, number: u64) {
         self.savepoints.push((number, self.replaced.len()));
+    }
+
+    /// The numbers of the savepoints, the oldest first.
+    pub(super) fn savepoints(&self) -> impl Iterator<Item = u64> {
+        self.savepoints.iter().map(|(number, _)| *number)
     }
 
     /// Takes back what was changed since the savepoint, which stays. False if there is none such.

@@ -185,6 +185,18 @@ impl TableDefinition {
         altered.checked()
     }
 
+    /// The same definition as a later version, of which there are no rows: the next change makes one that is
+    /// later still.
+    #[must_use]
+    pub fn raised_to(mut self, version: u16) -> TableDefinition {
+        if version > self.version {
+            let history = self.history.take();
+            self.history = Some(history.unwrap_or_else(|| Arc::new(History::first_of(&self))));
+            self.version = version;
+        }
+        self
+    }
+
     /// The past of a table that was altered.
     pub fn history(&self) -> Option<&History> {
         self.history.as_deref()

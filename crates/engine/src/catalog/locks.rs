@@ -1,0 +1,353 @@
+//! Tables and names that open transactions have taken for their definitions, and who waits for them.
+//!
+//! | lock | taken by | until | who waits |
+//! |---|---|---|---|
+//! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction | writers, and other definitions |
+//! | a table, shared | a commit with intents; a transaction that asks for it | the commit's, the transaction's end | definitions |
+//! | a name | CREATE, a new name | the end of the transaction | who wants the same name |
+//!
+//! A shared lock is a count in the tree, so rows that commit by themselves take none: they look at the
+//! tree's version inside, and [`stop`](Tree::stop) is followed by a wait until all who were inside have left.
+//!
+//! Invariants
+//! 1. While a table is locked exclusive nobody else's change is on its way into the table.
+//! 2. Of transactions that wait for each other in a circle the last to begin waiting is refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use onrush_waits::{Recorder, Wait};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::TableEntry;
+use crate::btree::Tree;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// How often a waiter looks whether it is to give up.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+
+/// What a program has to say while one of its sessions waits for a definition of another transaction.
+pub trait Waiting: Send + Sync {
+    /// Whether the session is to give up, with [`Interrupted`](Error::Interrupted). Asked every few
+    /// milliseconds.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
+    /// Runs the wait, exactly once: so that a program whose threads are few can bring in another one
+    /// meanwhile.
+    fn run(&self, wait: &mut dyn FnMut()) {
+        wait();
+    }
+}
+
+/// How long a session waits for the definitions of others, and what makes it give up before.
+#[derive(Clone, Default)]
+pub(crate) struct LockWait {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) waiting: Option<Arc<dyn Waiting>>,
+}
+
+impl LockWait {
+    /// Does what may take long, as the program wants it done.
+    fn run<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(waiting) = &self.waiting else { return wait() };
+        let (mut wait, mut outcome) = (Some(wait), None);
+        waiting.run(&mut || outcome = wait.take().map(|wait| wait()));
+        outcome.unwrap_or(Err(Error::Interrupted))
+    }
+
+    fn check(&self, engine: &Engine, began: Instant, what: &str) -> Result<()> {
+        engine.check_open()?;
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.is_interrupted()) {
+            return Err(Error::Interrupted);
+        }
+        match self.timeout {
+            Some(timeout) if began.elapsed() >= timeout => {
+                Err(Error::LockTimeout { what: what.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A transaction as the locks know it.
+pub(crate) struct LockOwner {
+    number: u64,
+    /// Numbers of tables that it holds shared, each as often as it does.
+    pub(crate) shared: Vec<u32>,
+}
+
+impl LockOwner {
+    pub(crate) fn new() -> LockOwner {
+        LockOwner { number: NEXT_OWNER.fetch_add(1, Ordering::Relaxed), shared: Vec::new() }
+    }
+
+    fn shares_of(&self, table: u32) -> u32 {
+        self.shared.iter().filter(|shared| **shared == table).count() as u32
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct DefinitionLocks {
+    state: Mutex<State>,
+    /// A lock was given back.
+    released: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Owners of tables.
+    tables: HashMap<u32, u64>,
+    /// Owners of names.
+    names: HashMap<String, u64>,
+    /// Owners that wait.
+    waiting: HashMap<u64, Request>,
+}
+
+/// What an owner that waits wants, and what it has.
+struct Request {
+    target: Target,
+    shared: Vec<u32>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Target {
+    /// Whoever has the table exclusive.
+    Table(u32),
+    /// Whoever shares the table, which is the waiter's.
+    Shares(u32),
+    /// Whoever has the name.
+    Name(String),
+}
+
+/// What every wait needs to know.
+pub(crate) struct Waiter<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) wait: &'a LockWait,
+}
+
+impl DefinitionLocks {
+    /// Takes a table for a definition: nobody else writes to it, and nobody's change is under way.
+    ///
+    /// # Errors
+    /// [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Interrupted`]; then it is not taken.
+    pub(crate) fn lock_table(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: &LockOwner,
+        entry: &TableEntry,
+    ) -> Result<()> {
+        waiter.wait.run(|| self.take_table(waiter, owner, entry))
+    }
+
+    fn take_table(&self, waiter: &Waiter<'_>, owner: &LockOwner, entry: &TableEntry) -> Result<()> {
+        let (id, began) = (entry.id, Instant::now());
+        let what = || format!("table {}", entry.name());
+        let mut state = self.state.lock();
+        loop {
+            match state.tables.get(&id) {
+                Some(other) if *other == owner.number => return Ok(()),
+                Some(_) => {
+                    self.wait(&mut state, waiter, owner, Target::Table(id), (&what(), began))?;
+                }
+                None => break,
+            }
+        }
+        state.tables.insert(id, owner.number);
+        entry.tree.stop();
+        while entry.tree.shares() > owner.shares_of(id) {
+            let waited = self.wait(&mut state, waiter, owner, Target::Shares(id), (&what(), began));
+            if let Err(error) = waited {
+                entry.tree.resume();
+                state.tables.remove(&id);
+                self.released.notify_all();
+                return Err(error);
+            }
+        }
+        drop(state);
+        waiter.engine.admission.wait_until_left();
+        Ok(())
+    }
+
+    /// Takes a name that a table is to get.
+    ///
+    /// # Errors
+    /// As [`lock_table`](Self::lock_table).
+    pub(crate) fn lock_name(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: &LockOwner,
+        name: &str,
+    ) -> Result<()> {
+        waiter.wait.run(|| {
+            let (what, began) = (format!("name {name}"), Instant::now());
+            let mut state = self.state.lock();
+            while state.names.get(name).is_some_and(|other| *other != owner.number) {
+                let target = Target::Name(name.to_owned());
+                self.wait(&mut state, waiter, owner, target, (&what, began))?;
+            }
+            state.names.insert(name.to_owned(), owner.number);
+            Ok(())
+        })
+    }
+
+    /// Shares a table, once nobody has it exclusive. To be given back by [`unshare`](Self::unshare).
+    ///
+    /// # Errors
+    /// As [`lock_table`](Self::lock_table).
+    pub(crate) fn share(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: &mut LockOwner,
+        entry: &TableEntry,
+    ) -> Result<()> {
+        if !entry.tree.try_share() {
+            waiter.wait.run(|| {
+                let began = Instant::now();
+                while !entry.tree.try_share() {
+                    let mut state = self.state.lock();
+                    let target = Target::Table(entry.id);
+                    if state.tables.contains_key(&entry.id) {
+                        let what = format!("table {}", entry.name());
+                        self.wait(&mut state, waiter, owner, target, (&what, began))?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        owner.shared.push(entry.id);
+        Ok(())
+    }
+
+    /// Gives back a share of a table.
+    pub(crate) fn unshare(&self, tree: &Tree) {
+        if tree.unshare() {
+            // Under the mutex, so that nobody is between the look at the count and the wait.
+            let _state = self.state.lock();
+            self.released.notify_all();
+        }
+    }
+
+    /// Waits, without holding anything, until nobody has the table exclusive.
+    ///
+    /// # Errors
+    /// [`Error::LockTimeout`], [`Error::Interrupted`].
+    pub(crate) fn wait_until_free(&self, waiter: &Waiter<'_>, table: u32) -> Result<()> {
+        waiter.wait.run(|| {
+            let began = Instant::now();
+            let mut state = self.state.lock();
+            while state.tables.contains_key(&table) {
+                let waiting = waiter.recorder.wait(Wait::LockSchemaShared);
+                self.released.wait_for(&mut state, LOOK_AGAIN);
+                drop(waiting);
+                waiter.wait.check(waiter.engine, began, &format!("table number {table}"))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives back everything that the owner has exclusive.
+    pub(crate) fn release(&self, owner: &LockOwner) {
+        let mut state = self.state.lock();
+        state.tables.retain(|_, other| *other != owner.number);
+        state.names.retain(|_, other| *other != owner.number);
+        self.released.notify_all();
+    }
+
+    /// Waits a while for somebody to give something back.
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        waiter: &Waiter<'_>,
+        owner: &LockOwner,
+        target: Target,
+        (what, began): (&str, Instant),
+    ) -> Result<()> {
+        let request = Request { target, shared: owner.shared.clone() };
+        state.waiting.insert(owner.number, request);
+        let outcome = if state.is_in_a_circle(owner.number) {
+            Err(Error::Deadlock { what: what.to_owned() })
+        } else {
+            let _waiting = waiter.recorder.wait(Wait::LockSchemaExclusive);
+            self.released.wait_for(state, LOOK_AGAIN);
+            waiter.wait.check(waiter.engine, began, what)
+        };
+        state.waiting.remove(&owner.number);
+        outcome
+    }
+}
+
+impl State {
+    /// Whether an owner waits, by way of others that wait, for itself.
+    fn is_in_a_circle(&self, owner: u64) -> bool {
+        let mut seen = vec![owner];
+        let mut next = 0;
+        while let Some(waiter) = seen.get(next).copied() {
+            next += 1;
+            for other in self.waits_for(waiter) {
+                if other == owner {
+                    return true;
+                }
+                if !seen.contains(&other) {
+                    seen.push(other);
+                }
+            }
+        }
+        false
+    }
+
+    fn waits_for(&self, waiter: u64) -> Vec<u64> {
+        match self.waiting.get(&waiter).map(|request| &request.target) {
+            None => Vec::new(),
+            Some(Target::Table(table)) => self.tables.get(table).copied().into_iter().collect(),
+            Some(Target::Name(name)) => self.names.get(name).copied().into_iter().collect(),
+            Some(Target::Shares(table)) => {
+                let shares = |(other, request): (&u64, &Request)| {
+                    (*other != waiter && request.shared.contains(table)).then_some(*other)
+                };
+                self.waiting.iter().filter_map(shares).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(state: &mut State, owner: u64, target: Target, shared: &[u32]) -> bool {
+        state.waiting.insert(owner, Request { target, shared: shared.to_vec() });
+        state.is_in_a_circle(owner)
+    }
+
+    #[test]
+    fn two_that_want_each_others_tables_are_a_circle() {
+        let mut state = State { tables: HashMap::from([(7, 1), (8, 2)]), ..State::default() };
+        assert!(!waits(&mut state, 1, Target::Table(8), &[]));
+        assert!(waits(&mut state, 2, Target::Table(7), &[]));
+    }
+
+    #[test]
+    fn shares_names_and_tables_make_one_circle() {
+        let names = HashMap::from([("n".to_owned(), 3)]);
+        let mut state = State { tables: HashMap::from([(7, 1)]), names, ..State::default() };
+        assert!(!waits(&mut state, 1, Target::Shares(7), &[]));
+        assert!(!waits(&mut state, 3, Target::Table(7), &[]));
+        assert!(waits(&mut state, 2, Target::Name("n".into()), &[7]));
+    }
+
+    #[test]
+    fn a_line_of_waiters_is_no_circle() {
+        let mut state = State { tables: HashMap::from([(7, 1)]), ..State::default() };
+        assert!(!waits(&mut state, 2, Target::Table(7), &[9]));
+        assert!(!waits(&mut state, 3, Target::Table(7), &[9]));
+    }
+}

@@ -1,0 +1,195 @@
+//! How the definitions of a transaction and its rows become one record.
+//!
+//! 1. Intents are placed, also into the trees of tables that nobody knows yet.
+//! 2. Under the lock that a checkpoint takes to list the tables: the record gets its LSN and is copied,
+//!    the verdict is given, the intents become rows, and the list of tables changes. So a checkpoint has
+//!    all of it below E, or nothing and E is below it.
+//! 3. What is dropped is cleared, and the locks are given back.
+//!
+//! Room in the log is waited for without that lock, because only a checkpoint may be able to make it.
+
+use std::sync::Arc;
+
+use onrush_latch::lock_counted;
+use onrush_log::Lsn;
+use onrush_waits::LatchClass;
+
+use super::commit::{Committed, fold, group_record};
+use super::definitions::{OwnDefinitions, OwnTable};
+use super::transaction::Transaction;
+use super::worker::Worker;
+use super::write_set::Writes;
+use crate::btree::Tree;
+use crate::catalog::{CatalogChange, TableEntry};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::logging::{RecordKind, definition_record, sequence_record};
+use crate::units::ObjectId;
+
+/// What a commit makes of the list of tables.
+#[derive(Default)]
+struct Definitions {
+    /// Log records, in the order in which they are redone.
+    records: Vec<Vec<u8>>,
+    changes: Vec<CatalogChange>,
+    /// Tables that rows of this transaction are placed in under objects that nobody knows.
+    fresh: Vec<Arc<TableEntry>>,
+    /// Trees of tables that are emptied, and those that they become.
+    emptied: Vec<(Arc<Tree>, Arc<Tree>)>,
+    dropped: Vec<Arc<Tree>>,
+    /// Tables that the commit makes together with rows: a snapshot that does not see the rows must not
+    /// take the table for an empty one.
+    with_rows: Vec<Arc<TableEntry>>,
+}
+
+impl Definitions {
+    fn of(own: &OwnDefinitions, writes: &Writes) -> Result<Definitions> {
+        let mut definitions = Definitions::default();
+        own.tables().try_for_each(|table| definitions.add(table))?;
+        let has_rows = |entry: &&Arc<TableEntry>| {
+            let object = entry.tree.object();
+            let first = writes.range((object, Vec::new())..).next();
+            first.is_some_and(|((of, _), _)| *of == object)
+        };
+        let with_rows = definitions.fresh.iter().filter(has_rows).cloned().collect();
+        Ok(Definitions { with_rows, ..definitions })
+    }
+
+    fn add(&mut self, table: &OwnTable) -> Result<()> {
+        let OwnTable { before, now } = table;
+        let new = match (before, now) {
+            (None, None) => return Ok(()),
+            (Some(before), None) => {
+                let object = before.tree.object();
+                self.records.push(definition_record(RecordKind::DropTable, &[object], &[]));
+                self.dropped.push(Arc::clone(&before.tree));
+                None
+            }
+            (None, Some(now)) => {
+                self.fresh.push(Arc::clone(now));
+                self.define(RecordKind::CreateTable, now);
+                Some(Arc::clone(now))
+            }
+            (Some(before), Some(now)) => Some(self.change(before, now)?),
+        };
+        self.changes.push(CatalogChange { old: before.clone(), new });
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        before: &Arc<TableEntry>,
+        now: &Arc<TableEntry>,
+    ) -> Result<Arc<TableEntry>> {
+        let is_emptied = !Arc::ptr_eq(&before.tree, &now.tree);
+        let is_altered = before.schema.version() != now.schema.version();
+        if is_emptied {
+            let objects = [before.tree.object(), now.tree.object()];
+            self.records.push(definition_record(RecordKind::TruncateTable, &objects, &[]));
+            self.fresh.push(Arc::clone(now));
+            self.emptied.push((Arc::clone(&before.tree), Arc::clone(&now.tree)));
+        }
+        if is_altered {
+            self.define(RecordKind::AlterTable, now);
+        }
+        Ok(match (is_emptied, is_altered) {
+            // Handles of others stay good.
+            (true, false) => Arc::clone(before),
+            (true, true) => Arc::new(now.over(&before.tree)?),
+            (false, _) => Arc::clone(now),
+        })
+    }
+
+    /// The definition, and the marks of counters that only this transaction knows.
+    fn define(&mut self, kind: RecordKind, entry: &TableEntry) {
+        let definition = entry.schema.definition().to_bytes();
+        self.records.push(definition_record(kind, &[entry.tree.object()], &definition));
+        for (column, reserved) in entry.private_counters() {
+            self.records.push(sequence_record(entry.id, column, reserved));
+        }
+    }
+
+    /// Changes the list of tables. The caller holds the lock that a checkpoint takes to read it.
+    fn apply(&self, engine: &Engine, worker: &Worker, (lsn, end): (Lsn, Lsn)) {
+        for entry in &self.with_rows {
+            entry.tree.begin_at(lsn);
+        }
+        for (tree, fresh) in &self.emptied {
+            tree.begin_at(lsn);
+            tree.take_over(engine, &worker.recorder, fresh);
+        }
+        engine.catalog.apply(&self.changes);
+        engine.catalog.set_changed_at(end);
+    }
+}
+
+impl Transaction<'_> {
+    /// Commits definitions and rows. The definitions' locks are the caller's to give back.
+    pub(super) fn commit_definitions(
+        &mut self,
+        own: &mut OwnDefinitions,
+        writes: &Writes,
+    ) -> Result<Committed> {
+        let definitions = Definitions::of(own, writes)?;
+        let record = group_record(&definitions.records, writes);
+        let limit = self.session.worker.engine.options.record_bytes_max();
+        if record.len() > limit {
+            return Err(Error::TransactionTooLarge { bytes: record.len(), limit });
+        }
+        let _shares = self.share_tables(writes, Some(own))?;
+        let engine = Arc::clone(&self.session.worker.engine);
+        let transaction = self.begin_commit()?;
+        definitions.fresh.iter().for_each(|entry| engine.catalog.expect(entry));
+        let placed = self.place_intents(writes, transaction, Some(own));
+        let worker = &mut self.session.worker;
+        let published =
+            placed.and_then(|()| publish(worker, transaction, &record, &definitions, writes));
+        if published.is_err() {
+            engine.transactions.decide(transaction, None);
+            engine.transactions.announce(&worker.recorder);
+            fold(worker, writes)?;
+            let objects = definitions.fresh.iter().map(|entry| entry.tree.object());
+            objects.for_each(|object| engine.catalog.expect_no_longer(object));
+        }
+        engine.transactions.end(transaction, &worker.recorder);
+        let end = published?;
+        own.keep_trees();
+        for tree in &definitions.dropped {
+            tree.clear(&engine, &worker.recorder, ObjectId(0));
+        }
+        self.count_rows(writes);
+        Ok(Committed { end, logged: true })
+    }
+}
+
+/// The moment of the commit.
+fn publish(
+    worker: &mut Worker,
+    transaction: u32,
+    record: &[u8],
+    definitions: &Definitions,
+    writes: &Writes,
+) -> Result<Lsn> {
+    let engine = Arc::clone(&worker.engine);
+    loop {
+        // Whoever holds the lock may wait for one who waits for a place.
+        worker.release();
+        let lock = &engine.catalog.definitions;
+        let lock = lock_counted(lock, &worker.recorder, LatchClass::Catalog);
+        let published = worker.inside_if_room(record.len(), |engine, seat| {
+            let reservation = engine.log.reserve(seat.place, record.len());
+            engine.log.fill(&reservation, &[record]);
+            engine.transactions.decide(transaction, Some(reservation.lsn));
+            engine.log.complete(seat.place);
+            (reservation.lsn, reservation.end)
+        })?;
+        if let Some(at) = published {
+            engine.transactions.announce(&worker.recorder);
+            let folded = fold(worker, writes);
+            definitions.apply(&engine, worker, at);
+            return folded.map(|()| at.1);
+        }
+        drop(lock);
+        worker.wait_for_room_of(record.len())?;
+    }
+}

@@ -1,0 +1,458 @@
+//! What a transaction defines: tables that it creates, alters, empties and drops, seen by itself alone
+//! until it commits.
+//!
+//! A new table, and one that was emptied, has a tree of its own from the start, which nobody else knows.
+//! Definitions and rows are one record; how it is published stands in `commit_definitions.rs`.
+//!
+//! Invariants
+//! 1. A table that is altered, emptied or dropped is locked from the call to the end of the transaction,
+//!    and so is a name that a table gets: what the call was allowed to do the commit may do, too.
+//! 2. Trees that no commit has given to a table are cleared when the transaction ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onrush_types::{NeedsNoRows, Schema, TableChange, TableDefinition};
+use onrush_waits::Recorder;
+
+use super::ScanOptions;
+use super::snapshot::{HeldLsn, Snapshot};
+use super::transaction::Transaction;
+use crate::btree::Tree;
+use crate::catalog::{LockOwner, TableEntry, Waiter};
+use crate::database::Table;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::units::ObjectId;
+
+/// See the module. Dropped, it gives everything back that no commit has taken.
+pub(super) struct OwnDefinitions {
+    engine: Arc<Engine>,
+    recorder: Arc<Recorder>,
+    pub(super) owner: LockOwner,
+    /// Trees of other tables that it holds shared.
+    shared: Vec<Arc<Tree>>,
+    /// Tables that it has stopped, and their trees.
+    stopped: Vec<(u32, Arc<Tree>)>,
+    /// Trees that it has made.
+    made: Vec<Arc<Tree>>,
+    /// What has become of tables, by number.
+    tables: Defined,
+    /// What it was at savepoints, by their numbers.
+    savepoints: Vec<(u64, Defined)>,
+}
+
+type Defined = BTreeMap<u32, OwnTable>;
+
+/// One table before the transaction, and as it leaves it.
+#[derive(Clone)]
+pub(super) struct OwnTable {
+    /// None for a table that it has created.
+    pub(super) before: Option<Arc<TableEntry>>,
+    /// None for one that it has dropped.
+    pub(super) now: Option<Arc<TableEntry>>,
+}
+
+impl OwnDefinitions {
+    fn new(engine: &Arc<Engine>, recorder: &Arc<Recorder>) -> OwnDefinitions {
+        OwnDefinitions {
+            engine: Arc::clone(engine),
+            recorder: Arc::clone(recorder),
+            owner: LockOwner::new(),
+            shared: Vec::new(),
+            stopped: Vec::new(),
+            made: Vec::new(),
+            tables: Defined::new(),
+            savepoints: Vec::new(),
+        }
+    }
+
+    /// What the transaction has made of each table that it has defined.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &OwnTable> {
+        self.tables.values()
+    }
+
+    /// Whether the commit has anything to define.
+    pub(super) fn is_defining(&self) -> bool {
+        self.tables().any(|own| own.before.is_some() || own.now.is_some())
+    }
+
+    /// Whether the transaction has created, altered, emptied or dropped the table.
+    pub(super) fn defines(&self, table: u32) -> bool {
+        self.tables.contains_key(&table)
+    }
+
+    /// Whether the transaction keeps others from defining the table, so that it must not wait for them.
+    pub(super) fn holds(&self, table: u32) -> bool {
+        let is_stopped = |(stopped, _): &(u32, Arc<Tree>)| *stopped == table;
+        self.owner.shared.contains(&table)
+            || self.defines(table)
+            || self.stopped.iter().any(is_stopped)
+    }
+
+    /// Whether rows of this object are of no use: the transaction has emptied or dropped the table.
+    pub(super) fn has_left(&self, table: u32, object: ObjectId) -> bool {
+        let Some(own) = self.tables.get(&table) else { return false };
+        own.now.as_ref().is_none_or(|now| now.tree.object() != object)
+    }
+
+    /// Tables have the trees now that the transaction has made for them.
+    pub(super) fn keep_trees(&mut self) {
+        let used = |tree: &Arc<Tree>| {
+            let now = self.tables.values().filter_map(|own| own.now.as_ref());
+            now.into_iter().any(|now| Arc::ptr_eq(&now.tree, tree))
+        };
+        self.made = std::mem::take(&mut self.made).into_iter().filter(|tree| !used(tree)).collect();
+    }
+
+    pub(super) fn set_savepoint(&mut self, number: u64) {
+        self.savepoints.push((number, self.tables.clone()));
+    }
+
+    pub(super) fn roll_back_to(&mut self, number: u64) {
+        let Some(at) = self.savepoints.iter().position(|(known, _)| *known == number) else {
+            // It was set before the first definition.
+            self.tables.clear();
+            self.savepoints.clear();
+            return;
+        };
+        self.savepoints.truncate(at + 1);
+        self.tables = self.savepoints[at].1.clone();
+    }
+
+    pub(super) fn release(&mut self, number: u64) {
+        let at = self.savepoints.iter().position(|(known, _)| *known == number);
+        self.savepoints.truncate(at.unwrap_or(0));
+    }
+
+    /// The table of a name as the transaction sees it; None if it has nothing to say of it.
+    fn find(&self, name: &str) -> Option<&Arc<TableEntry>> {
+        self.tables().filter_map(|own| own.now.as_ref()).find(|now| now.name() == name)
+    }
+
+    fn put(&mut self, entry: &Arc<TableEntry>, now: Option<Arc<TableEntry>>) {
+        let before = || OwnTable { before: Some(Arc::clone(entry)), now: None };
+        self.tables.entry(entry.id).or_insert_with(before).now = now;
+    }
+}
+
+impl Drop for OwnDefinitions {
+    fn drop(&mut self) {
+        for tree in self.made.drain(..) {
+            tree.clear(&self.engine, &self.recorder, ObjectId(0));
+        }
+        for (_, tree) in self.stopped.drain(..) {
+            tree.resume();
+        }
+        let locks = &self.engine.catalog.locks;
+        locks.release(&self.owner);
+        for tree in self.shared.drain(..) {
+            locks.unshare(&tree);
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// The table of this name: as the transaction has defined it, else as it was committed last.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable).
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.entry(name).map(|entry| self.handle(entry))
+    }
+
+    fn entry(&self, name: &str) -> Result<Arc<TableEntry>> {
+        let unknown = || Error::UnknownTable { name: name.into() };
+        let Some(own) = &self.definitions else { return self.engine().catalog.get(name) };
+        if let Some(entry) = own.find(name) {
+            return Ok(Arc::clone(entry));
+        }
+        let committed = self.engine().catalog.get(name)?;
+        if own.defines(committed.id) { Err(unknown()) } else { Ok(committed) }
+    }
+
+    /// The definitions of all tables that the transaction sees, by name.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Arc<TableDefinition>> {
+        let committed = self.engine().catalog.all();
+        let definition = |entry: &Arc<TableEntry>| Arc::clone(entry.schema.definition());
+        let Some(own) = &self.definitions else {
+            return committed.iter().map(definition).collect();
+        };
+        let others = committed.iter().filter(|entry| !own.defines(entry.id));
+        let own = own.tables().filter_map(|own| own.now.as_ref());
+        let mut tables: Vec<_> = others.chain(own).map(definition).collect();
+        tables.sort_by(|a, b| a.name().cmp(b.name()));
+        tables
+    }
+
+    /// Whether the transaction has created, altered, emptied or dropped a table, so that what it finds
+    /// under a name may be its own.
+    #[must_use]
+    pub fn has_definitions(&self) -> bool {
+        self.definitions.as_ref().is_some_and(|own| own.is_defining())
+    }
+
+    /// Keeps the table as it is until the transaction ends: whoever wants to alter, empty or drop it
+    /// waits. Rows that others write are not kept off.
+    ///
+    /// # Errors
+    /// [`TableChanged`](Error::TableChanged); those of waiting for another transaction's definition:
+    /// [`Deadlock`](Error::Deadlock), [`LockTimeout`](Error::LockTimeout).
+    pub fn hold_table(&mut self, table: &Table) -> Result<()> {
+        let own = self.own_definitions();
+        if own.holds(table.id()) {
+            return Ok(());
+        }
+        let Transaction { session, definitions: Some(own), .. } = self else { return Ok(()) };
+        session.worker.release();
+        let worker = &session.worker;
+        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
+        let waiter = Waiter { engine, recorder, wait };
+        engine.catalog.locks.share(&waiter, &mut own.owner, &table.entry)?;
+        own.shared.push(Arc::clone(&table.entry.tree));
+        worker.wait_complete(engine.log.tail());
+        if table.is_current() {
+            return Ok(());
+        }
+        Err(Error::TableChanged { name: table.name().to_owned() })
+    }
+
+    /// Creates a table, for this transaction alone until it commits.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]).build()?;
+    /// let mut session = db.session()?;
+    /// let mut transaction = session.begin()?;
+    /// let table = transaction.create_table(notes)?;
+    /// transaction.insert(&table, &[1i64.into()])?;
+    /// assert!(db.table("notes").is_err());
+    /// transaction.commit()?; // the table and its row, or neither
+    /// assert!(session.get(&db.table("notes")?, &[1i64.into()])?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableExists`](Error::TableExists); a definition that is not possible; those of waiting for
+    /// another transaction that gives a table this name.
+    pub fn create_table(&mut self, definition: TableDefinition) -> Result<Table> {
+        self.engine().check_open()?;
+        let definition = Arc::new(definition);
+        Schema::new(Arc::clone(&definition))?;
+        self.lock_free_name(definition.name())?;
+        let engine = Arc::clone(self.engine());
+        let object = engine.catalog.new_object()?;
+        let tree = Arc::new(Tree::new(&engine, object, definition.is_logged()));
+        let own = self.own_definitions();
+        own.made.push(Arc::clone(&tree));
+        let entry = Arc::new(TableEntry::private(object, definition, tree)?);
+        own.tables.insert(entry.id, OwnTable { before: None, now: Some(Arc::clone(&entry)) });
+        Ok(self.handle(entry))
+    }
+
+    /// Drops a table and its rows: for everyone else when the transaction commits.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
+    pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        let entry = self.lock_entry(name)?;
+        self.own_definitions().put(&entry, None);
+        Ok(())
+    }
+
+    /// Removes all rows of a table: for everyone else when the transaction commits. Generated keys go on
+    /// where they were. Returns the handle by which this transaction goes on.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
+    pub fn truncate_table(&mut self, name: &str) -> Result<Table> {
+        let entry = self.lock_entry(name)?;
+        let engine = Arc::clone(self.engine());
+        let tree = Tree::new(&engine, engine.catalog.new_object()?, entry.tree.is_logged());
+        tree.set_version(entry.schema.version());
+        let tree = Arc::new(tree);
+        let own = self.own_definitions();
+        own.made.push(Arc::clone(&tree));
+        let emptied = Arc::new(entry.over(&tree)?);
+        own.put(&entry, Some(Arc::clone(&emptied)));
+        Ok(self.handle(emptied))
+    }
+
+    /// Changes a table: all of `changes`, in their order, or none; for everyone else when the transaction
+    /// commits. See [`Database::alter_table`](crate::Database::alter_table). Returns the handle by which
+    /// this transaction goes on.
+    ///
+    /// # Errors
+    /// As [`Database::alter_table`](crate::Database::alter_table); those of waiting for who uses it.
+    pub fn alter_table(&mut self, name: &str, changes: &[TableChange]) -> Result<Table> {
+        if changes.is_empty() {
+            return self.table(name);
+        }
+        let entry = self.entry(name)?;
+        let needs_none = changes.iter().find_map(needs_no_rows);
+        let in_the_way = |(column, reason): (&str, NeedsNoRows)| {
+            let (table, column) = (name.to_owned(), column.to_owned());
+            Error::RowsInTheWay { table, column, reason }
+        };
+        // Nobody need stop for a table that plainly has rows.
+        if let Some(needs) = needs_none
+            && self.has_rows(&entry)?
+        {
+            return Err(in_the_way(needs));
+        }
+        altered_definition(&entry, changes)?;
+        let entry = self.lock_entry(name)?;
+        let altered = Arc::new(entry.altered_privately(altered_definition(&entry, changes)?)?);
+        if let Some(needs) = needs_none
+            && self.has_rows(&entry)?
+        {
+            return Err(in_the_way(needs));
+        }
+        if changes.iter().any(|change| matches!(change, TableChange::AddCheck(_))) {
+            self.check_rows(&entry, &altered)?;
+        }
+        if altered.name() != entry.name() {
+            self.lock_free_name(altered.name())?;
+        }
+        self.own_definitions().put(&entry, Some(Arc::clone(&altered)));
+        Ok(self.handle(altered))
+    }
+
+    /// Everything committed now, and the transaction's own changes: what a definition has to look at, whatever
+    /// the transaction reads otherwise.
+    #[must_use]
+    pub fn newest_snapshot(&self) -> Snapshot {
+        let worker = &self.session.worker;
+        // Those who have given a lock back may have committed just now.
+        worker.wait_complete(worker.engine.log.tail());
+        let held = HeldLsn::open(&worker.engine, &worker.recorder);
+        let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
+        Snapshot::new(held).with_own(own.collect())
+    }
+
+    /// Reads from a snapshot taken now, from here on, if the transaction has neither read nor changed
+    /// anything yet; else nothing happens. So what it waited for before its first statement is seen.
+    pub fn refresh(&mut self) {
+        if self.has_read || !self.writes.is_empty() || self.held.is_none() {
+            return;
+        }
+        let worker = &self.session.worker;
+        worker.wait_complete(worker.engine.log.tail());
+        self.held = Some(HeldLsn::open(&worker.engine, &worker.recorder));
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.session.worker.engine
+    }
+
+    fn handle(&self, entry: Arc<TableEntry>) -> Table {
+        Table { entry, database_id: self.engine().database_id }
+    }
+
+    pub(super) fn own_definitions(&mut self) -> &mut OwnDefinitions {
+        let worker = &self.session.worker;
+        let savepoints = &self.writes;
+        self.definitions.get_or_insert_with(|| {
+            let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder);
+            own.savepoints =
+                savepoints.savepoints().map(|number| (number, Defined::new())).collect();
+            Box::new(own)
+        })
+    }
+
+    /// The table of this name, which nobody else writes to or defines from now on.
+    fn lock_entry(&mut self, name: &str) -> Result<Arc<TableEntry>> {
+        self.engine().check_open()?;
+        loop {
+            let entry = self.entry(name)?;
+            let own = self.own_definitions();
+            let is_stopped = |(stopped, _): &(u32, Arc<Tree>)| *stopped == entry.id;
+            if own.defines(entry.id) || own.stopped.iter().any(is_stopped) {
+                return Ok(entry);
+            }
+            let Transaction { session, definitions: Some(own), .. } = self else {
+                return Err(Error::Internal("definitions were not begun".into()));
+            };
+            // Others could not leave where this one keeps a place.
+            session.worker.release();
+            let worker = &session.worker;
+            let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
+            let waiter = Waiter { engine, recorder, wait };
+            engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
+            own.stopped.push((entry.id, Arc::clone(&entry.tree)));
+            worker.wait_complete(engine.log.tail());
+            // While it was waited for it may have become another one.
+            if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {
+                return Ok(entry);
+            }
+        }
+    }
+
+    /// Takes a name that no table has.
+    fn lock_free_name(&mut self, name: &str) -> Result<()> {
+        self.own_definitions();
+        let Transaction { session, definitions: Some(own), .. } = self else {
+            return Err(Error::Internal("definitions were not begun".into()));
+        };
+        session.worker.release();
+        let worker = &session.worker;
+        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
+        let waiter = Waiter { engine, recorder, wait };
+        engine.catalog.locks.lock_name(&waiter, &own.owner, name)?;
+        session.rest_on_definitions();
+        match self.entry(name) {
+            Ok(_) => Err(Error::TableExists { name: name.to_owned() }),
+            Err(Error::UnknownTable { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn has_rows(&self, entry: &Arc<TableEntry>) -> Result<bool> {
+        let one = ScanOptions { limit: Some(1), ..ScanOptions::default() };
+        let table = self.handle(Arc::clone(entry));
+        self.newest_snapshot().scan(&table, &one)?.visit_raw(|_, _| {}).map(|rows| rows > 0)
+    }
+
+    /// Looks at all rows as the checks of `altered` do. Nobody else writes to the table.
+    fn check_rows(&self, entry: &Arc<TableEntry>, altered: &TableEntry) -> Result<()> {
+        let table = self.handle(Arc::clone(entry));
+        let mut outcome = Ok(());
+        self.newest_snapshot().scan(&table, &ScanOptions::default())?.visit_raw(|key, row| {
+            if outcome.is_ok() {
+                outcome = altered.check_row(self.engine(), key, row);
+            }
+        })?;
+        outcome.map_err(|error| match error {
+            Error::CheckViolated { table, constraint } => {
+                Error::RowsViolateCheck { table, constraint }
+            }
+            other => other,
+        })
+    }
+}
+
+/// The new column of a change that suits only a table without rows, and why.
+fn needs_no_rows(change: &TableChange) -> Option<(&str, NeedsNoRows)> {
+    match change {
+        TableChange::AddColumn(column) => Some((&column.name, change.needs_no_rows()?)),
+        _ => None,
+    }
+}
+
+/// The definition of the table after the changes, made now.
+fn altered_definition(entry: &TableEntry, changes: &[TableChange]) -> Result<Arc<TableDefinition>> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unix_micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    // Versions that were taken back are not given again.
+    let highest = entry.tree.highest_version();
+    let mut definition = TableDefinition::clone(entry.schema.definition()).raised_to(highest);
+    for change in changes {
+        definition = definition.altered(change, unix_micros)?;
+    }
+    Ok(Arc::new(definition))
+}
