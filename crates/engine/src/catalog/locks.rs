@@ -3,7 +3,7 @@
 //! | lock | taken by | until | who waits |
 //! |---|---|---|---|
 //! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction | writers, and other definitions |
-//! | a table, shared | a commit with intents; a transaction that asks for it | the commit's, the transaction's end | definitions |
+//! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
 //! | a name | CREATE, a new name | the end of the transaction | who wants the same name |
 //!
 //! A shared lock is a count in the tree, so rows that commit by themselves take none: they look at the

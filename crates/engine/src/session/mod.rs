@@ -1,7 +1,8 @@
 //! Step 3 of an insert: a session makes each call a transaction. [after: the leaf](crate::btree)
 //!
-//! * `session.rs`: the calls. `worker.rs`: into the engine and out again, with what to do when an
-//!   operation is blocked. `context.rs`: what a session remembers of a table: hint and generators.
+//! * `session.rs`: the calls. `settings.rs`: what a session is told about itself. `worker.rs`: into the
+//!   engine and out again, with what to do when an operation is blocked. `context.rs`: what a session
+//!   remembers of a table: hint and generators.
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
@@ -28,6 +29,7 @@ mod savepoint;
 mod scan;
 #[allow(clippy::module_inception)]
 mod session;
+mod settings;
 mod snapshot;
 mod token;
 mod transaction;

@@ -15,7 +15,6 @@ use super::worker::Worker;
 use crate::Row;
 use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
 use crate::btree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
-use crate::catalog::Waiting;
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -63,7 +62,7 @@ pub struct Session {
     pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
     batch: Batch,
-    durability: Durability,
+    pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     pub(super) last_commit: Lsn,
     /// Newest row that an answer rested on.
@@ -95,41 +94,6 @@ impl Session {
             last_commit: Lsn(0),
             last_seen: Lsn(0),
         }
-    }
-
-    /// Its number among [`Database::sessions`](crate::Database::sessions), which no other session
-    /// of the database ever has.
-    #[must_use]
-    pub fn id(&self) -> u64 {
-        self.worker.recorder.id()
-    }
-
-    /// Chooses when this session's further commits are acknowledged.
-    pub fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
-    }
-
-    /// How long this session waits where another transaction defines a table or a name; none: until that
-    /// has ended, as it is at first.
-    pub fn set_lock_timeout(&mut self, timeout: Option<std::time::Duration>) {
-        self.worker.lock_wait.timeout = timeout;
-    }
-
-    /// What the program has to say while this session waits for a definition of another transaction.
-    pub fn set_waiting(&mut self, waiting: Option<Arc<dyn Waiting>>) {
-        self.worker.lock_wait.waiting = waiting;
-    }
-
-    /// The next durable answers rest on all definitions made so far: *there is no such table* must not be
-    /// told before whatever dropped it is durable.
-    pub fn rest_on_definitions(&mut self) {
-        self.last_seen = self.last_seen.max(self.worker.engine.catalog.changed_at());
-    }
-
-    /// When this session's commits are acknowledged.
-    #[must_use]
-    pub fn durability(&self) -> Durability {
-        self.durability
     }
 
     /// Position in the log, in bytes, at which this session's last commit ends; 0 if it has none.
