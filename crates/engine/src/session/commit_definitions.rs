@@ -151,8 +151,11 @@ impl Transaction<'_> {
             let objects = definitions.fresh.iter().map(|entry| entry.tree.object());
             objects.for_each(|object| engine.catalog.expect_no_longer(object));
         }
-        engine.transactions.end(transaction, &worker.recorder);
-        let end = published?;
+        if !matches!(published, Ok((_, Err(_)))) {
+            engine.transactions.end(transaction, &worker.recorder);
+        }
+        let (end, folded) = published?;
+        folded?;
         own.keep_trees();
         for tree in &definitions.dropped {
             tree.clear(&engine, &worker.recorder, ObjectId(0));
@@ -162,14 +165,14 @@ impl Transaction<'_> {
     }
 }
 
-/// The moment of the commit.
+/// The moment of the commit: the end of its record, and whether its intents have become rows.
 fn publish(
     worker: &mut Worker,
     transaction: u32,
     record: &[u8],
     definitions: &Definitions,
     writes: &Writes,
-) -> Result<Lsn> {
+) -> Result<(Lsn, Result<()>)> {
     let engine = Arc::clone(&worker.engine);
     loop {
         // Whoever holds the lock may wait for one who waits for a place.
@@ -187,7 +190,7 @@ fn publish(
             engine.transactions.announce(&worker.recorder);
             let folded = fold(worker, writes);
             definitions.apply(&engine, worker, at);
-            return folded.map(|()| at.1);
+            return Ok((at.1, folded));
         }
         drop(lock);
         worker.wait_for_room_of(record.len())?;
