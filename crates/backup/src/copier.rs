@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use onrush_check::{Anchor, Companion};
-use onrush_files::{AlignedBuffer, Disk, DiskError, DiskFile, OpenMode};
+use onrush_files::unfinished::unmark;
+use onrush_files::{AlignedBuffer, Disk, DiskError, DiskFile, OpenMode, Unfinished};
 
 use crate::seal;
 
@@ -36,6 +37,7 @@ pub(crate) struct OwnAnchor {
     pub(crate) redo_from_lsn: u64,
     pub(crate) redo_from_segment: u64,
     pub(crate) must_reach_lsn: u64,
+    pub(crate) must_reach_us: u64,
 }
 
 /// The log segment that is written.
@@ -51,13 +53,20 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a> Copier<'a> {
-    /// Writes into `folder`, which exists and is empty.
+    /// Writes into `folder`, which is empty or not there; it has the mark from now on.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         folder: &'a Path,
+        mark: &Unfinished,
         beside: &'a dyn Companion,
     ) -> Result<Copier<'a>, DiskError> {
-        disk.create_folder(&folder.join(seal::LOG_FOLDER))?;
+        disk.create_folder(folder)?;
+        let begun = mark.mark(&*disk);
+        let begun = begun.and_then(|()| disk.create_folder(&folder.join(seal::LOG_FOLDER)));
+        if let Err(error) = begun {
+            let _ = unmark(&*disk, folder);
+            return Err(error);
+        }
         Ok(Copier {
             disk,
             folder,
@@ -113,7 +122,8 @@ impl<'a> Copier<'a> {
         // The names of all that the superblock needs, before its own.
         self.disk.sync_folder(self.folder)?;
         self.disk.rename(&temporary, &self.folder.join(SUPERBLOCK_FILE))?;
-        self.disk.sync_folder(self.folder)
+        self.disk.sync_folder(self.folder)?;
+        unmark(&*self.disk, self.folder)
     }
 
     /// Removes what was written, as far as that is possible.
@@ -122,6 +132,8 @@ impl<'a> Copier<'a> {
             // What cannot be removed has no superblock beside it, so it is no database.
             let _ = self.disk.remove(&path);
         }
+        // Last: what could not be removed is no database meanwhile.
+        let _ = unmark(&*self.disk, self.folder);
     }
 
     fn create(&self, path: &Path) -> Result<Arc<dyn DiskFile>, DiskError> {
@@ -168,6 +180,7 @@ impl Companion for Copier<'_> {
             redo_from_lsn: anchor.redo_from_lsn,
             redo_from_segment: anchor.redo_from_segment,
             must_reach_lsn: anchor.must_reach_lsn,
+            must_reach_us: anchor.must_reach_us,
         };
         let _ = self.anchor.set(own);
     }

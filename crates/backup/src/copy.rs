@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onrush_check::{
-    CheckOptions, CheckReport, Companion, LogLimit, Progress, Source, check_source, lock,
+    CheckOptions, CheckReport, Companion, LogLimit, LogReach, Progress, Source, check_source,
+    foreign_segment, lock, log_reach,
 };
-use onrush_files::{Disk, DiskError};
+use onrush_files::{Disk, DiskError, Making, Unfinished};
 
-use crate::copier::{Copier, OwnAnchor};
+use crate::copier::Copier;
 use crate::error::BackupError;
 use crate::limit::{RestoreOptions, time_words};
 use crate::report::BackupReport;
@@ -26,8 +27,9 @@ pub fn backup(
     options: &CheckOptions,
     progress: &Progress,
 ) -> Result<BackupReport, BackupError> {
-    let options = RestoreOptions { check: options.clone(), ..RestoreOptions::default() };
-    restore(disk, folder, into, &options, progress)
+    let _locks = lock(&disk, folder)?;
+    let source = Source::whole(disk, folder).map_err(onrush_check::CheckError::Disk)?;
+    copy(&source, into, options, progress, &())
 }
 
 /// Makes a database in the new folder `into` of the backup in `folder`: as it was when the backup
@@ -46,7 +48,14 @@ pub fn restore(
     let source = Source::whole(disk, folder).map_err(onrush_check::CheckError::Disk)?;
     let source =
         Source { log_folders: options.log_folders.clone(), log_limit: options.limit, ..source };
-    copy(&source, into, &options.check, progress, &())
+    refuse_wrong_logs(&source)?;
+    // Before anything is made. Damage is found and told by the copy itself.
+    if options.limit != LogLimit::None
+        && let Some(reach) = log_reach(&source)?
+    {
+        check_reach(options.limit, &reach)?;
+    }
+    copy_as(Making::Restore, &source, into, &options.check, progress, &())
 }
 
 /// Copies what `source` says; whoever calls keeps it as it is meanwhile. `beside` says when to rest.
@@ -60,6 +69,17 @@ pub fn copy(
     progress: &Progress,
     beside: &dyn Companion,
 ) -> Result<BackupReport, BackupError> {
+    copy_as(Making::Backup, source, into, options, progress, beside)
+}
+
+fn copy_as(
+    making: Making,
+    source: &Source,
+    into: &Path,
+    options: &CheckOptions,
+    progress: &Progress,
+    beside: &dyn Companion,
+) -> Result<BackupReport, BackupError> {
     let started = Instant::now();
     if options.table.is_some() {
         return Err(BackupError::BadOption("a copy has all tables".to_owned()));
@@ -67,10 +87,14 @@ pub fn copy(
     if into.starts_with(&source.folder) {
         return Err(BackupError::TargetInside { folder: into.into() });
     }
+    if let Some(unfinished) = Unfinished::of_folder(&*source.disk, into)? {
+        return Err(BackupError::TargetUnfinished(unfinished));
+    }
     if !is_empty(&*source.disk, into)? {
         return Err(BackupError::TargetExists { folder: into.into() });
     }
-    let copier = Copier::new(Arc::clone(&source.disk), into, beside)?;
+    let mark = Unfinished { folder: into.into(), making, from: source.folder.clone() };
+    let copier = Copier::new(Arc::clone(&source.disk), into, &mark, beside)?;
     let made = check_source(source, options, progress, &copier)
         .map_err(BackupError::from)
         .and_then(|checked| finish(source, &copier, &checked, into, started));
@@ -104,7 +128,14 @@ fn finish(
     let Some(anchor) = copier.anchor().filter(|_| checked.is_sound()) else {
         return Err(BackupError::Damaged(Box::new(checked.clone())));
     };
-    reaches(source, anchor, checked)?;
+    let reach = LogReach {
+        must_reach_lsn: anchor.must_reach_lsn,
+        must_reach_us: anchor.must_reach_us,
+        end_lsn: checked.log_end_lsn,
+        end_time_us: checked.log_end_time_us,
+        is_cut: checked.log_is_cut,
+    };
+    check_reach(source.log_limit, &reach)?;
     let mut report = BackupReport {
         folder: into.into(),
         database_id: format!("{:032x}", anchor.database_id),
@@ -112,6 +143,7 @@ fn finish(
         redo_from_lsn: anchor.redo_from_lsn,
         redo_from_segment: anchor.redo_from_segment,
         must_reach_lsn: anchor.must_reach_lsn,
+        must_reach_time: time_words(anchor.must_reach_us),
         end_lsn: checked.log_end_lsn,
         end_time: time_words(checked.log_end_time_us),
         tables: checked.tables.clone(),
@@ -131,22 +163,41 @@ fn finish(
     Ok(report)
 }
 
-/// Whether the log that was copied goes far enough, and as far as was asked for.
-fn reaches(source: &Source, anchor: &OwnAnchor, checked: &CheckReport) -> Result<(), BackupError> {
-    let end_lsn = checked.log_end_lsn;
-    let must_reach_lsn = anchor.must_reach_lsn;
-    let is_early = match source.log_limit {
+/// Refuses folders that cannot be what was meant: nothing of them would be read, and nobody would notice.
+fn refuse_wrong_logs(source: &Source) -> Result<(), BackupError> {
+    for folder in &source.log_folders {
+        if !source.disk.exists(folder)? {
+            return Err(BackupError::NoLogFolder { folder: folder.clone() });
+        }
+        if let Some(path) = foreign_segment(source, folder)? {
+            return Err(BackupError::ForeignLog { path });
+        }
+    }
+    Ok(())
+}
+
+/// Whether images and log are such that there is what was asked for: no image holds anything later, and the
+/// log goes as far, so that what is left out is known.
+fn check_reach(limit: LogLimit, reach: &LogReach) -> Result<(), BackupError> {
+    let LogReach { must_reach_lsn, must_reach_us, end_lsn, end_time_us, is_cut } = *reach;
+    let is_early = match limit {
         LogLimit::None => false,
         LogLimit::Lsn(wanted_lsn) => wanted_lsn < must_reach_lsn,
-        // Without a block from before the moment nobody knows whether the images are older.
-        LogLimit::TimeUs(_) => checked.log_is_cut && checked.log_end_time_us == 0,
+        // Where no block behind the checkpoint is from before the moment, the images alone tell.
+        LogLimit::TimeUs(wanted_us) => {
+            end_time_us == 0 && (must_reach_us == 0 || wanted_us < must_reach_us)
+        }
     };
     if is_early || end_lsn < must_reach_lsn {
-        return Err(BackupError::TooEarly { must_reach_lsn });
+        return Err(BackupError::TooEarly { must_reach_lsn, must_reach_us });
     }
-    match source.log_limit {
+    let end_time_us = end_time_us.max(must_reach_us);
+    match limit {
         LogLimit::Lsn(wanted_lsn) if end_lsn < wanted_lsn => {
-            Err(BackupError::TooLate { wanted_lsn, end_lsn, end_time_us: checked.log_end_time_us })
+            Err(BackupError::TooLate { wanted_lsn, end_lsn, end_time_us })
+        }
+        LogLimit::TimeUs(wanted_us) if !is_cut && end_time_us < wanted_us => {
+            Err(BackupError::TimeTooLate { wanted_us, end_lsn, end_time_us })
         }
         _ => Ok(()),
     }

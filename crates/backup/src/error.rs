@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use onrush_check::{CheckError, CheckReport};
-use onrush_files::DiskError;
+use onrush_files::{DiskError, Unfinished};
 
 use crate::limit::time_words;
 
@@ -18,6 +18,9 @@ pub enum BackupError {
         /// The folder.
         folder: PathBuf,
     },
+    /// In the new folder another one was begun, and not finished.
+    #[error("{0}")]
+    TargetUnfinished(Unfinished),
     /// The new folder would lie in the database.
     #[error("{} lies inside the database that is copied; name a folder outside of it", folder.display())]
     TargetInside {
@@ -37,12 +40,15 @@ pub enum BackupError {
     Damaged(Box<CheckReport>),
     /// The moment is before what the images hold.
     #[error(
-        "the moment is too early: the images of the backup reach to LSN {must_reach_lsn}, which may be \
-         later; take a later moment or an older backup"
+        "the moment is too early: the images of the backup hold what was committed up to LSN \
+         {must_reach_lsn}{}; take a later moment or an older backup",
+        time_words(*.must_reach_us).map_or_else(String::new, |time| format!(" ({time})"))
     )]
     TooEarly {
         /// What its images reach to.
         must_reach_lsn: u64,
+        /// When that was durable at the latest, in microseconds since 1970; 0 if nobody knows.
+        must_reach_us: u64,
     },
     /// The log ends before the moment.
     #[error(
@@ -57,6 +63,37 @@ pub enum BackupError {
         end_lsn: u64,
         /// When its last block was built, in microseconds since 1970; 0 if it has none.
         end_time_us: u64,
+    },
+    /// The log ends before the moment, and nobody knows whether there was more.
+    #[error(
+        "the log that is there ends at LSN {end_lsn}{}, before {}; name the folders with the later log \
+         segments, or leave the time out to restore all there is",
+        time_words(*.end_time_us).map_or_else(String::new, |time| format!(" ({time})")),
+        time_words(*.wanted_us).unwrap_or_default()
+    )]
+    TimeTooLate {
+        /// The moment asked for, in microseconds since 1970.
+        wanted_us: u64,
+        /// Where the log ends.
+        end_lsn: u64,
+        /// When the last of it was durable, in microseconds since 1970; 0 if nobody knows.
+        end_time_us: u64,
+    },
+    /// A folder with log segments that is not there.
+    #[error("there is no folder {}; name one that holds log segments", folder.display())]
+    NoLogFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A log segment of another database, where this one's would go on.
+    #[error(
+        "{} is a log segment of another database than the backup's; name the folder with the segments \
+         of the database that was backed up",
+        path.display()
+    )]
+    ForeignLog {
+        /// The segment.
+        path: PathBuf,
     },
     /// An option that a copy cannot have.
     #[error("{0}")]

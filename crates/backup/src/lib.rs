@@ -10,7 +10,8 @@
 //! - `seal.rs` encodes the few blocks that are not the same in the copy.
 //!
 //! Invariants
-//! 1. The folder of a copy has a superblock only when everything else is durable and was found sound.
+//! 1. The folder of a copy has a superblock only when everything else is durable and was found sound; until then,
+//!    from before its first byte, it has the mark of unfinished work ([`onrush_files::unfinished`]).
 //! 2. Nothing is written outside of the folder of the copy.
 
 #![forbid(unsafe_code)]

@@ -22,6 +22,8 @@ pub struct BackupReport {
     pub redo_from_segment: u64,
     /// What the images of the copy reach to: it can be restored to no earlier moment.
     pub must_reach_lsn: u64,
+    /// When that was durable at the latest, in UTC by the clock of its machine; none if nobody knows.
+    pub must_reach_time: Option<String>,
     /// Every commit below is in the copy.
     pub end_lsn: u64,
     /// When the last of them was written, in UTC by the clock of its machine; none if that was before

@@ -12,19 +12,21 @@ use onrush::{
     Background, CheckOptions, CheckProgress, ColumnDefinition, DataType, Database, Options,
     ScanOptions, Session, Table, TableDefinition,
 };
-use onrush_backup::{BackupError, RestoreOptions, backup, restore};
+use onrush_backup::{BackupError, RestoreOptions, backup, parse_time, restore};
 use onrush_check::{LogLimit, check};
 use onrush_files::{Disk, MemoryDisk, OpenMode};
 use proptest::prelude::*;
 
 /// A database with the table `numbers (n bigint)`, on a disk in memory.
 struct World {
-    disk: Arc<dyn Disk>,
+    disk: MemoryDisk,
+    /// The folder of the backup.
+    backup: &'static str,
 }
 
 impl World {
     fn new() -> World {
-        World { disk: Arc::new(MemoryDisk::new()) }
+        World { disk: MemoryDisk::new(), backup: "/backup" }
     }
 
     fn options(&self) -> Options {
@@ -36,7 +38,7 @@ impl World {
     }
 
     fn create(&self) -> (Database, Table) {
-        let db = Database::create_on(Arc::clone(&self.disk), "/shop", self.options()).unwrap();
+        let db = Database::create_on(self.disk(), "/shop", self.options()).unwrap();
         let table = TableDefinition::builder("numbers")
             .column(ColumnDefinition::new("n", DataType::Int64).not_null())
             .column(ColumnDefinition::new("text", DataType::Text))
@@ -55,7 +57,7 @@ impl World {
     fn restore(&self, log_folders: &[&str], limit: LogLimit) -> Result<(), BackupError> {
         let log_folders = log_folders.iter().map(PathBuf::from).collect();
         let options = RestoreOptions { log_folders, limit, check: CheckOptions::default() };
-        let (from, into) = (Path::new("/backup"), Path::new("/restored"));
+        let (from, into) = (Path::new(self.backup), Path::new("/restored"));
         restore(self.disk(), from, into, &options, &CheckProgress::default()).map(drop)
     }
 
@@ -81,7 +83,7 @@ impl World {
     }
 
     fn disk(&self) -> Arc<dyn Disk> {
-        Arc::clone(&self.disk)
+        Arc::new(self.disk.clone())
     }
 }
 
@@ -199,7 +201,142 @@ fn a_moment_before_the_images_and_a_position_behind_the_log_are_refused() {
     let error = world.restore(&[], LogLimit::Lsn(1 << 40)).unwrap_err();
     assert!(matches!(error, BackupError::TooLate { .. }), "{error}");
     assert!(error.to_string().contains("later log segments"), "{error}");
-    assert_eq!(world.disk.list(Path::new("/restored")).unwrap(), ["log"]);
+}
+
+/// How the database was left that a backup is taken of.
+#[derive(Clone, Copy, Debug)]
+enum Left {
+    New,
+    Closed,
+    /// Opened and closed again since it was written to.
+    ClosedTwice,
+    CrashedBeforeTheFirstCheckpoint,
+    CrashedAfterOne,
+    /// Nothing came behind the checkpoint.
+    CrashedRightAfterOne,
+    Running,
+    /// A restored one.
+    Restored,
+}
+
+const ALL_LEFT: [Left; 8] = [
+    Left::New,
+    Left::Closed,
+    Left::ClosedTwice,
+    Left::CrashedBeforeTheFirstCheckpoint,
+    Left::CrashedAfterOne,
+    Left::CrashedRightAfterOne,
+    Left::Running,
+    Left::Restored,
+];
+
+/// A world with a backup of a database that was left so.
+fn backed_up(left: Left) -> World {
+    let world = World::new();
+    let (db, table) = world.create();
+    let mut session = db.session().unwrap();
+    if !matches!(left, Left::New) {
+        insert_all(&mut session, &table, 0..10);
+    }
+    if matches!(left, Left::CrashedAfterOne | Left::CrashedRightAfterOne | Left::Running) {
+        db.checkpoint().unwrap();
+    }
+    if matches!(left, Left::CrashedAfterOne) {
+        insert_all(&mut session, &table, 10..20);
+    }
+    drop((session, table));
+    match left {
+        Left::Running => {
+            let (options, progress) = Default::default();
+            db.backup("/backup", &options, &progress).unwrap();
+            return world;
+        }
+        Left::New | Left::Closed => db.close().unwrap(),
+        Left::ClosedTwice | Left::Restored => {
+            db.close().unwrap();
+            Database::open_on(world.disk(), "/shop", world.options()).unwrap().close().unwrap();
+        }
+        _ => drop(db),
+    }
+    world.backup();
+    if !matches!(left, Left::Restored) {
+        return world;
+    }
+    let (options, progress) = Default::default();
+    for (from, into) in [("/backup", "/middle"), ("/middle", "/second")] {
+        backup(world.disk(), Path::new(from), Path::new(into), &options, &progress).unwrap();
+    }
+    World { backup: "/second", ..world }
+}
+
+#[test]
+fn a_limit_that_a_backup_cannot_meet_is_refused_before_anything_is_made() {
+    const YEAR_2020_US: u64 = 1_577_836_800_000_000;
+    for left in ALL_LEFT {
+        let world = backed_up(left);
+        let before = world.disk.list(Path::new("/")).unwrap_or_default();
+        let far_us = now_us() + 3_600_000_000;
+        for (limit, is_early) in [
+            (LogLimit::Lsn(0), true),
+            (LogLimit::TimeUs(YEAR_2020_US), true),
+            (LogLimit::Lsn(1 << 40), false),
+            (LogLimit::TimeUs(far_us), false),
+        ] {
+            let error = world.restore(&[], limit).expect_err(&format!("{left:?}, {limit:?}"));
+            let is_as_told = match error {
+                BackupError::TooEarly { .. } => is_early,
+                BackupError::TooLate { .. } | BackupError::TimeTooLate { .. } => !is_early,
+                _ => false,
+            };
+            assert!(is_as_told, "{left:?}, {limit:?}: {error}");
+            let after = world.disk.list(Path::new("/")).unwrap_or_default();
+            assert_eq!(after, before, "{left:?}, {limit:?}");
+        }
+    }
+}
+
+#[test]
+fn a_backup_is_restored_to_its_own_end_by_position_and_by_time() {
+    for left in ALL_LEFT {
+        let world = backed_up(left);
+        let manifest = manifest(&world);
+        let time = |name: &str| manifest[name].as_str().map(|text| parse_time(text).unwrap());
+        let end_us = time("end_time").or(time("must_reach_time")).unwrap();
+        let rows = match left {
+            Left::New => 0,
+            Left::CrashedAfterOne => 20,
+            _ => 10,
+        };
+        let end_lsn = manifest["end_lsn"].as_u64().unwrap();
+        for limit in [LogLimit::Lsn(end_lsn), LogLimit::TimeUs(end_us)] {
+            let world = World { disk: world.disk.copy(), ..world };
+            world
+                .restore(&[], limit)
+                .unwrap_or_else(|error| panic!("{left:?}, {limit:?}: {error}"));
+            assert_eq!(world.restored(), (0..rows).collect::<Vec<_>>(), "{left:?}, {limit:?}");
+        }
+    }
+}
+
+/// What stands in the backup for people.
+fn manifest(world: &World) -> serde_json::Value {
+    let path = Path::new(world.backup).join("backup.json");
+    let file = world.disk.open(&path, OpenMode::ReadOnly).unwrap();
+    let mut text = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut text, 0).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn a_folder_of_log_that_is_missing_or_of_another_database_is_refused() {
+    let world = backed_up(Left::Closed);
+    let error = world.restore(&["/nowhere"], LogLimit::None).unwrap_err();
+    assert!(matches!(error, BackupError::NoLogFolder { .. }), "{error}");
+    let other = Database::create_on(world.disk(), "/other", world.options()).unwrap();
+    other.close().unwrap();
+    let error = world.restore(&["/other/log"], LogLimit::None).unwrap_err();
+    assert!(matches!(error, BackupError::ForeignLog { .. }), "{error}");
+    assert!(!world.disk.exists(Path::new("/restored")).unwrap());
 }
 
 #[test]

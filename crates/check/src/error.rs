@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use onrush_files::{DiskError, DiskErrorKind};
+use onrush_files::{DiskError, DiskErrorKind, Unfinished};
 
 /// See the module.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -19,6 +19,9 @@ pub enum CheckError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A restore, backup or repair makes a database here, or was cut off.
+    #[error("{0}")]
+    Unfinished(Unfinished),
     /// Somebody has the database open.
     #[error(
         "{cause}; while a database is open, only the program that has it open can check it or back it up"

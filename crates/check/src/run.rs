@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onrush_files::{Disk, FolderLock};
+use onrush_files::{Disk, FolderLock, Unfinished};
 
 use crate::companion::Companion;
 use crate::decode::superblock::{FILE_NAME, Folders};
@@ -43,11 +43,20 @@ pub fn check(
     check_source(&Source::whole(disk, folder)?, options, progress, &())
 }
 
+/// Refuses a folder with a mark: what is there is a part of a database, however sound.
+pub(crate) fn refuse_unfinished(disk: &dyn Disk, folder: &Path) -> Result<(), CheckError> {
+    match Unfinished::of_folder(disk, folder)? {
+        Some(unfinished) => Err(CheckError::Unfinished(unfinished)),
+        None => Ok(()),
+    }
+}
+
 /// Locks all folders of the database in `folder`, as long as the result lives.
 ///
 /// # Errors
-/// No database, one that is open, one of a newer format.
+/// No database, one that is open or not finished, one of a newer format.
 pub fn lock(disk: &Arc<dyn Disk>, folder: &Path) -> Result<Vec<FolderLock>, CheckError> {
+    refuse_unfinished(&**disk, folder)?;
     if !disk.exists(folder)? || !disk.exists(&folder.join(FILE_NAME))? {
         return Err(CheckError::NotFound { folder: folder.into() });
     }

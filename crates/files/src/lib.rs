@@ -6,9 +6,10 @@
 //! a chosen moment.
 //!
 //! - [`os`]: the real disk. [`memory`]: a disk in memory, with a capacity, for tests.
-//! - [`sticky`]: around any disk; remembers the first failed write or sync and refuses every later
-//!   one.
+//! - [`sticky`]: around any disk; remembers the first failed write or sync, tells the operator, and refuses
+//!   every later one.
 //! - [`folder`]: names made durable: create, replace a whole file. [`lock`]: one opener a folder.
+//! - [`unfinished`]: the mark of a folder in which a database is being made of another one.
 //! - [`buffer`]: memory aligned for direct I/O. [`sparse_bytes`]: bytes of a file in memory, cheap
 //!   to copy.
 //!
@@ -28,6 +29,8 @@ pub mod memory;
 pub mod os;
 pub mod sparse_bytes;
 pub mod sticky;
+mod tell;
+pub mod unfinished;
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -41,6 +44,7 @@ pub use memory::MemoryDisk;
 pub use os::OsDisk;
 pub use sparse_bytes::SparseBytes;
 pub use sticky::StickyDisk;
+pub use unfinished::{MARK_NAME, Making, Unfinished};
 
 /// How [`Disk::open`] opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

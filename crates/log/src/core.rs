@@ -6,7 +6,7 @@
 //! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
 
 use std::num::NonZero;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
@@ -54,6 +54,7 @@ pub(crate) struct Core {
     pub(crate) started: Instant,      // zero of all times kept as numbers
     failure: OnceLock<LogError>,      // set once, by whoever saw it first
     writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
+    newest_block_us: AtomicU64,       // when it was built; raised by the leader
     position: Mutex<LogPosition>,     // stored by the leader at the end of a round
 }
 
@@ -80,6 +81,7 @@ impl Core {
             is_closed: AtomicBool::new(false),
             started: Instant::now(),
             failure: OnceLock::new(),
+            newest_block_us: AtomicU64::new(writer.newest_block_us()),
             position: Mutex::new(writer.position()),
             writer: Mutex::new(writer),
             options,
@@ -99,6 +101,16 @@ impl Core {
     /// The right to write, for the leader.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the newest block was built, in microseconds since 1970; 0 if nobody knows.
+    pub(crate) fn newest_block_us(&self) -> u64 {
+        self.newest_block_us.load(Acquire)
+    }
+
+    /// A block is about to be written. A clock that was set back does not make it older than those before.
+    pub(crate) fn note_block(&self, built_at_us: u64) {
+        self.newest_block_us.fetch_max(built_at_us, AcqRel);
     }
 
     pub(crate) fn position(&self) -> LogPosition {

@@ -60,6 +60,7 @@ impl Log {
             next: Lsn::FIRST.0,
             offset: SEGMENT_HEADER_BYTES,
             previous_checksum: 0,
+            newest_block_us: 0,
         };
         let writer = Writer::new(&options, place, segment.clone());
         let pool = SegmentPool::new(folder, &options, [segment].into());
@@ -284,6 +285,13 @@ impl Log {
     #[must_use]
     pub fn position(&self) -> LogPosition {
         self.core.position()
+    }
+
+    /// When the newest block was built, in microseconds since 1970 by the clock of the machine; 0 while there is
+    /// none. All records below [`Log::position`] are in blocks that are no newer.
+    #[must_use]
+    pub fn newest_block_us(&self) -> u64 {
+        self.core.newest_block_us()
     }
 
     /// Frees the segments wholly below `position` for reuse. Call it after the superblock that

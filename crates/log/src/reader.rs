@@ -61,6 +61,8 @@ pub(crate) struct Chain {
     blocks_end: u64,
     durable_to: u64,
     has_blocks: bool,
+    /// When the newest block was built, in microseconds since 1970; 0 if there is none.
+    pub(crate) newest_block_us: u64,
 }
 
 /// Who gets the records: the LSN and the payload of each.
@@ -156,6 +158,7 @@ impl Chain {
             blocks_end: from.lsn.0,
             durable_to: from.lsn.0,
             has_blocks: false,
+            newest_block_us: 0,
         })
     }
 
@@ -216,6 +219,7 @@ impl Chain {
         self.previous_checksum = checksum;
         self.incarnation = header.incarnation;
         self.has_blocks = true;
+        self.newest_block_us = self.newest_block_us.max(header.built_at_us);
     }
 
     /// Torn tail or damage?

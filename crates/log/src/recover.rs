@@ -111,6 +111,7 @@ impl RecoveredLog {
             next: chain.records_end,
             offset: chain.offset,
             previous_checksum: chain.previous_checksum,
+            newest_block_us: chain.newest_block_us,
         };
         let Some(last) = chain.segments.back().cloned() else {
             return Err(LogError::Closed); // a chain has the segment it began in

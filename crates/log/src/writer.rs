@@ -50,6 +50,8 @@ pub(crate) struct WritePlace {
     pub(crate) next: u64,
     pub(crate) offset: u64,
     pub(crate) previous_checksum: u32,
+    /// When the newest block before this one was built, in microseconds since 1970; 0 if nobody knows.
+    pub(crate) newest_block_us: u64,
 }
 
 impl Writer {
@@ -71,6 +73,11 @@ impl Writer {
     /// The LSN that the next block starts with.
     pub(crate) fn next(&self) -> u64 {
         self.place.next
+    }
+
+    /// When the newest block was built that was there already.
+    pub(crate) fn newest_block_us(&self) -> u64 {
+        self.place.newest_block_us
     }
 
     /// Where the next block goes.
@@ -205,6 +212,7 @@ impl Writer {
             payload_bytes,
             previous_checksum: self.place.previous_checksum,
         };
+        core.note_block(built_at_us);
         let padded = header.padded_bytes();
         let block = &mut self.staging[at..at + padded];
         self.place.previous_checksum = header.seal(block, |from, piece| {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use onrush_check::{CheckError, SalvageError};
 use onrush_files::DiskError;
 
-/// See the module. But for the first two, the new folder holds a part of the rows: remove it.
+/// See the module. But for the first two, the new folder may hold a part of the rows, under the mark of unfinished
+/// work: remove it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {

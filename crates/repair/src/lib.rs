@@ -9,6 +9,8 @@
 //! 2. Nothing that exists is overwritten: the new folder must not be there.
 //! 3. Every row of the new database was committed in the damaged one.
 //! 4. What is lost is in the report: without a loss in it, the new database has all rows.
+//! 5. From before its first byte until it has been checked and counted, the new folder has the mark of unfinished
+//!    work ([`onrush_files::unfinished`]): cut off, it is no database that opens.
 
 #![forbid(unsafe_code)]
 

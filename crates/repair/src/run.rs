@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onrush_check::{CheckOptions, Progress, check, salvage};
-use onrush_files::Disk;
+use onrush_check::{CheckOptions, Progress, Source, check_source, salvage};
+use onrush_files::unfinished::unmark;
+use onrush_files::{Disk, Making, Unfinished};
 
 use crate::error::RepairError;
 use crate::options::RepairOptions;
@@ -33,7 +34,8 @@ pub fn repair(
         return Err(RepairError::TargetExists { folder: into.into() });
     }
     let started = Instant::now();
-    let mut writer = Writer::new(Arc::clone(&disk), into, &options.engine, progress);
+    let mark = Unfinished { folder: into.into(), making: Making::Repair, from: folder.into() };
+    let mut writer = Writer::new(Arc::clone(&disk), mark, &options.engine, progress);
     let salvaged =
         salvage(Arc::clone(&disk), folder, &options.tables, &progress.read, &mut writer)?;
     let is_whole = salvaged.losses.is_empty();
@@ -51,7 +53,8 @@ pub fn repair(
     let written =
         if report.outcome == Outcome::NothingSalvaged { None } else { writer.finish()? };
     if let Some(written) = written {
-        verify(disk, into, &written)?;
+        verify(Arc::clone(&disk), into, &written)?;
+        unmark(&*disk, into)?;
         report.repaired = written;
     }
     report.seconds = started.elapsed().as_secs_f64();
@@ -64,7 +67,9 @@ fn verify(
     folder: &Path,
     written: &[RepairedTable],
 ) -> Result<(), RepairError> {
-    let checked = check(disk, folder, &CheckOptions::default(), &Progress::default())?;
+    // Nobody else opens it: the mark is still there, so nothing has to be locked.
+    let source = Source::whole(disk, folder)?;
+    let checked = check_source(&source, &CheckOptions::default(), &Progress::default(), &())?;
     if !checked.is_sound() {
         return Err(RepairError::NotVerified(checked.to_string()));
     }

@@ -1,7 +1,6 @@
 //! Writes what is salvaged into a new database: rows of images in batches, changes of the log one by
 //! one, all delayed; a barrier and a checkpoint at the end.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush::{
@@ -9,7 +8,7 @@ use onrush::{
     Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
-use onrush_files::Disk;
+use onrush_files::{Disk, Unfinished};
 
 use crate::error::RepairError;
 use crate::progress::RepairProgress;
@@ -24,7 +23,7 @@ const BATCH_PART: usize = 32;
 /// See the module.
 pub(crate) struct Writer<'a> {
     disk: Arc<dyn Disk>,
-    folder: PathBuf,
+    mark: Unfinished,
     options: Options,
     progress: &'a RepairProgress,
     open: Option<Open>,
@@ -49,15 +48,14 @@ struct Written {
 impl<'a> Writer<'a> {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        folder: &Path,
+        mark: Unfinished,
         options: &Options,
         progress: &'a RepairProgress,
     ) -> Writer<'a> {
-        let (folder, options) = (folder.to_owned(), options.clone());
-        Writer { disk, folder, options, progress, open: None }
+        Writer { disk, mark, options: options.clone(), progress, open: None }
     }
 
-    /// Makes all durable and closes the new database; what it has. None if there was no beginning.
+    /// Makes all durable and closes the new database, which keeps its mark; what it has. None if there was no beginning.
     pub(crate) fn finish(mut self) -> Result<Option<Vec<RepairedTable>>, RepairError> {
         self.write_batch()?;
         let Some(open) = self.open else { return Ok(None) };
@@ -149,7 +147,7 @@ impl SalvageTarget for Writer<'_> {
 
     fn begin(&mut self, tables: &[SalvagedTable]) -> Result<(), RepairError> {
         let database =
-            Database::create_on(Arc::clone(&self.disk), &self.folder, self.options.clone())?;
+            Database::create_marked_on(Arc::clone(&self.disk), &self.mark, self.options.clone())?;
         database.set_expression_compiler(Arc::new(MetAlready));
         let mut session = database.session()?;
         session.set_durability(Durability::Delayed);

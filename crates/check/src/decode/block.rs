@@ -49,6 +49,13 @@ pub(crate) fn open_segment(
     Ok(bytes)
 }
 
+/// Whether this is the sound header of a segment, and its database another one.
+pub(crate) fn is_segment_of_another(header: &[u8], database: u128) -> bool {
+    let checksum = checksum_around(&header[..12], &header[16..UNIT_BYTES]);
+    let is_sound = &header[..8] == SEGMENT_MAGIC && u32_at(header, 12) == checksum;
+    is_sound && u128_at(header, 16) != database
+}
+
 /// What a block's header says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block<'b> {

@@ -43,6 +43,8 @@ pub(crate) struct Superblock {
     pub(crate) start: Position,
     pub(crate) has_root: u8,
     pub(crate) root: Option<BlobPlace>,
+    /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
+    pub(crate) end_us: u64,
     /// Whether the rest of the block is zeros.
     pub(crate) zeros_follow: bool,
 }
@@ -84,6 +86,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
     };
     let has_root = input.u8()?;
     let root = if has_root == 1 { Some(BlobPlace::read(&mut input)?) } else { None };
+    let end_us = input.u64()?;
     let zeros_follow = is_zero(input.rest());
     Some(Superblock {
         database_id,
@@ -94,6 +97,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
         start,
         has_root,
         root,
+        end_us,
         zeros_follow,
     })
 }

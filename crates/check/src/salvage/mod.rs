@@ -26,6 +26,7 @@ use crate::decode::superblock::FILE_NAME;
 use crate::error::CheckError;
 use crate::findings::Findings;
 use crate::progress::Progress;
+use crate::run::refuse_unfinished;
 use crate::salvage::changes::Changes;
 use crate::salvage::images::Images;
 use crate::salvage::start::Start;
@@ -121,6 +122,7 @@ pub fn salvage<T: SalvageTarget>(
     progress: &Progress,
     target: &mut T,
 ) -> Result<SalvageReport, SalvageError<T::Error>> {
+    refuse_unfinished(&*disk, folder)?;
     let exists = |path: &Path| disk.exists(path).map_err(CheckError::from);
     if !exists(folder)? || !exists(&folder.join(FILE_NAME))? {
         return Err(CheckError::NotFound { folder: folder.into() }.into());

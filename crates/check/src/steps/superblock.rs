@@ -91,6 +91,7 @@ pub(crate) fn anchor<'a>(newest: &Superblock, folders: &Folders, block: &'a [u8]
         redo_from_lsn: newest.start.lsn,
         redo_from_segment: newest.start.segment,
         must_reach_lsn: newest.end,
+        must_reach_us: newest.end_us,
     }
 }
 
@@ -117,20 +118,23 @@ fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Finding
         || newer.incarnation < older.incarnation
         || newer.end < older.end
         || newer.start.lsn < older.start.lsn
+        || newer.end_us < older.end_us
         || newer.database_id != older.database_id;
     if goes_back {
         report(
             COPY_AT[(newer.generation & 1) as usize],
             format!(
-                "the newer copy (checkpoint {}, incarnation {}, E {}, C {}) is behind the older \
-                 one (checkpoint {}, incarnation {}, E {}, C {}) or of another database",
+                "the newer copy (checkpoint {}, incarnation {}, E {} of {} us, C {}) is behind the \
+                 older one (checkpoint {}, incarnation {}, E {} of {} us, C {}) or of another database",
                 newer.checkpoint,
                 newer.incarnation,
                 newer.end,
+                newer.end_us,
                 newer.start.lsn,
                 older.checkpoint,
                 older.incarnation,
                 older.end,
+                older.end_us,
                 older.start.lsn
             ),
         );

@@ -143,6 +143,8 @@ fn print(how: &How, report: &BackupReport) -> Outcome {
 fn told(error: BackupError) -> anyhow::Error {
     match error {
         BackupError::TargetExists { .. }
+        | BackupError::TargetUnfinished(_)
+        | BackupError::NoLogFolder { .. }
         | BackupError::TargetInside { .. }
         | BackupError::BadTime { .. }
         | BackupError::BadOption(_) => usage_error(error.to_string()),

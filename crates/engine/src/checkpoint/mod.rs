@@ -25,7 +25,7 @@ pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
 pub use record::CheckpointRecord;
-pub(crate) use record::Records;
+pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 pub(crate) use throttle::Throttle;
@@ -159,6 +159,7 @@ impl Checkpointer {
             start,
             end,
             root: Some(root),
+            end_us: self.installed.end_us.max(engine.log.newest_block_us()),
             ..self.installed.clone()
         };
         {

@@ -66,7 +66,8 @@ impl Progress {
     }
 }
 
-pub(super) fn unix_micros() -> u64 {
+/// Microseconds since 1970 by the clock of the machine.
+pub(crate) fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -37,6 +37,9 @@ pub(crate) struct Superblock {
     pub(crate) end: Lsn,
     /// The directory; none before the first checkpoint.
     pub(crate) root: Option<BlobPlace>,
+    /// What is below E was durable at this moment, in microseconds since 1970 by the clock of the machine; at
+    /// first the moment of the creation. Orders nothing, but tells a restore how old the images are.
+    pub(crate) end_us: u64,
 }
 
 /// The folders that were chosen when the database was created.
@@ -67,6 +70,7 @@ impl Superblock {
         if let Some(root) = self.root {
             push_place(root, &mut body);
         }
+        body.extend_from_slice(&self.end_us.to_le_bytes());
         sealed(&body, BLOCK_BYTES)
     }
 
@@ -113,6 +117,7 @@ impl Superblock {
             end: Lsn(number(3)),
             start: LogPosition::decode(start),
             root: if *has_root == 1 { Some(take_place(&mut rest)?) } else { None },
+            end_us: u64::from_le_bytes(*rest.first_chunk()?),
         })
     }
 }

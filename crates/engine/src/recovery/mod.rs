@@ -11,6 +11,7 @@
 //!
 //! Nothing is written before step 5, so a database that cannot be opened is as it was.
 
+mod place;
 mod progress;
 mod redo;
 mod rows;
@@ -19,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onrush_files::{Disk, FolderLock};
+use onrush_files::{Disk, FolderLock, Unfinished};
 use onrush_latch::{Admission, available_cpus};
-use onrush_log::{DelayedWindow, Log, LogError, LogOptions, Lsn, WriterPlace};
+use onrush_log::{Log, LogError, LogOptions, Lsn};
 use onrush_types::TableDefinition;
 use onrush_waits::{Recorder, Registry};
 use serde::{Deserialize, Serialize};
@@ -30,12 +31,12 @@ use crate::btree::Tree;
 use crate::catalog::TableEntry;
 use crate::checkpoint::{
     COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, WRITERS_MAX,
-    superblock_path,
+    superblock_path, unix_micros,
 };
-use crate::engine::{BACKGROUND_PLACES, Engine, Parts};
+use crate::engine::{Engine, Parts};
 use crate::error::{Damage, Error, Result};
 use crate::memory::{FramePool, LARGE_PAGE_BYTES};
-use crate::options::{Background, LargePages, Options};
+use crate::options::{BACKGROUND_PLACES, Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
 use crate::units::Epoch;
 pub use progress::{OpenPhase, OpenProgress, OpenState};
@@ -79,17 +80,20 @@ impl RecoveryReport {
     }
 }
 
-/// Creates an empty database.
+/// Creates an empty database; with a mark it is one that is being made of another one.
 pub(crate) fn create(
     disk: Arc<dyn Disk>,
     folder: &Path,
     mut options: Options,
+    mark: Option<&Unfinished>,
 ) -> Result<(Arc<Engine>, Vec<FolderLock>)> {
     // Before anything is on the disk, since the system may not have so much.
     let frames = frames(&options)?;
-    disk.create_folder(folder)?;
-    kept_log_folder(&*disk, folder, &mut options)?;
     let folders = chosen_folders(folder, &options);
+    place::refuse_other_files(&*disk, folder, &folders, options.kept_log_folder.as_deref())?;
+    disk.create_folder(folder)?;
+    mark.map_or(Ok(()), |mark| mark.mark(&*disk))?;
+    kept_log_folder(&*disk, folder, &mut options)?;
     disk.create_folder(&folders.log)?;
     for data in &folders.data {
         disk.create_folder(data)?;
@@ -114,6 +118,7 @@ pub(crate) fn create(
         start: position,
         end: position.lsn,
         root: None,
+        end_us: unix_micros(),
     };
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
@@ -135,6 +140,7 @@ pub(crate) fn open(
     if !disk.exists(folder)? {
         return Err(Error::NotFound { folder: folder.into() });
     }
+    place::refuse_unfinished(&*disk, folder)?;
     if !disk.exists(&superblock_path(folder))? {
         refuse_without_superblock(&disk, folder, &chosen_folders(folder, &options))?;
         return Err(Error::NotFound { folder: folder.into() });
@@ -303,26 +309,12 @@ fn kept_log_folder(disk: &dyn Disk, folder: &Path, options: &mut Options) -> Res
 }
 
 fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
-    let options = &engine.options;
-    let places = engine.admission.places();
-    let registry = Arc::clone(&engine.registry);
     LogOptions {
-        ring_bytes: options.log_ring_bytes,
-        segment_bytes: options.log_segment_bytes,
-        block_bytes_max: options.log_block_bytes_max,
-        capacity_bytes: options.log_capacity_bytes,
-        record_bytes_max: options.record_bytes_max() + 16,
-        kept_folder: options.kept_log_folder.clone(),
-        window: DelayedWindow {
-            milliseconds: options.delayed_window_ms,
-            bytes: options.delayed_window_bytes,
-        },
-        commit_polling_us: options.commit_polling_us,
-        writer: match options.background {
-            Background::Threads => WriterPlace::Thread { cpu: options.log_writer_cpu },
-            Background::Callers => WriterPlace::Callers,
-        },
-        ..LogOptions::new(folders.log.clone(), engine.database_id, places, registry)
+        folder: folders.log.clone(),
+        database_id: engine.database_id,
+        places: engine.admission.places(),
+        registry: Arc::clone(&engine.registry),
+        ..engine.options.of_log()
     }
 }
 
