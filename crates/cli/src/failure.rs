@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 use onrush_lab::LabError;
 
+use crate::arguments::engine::flag_of;
+
 /// What a command returns.
 pub type Outcome = anyhow::Result<()>;
 
@@ -58,8 +60,23 @@ pub fn report(outcome: Outcome) -> ExitCode {
     if let Some(told) = error.downcast_ref::<AlreadyTold>() {
         return ExitCode::from(*told as u8);
     }
+    if let Some(told) = wrong_setting(&error) {
+        eprintln!("onrush: {told}");
+        return ExitCode::from(2);
+    }
     eprintln!("onrush: {}", message(&error));
     if is_wrong_usage(&error) { ExitCode::from(2) } else { ExitCode::from(1) }
+}
+
+/// A setting out of its range, under the name by which it is typed.
+fn wrong_setting(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(onrush::Error::BadOption { setting, given, reason }) => {
+            let flag = flag_of(setting)?;
+            Some(format!("{flag} is {given}: {reason}"))
+        }
+        _ => None,
+    })
 }
 
 /// The error and its causes; a cause that the text before it already holds is not repeated.
@@ -93,6 +110,15 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn a_setting_has_the_name_by_which_it_is_typed() {
+        let options = onrush::Options { log_capacity_bytes: 1 << 20, ..onrush::Options::default() };
+        let error = anyhow::Error::from(options.validate().unwrap_err());
+        let told = wrong_setting(&error.context("cannot open shop")).unwrap();
+        assert!(told.starts_with("--log-capacity is 1 MiB: at least"), "{told}");
+        assert!(told.ends_with(": 640 MiB"), "{told}");
+    }
 
     #[test]
     fn causes_are_told_once() {

@@ -26,9 +26,6 @@ use crate::statistics::History;
 use crate::transaction::{Snapshots, TransactionStates};
 use crate::units::{Epoch, ObjectId};
 
-/// Background threads that may be inside the engine at the same time.
-pub(crate) const BACKGROUND_PLACES: usize = 1;
-
 /// Everything that lives between open and close.
 pub(crate) struct Engine {
     pub(crate) options: Options,

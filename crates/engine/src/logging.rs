@@ -221,6 +221,20 @@ pub(crate) fn group_records(mut body: &[u8]) -> Option<Vec<Record<'_>>> {
     (found.len() as u64 == count).then_some(found)
 }
 
+/// The database's setting behind an option of the log.
+fn setting_of(option: &'static str) -> &'static str {
+    match option {
+        "ring_bytes" | "record_bytes_max" => "log_ring_bytes",
+        "segment_bytes" => "log_segment_bytes",
+        "block_bytes_max" => "log_block_bytes_max",
+        "capacity_bytes" => "log_capacity_bytes",
+        "window.milliseconds" => "delayed_window_ms",
+        "window.bytes" => "delayed_window_bytes",
+        "places" => "cpus_kept_free",
+        other => other,
+    }
+}
+
 /// The log's error in the engine's words.
 pub(crate) fn from_log_error(error: LogError) -> Error {
     match error {
@@ -231,7 +245,8 @@ pub(crate) fn from_log_error(error: LogError) -> Error {
             Error::TransactionTooLarge { bytes, limit: bytes_max }
         }
         LogError::InvalidOption { name, reason } => {
-            Error::BadOption { setting: name, given: "out of range".into(), reason }
+            let setting = setting_of(name);
+            Error::BadOption { setting, given: "out of range".into(), reason }
         }
         LogError::FutureFormat { path, found, known } => Error::FutureFormat { path, found, known },
         LogError::Closed => Error::Closed,

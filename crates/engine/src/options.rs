@@ -1,14 +1,20 @@
 //! Every setting of the engine: unit, default, range and reason.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use onrush_latch::{available_cpus, usable_cpus};
+use onrush_log::{DelayedWindow, LogOptions, WriterPlace};
+use onrush_waits::Registry;
 
 use crate::error::{Error, Result};
 pub use crate::memory::LargePages;
 use crate::memory::MEMORY_BYTES_MIN;
 pub use crate::memory::MemoryPlan;
 use crate::units::LEAF_BYTES;
+
+/// Background threads that may be inside the engine at the same time.
+pub(crate) const BACKGROUND_PLACES: usize = 1;
 
 /// When a commit is acknowledged, and so what it survives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -218,6 +224,29 @@ impl Options {
         self.log_ring_bytes / 8
     }
 
+    /// What they say of the log. Its folder, database and registry are for the caller to fill in.
+    pub(crate) fn of_log(&self) -> LogOptions {
+        let places = self.places() + BACKGROUND_PLACES;
+        LogOptions {
+            ring_bytes: self.log_ring_bytes,
+            segment_bytes: self.log_segment_bytes,
+            block_bytes_max: self.log_block_bytes_max,
+            capacity_bytes: self.log_capacity_bytes,
+            record_bytes_max: self.record_bytes_max() + 16,
+            kept_folder: self.kept_log_folder.clone(),
+            window: DelayedWindow {
+                milliseconds: self.delayed_window_ms,
+                bytes: self.delayed_window_bytes,
+            },
+            commit_polling_us: self.commit_polling_us,
+            writer: match self.background {
+                Background::Threads => WriterPlace::Thread { cpu: self.log_writer_cpu },
+                Background::Callers => WriterPlace::Callers,
+            },
+            ..LogOptions::new(PathBuf::new(), 0, places, Arc::new(Registry::new()))
+        }
+    }
+
     /// Checks every setting against its range, as opening and creating a database do first. For whoever
     /// wants to know before.
     ///
@@ -268,41 +297,47 @@ impl Options {
         check(
             (512..=1 << 20).contains(log_block_bytes_max),
             "log_block_bytes_max",
-            log_block_bytes_max.to_string(),
+            size(*log_block_bytes_max as u64),
             "a log block has 512 bytes to 1 MiB",
         )?;
         check(
             log_ring_bytes.is_power_of_two() && *log_ring_bytes >= 64 << 10,
             "log_ring_bytes",
-            log_ring_bytes.to_string(),
+            size(*log_ring_bytes as u64),
             "a power of two, at least 64 KiB",
         )?;
         check(
             *log_segment_bytes >= 64 << 10 && log_segment_bytes.is_multiple_of(4096),
             "log_segment_bytes",
-            log_segment_bytes.to_string(),
+            size(*log_segment_bytes),
             "a multiple of 4096, at least 64 KiB",
         )?;
         let least = (*log_ring_bytes as u64)
             .saturating_mul(2)
-            .saturating_add(log_segment_bytes.saturating_mul(8));
+            .saturating_add(log_segment_bytes.saturating_mul(8))
+            .max(self.of_log().capacity_bytes_min());
         check(
             *log_capacity_bytes >= least,
             "log_capacity_bytes",
-            log_capacity_bytes.to_string(),
-            &format!("at least twice the ring and eight segments: {least} bytes"),
+            size(*log_capacity_bytes),
+            &format!(
+                "at least twice the ring and eight segments, more where blocks are small: {}",
+                size(least)
+            ),
         )?;
+        // What else the log wants of them: before anything is made.
+        self.of_log().validate()?;
         check(*delayed_window_ms >= 1, "delayed_window_ms", "0".into(), "at least 1 millisecond")?;
         check(
             *delayed_window_bytes >= 4096,
             "delayed_window_bytes",
-            delayed_window_bytes.to_string(),
+            size(*delayed_window_bytes),
             "at least 4096 bytes",
         )?;
         check(
             *leaf_memory_bytes >= 64 * LEAF_BYTES,
             "leaf_memory_bytes",
-            leaf_memory_bytes.to_string(),
+            size(*leaf_memory_bytes as u64),
             "at least 64 leaves of 16 KiB, 1 MiB",
         )?;
         if let Some(memory) = *memory_bytes {
@@ -317,7 +352,7 @@ impl Options {
         check(
             *checkpoint_log_bytes >= 4096,
             "checkpoint_log_bytes",
-            checkpoint_log_bytes.to_string(),
+            size(*checkpoint_log_bytes),
             "at least 4096 bytes",
         )?;
         check(*cpu_mask != Some(0), "cpu_mask", "0".into(), "at least one processor")?;
@@ -348,9 +383,38 @@ impl Options {
     }
 }
 
+/// So many bytes, in the largest unit that they are a whole number of.
+fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = |(_, shift): &&(&str, u32)| bytes > 0 && bytes.is_multiple_of(1 << *shift);
+    match units.iter().find(whole) {
+        Some((unit, shift)) => format!("{} {unit}", bytes >> shift),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_their_unit() {
+        let sizes = [0, 100_000, 4096, 3 << 20, 2 << 30].map(size);
+        assert_eq!(sizes, ["0 bytes", "100000 bytes", "4 KiB", "3 MiB", "2 GiB"]);
+    }
+
+    /// Small blocks take more of the disk than the ring has.
+    #[test]
+    fn what_the_log_refuses_is_refused_here_under_the_name_of_the_setting() {
+        let options = Options {
+            log_block_bytes_max: 512,
+            log_capacity_bytes: (128 << 20) + (512 << 20),
+            ..Options::default()
+        };
+        let message = options.validate().unwrap_err().to_string();
+        assert!(message.contains("log_capacity_bytes is 640 MiB"), "{message}");
+        assert!(!message.contains(" capacity_bytes"), "{message}");
+    }
 
     #[test]
     fn the_defaults_are_valid() {

@@ -13,11 +13,13 @@
 //! 3. Reads are never refused.
 //! 4. An error of kind `Full` means that all goes on once there is space: a write or sync that
 //!    met a full disk is reported as `Failed`.
+//! 5. The first failure, and a full disk, are in the operator's log: `tell.rs`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::tell::{self, FullDisk};
 use crate::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, OpenMode};
 
 /// A disk that stops at its first failed write or sync. A clone is the same disk.
@@ -27,10 +29,11 @@ pub struct StickyDisk {
     failure: Arc<Failure>,
 }
 
-/// The first failed write or sync of a disk.
+/// The first failed write or sync of a disk, and whether it is full.
 #[derive(Debug, Default)]
 struct Failure {
     first: OnceLock<DiskError>, // set once, by whoever saw the failure; read by everyone
+    full: FullDisk,
 }
 
 impl StickyDisk {
@@ -46,6 +49,13 @@ impl StickyDisk {
 }
 
 impl Failure {
+    /// The first one stays, and is told.
+    fn remember(&self, error: &DiskError) {
+        if self.first.set(error.clone()).is_ok() {
+            tell::failed(error);
+        }
+    }
+
     /// Refuses, naming the first cause.
     fn check(&self, operation: &'static str, path: &Path) -> Result<(), DiskError> {
         match self.first.get() {
@@ -68,7 +78,7 @@ impl Failure {
             // A write to a file opened for reading is a mistake of the caller: nothing was tried,
             // so nothing is in doubt.
             if error.kind() != DiskErrorKind::ReadOnly {
-                let _ = self.first.set(error.clone()); // the first one stays
+                self.remember(error);
             }
             if error.kind() == DiskErrorKind::Full {
                 // Not to be taken for a full disk that did no harm, after which all goes on.
@@ -92,10 +102,10 @@ impl Failure {
     ) -> Result<T, DiskError> {
         self.check(operation, path)?;
         let result = call();
-        if let Err(error) = &result
-            && error.kind() == DiskErrorKind::Other
-        {
-            let _ = self.first.set(error.clone()); // the first one stays
+        match &result {
+            Err(error) if error.kind() == DiskErrorKind::Other => self.remember(error),
+            Err(error) if error.kind() == DiskErrorKind::Full => self.full.met(error),
+            Ok(_) | Err(_) => {}
         }
         result
     }
@@ -179,7 +189,10 @@ impl DiskFile for StickyFile {
     }
 
     fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.failure.attempt("reserve space for", &self.path, || self.inner.allocate(len_bytes))
+        let allocate = || self.inner.allocate(len_bytes);
+        self.failure.attempt("reserve space for", &self.path, allocate)?;
+        self.failure.full.is_over();
+        Ok(())
     }
 
     fn path(&self) -> &Path {

@@ -102,8 +102,17 @@ impl LogOptions {
         self.block_bytes_max.next_multiple_of(DISK_BLOCK_BYTES)
     }
 
-    /// Checks every setting against its range.
-    pub(crate) fn validate(&self) -> Result<(), LogError> {
+    /// The least capacity for the ring, segments and blocks there are.
+    #[must_use]
+    pub fn capacity_bytes_min(&self) -> u64 {
+        self.reserve_bytes().saturating_add(self.segment_bytes.saturating_mul(3))
+    }
+
+    /// Checks every setting against its range, as creating and opening a log do first.
+    ///
+    /// # Errors
+    /// [`LogError::InvalidOption`]: the first setting that is out of its range.
+    pub fn validate(&self) -> Result<(), LogError> {
         let Self {
             folder: _,
             kept_folder: _,
@@ -147,7 +156,7 @@ impl LogOptions {
             "16 bytes to a quarter of the ring, so that others can go on beside the largest",
         )?;
         check(
-            *capacity_bytes >= self.reserve_bytes() + 3 * segment_bytes,
+            *capacity_bytes >= self.capacity_bytes_min(),
             "capacity_bytes",
             "at least what the ring can hold on disk and three segments more",
         )?;

@@ -69,6 +69,33 @@ pub struct EngineArguments {
     pub log_writer_cpu: Option<usize>,
 }
 
+/// The flag of each setting of the engine that has one.
+const FLAGS: [(&str, &str); 17] = [
+    ("leaf_memory_bytes", "leaf-memory"),
+    ("log_block_bytes_max", "log-block"),
+    ("log_capacity_bytes", "log-capacity"),
+    ("log_segment_bytes", "log-segment"),
+    ("log_ring_bytes", "log-ring"),
+    ("checkpoint_log_bytes", "checkpoint-log"),
+    ("checkpoint_seconds", "checkpoint-seconds"),
+    ("delayed_window_ms", "window-ms"),
+    ("delayed_window_bytes", "window-bytes"),
+    ("commit_polling_us", "commit-polling-us"),
+    ("elide_defaults", "elide-defaults"),
+    ("sequential_keys", "sequential-keys"),
+    ("large_pages", "large-pages"),
+    ("prefault_leaf_memory", "prefault-leaf-memory"),
+    ("cpu_mask", "cpu-mask"),
+    ("cpus_kept_free", "cpus-kept-free"),
+    ("log_writer_cpu", "log-writer-cpu"),
+];
+
+/// What a setting of the engine is called where it is typed.
+pub fn flag_of(setting: &str) -> Option<String> {
+    let flag = FLAGS.iter().find(|(known, _)| *known == setting);
+    flag.map(|(_, flag)| format!("--{flag}"))
+}
+
 impl EngineArguments {
     /// The options with the given flags in them. The engine checks the ranges.
     pub fn options(&self, mut options: Options) -> Options {
@@ -107,6 +134,13 @@ impl EngineArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_flag_is_that_of_a_setting() {
+        let command = EngineArguments::augment_args(clap::Command::new("serve"));
+        let flags: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+        assert_eq!(flags, FLAGS.map(|(_, flag)| flag));
+    }
 
     #[test]
     fn without_flags_options_stay() {
