@@ -22,10 +22,13 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use onrush::Database;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 
 pub use guard::{Guard, MayRead};
+
+/// Connections that the system holds until they are accepted.
+const BACKLOG: u32 = 1024;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +86,23 @@ impl Dashboard {
         }
     }
 
+    /// Takes an address for the page, before there is a database; port 0 lets the system choose. Nobody can
+    /// connect until the page is served.
+    ///
+    /// # Errors
+    /// An address that is taken, or that other machines reach and nothing will guard.
+    pub fn bind(address: SocketAddr, is_encrypted: bool) -> Result<BoundDashboard, DashboardError> {
+        Dashboard::validate(address, is_encrypted)?;
+        let take = || {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            Ok(socket)
+        };
+        let socket = take().map_err(|cause| DashboardError::Listen { address, cause })?;
+        Ok(BoundDashboard { socket, address })
+    }
+
     /// Serves the page on an address, behind a guard if there is one; port 0 lets the system choose.
     ///
     /// # Errors
@@ -92,34 +112,7 @@ impl Dashboard {
         address: SocketAddr,
         guard: Option<Guard>,
     ) -> Result<Dashboard, DashboardError> {
-        Dashboard::validate(address, guard.is_some())?;
-        let failed = |cause| DashboardError::Listen { address, cause };
-        let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(DashboardError::Thread)?;
-        let is_guarded = guard.is_some();
-        let encryption = guard.as_ref().map(|guard| guard.encryption.clone());
-        let routes = routes::routes(database.clone(), guard);
-        let (stop, stopped) = oneshot::channel();
-        let serve = move || {
-            runtime.block_on(async {
-                let listener = match TcpListener::from_std(listener) {
-                    Ok(listener) => listener,
-                    Err(error) => return tracing::error!(%error, "the page cannot be served"),
-                };
-                tokio::select! {
-                    () = serve::serve(listener, routes, encryption) => {}
-                    _ = stopped => {}
-                }
-            });
-        };
-        let builder = std::thread::Builder::new().name("onrush-dashboard".into());
-        let thread = builder.spawn(serve).map_err(DashboardError::Thread)?;
-        Ok(Dashboard { address, is_guarded, stop: Some(stop), thread: Some(thread) })
+        Dashboard::bind(address, guard.is_some())?.start(database, guard)
     }
 
     /// The address of the page, with the port that was chosen.
@@ -132,6 +125,58 @@ impl Dashboard {
     #[must_use]
     pub fn is_guarded(&self) -> bool {
         self.is_guarded
+    }
+}
+
+/// A page that has its address, and no database yet; see [`Dashboard::bind`].
+pub struct BoundDashboard {
+    socket: TcpSocket,
+    address: SocketAddr,
+}
+
+impl BoundDashboard {
+    /// The address that was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves the page, behind a guard if there is one.
+    ///
+    /// # Errors
+    /// An address that was taken meanwhile, or that other machines reach and nothing guards.
+    pub fn start(
+        self,
+        database: &Database,
+        guard: Option<Guard>,
+    ) -> Result<Dashboard, DashboardError> {
+        let BoundDashboard { socket, address } = self;
+        Dashboard::validate(address, guard.is_some())?;
+        let failed = |cause| DashboardError::Listen { address, cause };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(DashboardError::Thread)?;
+        let listener = {
+            let _inside = runtime.enter();
+            socket.listen(BACKLOG).map_err(failed)?
+        };
+        let address = listener.local_addr().map_err(failed)?;
+        let is_guarded = guard.is_some();
+        let encryption = guard.as_ref().map(|guard| guard.encryption.clone());
+        let routes = routes::routes(database.clone(), guard);
+        let (stop, stopped) = oneshot::channel();
+        let serve = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve::serve(listener, routes, encryption) => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let builder = std::thread::Builder::new().name("onrush-dashboard".into());
+        let thread = builder.spawn(serve).map_err(DashboardError::Thread)?;
+        Ok(Dashboard { address, is_guarded, stop: Some(stop), thread: Some(thread) })
     }
 }
 

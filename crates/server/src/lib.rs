@@ -2,7 +2,8 @@
 //!
 //! The life of one insert here, before it becomes [an insert of the engine](onrush):
 //!
-//! 1. **Listener**: each client is a task on few threads (`listener.rs`).
+//! 1. **Listener**: each client is a task on few threads (`listener.rs`); its address was taken before there was a
+//!    database (`bound.rs`).
 //! 2. **Wire**: messages are cut out of the input, each within its bounds
 //!    (`connection/wire.rs`, `connection/message.rs`).
 //! 3. **Plan**: the text is read once by sqlparser and resolved against the tables (`sql/`). A
@@ -14,6 +15,7 @@
 //! What works and what does not: `docs/server.md`.
 
 mod access;
+mod bound;
 mod catalog;
 mod checks;
 mod clients;
@@ -33,6 +35,7 @@ mod tls;
 mod values;
 
 pub use access::Logins;
+pub use bound::BoundServer;
 pub use listener::{Server, ServerError};
 pub use options::{DEFAULT_PORT, ServerOptions};
 pub use tls::TlsFiles;

@@ -16,21 +16,21 @@ use std::time::Duration;
 use onrush::Database;
 use onrush_query::{QueryEngine, QueryError, QueryOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpSocket, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Logins};
+use crate::bound::{BACKLOG, BoundServer};
 use crate::catalog;
 use crate::checks::Compiler;
 use crate::clients::Clients;
-use crate::connection::{self, Door};
+use crate::connection::{self, Door, Peer};
 use crate::defaults::DatabaseDefaults;
 use crate::definitions::{self, Definitions};
 use crate::options::ServerOptions;
 use crate::rekey;
-use crate::tls::TlsFiles;
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
@@ -150,14 +150,29 @@ pub struct Server {
 }
 
 impl Server {
+    /// Takes the addresses of a server, before there is a database: what keeps it from starting is found
+    /// before one is made.
+    ///
+    /// # Errors
+    /// An address that other machines reach, without encryption; one that is taken; a setting out of range; a
+    /// certificate that cannot be used.
+    pub fn bind(options: ServerOptions) -> Result<BoundServer, ServerError> {
+        BoundServer::new(options)
+    }
+
     /// Starts to serve the database. It listens when this returns.
     ///
     /// # Errors
-    /// An address that other machines reach, without encryption or without passwords; one that is
-    /// taken; a setting out of range; a certificate that cannot be used.
+    /// As [`bind`](Self::bind) and [`BoundServer::start`].
     pub fn start(database: Database, options: ServerOptions) -> Result<Server, ServerError> {
-        options.validate()?;
-        let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
+        Server::bind(options)?.start(database)
+    }
+
+    pub(crate) fn start_bound(
+        bound: BoundServer,
+        database: Database,
+    ) -> Result<Server, ServerError> {
+        let BoundServer { options, tls, tcp } = bound;
         rekey::finish(&database)?;
         let access = Arc::new(Access::load(&database)?);
         definitions::finish(&database, &access)?;
@@ -200,8 +215,8 @@ impl Server {
             address: None,
             unix_socket: options.unix_socket.clone(),
         };
-        if let Some(address) = options.listen {
-            server.listen_tcp(&runtime, address, tls)?;
+        if let Some((socket, address)) = tcp.zip(options.listen) {
+            server.listen_tcp(&runtime, socket, address, tls)?;
         }
         if let Some(path) = &options.unix_socket {
             server.listen_unix(&runtime, path.clone())?;
@@ -213,21 +228,20 @@ impl Server {
     fn listen_tcp(
         &mut self,
         runtime: &Runtime,
+        socket: TcpSocket,
         address: SocketAddr,
         tls: Option<TlsAcceptor>,
     ) -> Result<(), ServerError> {
         let failed = |cause| ServerError::Listen { place: address.to_string(), cause };
-        let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
         let _inside = runtime.enter();
-        let listener = TcpListener::from_std(listener).map_err(failed)?;
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
         self.address = Some(listener.local_addr().map_err(failed)?);
         let door = Door::on(address, tls);
         self.serve_all(runtime, door, move |context| {
-            listener.poll_accept(context).map_ok(|(stream, _)| {
+            listener.poll_accept(context).map_ok(|(stream, peer)| {
                 // Answers are sent when they are complete; nothing is gained by waiting.
                 let _ = stream.set_nodelay(true);
-                stream
+                (stream, Peer::Tcp(peer))
             })
         });
         Ok(())
@@ -243,7 +257,7 @@ impl Server {
         let listener = UnixListener::from_std(listener).map_err(failed)?;
         let door = Door::of_owner();
         self.serve_all(runtime, door, move |context| {
-            listener.poll_accept(context).map_ok(|(stream, _)| stream)
+            listener.poll_accept(context).map_ok(|(stream, _)| (stream, Peer::Unix))
         });
         Ok(())
     }
@@ -253,7 +267,7 @@ impl Server {
         &self,
         runtime: &Runtime,
         door: Door,
-        mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>> + Send + 'static,
+        mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(S, Peer)>> + Send + 'static,
     ) {
         let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
         runtime.spawn(async move {
@@ -264,7 +278,10 @@ impl Server {
                     _ = shutdown.wait_for(|is_down| *is_down) => return,
                 };
                 match accepted {
-                    Ok(stream) => let_begin(stream, &shared, &sockets, door.clone()),
+                    Ok((stream, peer)) => {
+                        let door = Door { peer, ..door.clone() };
+                        let_begin(stream, &shared, &sockets, door);
+                    }
                     Err(error) => pause_after(&error).await,
                 }
             }
@@ -340,7 +357,7 @@ fn let_begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     door: Door,
 ) {
     let Ok(socket) = Arc::clone(sockets).try_acquire_owned() else {
-        tracing::warn!("too many sockets are open; a client was turned away");
+        tracing::warn!(peer = %door.peer, "too many sockets are open; a client was turned away");
         return;
     };
     let shared = Arc::clone(shared);

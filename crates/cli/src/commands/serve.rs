@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use onrush::{Database, MemoryPlan, Options};
-use onrush_dashboard::{Dashboard, Guard};
+use onrush_dashboard::{BoundDashboard, Dashboard, Guard};
 use onrush_lab::units::parse_bytes;
 use onrush_server::{Server, ServerOptions, TlsFiles};
 use tracing_subscriber::EnvFilter;
 
+use super::import_mark::unfinished;
 use crate::arguments::engine::EngineArguments;
 use crate::failure::Outcome;
 use crate::output;
@@ -21,7 +22,7 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub struct Serve {
-    /// The database's folder; a database is made in it if there is none
+    /// The database's folder; a database is made in it if it is empty or missing
     folder: PathBuf,
     /// A TOML file of these settings by their names, as in `max_connections = 200`; what is typed
     /// counts more than what is in it
@@ -111,10 +112,14 @@ pub fn run(arguments: &Serve) -> Outcome {
         server_options.query_memory_bytes =
             usize::try_from(bytes).context("--query-memory is too large")?;
     }
-    // A wrong flag makes no database.
-    server_options.validate()?;
-    let is_encrypted = server_options.tls.is_some();
-    arguments.http.map_or(Ok(()), |address| Dashboard::validate(address, is_encrypted))?;
+    // A wrong flag or an address that is in use makes no database.
+    let tls = server_options.tls.clone();
+    let server = Server::bind(server_options)?;
+    let bind = |address| Dashboard::bind(address, tls.is_some());
+    let page = arguments.http.map(bind).transpose()?;
+    if Database::is_missing(&arguments.folder)? {
+        server.check_without_roles()?;
+    }
     let database =
         Database::open_or_create(&arguments.folder, arguments.engine.options(Options::default()))?;
     let recovery = database.recovery();
@@ -125,12 +130,14 @@ pub fn run(arguments: &Serve) -> Outcome {
         seconds = recovery.duration.as_secs_f64(),
         "open"
     );
+    if let Some(import) = unfinished(&arguments.folder) {
+        tracing::warn!("{import}");
+    }
     let watch = onrush_watch::Server::in_folder(&database, &arguments.folder)
         .context("cannot listen in the database's folder")?;
-    let tls = server_options.tls.clone();
-    let server = Server::start(database.clone(), server_options)?;
-    let page = |address| start_page(&database, address, &server, tls.as_ref());
-    let dashboard = arguments.http.map(page).transpose()?;
+    let server = server.start(database.clone())?;
+    let start = |page| start_page(&database, page, &server, tls.as_ref());
+    let dashboard = page.map(start).transpose()?;
     drop(database);
     if let Some(address) = server.address() {
         output::text(&format!("listening on {address}\n"))?;
@@ -151,10 +158,11 @@ pub fn run(arguments: &Serve) -> Outcome {
 /// The page: on a loopback address for everyone on this machine, else encrypted and for roles.
 fn start_page(
     database: &Database,
-    address: SocketAddr,
+    page: BoundDashboard,
     server: &Server,
     tls: Option<&TlsFiles>,
 ) -> anyhow::Result<Dashboard> {
+    let address = page.address();
     let guard = match tls {
         Some(files) if !address.ip().is_loopback() => {
             let logins = server.logins(address)?;
@@ -164,7 +172,7 @@ fn start_page(
         }
         _ => None,
     };
-    Ok(Dashboard::start(database, address, guard)?)
+    Ok(page.start(database, guard)?)
 }
 
 fn start_messages(as_json: bool) {

@@ -79,12 +79,15 @@ pub(crate) struct RoleChange {
 }
 
 impl Role {
-    fn change(&mut self, change: &RoleChange) {
+    fn change(&mut self, change: &RoleChange) -> Result<()> {
         if let Some(password) = &change.password {
+            let checked = password.as_ref().map_or(Ok(()), Verifier::check);
+            checked.map_err(|why| SqlError::new(state::INVALID_PARAMETER_VALUE, why))?;
             self.verifier.clone_from(password);
         }
         self.is_superuser = change.is_superuser.unwrap_or(self.is_superuser);
         self.can_login = change.can_login.unwrap_or(self.can_login);
+        Ok(())
     }
 }
 
@@ -218,7 +221,7 @@ impl Access {
             return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
         }
         let mut role = Role::default();
-        role.change(change);
+        role.change(change)?;
         self.check_way_in(name, Some(&role))?;
         store::put_role(&self.database, name, &role)?;
         self.roles.write().roles.insert(name.to_owned(), role);
@@ -230,7 +233,7 @@ impl Access {
         let _changing = self.changing.lock();
         let role = self.roles.read().roles.get(name).cloned();
         let Some(mut role) = role else { return Err(no_role(name)) };
-        role.change(change);
+        role.change(change)?;
         self.check_way_in(name, Some(&role))?;
         store::put_role(&self.database, name, &role)?;
         self.roles.write().roles.insert(name.to_owned(), role);

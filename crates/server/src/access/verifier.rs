@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
 use postgres_protocol::password::scram_sha_256;
-use ring::hmac;
+use ring::{digest, hmac};
 
 /// Of SHA-256.
 const KEY_BYTES: usize = 32;
@@ -42,12 +42,30 @@ impl Verifier {
 
     /// Whether it is one of this password: the same key comes out. Takes as long whether it is or not.
     pub(super) fn accepts(&self, password: &str) -> bool {
-        if self.iterations > ITERATIONS_TRIED_MAX {
+        if self.iterations > ITERATIONS_TRIED_MAX || password.is_empty() {
             return false;
         }
         let salted = gen_salted_password(password, &self.salt, self.iterations);
         let key = hmac::Key::new(hmac::HMAC_SHA256, &salted);
         hmac::verify(&key, b"Server Key", &self.server_key).is_ok()
+    }
+
+    /// Refuses one of the empty password, whoever made it: everyone knows that. A password of characters that
+    /// count for nothing is empty too.
+    ///
+    /// # Errors
+    /// Why it cannot be a role's.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        if self.iterations > ITERATIONS_TRIED_MAX {
+            return Err("the verifier hashes the password more than a million times");
+        }
+        let salted = gen_salted_password("", &self.salt, self.iterations);
+        let key = |name: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &salted), name);
+        let stored = digest::digest(&digest::SHA256, key(b"Client Key").as_ref());
+        // Either half lets in, or makes believe.
+        let is_empty = stored.as_ref() == self.stored_key
+            || key(b"Server Key").as_ref() == self.server_key.as_slice();
+        if is_empty { Err("a password cannot be empty") } else { Ok(()) }
     }
 
     /// As it is stored.
@@ -142,9 +160,27 @@ mod tests {
     }
 
     #[test]
+    fn a_verifier_of_the_empty_password_is_none_for_a_role() {
+        // A soft hyphen counts for nothing.
+        for empty in ["", "\u{ad}"] {
+            let verifier = Verifier::of(&scram_sha_256(empty.as_bytes()));
+            assert_eq!(verifier.check(), Err("a password cannot be empty"), "{empty:?}");
+            assert!(!verifier.accepts(""));
+        }
+        assert_eq!(Verifier::of("secret").check(), Ok(()));
+        // Made of two halves.
+        let (empty, other) = (Verifier::of(&scram_sha_256(b"")), Verifier::of("secret"));
+        let lets_in = Verifier { server_key: vec![1; KEY_BYTES], ..empty.clone() };
+        assert!(lets_in.check().is_err());
+        let believed = Verifier { stored_key: other.stored_key, ..empty };
+        assert!(believed.check().is_err());
+    }
+
+    #[test]
     fn a_verifier_that_takes_too_long_accepts_nothing() {
         let slow = Verifier { iterations: ITERATIONS_TRIED_MAX + 1, ..Verifier::of("secret") };
         assert!(!slow.accepts("secret"));
+        assert!(slow.check().is_err(), "nobody can tell of which password it is");
     }
 
     #[test]

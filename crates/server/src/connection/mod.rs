@@ -13,6 +13,7 @@
 
 mod copy;
 mod cursor;
+mod door;
 mod extended;
 mod known;
 mod login;
@@ -22,7 +23,6 @@ mod startup;
 mod wire;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
@@ -34,7 +34,6 @@ use pgwire::messages::response::{
 use sqlparser::ast::Statement;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsAcceptor;
 
 use crate::access::Identity;
 use crate::clients;
@@ -44,6 +43,7 @@ use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values::{self, Formats};
 use cursor::Cursors;
+pub(crate) use door::{Door, Peer, Proof};
 use extended::{Prepared, execute_in_execute};
 use known::KnownPlans;
 use portal::Portals;
@@ -88,43 +88,6 @@ enum Next {
     WaitForInput,
 }
 
-/// What a client has to prove before it is let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// Nothing: only the owner of the database's files gets here.
-    Nothing,
-    /// That it knows a role's password, as soon as a role has one: only this machine gets here.
-    PasswordOnceThereIsOne,
-    /// That it knows a role's password, whatever roles there are: other machines get here.
-    Password,
-}
-
-/// How a client has come.
-#[derive(Clone)]
-pub(crate) struct Door {
-    /// What a client has to prove.
-    pub(crate) proof: Proof,
-    /// A client that does not encrypt is sent away.
-    pub(crate) needs_tls: bool,
-    /// Encryption, where it is offered.
-    pub(crate) tls: Option<TlsAcceptor>,
-}
-
-impl Door {
-    /// That of an address that is listened on.
-    pub(crate) fn on(address: SocketAddr, tls: Option<TlsAcceptor>) -> Door {
-        match address.ip().is_loopback() {
-            true => Door { proof: Proof::PasswordOnceThereIsOne, needs_tls: false, tls },
-            false => Door { proof: Proof::Password, needs_tls: true, tls },
-        }
-    }
-
-    /// That of a Unix socket, which only the owner of the database's files can open.
-    pub(crate) fn of_owner() -> Door {
-        Door { proof: Proof::Nothing, needs_tls: false, tls: None }
-    }
-}
-
 /// Serves one client until it goes, or is sent away.
 pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
@@ -144,8 +107,10 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             let door = Door { needs_tls: false, ..door };
             go_on(wire, beginning, &shared, &door, deadline).await;
         }
-        Ok(Err(error)) => tracing::info!(%error, "a client could not begin to encrypt"),
-        Err(_) => tracing::info!("a client took too long to begin to encrypt"),
+        Ok(Err(error)) => {
+            tracing::info!(%error, peer = %door.peer, "a client could not begin to encrypt");
+        }
+        Err(_) => tracing::info!(peer = %door.peer, "a client took too long to begin to encrypt"),
     }
 }
 
@@ -171,8 +136,10 @@ async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
     door: &Door,
     deadline: Instant,
 ) {
+    let mut user = String::new();
     let stop = match beginning {
         Ok(Beginning::Client(parameters)) => {
+            user = parameters.get("user").cloned().unwrap_or_default();
             let known = timeout_at(deadline, identify(&mut wire, &parameters, shared, door)).await;
             match known.unwrap_or_else(|_| Err(too_late().into())) {
                 Ok(who) => match let_in(wire, &parameters, shared, who, door).await {
@@ -193,7 +160,7 @@ async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
         Err(stop) => stop,
     };
     if let Stop::Error(error) = stop {
-        tracing::info!(state = error.state, "a client was sent away: {}", error.message);
+        door.tell_sent_away(&error, &user);
         wire.output.clear();
         wire.put(&error.fatal().to_response());
         wire.close().await;

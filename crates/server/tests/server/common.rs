@@ -1,7 +1,7 @@
 //! A server of its own for each test, and clients for it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use onrush::{Database, Options};
 use onrush_files::MemoryDisk;
@@ -9,6 +9,36 @@ use onrush_server::{Server, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// What all servers of this process have logged as a warning or an error, from the first call on.
+pub fn logged_warnings() -> Arc<Mutex<Vec<u8>>> {
+    static LINES: OnceLock<Arc<Mutex<Vec<u8>>>> = OnceLock::new();
+    let begin = || {
+        let lines = Arc::default();
+        let log = Log(Arc::clone(&lines));
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .with_ansi(false)
+            .with_writer(move || log.clone());
+        subscriber.init();
+        lines
+    };
+    Arc::clone(LINES.get_or_init(begin))
+}
+
+#[derive(Clone)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A running server on a small database.
 pub struct World {

@@ -1,8 +1,9 @@
 //! Roles: who comes in, and what he may do then.
 
-use crate::common::{World, query};
+use crate::common::{World, logged_warnings, query};
 use onrush::{Database, Options};
 use onrush_server::{Server, ServerError, ServerOptions};
+use tokio::net::TcpSocket;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -46,6 +47,26 @@ async fn the_right_password_lets_in_and_no_other() {
     come_in(&world, "admin", "a secret").await.unwrap();
     let wrong = come_in(&world, "admin", "another").await;
     assert_eq!(state_of(wrong), SqlState::INVALID_PASSWORD);
+}
+
+/// Whoever looks after the server can tell from where names and passwords are tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_login_is_in_the_log_with_the_clients_address() {
+    let lines = logged_warnings();
+    let (world, _owner) = with_roles().await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let from = socket.local_addr().unwrap().to_string();
+    let stream = socket.connect(world.address).await.unwrap();
+    let mut config = Config::new();
+    config.user("clerk").password("a guess");
+    let refused = config.connect_raw(stream, NoTls).await;
+    assert_eq!(state_of(refused), SqlState::INVALID_PASSWORD);
+    let lines = lines.lock().unwrap().clone();
+    let lines = String::from_utf8(lines).unwrap();
+    let told = lines.lines().find(|line| line.contains(&from));
+    let told = told.unwrap_or_else(|| panic!("nothing of {from} in {lines}"));
+    assert!(told.contains("WARN") && told.contains("user=\"clerk\""), "{told}");
 }
 
 /// The page for the browser asks for the same passwords.
@@ -157,6 +178,24 @@ async fn a_password_may_come_as_a_verifier() {
     let verifier = postgres_protocol::password::scram_sha_256(b"never sent");
     owner.batch_execute(&format!("ALTER ROLE clerk PASSWORD '{verifier}'")).await.unwrap();
     come_in(&world, "clerk", "never sent").await.unwrap();
+}
+
+/// Everyone knows that one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_of_the_empty_password_is_refused() {
+    let (world, owner) = with_roles().await;
+    let empty = postgres_protocol::password::scram_sha_256(b"");
+    for statement in [
+        format!("ALTER ROLE clerk PASSWORD '{empty}'"),
+        format!("CREATE ROLE other LOGIN PASSWORD '{empty}'"),
+        "ALTER ROLE clerk PASSWORD ''".to_owned(),
+        "ALTER ROLE clerk PASSWORD '\u{ad}'".to_owned(),
+    ] {
+        let state = state_of(owner.batch_execute(&statement).await);
+        assert_eq!(state, SqlState::INVALID_PARAMETER_VALUE, "{statement}");
+    }
+    assert_eq!(state_of(come_in(&world, "clerk", "").await), SqlState::INVALID_PASSWORD);
+    come_in(&world, "clerk", "of the clerk").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
