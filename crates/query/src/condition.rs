@@ -42,7 +42,7 @@ impl QueryEngine {
         one_row::check(self, &items, &PLACE)?;
         let relations = OneTable(table);
         let mut query = one_row::select(items, &[table.name()])?;
-        syntax::prepare(&mut query, &relations)?;
+        syntax::prepare(self, &mut query, &relations)?;
         let (plan, _) = self.analyzed(query, &relations, &[])?;
         let LogicalPlan::Projection(projection) = plan else { return Err(too_much()) };
         let schema = projection.input.schema();

@@ -18,10 +18,11 @@
 //! Invariants
 //! 1. A query holds no latch, no place inside the engine and no thread of a client while it waits.
 //! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
-//! 3. What DataFusion would pass over in silence is refused in `syntax.rs`.
+//! 3. What DataFusion would pass over in silence is refused: clauses in `clauses.rs`, field by field.
 
 mod array;
 mod bounds;
+mod clauses;
 mod columns;
 mod computed;
 mod condition;

@@ -64,7 +64,7 @@ impl QueryEngine {
         {
             return Query::of_nothing(names, declared);
         }
-        let labels = syntax::prepare(&mut query, relations)?;
+        let labels = syntax::prepare(self, &mut query, relations)?;
         let (plan, parameters) = match self.analyzed(query.clone(), relations, declared) {
             Err(QueryError::DependentValue { .. }) => {
                 scalar::unfold(&mut query);

@@ -12,9 +12,11 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
+pub(crate) use calls::is_aggregate as is_other_aggregate;
 use compared::InSight;
 use whole_rows::Sources;
 
@@ -40,7 +42,15 @@ pub(crate) enum Label {
 }
 
 /// Prepares a query for DataFusion, and tells what its columns are called.
-pub(crate) fn prepare(query: &mut Query, relations: &dyn Relations) -> Result<Vec<Label>> {
+///
+/// # Errors
+/// A clause that nothing would come of; what DataFusion cannot do and would not say.
+pub(crate) fn prepare(
+    engine: &QueryEngine,
+    query: &mut Query,
+    relations: &dyn Relations,
+) -> Result<Vec<Label>> {
+    engine.check_clauses(query)?;
     let labels = labels(&query.body);
     if let SetExpr::Select(select) = &mut *query.body {
         things::show_names(&mut select.projection);
@@ -165,29 +175,12 @@ impl VisitorMut for Writer<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        if matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)) {
-            return self.refuse("INSERT, UPDATE or DELETE inside of a query");
-        }
         values::with_subqueries(&mut query.body);
         self.sources.name(query, self.relations);
-        if !query.locks.is_empty() {
-            return self.refuse("FOR UPDATE and FOR SHARE: the first to commit wins instead; this");
-        }
-        let has_more = query.for_clause.is_some()
-            || query.settings.is_some()
-            || query.format_clause.is_some()
-            || !query.pipe_operators.is_empty();
-        if has_more {
-            return self.refuse("a clause after the query");
-        }
         if let Some(fetch) = query.fetch.take() {
-            if fetch.with_ties || fetch.percent {
-                return self.refuse("FETCH with ties or percent");
-            }
             let offset = match query.limit_clause.take() {
-                None => None,
-                Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset,
-                Some(_) => return self.refuse("FETCH together with LIMIT"),
+                Some(LimitClause::LimitOffset { offset, .. }) => offset,
+                _ => None,
             };
             let limit =
                 fetch.quantity.or_else(|| Some(Expr::value(Value::Number("1".into(), false))));
@@ -198,9 +191,6 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        if select.into.is_some() {
-            return self.refuse("SELECT INTO: create the table, then INSERT ... SELECT; this");
-        }
         name_items(&mut select.projection);
         sets::in_columns(&mut select.projection);
         self.in_sight.enter(select);
@@ -257,9 +247,6 @@ impl VisitorMut for Writer<'_> {
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
             Expr::Interval(interval) => {
-                if interval.last_field.is_some() {
-                    return self.refuse("an interval of one field TO another");
-                }
                 if let Some(call) = moments::written_plainly(interval) {
                     *expression = call;
                 }

@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByKind,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 use super::{call, call_of, sets};
@@ -31,8 +31,8 @@ pub(super) fn of_subquery(function: &Function, relations: &dyn Relations) -> Opt
 /// `ARRAY(SELECT 'a' || x FROM unnest(array) x)`, where the array is one of the row outside, which
 /// DataFusion does not reach from there: psql writes it so.
 fn prefixed(query: &Query) -> Option<Expr> {
-    let SetExpr::Select(select) = &*query.body else { return None };
-    let Select { projection, from, selection: None, .. } = &**select else { return None };
+    let select = only_select(query).filter(|_| query.order_by.is_none())?;
+    let Select { projection, from, selection: None, .. } = select else { return None };
     let ([SelectItem::UnnamedExpr(value)], [from]) = (projection.as_slice(), from.as_slice())
     else {
         return None;
@@ -97,6 +97,19 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
     }
 }
 
+/// The SELECT of a query that has nothing else but an order, and itself nothing but items, FROM and WHERE: with any
+/// other clause its rows are not those that an aggregate in its place would gather.
+fn only_select(query: &Query) -> Option<&Select> {
+    let Query { body, with: None, limit_clause: None, fetch: None, .. } = query else {
+        return None;
+    };
+    let SetExpr::Select(select) = &**body else { return None };
+    let is_plain = select.distinct.is_none()
+        && select.group_by == GroupByExpr::Expressions(Vec::new(), Vec::new())
+        && select.having.is_none();
+    is_plain.then_some(&**select)
+}
+
 /// Calls the only column of a relation as the relation, which is called as the function that makes it
 /// unless it has a name.
 fn name_column(alias: &mut Option<TableAlias>, function: &str) {
@@ -125,10 +138,9 @@ fn empty() -> Expr {
 
 /// Makes a query of one column one of a single row: the array of the column.
 fn gather(query: &mut Query) -> Option<()> {
+    only_select(query)?;
     let SetExpr::Select(select) = &mut *query.body else { return None };
-    let ([item], None) = (select.projection.as_mut_slice(), &query.limit_clause) else {
-        return None;
-    };
+    let [item] = select.projection.as_mut_slice() else { return None };
     let (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) = item
     else {
         return None;

@@ -60,6 +60,14 @@ pub(super) fn other(call: &mut Function) -> Option<Expr> {
     }
 }
 
+/// Whether it is an aggregate that DataFusion has under another name, or as a call of another one.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    matches!(
+        name,
+        "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg" | "variance" | "every"
+    )
+}
+
 /// DataFusion's name of a function.
 fn same_as(name: &str) -> Option<&'static str> {
     Some(match name {

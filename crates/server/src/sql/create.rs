@@ -1,24 +1,15 @@
 //! CREATE TABLE to a table definition.
 
-use std::sync::LazyLock;
-
 use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
-    PrimaryKeyConstraint, SequenceOptions, SqlOption, Statement, TableConstraint,
+    PrimaryKeyConstraint, SequenceOptions, SqlOption, TableConstraint,
 };
 
 use super::check::NewCheck;
 use super::plan::Plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
-
-/// A statement without any clause, to compare with: what differs is not known here.
-static BARE: LazyLock<Option<CreateTable>> =
-    LazyLock::new(|| match super::parse("CREATE TABLE t (c int)").ok()?.pop()? {
-        Statement::CreateTable(table) => Some(table),
-        _ => None,
-    });
 
 /// What `WITH (...)` says.
 #[derive(Default)]
@@ -41,7 +32,6 @@ pub(super) fn plan(
     statement: &CreateTable,
     is_unlogged: bool,
 ) -> Result<Plan> {
-    check_clauses(statement)?;
     let name = planner.lookup().new_table_named(&statement.name)?;
     names::check_reserved(&name)?;
     let settings = settings(&statement.table_options)?;
@@ -94,27 +84,6 @@ pub(super) fn plan(
         definition = kept.into_iter().fold(builder, TableBuilder::check).build()?;
     }
     Ok(Plan::CreateTable { definition, if_not_exists: statement.if_not_exists })
-}
-
-fn check_clauses(statement: &CreateTable) -> Result<()> {
-    let mut rest = statement.clone();
-    rest.columns = Vec::new();
-    rest.constraints = Vec::new();
-    rest.table_options = CreateTableOptions::None;
-    rest.if_not_exists = false;
-    let bare = BARE.as_ref().map(|bare| {
-        let mut bare = bare.clone();
-        bare.columns = Vec::new();
-        bare.name = statement.name.clone();
-        bare
-    });
-    if bare.as_ref() == Some(&rest) {
-        return Ok(());
-    }
-    Err(SqlError::not_supported(
-        "this form of CREATE TABLE",
-        "Write CREATE [UNLOGGED] TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (...)) [WITH (...)].",
-    ))
 }
 
 fn settings(options: &CreateTableOptions) -> Result<Settings> {

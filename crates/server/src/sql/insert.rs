@@ -1,12 +1,12 @@
 //! INSERT: for each column of the table the place where its value comes from.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use onrush::{DataType, Table};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
-    SelectItem, SetExpr, Statement, TableObject,
+    SelectItem, SetExpr, TableObject,
 };
 
 use super::computed::{Computed, Returning};
@@ -60,20 +60,12 @@ pub(crate) struct InsertPlan {
     pub(crate) returning: Option<Returning>,
 }
 
-/// A statement without any clause, to compare with.
-static BARE: LazyLock<Option<Insert>> =
-    LazyLock::new(|| match super::parse("INSERT INTO t VALUES (1)").ok()?.pop()? {
-        Statement::Insert(insert) => Some(insert),
-        _ => None,
-    });
-
 /// Plans an INSERT.
 pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &Insert,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
-    check_clauses(statement)?;
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
@@ -157,24 +149,6 @@ fn rows(
         .map_err(|error| beyond.unwrap_or(error))?;
     target.check_count(query.columns.len())?;
     Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
-}
-
-fn check_clauses(statement: &Insert) -> Result<()> {
-    let mut rest = statement.clone();
-    rest.columns = Vec::new();
-    rest.on = None;
-    rest.table_alias = None;
-    rest.returning = None;
-    let Some(bare) = BARE.as_ref() else { return Ok(()) };
-    rest.table = bare.table.clone();
-    rest.source = bare.source.clone();
-    if rest == *bare {
-        return Ok(());
-    }
-    Err(SqlError::not_supported(
-        "this form of INSERT",
-        "Write INSERT INTO table (columns) VALUES (...) or a query [ON CONFLICT ...] [RETURNING ...].",
-    ))
 }
 
 /// Positions of the columns that values are given for.

@@ -7,6 +7,7 @@
 mod absent;
 mod alter;
 mod check;
+mod clauses;
 mod comment;
 mod computed;
 mod condition;

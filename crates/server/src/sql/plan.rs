@@ -24,8 +24,8 @@ use super::select::{GetPlan, OutputColumn, Scalar};
 use super::setting::SettingChange;
 use super::write::{DeletePlan, UpdatePlan};
 use super::{
-    Planner, SchemaPlan, absent, alter, comment, create, explain, insert, names, prepare, schema,
-    select, setting, with, write,
+    Planner, SchemaPlan, absent, alter, clauses, comment, create, explain, insert, names, prepare,
+    schema, select, setting, with, write,
 };
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -194,6 +194,7 @@ pub(crate) fn plan(
     statement: &Statement,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
+    clauses::check(planner, statement)?;
     match statement {
         Statement::Insert(insert) => insert::plan(planner, insert, parameters),
         Statement::Query(query) => match with::plan(planner, query, parameters)? {
@@ -323,7 +324,10 @@ pub(crate) fn plan(
 /// Plans CREATE UNLOGGED TABLE.
 pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
     match statement {
-        Statement::CreateTable(table) => create::plan(planner, table, true),
+        Statement::CreateTable(table) => {
+            clauses::check(planner, statement)?;
+            create::plan(planner, table, true)
+        }
         other => Err(SqlError::not_supported(
             format!("UNLOGGED in {other}"),
             "Only tables can be unlogged: CREATE UNLOGGED TABLE.",

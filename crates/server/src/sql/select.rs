@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use onrush::{DataType, KeyStrategy, Table, Value};
 use onrush_query::ColumnType;
 use sqlparser::ast::{
-    Expr, LimitClause, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
-    WildcardAdditionalOptions,
+    Expr, LimitClause, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor,
+    TableWithJoins, WildcardAdditionalOptions,
 };
 
 use super::functions::{self, Function};
@@ -97,7 +97,7 @@ fn only_select(query: &Query) -> Option<&Select> {
 /// A query of these items from a table, and nothing else.
 pub(super) fn query_of(
     projection: Vec<SelectItem>,
-    from: Vec<sqlparser::ast::TableWithJoins>,
+    from: Vec<TableWithJoins>,
     selection: Option<Expr>,
 ) -> Result<Query> {
     let Some((query, select)) = BARE.as_ref() else {
@@ -121,18 +121,35 @@ fn get(
     let ([from], Some(selection)) = (select.from.as_slice(), &select.selection) else {
         return Ok(None);
     };
-    let TableFactor::Table { name, alias, args: None, version: None, sample: None, .. } =
-        &from.relation
+    let TableWithJoins { relation, joins } = from;
+    // Of all else the query engine tells whether there is such a thing.
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        json_path: None,
+        sample: None,
+        index_hints,
+    } = relation
     else {
         return Ok(None);
     };
+    if !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty()) {
+        return Ok(None);
+    }
     let alias = match alias {
-        Some(alias) if alias.columns.is_empty() => Some(names::identifier(&alias.name)),
+        Some(TableAlias { explicit: _, name, columns, at: None }) if columns.is_empty() => {
+            Some(names::identifier(name))
+        }
         Some(_) => return Ok(None),
         None => None,
     };
     let Ok(name) = planner.lookup().table_named(name) else { return Ok(None) };
-    let (true, Ok(table)) = (from.joins.is_empty(), planner.table(&name)) else {
+    let (true, Ok(table)) = (joins.is_empty(), planner.table(&name)) else {
         return Ok(None);
     };
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());

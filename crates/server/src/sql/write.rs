@@ -157,9 +157,26 @@ pub(super) fn delete(
 /// The table that is changed, and what stands in front of its columns.
 fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Table, String)> {
     match &target.relation {
-        TableFactor::Table { name, alias, .. } if target.joins.is_empty() => {
+        TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints: _are_looked_at_with_all_clauses,
+            version: None,
+            with_ordinality: false,
+            partitions: _too,
+            json_path: None,
+            sample: None,
+            index_hints: _these_too,
+        } if target.joins.is_empty() => {
             let name = planner.lookup().table_named(name)?;
             let table = plan::table(planner, &name)?;
+            if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+                return Err(SqlError::not_supported(
+                    "other names for the columns of a table that is changed",
+                    "Name the table alone: UPDATE table AS name.",
+                ));
+            }
             let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
             Ok((table, alias.unwrap_or_else(|| schemas::own_name(&name).to_owned())))
         }

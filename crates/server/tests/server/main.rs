@@ -17,6 +17,7 @@ mod definitions_go_with_their_transaction;
 mod definitions_match_a_model;
 mod errors_have_their_sqlstate;
 mod keys_are_added_to_tables;
+mod no_clause_is_passed_over_in_silence;
 mod prepared_statements_follow_altered_tables;
 mod prepared_statements_take_parameters_of_every_type;
 mod psql_and_pgbench_are_served;
