@@ -7,7 +7,7 @@ use onrush::{Background, ColumnDefinition, DataType, Database, Options, Table, T
 use onrush_files::MemoryDisk;
 use onrush_lab::study::{Size, Study, shipped};
 use onrush_transfer::csv::CsvOptions;
-use onrush_transfer::{ImportFormat, ImportOptions, Rejects, import};
+use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, import};
 
 /// A database with a table of every kind of column; one for all inputs, truncated before each.
 fn table() -> &'static (Database, Table) {
@@ -45,11 +45,13 @@ fn read(input: &[u8], format: ImportFormat) {
     database.truncate_table("t").expect("truncate");
     // The log of a database without threads is used again by checkpoints alone.
     database.checkpoint().expect("checkpoint");
-    let options = ImportOptions { format, rows_per_commit: 7 };
+    let options = ImportOptions { rows_per_commit: 7, ..ImportOptions::new(format) };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut rejects = Rejects::new(folder.path().join("rejects"));
     // An error is an answer.
-    if let Ok(report) = import(database, table, input, &options, &mut rejects, &mut |_| {}) {
+    if let Ok(report) =
+        import(database, table, input, &options, &mut rejects, &mut |_: &ImportReport| {})
+    {
         assert_eq!(report.rows_read, report.rows_imported + report.rows_rejected);
     }
 }

@@ -33,16 +33,16 @@ pub enum TransferError {
     Engine(#[from] onrush::Error),
     /// The engine stopped the import in the middle.
     #[error(
-        "stopped at line {line}: {cause}. {rows_durable} imported rows, up to line \
-         {line_durable}, are durable; the rows between may or may not be there"
+        "stopped at line {line}: {cause}. {rows_durable} imported rows, in front of line \
+         {next_line}, are durable; the rows between may or may not be there"
     )]
     Stopped {
         /// The line being imported.
         line: u64,
         /// Rows known to be durable, from the beginning of the input.
         rows_durable: u64,
-        /// The line of the last of them.
-        line_durable: u64,
+        /// The line behind the last of them: where to go on.
+        next_line: u64,
         /// What the engine said.
         cause: onrush::Error,
     },

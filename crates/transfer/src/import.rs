@@ -41,6 +41,36 @@ pub struct ImportOptions {
     pub format: ImportFormat,
     /// Rows of each transaction, at least 1.
     pub rows_per_commit: usize,
+    /// The line to begin with, where a row begins; 0 and 1 are the first. The header is read all the same.
+    pub from_line: u64,
+    /// A row whose key is taken replaces the one that is there.
+    pub is_upsert: bool,
+}
+
+impl ImportOptions {
+    /// All rows, each a transaction of its own, none of which is there already.
+    #[must_use]
+    pub fn new(format: ImportFormat) -> ImportOptions {
+        ImportOptions { format, rows_per_commit: 1, from_line: 1, is_upsert: false }
+    }
+}
+
+/// Who sees how far an import is, and may end it.
+pub trait Watcher {
+    /// Called every thousand rows or so, and at the end.
+    fn advanced(&mut self, report: &ImportReport);
+
+    /// Whether to end it: what was read is imported, and the report says where to go on.
+    fn is_enough(&self) -> bool {
+        false
+    }
+}
+
+/// Looks on.
+impl<F: FnMut(&ImportReport)> Watcher for F {
+    fn advanced(&mut self, report: &ImportReport) {
+        self(report);
+    }
 }
 
 /// How far an import is, and in the end what it did.
@@ -48,12 +78,16 @@ pub struct ImportOptions {
 pub struct ImportReport {
     /// Rows read, good and bad.
     pub rows_read: u64,
-    /// Rows imported.
+    /// Rows imported: inserted, or put in the place of others.
     pub rows_imported: u64,
     /// Rows rejected.
     pub rows_rejected: u64,
     /// Bytes of input read.
     pub bytes_read: u64,
+    /// All rows in front of this line are durable or rejected: another import may go on here.
+    pub next_line: u64,
+    /// Somebody ended it before the end of the input.
+    pub is_interrupted: bool,
 }
 
 /// A row of the input.
@@ -75,11 +109,20 @@ pub trait RowSource {
     /// An input that cannot be read further.
     fn next_row(&mut self) -> Result<Option<SourceRow>, TransferError>;
 
+    /// The line behind the row returned last.
+    fn next_line(&self) -> u64;
+
+    /// Passes over lines until the next one has this number. A row must begin there.
+    ///
+    /// # Errors
+    /// An input that cannot be read further.
+    fn skip_to(&mut self, line: u64) -> Result<(), TransferError>;
+
     /// Bytes of input read so far.
     fn bytes_read(&self) -> u64;
 }
 
-/// Imports all of `input` into `table`. `progress` is called every thousand rows or so.
+/// Imports `input` into `table`, up to its end or until the watcher has seen enough.
 ///
 /// # Errors
 /// An input that cannot be read, a header that does not fit the table, a side file that cannot be
@@ -90,7 +133,7 @@ pub fn import<R: BufRead>(
     input: R,
     options: &ImportOptions,
     rejects: &mut Rejects,
-    progress: &mut dyn FnMut(&ImportReport),
+    watcher: &mut dyn Watcher,
 ) -> Result<ImportReport, TransferError> {
     let mut session = database.session()?;
     session.set_durability(Durability::Delayed);
@@ -99,17 +142,17 @@ pub fn import<R: BufRead>(
         database,
         table,
         session,
-        rows_per_commit: options.rows_per_commit.max(1),
+        options,
         rejects,
-        report: ImportReport::default(),
+        report: ImportReport { next_line: options.from_line.max(1), ..ImportReport::default() },
         notes: VecDeque::new(),
-        durable: (0, 0),
+        durable: (0, options.from_line.max(1)),
     };
     match &options.format {
         ImportFormat::Csv(csv) => {
-            importer.run(&mut CsvRows::new(input, table.schema(), csv)?, progress)
+            importer.run(&mut CsvRows::new(input, table.schema(), csv)?, watcher)
         }
-        ImportFormat::Json => importer.run(&mut JsonRows::new(input, table.schema()), progress),
+        ImportFormat::Json => importer.run(&mut JsonRows::new(input, table.schema()), watcher),
     }
 }
 
@@ -117,51 +160,62 @@ pub fn import<R: BufRead>(
 struct Note {
     lsn: u64,
     rows: u64,
-    line: u64,
+    /// The line to go on with.
+    next_line: u64,
 }
 
 struct Importer<'i> {
     database: &'i Database,
     table: &'i Table,
     session: Session,
-    rows_per_commit: usize,
+    options: &'i ImportOptions,
     rejects: &'i mut Rejects,
     report: ImportReport,
     notes: VecDeque<Note>,
-    durable: (u64, u64), // rows and line of the last note that came true
+    durable: (u64, u64), // rows and next line of the last note that came true
 }
 
 impl Importer<'_> {
     fn run(
         mut self,
         source: &mut dyn RowSource,
-        progress: &mut dyn FnMut(&ImportReport),
+        watcher: &mut dyn Watcher,
     ) -> Result<ImportReport, TransferError> {
-        let mut batch: Vec<(SourceRow, Row)> = Vec::with_capacity(self.rows_per_commit.min(4096));
+        let rows_per_commit = self.options.rows_per_commit.max(1);
+        let mut batch: Vec<(SourceRow, Row)> = Vec::with_capacity(rows_per_commit.min(4096));
+        source.skip_to(self.options.from_line)?;
         let mut line = 0;
-        while let Some(mut row) = source.next_row()? {
+        loop {
+            if watcher.is_enough() {
+                self.report.is_interrupted = true;
+                break;
+            }
+            let Some(mut row) = source.next_row()? else { break };
             self.report.rows_read += 1;
             line = row.line;
             match std::mem::replace(&mut row.values, Ok(Row::new())) {
                 Ok(values) => batch.push((row, values)),
                 Err(reason) => self.reject(&row, &reason)?,
             }
-            if batch.len() >= self.rows_per_commit {
+            if batch.len() >= rows_per_commit {
                 self.commit(&batch)?;
                 batch.clear();
             }
             if self.report.rows_read.is_multiple_of(NOTE_ROWS) {
                 self.report.bytes_read = source.bytes_read();
                 // Rows of a batch that is not full yet are not in.
-                self.note(batch.first().map_or(line, |(row, _)| row.line - 1));
-                progress(&self.report);
+                let next_line = batch.first().map_or(source.next_line(), |(row, _)| row.line);
+                self.rejects.finish()?;
+                self.note(next_line);
+                watcher.advanced(&self.report);
             }
         }
         self.commit(&batch)?;
         self.database.barrier().map_err(|cause| self.stopped(line, cause))?;
         self.rejects.finish()?;
         self.report.bytes_read = source.bytes_read();
-        progress(&self.report);
+        self.report.next_line = source.next_line();
+        watcher.advanced(&self.report);
         Ok(self.report)
     }
 
@@ -169,8 +223,7 @@ impl Importer<'_> {
     fn commit(&mut self, batch: &[(SourceRow, Row)]) -> Result<(), TransferError> {
         let Some((first, _)) = batch.first() else { return Ok(()) };
         if batch.len() > 1 {
-            let rows = batch.iter().map(|(_, values)| values.as_slice());
-            match self.session.insert_many(self.table, rows) {
+            match self.write_all(batch) {
                 Ok(()) => {
                     self.report.rows_imported += batch.len() as u64;
                     return Ok(());
@@ -182,11 +235,31 @@ impl Importer<'_> {
         batch.iter().try_for_each(|(row, values)| self.insert(row, values))
     }
 
+    /// All rows, or none.
+    fn write_all(&mut self, batch: &[(SourceRow, Row)]) -> onrush::Result<()> {
+        if !self.options.is_upsert {
+            let rows = batch.iter().map(|(_, values)| values.as_slice());
+            return self.session.insert_many(self.table, rows);
+        }
+        let mut transaction = self.session.begin()?;
+        for (_, values) in batch {
+            transaction.upsert(self.table, values)?;
+        }
+        transaction.commit()
+    }
+
+    fn write(&mut self, values: &[Value<'_>]) -> onrush::Result<()> {
+        match self.options.is_upsert {
+            true => self.session.upsert(self.table, values),
+            false => self.session.insert(self.table, values),
+        }
+    }
+
     fn insert(&mut self, row: &SourceRow, values: &[Value<'_>]) -> Result<(), TransferError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.session.insert(self.table, values) {
+            match self.write(values) {
                 Ok(()) => {
                     self.report.rows_imported += 1;
                     return Ok(());
@@ -205,12 +278,12 @@ impl Importer<'_> {
         self.rejects.reject(row.line, reason, &row.raw)
     }
 
-    /// Notes where the log is when everything up to `line` is in, and which earlier notes have come true.
-    fn note(&mut self, line: u64) {
+    /// Notes where the log is when everything in front of a line is in, and which earlier notes have come true.
+    fn note(&mut self, next_line: u64) {
         self.notes.push_back(Note {
             lsn: self.session.last_commit_lsn(),
             rows: self.report.rows_imported,
-            line,
+            next_line,
         });
         self.settle();
     }
@@ -218,14 +291,15 @@ impl Importer<'_> {
     fn settle(&mut self) {
         let durable_lsn = self.database.durable_lsn();
         while let Some(note) = self.notes.pop_front_if(|note| note.lsn <= durable_lsn) {
-            self.durable = (note.rows, note.line);
+            self.durable = (note.rows, note.next_line);
+            self.report.next_line = note.next_line;
         }
     }
 
     fn stopped(&mut self, line: u64, cause: Error) -> TransferError {
         self.settle();
-        let (rows_durable, line_durable) = self.durable;
-        TransferError::Stopped { line, rows_durable, line_durable, cause }
+        let (rows_durable, next_line) = self.durable;
+        TransferError::Stopped { line, rows_durable, next_line, cause }
     }
 }
 

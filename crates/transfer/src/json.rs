@@ -199,6 +199,15 @@ impl<R: BufRead> RowSource for JsonRows<'_, R> {
         }
     }
 
+    fn next_line(&self) -> u64 {
+        self.lines.line_number() + 1
+    }
+
+    fn skip_to(&mut self, line: u64) -> Result<(), TransferError> {
+        let skipped = self.lines.skip_to(line);
+        skipped.map_err(|source| TransferError::Read { line: self.lines.line_number() + 1, source })
+    }
+
     fn bytes_read(&self) -> u64 {
         self.lines.bytes_read()
     }

@@ -25,5 +25,5 @@ pub mod rejects;
 
 pub use error::TransferError;
 pub use export::{ExportFormat, ExportOptions, export};
-pub use import::{ImportFormat, ImportOptions, ImportReport, import};
+pub use import::{ImportFormat, ImportOptions, ImportReport, Watcher, import};
 pub use rejects::Rejects;

@@ -78,6 +78,21 @@ impl<R: BufRead> Lines<R> {
         Ok(LineEnd::TooLong)
     }
 
+    /// Passes over lines until the next one has this number, or the input is at its end.
+    ///
+    /// # Errors
+    /// What the input reports.
+    pub fn skip_to(&mut self, line_number: u64) -> io::Result<()> {
+        let mut skipped = Vec::new();
+        while self.line_number + 1 < line_number {
+            skipped.clear();
+            if self.append_line(&mut skipped)? == LineEnd::End {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives back whole lines that were read last, to be read again.
     pub fn put_back(&mut self, lines: &[u8]) {
         let rest = self.put_back.split_off(self.put_back_at.min(self.put_back.len()));
@@ -142,6 +157,17 @@ mod tests {
         let found = all(&input);
         assert_eq!(found[0], (1, LineEnd::TooLong, LINE_BYTES_MAX));
         assert_eq!(found[1], (2, LineEnd::Line, 5));
+    }
+
+    #[test]
+    fn lines_are_passed_over_up_to_a_number() {
+        for (number, left) in [(0, "a"), (1, "a"), (3, "c"), (4, ""), (9, "")] {
+            let mut lines = Lines::new(&b"a\nb\nc\n"[..]);
+            lines.skip_to(number).unwrap();
+            let mut line = Vec::new();
+            lines.append_line(&mut line).unwrap();
+            assert_eq!(without_end(&line), left.as_bytes(), "{number}");
+        }
     }
 
     #[test]

@@ -41,8 +41,15 @@ impl World {
         rows_per_commit: usize,
     ) -> Result<ImportReport, TransferError> {
         let table = self.database.table("orders").unwrap();
-        let options = ImportOptions { format, rows_per_commit };
-        import(&self.database, &table, text.as_bytes(), &options, &mut self.rejects, &mut |_| {})
+        let options = ImportOptions { rows_per_commit, ..ImportOptions::new(format) };
+        import(
+            &self.database,
+            &table,
+            text.as_bytes(),
+            &options,
+            &mut self.rejects,
+            &mut |_: &ImportReport| {},
+        )
     }
 
     fn amount(&self, id: i64) -> Option<Value<'static>> {

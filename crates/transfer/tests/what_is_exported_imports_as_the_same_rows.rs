@@ -8,7 +8,7 @@ use onrush::{
 };
 use onrush_transfer::csv::CsvOptions;
 use onrush_transfer::{
-    ExportFormat, ExportOptions, ImportFormat, ImportOptions, Rejects, export, import,
+    ExportFormat, ExportOptions, ImportFormat, ImportOptions, ImportReport, Rejects, export, import,
 };
 
 fn definition(name: &str) -> TableDefinition {
@@ -93,9 +93,17 @@ fn round_trip(export_format: ExportFormat, import_format: ImportFormat) {
         database.truncate_table("to").unwrap();
         let to_again = database.table("to").unwrap();
         let mut rejects = Rejects::new(folder.path().join("rejected.csv"));
-        let options = ImportOptions { format: import_format.clone(), rows_per_commit };
-        let report =
-            import(&database, &to_again, &*bytes, &options, &mut rejects, &mut |_| {}).unwrap();
+        let options =
+            ImportOptions { rows_per_commit, ..ImportOptions::new(import_format.clone()) };
+        let report = import(
+            &database,
+            &to_again,
+            &*bytes,
+            &options,
+            &mut rejects,
+            &mut |_: &ImportReport| {},
+        )
+        .unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(report.rows_imported, 5, "{:?}\n{text}", rejects.examples());
         assert_eq!(all(&database, &from), all(&database, &to_again), "{text}");

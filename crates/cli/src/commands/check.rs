@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use onrush_check::{CheckError, CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
 
+use super::import_mark::unfinished;
 use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::{output, progress};
 
@@ -73,6 +74,9 @@ pub fn run(arguments: &Check) -> Outcome {
         max_errors: arguments.max_errors,
     };
     let report = checked(arguments, &options)?;
+    if let Some(import) = unfinished(&arguments.folder) {
+        eprintln!("onrush: {import}");
+    }
     if arguments.json {
         output::json(&report)?;
     } else {

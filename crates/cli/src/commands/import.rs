@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,9 +11,12 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use onrush_lab::units;
 use onrush_transfer::csv::CsvOptions;
-use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, import};
+use onrush_transfer::{
+    ImportFormat, ImportOptions, ImportReport, Rejects, TransferError, Watcher, import,
+};
 use serde_json::json;
 
+use super::import_mark::{Mark, command_from};
 use crate::arguments::database::TableArguments;
 use crate::failure::{AlreadyTold, Outcome, usage_error};
 use crate::{output, progress};
@@ -31,9 +35,19 @@ pub struct Import {
     /// Rows of each transaction
     #[arg(long, value_name = "ROWS", default_value = "1", value_parser = units::parse_count)]
     rows_per_commit: u64,
-    /// Where rejected rows go [default: the input's name with .rejected.csv added]
+    /// Begin with this line, where a row begins; a header is read all the same
+    #[arg(long, value_name = "LINE", default_value_t = 1)]
+    from_line: u64,
+    /// Let a row replace the one that has its key
+    #[arg(long)]
+    upsert: bool,
+    /// Where rejected rows go; beside it, under the next free name, if there is a file already
+    /// [default: the input's name with .rejected.csv added]
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    /// Replace a file of rejected rows that is there
+    #[arg(long)]
+    overwrite_rejects: bool,
     /// Exit with 0 although rows were rejected
     #[arg(long)]
     rejects_ok: bool,
@@ -53,13 +67,17 @@ Examples:
   onrush import shop orders orders.jsonl --rows-per-commit 100
   zcat orders.csv.gz | onrush import shop orders --rejects bad.csv
   onrush import shop orders old.csv --no-header --delimiter ';' --null '\\N'
+  onrush import shop orders orders.csv --from-line 120001        go on where one was cut off
+  onrush import shop orders orders.csv --upsert                  rows that are there are replaced
 
 CSV: the first line names the columns; columns that are missing take their default. An empty field
 is NULL (or the default, where NULL is not allowed), an empty text is \"\".
 JSON: one object a line. Numbers are for numeric columns, true and false for boolean ones; a text is
 read for a column of any type.
 A row that cannot be imported goes to the rejects file as line,reason,row; the others are imported,
-and the exit code is 1. All imported rows are durable when the command ends.";
+and the exit code is 1. All imported rows are durable when the command ends.
+Ctrl-C, or SIGTERM, ends the import behind the row at hand: what was read is imported and durable, and
+the command to go on with is told; the exit code is 1. A second one ends it at once.";
 
 /// The forms of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,31 +126,85 @@ pub fn run(arguments: &Import) -> Outcome {
             Format::Json => ImportFormat::Json,
         },
         rows_per_commit: usize::try_from(arguments.rows_per_commit).unwrap_or(usize::MAX),
+        from_line: arguments.from_line,
+        is_upsert: arguments.upsert,
     };
     if options.rows_per_commit == 0 {
         return Err(usage_error("--rows-per-commit is 0; give at least 1"));
     }
+    let is_enough = interruption()?;
     let (database, table) = arguments.table.open()?;
+    let mut mark = Mark::new(&arguments.table.folder, &arguments.table.table, &input.name);
+    if let Some(earlier) = mark.earlier() {
+        eprintln!("onrush: {earlier}");
+    }
+    mark.write(arguments.from_line);
     let rejects_path = arguments.rejects.clone().unwrap_or_else(|| input.rejects_path());
-    let mut rejects = Rejects::new(rejects_path);
+    let mut rejects = match arguments.overwrite_rejects {
+        true => Rejects::overwriting(rejects_path),
+        false => Rejects::new(rejects_path),
+    };
     let bar = match input.length_bytes {
         Some(length) => progress::bytes_bar(arguments.quiet, length, "importing"),
         None => progress::rows_bar(arguments.quiet, "importing"),
     };
-    let show = |report: &ImportReport| advance(&bar, input.length_bytes.is_some(), report);
+    let by_bytes = input.length_bytes.is_some();
+    let mut watch = Watch { bar: &bar, by_bytes, is_enough, mark: &mut mark };
     let started = Instant::now();
-    let outcome = import(&database, &table, input.reader, &options, &mut rejects, &mut { show })
+    let outcome = import(&database, &table, input.reader, &options, &mut rejects, &mut watch)
         .with_context(|| format!("cannot import {}", input.name));
     bar.finish_and_clear();
     if outcome.is_err() {
         // The import has failed already; that the rows rejected before are incomplete is no news.
         let _ = rejects.finish();
     }
+    if let Err(error) = &outcome
+        && matches!(error.downcast_ref(), Some(TransferError::Input(_)))
+    {
+        // Nothing was begun.
+        mark.remove();
+    }
     let report = outcome?;
     let elapsed = started.elapsed();
     drop(table);
     database.close()?;
+    match report.is_interrupted {
+        true => mark.write(report.next_line),
+        false => mark.remove(),
+    }
     tell(arguments, &report, &rejects, elapsed)
+}
+
+/// Set once somebody has asked the process to end.
+fn interruption() -> anyhow::Result<&'static AtomicBool> {
+    static IS_ENOUGH: AtomicBool = AtomicBool::new(false);
+    let handler = || {
+        if IS_ENOUGH.swap(true, Ordering::Relaxed) {
+            // Whoever asks twice does not want to wait for a row that may never come.
+            std::process::exit(1);
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot wait for signals")?;
+    Ok(&IS_ENOUGH)
+}
+
+/// Shows how far the import is, and ends it when it is asked to.
+struct Watch<'w> {
+    bar: &'w ProgressBar,
+    by_bytes: bool,
+    is_enough: &'static AtomicBool,
+    mark: &'w mut Mark,
+}
+
+impl Watcher for Watch<'_> {
+    fn advanced(&mut self, report: &ImportReport) {
+        advance(self.bar, self.by_bytes, report);
+        self.mark.advance(report.next_line);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.is_enough.load(Ordering::Relaxed)
+    }
 }
 
 fn advance(bar: &ProgressBar, by_bytes: bool, report: &ImportReport) {
@@ -164,6 +236,9 @@ fn tell(
             "rows_rejected": report.rows_rejected,
             "rejects_file": side_file,
             "bytes_read": report.bytes_read,
+            "next_line": report.next_line,
+            "is_interrupted": report.is_interrupted,
+            "go_on": report.is_interrupted.then(|| command_from(report.next_line)),
             "elapsed_s": seconds,
             "rows_per_s": rows_per_s,
         }))?;
@@ -175,7 +250,16 @@ fn tell(
             units::rounded(rows_per_s)
         ))?;
     }
-    let Some(side_file) = side_file else { return Ok(()) };
+    if report.is_interrupted {
+        eprintln!(
+            "onrush: interrupted after {} rows; all up to line {} are imported or rejected, and durable. To go on:\n  {}",
+            units::grouped(report.rows_read),
+            report.next_line.saturating_sub(1),
+            command_from(report.next_line)
+        );
+    }
+    let not_all = if report.is_interrupted { Err(AlreadyTold::NotDone.into()) } else { Ok(()) };
+    let Some(side_file) = side_file else { return not_all };
     eprintln!(
         "onrush: rejected {} of {} rows; they are in {side_file} with line numbers and reasons",
         units::grouped(report.rows_rejected),
@@ -187,7 +271,7 @@ fn tell(
     if report.rows_rejected > rejects.examples().len() as u64 {
         eprintln!("  ...");
     }
-    if arguments.rejects_ok { Ok(()) } else { Err(AlreadyTold::NotDone.into()) }
+    if arguments.rejects_ok { not_all } else { Err(AlreadyTold::NotDone.into()) }
 }
 
 /// Where rows come from.

@@ -8,6 +8,7 @@ pub mod describe;
 pub mod export;
 pub mod get;
 pub mod import;
+mod import_mark;
 pub mod insert;
 pub mod lab;
 pub mod repair;

@@ -57,6 +57,20 @@ impl<R: BufRead> CsvReader<R> {
         self.line
     }
 
+    /// The line behind the record read last.
+    pub fn next_line(&self) -> u64 {
+        self.lines.line_number() + 1
+    }
+
+    /// Passes over lines until the next one has this number. A record must begin there.
+    ///
+    /// # Errors
+    /// What the input reports.
+    pub fn skip_to(&mut self, line: u64) -> Result<(), TransferError> {
+        let skipped = self.lines.skip_to(line);
+        skipped.map_err(|source| TransferError::Read { line: self.lines.line_number() + 1, source })
+    }
+
     /// Bytes of input read so far.
     pub fn bytes_read(&self) -> u64 {
         self.lines.bytes_read()

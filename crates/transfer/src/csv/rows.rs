@@ -89,6 +89,14 @@ impl<R: BufRead> RowSource for CsvRows<'_, R> {
         Ok(Some(SourceRow { line: self.reader.line(), raw: self.reader.raw(), values }))
     }
 
+    fn next_line(&self) -> u64 {
+        self.reader.next_line()
+    }
+
+    fn skip_to(&mut self, line: u64) -> Result<(), TransferError> {
+        self.reader.skip_to(line)
+    }
+
     fn bytes_read(&self) -> u64 {
         self.reader.bytes_read()
     }
