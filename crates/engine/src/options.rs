@@ -345,7 +345,7 @@ impl Options {
             check(
                 memory >= MEMORY_BYTES_MIN.max(parts),
                 "memory_bytes",
-                memory.to_string(),
+                size(memory),
                 &format!("at least 64 MiB, and no less than leaves and log ring together: {parts}"),
             )?;
         }

@@ -228,6 +228,10 @@ impl VisitorMut for Writer<'_> {
             }
             Expr::Function(call) => match arrays::of_subquery(call, self.relations) {
                 Some(array) => *expression = array,
+                None if matches!(call.args, FunctionArguments::Subquery(_)) => {
+                    let what = "ARRAY of a query with WITH, DISTINCT, GROUP BY, LIMIT or FETCH";
+                    return self.refuse(what);
+                }
                 None => self.sources.write_out(call),
             },
             Expr::Identifier(name)

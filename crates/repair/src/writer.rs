@@ -55,7 +55,8 @@ impl<'a> Writer<'a> {
         Writer { disk, mark, options: options.clone(), progress, open: None }
     }
 
-    /// Makes all durable and closes the new database, which keeps its mark; what it has. None if there was no beginning.
+    /// Makes all durable and closes the new database, which keeps its mark; what it has. None if there was no
+    /// beginning.
     pub(crate) fn finish(mut self) -> Result<Option<Vec<RepairedTable>>, RepairError> {
         self.write_batch()?;
         let Some(open) = self.open else { return Ok(None) };

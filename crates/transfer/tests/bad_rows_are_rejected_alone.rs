@@ -132,11 +132,11 @@ not json
 }
 
 #[test]
-fn a_clean_import_leaves_no_rejects_of_an_earlier_one() {
+fn a_clean_import_leaves_no_rejects_where_they_are_to_be_overwritten() {
     let mut world = world();
     world.import("{\"amount\": \"many\"}\n", ImportFormat::Json, 1).unwrap();
     assert!(world.rejects.path().exists());
-    world.rejects = Rejects::new(world.rejects.path());
+    world.rejects = Rejects::overwriting(world.rejects.path());
     world.import("{\"amount\": 10}\n", ImportFormat::Json, 1).unwrap();
     assert!(!world.rejects.path().exists());
 }

@@ -70,7 +70,8 @@ pub struct EngineArguments {
 }
 
 /// The flag of each setting of the engine that has one.
-const FLAGS: [(&str, &str); 17] = [
+const FLAGS: [(&str, &str); 19] = [
+    ("memory_bytes", "memory"),
     ("leaf_memory_bytes", "leaf-memory"),
     ("log_block_bytes_max", "log-block"),
     ("log_capacity_bytes", "log-capacity"),
@@ -83,6 +84,7 @@ const FLAGS: [(&str, &str); 17] = [
     ("commit_polling_us", "commit-polling-us"),
     ("elide_defaults", "elide-defaults"),
     ("sequential_keys", "sequential-keys"),
+    ("recovery_seconds", "recovery-seconds"),
     ("large_pages", "large-pages"),
     ("prefault_leaf_memory", "prefault-leaf-memory"),
     ("cpu_mask", "cpu-mask"),

@@ -252,7 +252,8 @@ fn tell(
     }
     if report.is_interrupted {
         eprintln!(
-            "onrush: interrupted after {} rows; all up to line {} are imported or rejected, and durable. To go on:\n  {}",
+            "onrush: interrupted after {} rows; all up to line {} are imported or rejected, and durable. To go \
+             on:\n  {}",
             units::grouped(report.rows_read),
             report.next_line.saturating_sub(1),
             command_from(report.next_line)

@@ -222,7 +222,7 @@ fn databases_roles_and_privileges_are_listed() {
 #[test]
 fn a_password_is_changed() {
     let world = World::new();
-    let Some(_) = psql(&world, &["CREATE ROLE clerk"]) else { return };
+    let Some(_) = psql(&world, &["CREATE ROLE clerk SUPERUSER"]) else { return };
     let port = world.address.port().to_string();
     let there = ["-X", "-A", "-t", "-h", "127.0.0.1", "-p", &port, "-d", "onrush"];
     let mut changing = Command::new("setsid");
