@@ -140,6 +140,7 @@ fn superblock() -> Vec<Field> {
         Field(8, Same, "root: in slot {} of data file 0"),
         Field(8, Same, "root: {} bytes"),
         Field(4, Random, "root: checksum"),
+        Field(8, Random, "when the log was durable up to E"),
     ]
 }
 

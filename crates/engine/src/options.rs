@@ -321,7 +321,7 @@ impl Options {
             "log_capacity_bytes",
             size(*log_capacity_bytes),
             &format!(
-                "at least twice the ring and eight segments, more where blocks are small: {}",
+                "at least twice the ring and eight segments, more where many processors share a small ring: {}",
                 size(least)
             ),
         )?;
@@ -403,17 +403,12 @@ mod tests {
         assert_eq!(sizes, ["0 bytes", "100000 bytes", "4 KiB", "3 MiB", "2 GiB"]);
     }
 
-    /// Small blocks take more of the disk than the ring has.
     #[test]
-    fn what_the_log_refuses_is_refused_here_under_the_name_of_the_setting() {
-        let options = Options {
-            log_block_bytes_max: 512,
-            log_capacity_bytes: (128 << 20) + (512 << 20),
-            ..Options::default()
-        };
+    fn a_log_too_small_for_its_ring_is_refused_under_the_name_of_the_setting() {
+        let options = Options { log_capacity_bytes: (640 << 20) - 4096, ..Options::default() };
         let message = options.validate().unwrap_err().to_string();
-        assert!(message.contains("log_capacity_bytes is 640 MiB"), "{message}");
-        assert!(!message.contains(" capacity_bytes"), "{message}");
+        assert!(message.contains("log_capacity_bytes is 655356 KiB"), "{message}");
+        assert!(message.contains("at least twice the ring and eight segments"), "{message}");
     }
 
     #[test]

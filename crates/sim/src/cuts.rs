@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use onrush::Database;
-use onrush_check::{CheckOptions, Progress, check};
+use onrush_check::{CheckError, CheckOptions, Progress, check};
 use onrush_files::Disk;
 
 use crate::disk::{CrashDisk, CrashMode, Sweep};
@@ -264,7 +264,7 @@ impl Run {
 }
 
 /// What a power cut leaves is no damage: the check must say so before anybody opens it. A copy that has
-/// its superblock is whole.
+/// its superblock is whole, or says that it is not finished.
 fn is_sound(disk: &CrashDisk) -> Checked<()> {
     let root = Path::new("/");
     let names = disk.list(root).unwrap_or_default();
@@ -277,6 +277,7 @@ fn is_sound(disk: &CrashDisk) -> Checked<()> {
         let checked = check(Arc::new(disk.clone()), &folder, &options, &Progress::default());
         match checked {
             Ok(report) if report.is_sound() => {}
+            Err(CheckError::Unfinished(_)) if folder != database_folder() => {}
             Ok(report) => violation!("check of {}: {report}", folder.display()),
             Err(error) => violation!("check of {}: {error}", folder.display()),
         }

@@ -37,6 +37,8 @@ const WAITS: &[(&str, Cause)] = &[
     ("SLOT_FREE", Cause::Device),
     ("KEY_LEASE", Cause::KeyLease),
     ("TRANSACTION_CONFLICT", Cause::Conflict),
+    ("LCK_M_SCH_M", Cause::Conflict),
+    ("LCK_M_SCH_S", Cause::Conflict),
     ("ADMISSION", Cause::Places),
     // Others have reserved log and not filled it yet: they do not run.
     ("SNAPSHOT_PREFIX", Cause::Places),

@@ -247,7 +247,7 @@ async fn what_only_says_how_it_is_anyway_is_taken() {
         "ALTER TABLE v DROP COLUMN c CASCADE",
         "DROP TABLE v CASCADE",
         "WITH w AS MATERIALIZED (SELECT 1) SELECT * FROM w",
-        "SELECT ALL id FROM t AS x (p, q, r, s) WHERE p = 1",
+        "SELECT ALL q FROM t AS x (p, q, r, s) WHERE p = 1",
         "REVOKE SELECT ON t FROM team CASCADE",
         "START TRANSACTION READ ONLY",
         "END",

@@ -46,20 +46,18 @@ impl World {
 
     pub(super) fn alter(&mut self) -> Checked<()> {
         let Some(table) = self.some_table() else { return Ok(()) };
-        let live = &self.tables[table];
-        let name = live.name().to_owned();
-        // Rows are moved only between tables that are alike.
-        let is_front = |other: &crate::plan::TablePlan| other.front_of.is_some();
-        if is_front(&live.plan) || self.plan.tables.iter().any(is_front) {
+        if self.moves_rows() {
             return Ok(());
         }
+        let live = &self.tables[table];
+        let name = live.name().to_owned();
         let (base, handle) = (live.plan.name.clone(), live.handle.clone());
         let changes = self.some_changes(handle.definition(), &base);
         // Nothing to change is nothing to make durable.
         if changes.is_empty() {
             return Ok(());
         }
-        let mut expected = TableDefinition::clone(handle.definition());
+        let mut expected = self.tables[table].definition();
         for change in &changes {
             expected = match expected.altered(change, 0) {
                 Ok(expected) => expected,
@@ -86,8 +84,8 @@ impl World {
         }
         let handle = outcome.as_ref().ok().cloned();
         let done = self.finish_definition("alter", begun_at, effect, outcome.map(|_| ()))?;
-        if let (true, Some(handle)) = (done, handle) {
-            self.tables[table].handle = handle;
+        self.tables[table].alter(&expected, handle);
+        if done {
             self.follow_name(&name, &new);
         }
         Ok(())
@@ -99,7 +97,7 @@ impl World {
         let Some(table) = self.some_table() else { return Ok(()) };
         let live = &self.tables[table];
         // What was handed out under a generated table's name stays its own.
-        if live.is_generated() || live.plan.front_of.is_some() {
+        if live.is_generated() || self.moves_rows() {
             return Ok(());
         }
         let (name, plan) = (live.name().to_owned(), live.plan.clone());
@@ -110,20 +108,24 @@ impl World {
         if self.database()?.table(&other).is_ok() {
             return Ok(());
         }
-        if self.random.chance(1, 2) {
-            self.come_and_go(&other, &plan)?;
-            self.rename(&name, &other)
+        // What was refused leaves the names as they are, and nothing to go on with.
+        let _all_done = if self.random.chance(1, 2) {
+            self.come_and_go(&other, &plan)? && self.rename(&name, &other)?
         } else {
-            self.rename(&name, &other)?;
-            self.come_and_go(&name, &plan)?;
-            self.rename(&other, &name)
-        }
+            self.rename(&name, &other)?
+                && self.come_and_go(&name, &plan)?
+                && self.rename(&other, &name)?
+        };
+        Ok(())
     }
 
-    fn come_and_go(&mut self, name: &str, plan: &TablePlan) -> Checked<()> {
-        if self.stopped.is_some() {
-            return Ok(());
-        }
+    /// Rows are moved only between tables that are alike, and an altered table is like no other.
+    fn moves_rows(&self) -> bool {
+        self.plan.tables.iter().any(|plan| plan.front_of.is_some())
+    }
+
+    /// Whether it has done both.
+    fn come_and_go(&mut self, name: &str, plan: &TablePlan) -> Checked<bool> {
         let definition = match plan.definition().renamed(name.to_owned()) {
             Ok(definition) => definition,
             Err(error) => violation!("{error}"),
@@ -133,34 +135,35 @@ impl World {
         let begun_at = self.moment();
         let outcome = self.database()?.create_table(definition).map(|_| ());
         if !self.finish_definition("create", begun_at, effect, outcome)? {
-            return Ok(());
+            return Ok(false);
         }
         let begun_at = self.moment();
         let outcome = self.database()?.drop_table(name);
-        self.finish_definition("drop", begun_at, Effect::Drop { table }, outcome).map(|_| ())
+        self.finish_definition("drop", begun_at, Effect::Drop { table }, outcome)
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Checked<()> {
+    /// Whether it has happened.
+    fn rename(&mut self, from: &str, to: &str) -> Checked<bool> {
         let known = self.tables.iter().position(|table| table.name() == from);
-        let (Some(table), None) = (known, &self.stopped) else { return Ok(()) };
+        let Some(table) = known else { return Ok(false) };
         let change = TableChange::Rename { to: to.to_owned() };
-        let expected = match self.tables[table].handle.definition().altered(&change, 0) {
-            Ok(expected) => expected.to_bytes(),
+        let expected = match self.tables[table].definition().altered(&change, 0) {
+            Ok(expected) => expected,
             Err(error) => violation!("{error}"),
         };
-        let (table_name, name) = (from.to_owned(), to.to_owned());
-        let effect = Effect::Alter { table: table_name, name, definition: expected };
+        let (table_name, name, definition) = (from.to_owned(), to.to_owned(), expected.to_bytes());
+        let effect = Effect::Alter { table: table_name, name, definition };
         let begun_at = self.moment();
         let outcome = self.database()?.alter_table(from, &[change]);
         let handle = outcome.as_ref().ok().cloned();
         let done = self.finish_definition("rename", begun_at, effect, outcome.map(|_| ()))?;
-        if let (true, Some(handle)) = (done, handle) {
-            self.tables[table].handle = handle;
+        self.tables[table].alter(&expected, handle);
+        if done {
             self.changed.retain(|(table, _), _| table != to);
             self.handed.retain(|(table, _), _| table != to);
             self.follow_name(from, to);
         }
-        Ok(())
+        Ok(done)
     }
 
     fn some_changes(&mut self, definition: &TableDefinition, base: &str) -> Vec<TableChange> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{Error, Table, Value};
+use onrush::{Error, Table, TableDefinition, Value};
 use onrush_types::EncodedRow;
 
 use super::{Failed, Place, World};
@@ -18,6 +18,9 @@ pub(super) type Values = Vec<Value<'static>>;
 pub struct LiveTable {
     pub(crate) plan: TablePlan,
     pub(crate) handle: Table,
+    /// The latest version that the engine gave its definition: one that was refused at the end is not
+    /// given again while the database is open.
+    version: u16,
     next: i64,
     runs: [i64; 4],
 }
@@ -25,6 +28,19 @@ pub struct LiveTable {
 impl LiveTable {
     pub(crate) fn name(&self) -> &str {
         self.handle.name()
+    }
+
+    /// Its definition, to be altered from.
+    pub(super) fn definition(&self) -> TableDefinition {
+        TableDefinition::clone(self.handle.definition()).raised_to(self.version)
+    }
+
+    /// Goes on with the altered table, or without it when it was refused.
+    pub(super) fn alter(&mut self, altered: &TableDefinition, done: Option<Table>) {
+        self.version = altered.version();
+        if let Some(handle) = done {
+            self.handle = handle;
+        }
     }
 
     pub(super) fn is_generated(&self) -> bool {
@@ -54,7 +70,8 @@ impl World {
             // Above every key that a run can have reached.
             let next = 1 + 100_000 * i64::try_from(self.random.below(1000)).unwrap_or(0);
             let runs = [0, 1, 2, 3].map(|run| (run << 40) + next);
-            self.tables.push(LiveTable { plan, handle, next, runs });
+            let version = handle.definition().version();
+            self.tables.push(LiveTable { plan, handle, version, next, runs });
         }
     }
 
