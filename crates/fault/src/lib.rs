@@ -101,8 +101,8 @@ faults! {
     RemoveNotRedone,
     /// Recovery does not truncate truncated tables.
     TruncateNotRedone,
-    /// Recovery applies definitions to a directory that holds what they made, by name.
-    DefinitionsRedoneBelowE,
+    /// E is taken after the list of tables, not with it: a definition between the two is in neither.
+    EAfterList,
     /// Recovery does not alter altered tables.
     AlterNotRedone,
     /// A clean close does not make delayed commits durable.

@@ -15,6 +15,7 @@ const SEEDS_MAX: u64 = 300;
 const KNOWN: &[(Fault, u64)] = &[
     (Fault::CAfterEpoch, 1_037_262_459),
     (Fault::EBeforeWalk, 98_277_434),
+    (Fault::EAfterList, 98_277_434),
     (Fault::LogNotToE, 1_045_618_367),
     (Fault::FreeBeforeSuperblock, 516_812_142),
     (Fault::NoDataSync, 1_045_618_367),

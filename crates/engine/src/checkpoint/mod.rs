@@ -146,6 +146,7 @@ impl Checkpointer {
         let mut directory = collected.write(engine)?;
         let checkpoint = self.installed.checkpoint + 1;
         let root = directory.write_root(engine)?;
+        let end = if planted(Fault::EAfterList) { late_end(engine, recorder)? } else { end };
         if !planted(Fault::NoDataSync) {
             let _wait = recorder.wait(Wait::DataSync);
             engine.space.files().sync().map_err(|error| engine.stop(error))?;
@@ -182,4 +183,11 @@ fn begin(engine: &Engine) -> (LogPosition, Epoch) {
     let start = engine.log.position();
     engine.dirty.start_epoch(epoch);
     (start, epoch)
+}
+
+/// An E that is as durable as E must be, but taken when the list of tables has been read long ago.
+fn late_end(engine: &Engine, recorder: &Recorder) -> Result<Lsn> {
+    let end = engine.log.tail();
+    engine.log.wait_durable(end, recorder)?;
+    Ok(end)
 }
