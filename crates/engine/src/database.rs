@@ -390,6 +390,21 @@ impl Database {
         Statistics::of(self.engine(), &self.shared.recovery)
     }
 
+    /// Adds a part to the memory that [`statistics`](Self::statistics) tell: what the program around the
+    /// engine holds, counted whenever somebody asks.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// db.count_memory(|| MemoryPart::new("cache of pages", 4096, Some(1 << 20)));
+    /// assert!(db.statistics().memory.iter().any(|part| part.name == "cache of pages"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn count_memory(&self, count: impl Fn() -> crate::MemoryPart + Send + Sync + 'static) {
+        self.engine().memory_of_program.add(Box::new(count));
+    }
+
     /// Statistics begin at nothing again. Nothing but the statistics changes.
     pub fn reset_statistics(&self) {
         self.engine().history.reset(self.engine());

@@ -22,7 +22,7 @@ use crate::node::inner::InnerNode;
 use crate::options::{Background, Options};
 use crate::recovery::RecoveryReport;
 use crate::space::{Purpose, Space};
-use crate::statistics::History;
+use crate::statistics::{History, PartsOfProgram};
 use crate::transaction::{Snapshots, TransactionStates};
 use crate::units::{Epoch, ObjectId};
 
@@ -61,6 +61,8 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     /// The ones that were taken last.
     pub(crate) checkpoints: Records,
+    /// What the program around the engine counts of its memory.
+    pub(crate) memory_of_program: PartsOfProgram,
     pub(crate) history: History,
     /// How long inserts pause, so that a checkpoint can catch up.
     pub(crate) throttle: Throttle,
@@ -172,6 +174,7 @@ impl Engine {
             checkpointer: CheckpointerCell::default(),
             progress: Progress::default(),
             checkpoints: Records::default(),
+            memory_of_program: PartsOfProgram::default(),
             history: History::default(),
             throttle: Throttle::default(),
             redo: OnceLock::new(),

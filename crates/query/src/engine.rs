@@ -10,9 +10,7 @@ use std::time::Instant;
 
 use datafusion::common::config::Dialect;
 use datafusion::execution::config::SessionConfig;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -25,6 +23,7 @@ use tokio::sync::mpsc;
 use crate::error::{QueryError, Result};
 use crate::functions::{self, CheckedArithmetic, ExistsAsValue, SystemFunction};
 use crate::interrupt::Interest;
+use crate::memory::{QueryMemory, Runtimes, SpillOptions};
 use crate::query::Query;
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
@@ -35,13 +34,17 @@ use crate::typing::{Comparisons, Types};
 const BATCHES_WAITING_MAX: usize = 2;
 
 /// How queries are run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct QueryOptions {
     /// Threads that run queries, and parts of one query that run at a time; at least 1.
     pub threads: usize,
-    /// Memory that one statement may have for sorting, grouping and joining, in bytes. A statement
-    /// that needs more fails; nothing is written to files.
+    /// Memory that all statements together may have for sorting, grouping and joining, in bytes.
+    pub memory_bytes: usize,
+    /// Memory that one statement may have of it, in bytes. What a sort or a group needs beyond is
+    /// written to temporary files; the smaller side of a join has to fit.
     pub statement_memory_bytes: usize,
+    /// Where to write; none: a statement that needs more memory fails.
+    pub spill: Option<SpillOptions>,
 }
 
 /// What is wanted of a query.
@@ -58,7 +61,7 @@ pub enum Want {
 /// Plans and runs queries.
 pub struct QueryEngine {
     pub(crate) state: SessionState,
-    options: QueryOptions,
+    runtimes: Runtimes,
     /// Taken when the engine goes.
     threads: Option<Runtime>,
 }
@@ -67,15 +70,21 @@ impl QueryEngine {
     /// Starts the threads. Statements can call `functions` beside those that there are anyway.
     ///
     /// # Errors
-    /// The system has no threads to give; functions that cannot be registered.
+    /// The system has no threads to give; functions that cannot be registered; a folder for temporary
+    /// files that cannot be used.
     pub fn new(options: QueryOptions, functions: Vec<SystemFunction>) -> Result<QueryEngine> {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
             .thread_name("onrush-query")
             .build()
             .map_err(|error| QueryError::Internal { message: error.to_string() })?;
+        let runtimes = Runtimes::new(
+            options.memory_bytes,
+            options.statement_memory_bytes,
+            options.spill.as_ref(),
+        )?;
         let mut state = SessionStateBuilder::new()
-            .with_config(config(options.threads.max(1)))
+            .with_config(config(&options))
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
@@ -87,7 +96,13 @@ impl QueryEngine {
         }
         state.register_udaf(functions::single_value())?;
         state.register_expr_planner(Arc::new(Comparisons))?;
-        Ok(QueryEngine { state, options, threads: Some(threads) })
+        Ok(QueryEngine { state, runtimes, threads: Some(threads) })
+    }
+
+    /// What all queries have of memory now, and what they may have.
+    #[must_use]
+    pub fn memory(&self) -> Arc<QueryMemory> {
+        Arc::clone(self.runtimes.memory())
     }
 
     /// Runs a query for a statement, with a value for each of its parameters.
@@ -108,7 +123,7 @@ impl QueryEngine {
             plan,
             want,
             statement: Arc::new(statement),
-            memory_bytes: self.options.statement_memory_bytes,
+            runtime: self.runtimes.statement(),
             interest: interest.clone(),
         };
         let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
@@ -139,9 +154,13 @@ impl Drop for QueryEngine {
     }
 }
 
-fn config(threads: usize) -> SessionConfig {
+fn config(options: &QueryOptions) -> SessionConfig {
+    // What a sort keeps back to merge what it has spilled; one for each part of a query.
+    let threads = options.threads.max(1);
+    let kept_back = (options.statement_memory_bytes / 8 / threads).min(10 << 20);
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
+        .with_sort_spill_reservation_bytes(kept_back)
         .with_information_schema(false)
         .with_create_default_catalog_and_schema(false)
         // Rows of one range come in the order of the key; sharing them out would lose it.
@@ -161,7 +180,7 @@ struct Run {
     plan: LogicalPlan,
     want: Want,
     statement: Arc<Statement>,
-    memory_bytes: usize,
+    runtime: Arc<RuntimeEnv>,
     interest: Interest,
 }
 
@@ -180,7 +199,7 @@ impl Run {
             return send(sender, Batch::of_lines(&lines)).await;
         }
         let plan = self.interest.watch(plan)?;
-        let context = TaskContext::from(&self.state).with_runtime(self.memory()?);
+        let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
         let mut batches = execute_stream(Arc::clone(&plan), Arc::new(context))?;
         let mut rows = 0;
         while let Some(batch) = batches.next().await {
@@ -203,13 +222,6 @@ impl Run {
             send(sender, Batch::of_lines(&lines)).await?;
         }
         Ok(())
-    }
-
-    fn memory(&self) -> Result<Arc<RuntimeEnv>> {
-        let files = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-        let memory = Arc::new(GreedyMemoryPool::new(self.memory_bytes));
-        let builder = RuntimeEnvBuilder::new().with_memory_pool(memory);
-        Ok(builder.with_disk_manager_builder(files).build_arc()?)
     }
 }
 

@@ -75,6 +75,14 @@ pub enum QueryError {
         /// What cannot.
         message: String,
     },
+    /// The folder for temporary files cannot be used.
+    #[error("the folder {} for temporary files of queries cannot be used: {cause}", folder.display())]
+    SpillFolder {
+        /// Which.
+        folder: std::path::PathBuf,
+        /// Why.
+        cause: String,
+    },
     /// Something was divided by zero.
     #[error("division by zero")]
     DivisionByZero,

@@ -331,8 +331,10 @@ impl From<QueryError> for SqlError {
             QueryError::DivisionByZero => told(state::DIVISION_BY_ZERO),
             QueryError::OutOfRange { .. } => told(state::NUMERIC_OUT_OF_RANGE),
             QueryError::BadText { .. } => told(state::INVALID_TEXT),
-            QueryError::OutOfMemory { .. } => told(state::OUT_OF_MEMORY)
-                .with_hint("Read fewer rows, or start the server with a larger --query-memory."),
+            QueryError::OutOfMemory { .. } => told(state::OUT_OF_MEMORY).with_hint(
+                "Read fewer rows, or start the server with a larger --statement-memory, \
+                 --query-memory or --spill.",
+            ),
             QueryError::Refused { state, .. } => told(state),
             QueryError::NegativeCount { .. } => told(state::NEGATIVE_COUNT),
             QueryError::SeveralRows => told(state::SEVERAL_ROWS),

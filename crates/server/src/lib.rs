@@ -37,5 +37,6 @@ mod values;
 pub use access::Logins;
 pub use bound::BoundServer;
 pub use listener::{Server, ServerError};
+pub use onrush_query::SpillOptions;
 pub use options::{DEFAULT_PORT, ServerOptions};
 pub use tls::TlsFiles;

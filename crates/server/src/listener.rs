@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use onrush::Database;
+use onrush::{Database, MemoryPart};
 use onrush_query::{QueryEngine, QueryError, QueryOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, UnixListener};
@@ -188,9 +188,17 @@ impl Server {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let queries = QueryOptions {
             threads: if options.threads > 0 { options.threads } else { processors },
-            statement_memory_bytes: options.query_memory_bytes,
+            memory_bytes: options.query_memory_bytes,
+            statement_memory_bytes: options.statement_memory_bytes,
+            spill: options.spill.clone(),
         };
         let queries = Arc::new(QueryEngine::new(queries, catalog::functions(&database))?);
+        let memory = queries.memory();
+        database.count_memory(move || {
+            let [used, limit] =
+                [memory.used_bytes(), memory.limit_bytes()].map(|bytes| bytes as u64);
+            MemoryPart::new("queries", used, Some(limit))
+        });
         let compiler = Compiler { queries: Arc::downgrade(&queries) };
         database.set_expression_compiler(Arc::new(compiler));
         let sockets_max = options.connections_max + BEGINNING_MAX;

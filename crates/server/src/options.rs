@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use onrush_query::SpillOptions;
+
 use crate::listener::ServerError;
 use crate::tls::TlsFiles;
 
@@ -38,9 +40,15 @@ pub struct ServerOptions {
     pub drain_timeout: Duration,
     /// Threads that serve clients; 0 is one for each processor. Queries have as many of their own.
     pub threads: usize,
-    /// Memory in bytes that one statement may have for sorting, grouping and joining, at least 1 MiB.
-    /// A statement that needs more fails; nothing is written to files.
+    /// Memory in bytes that all statements together may have for sorting, grouping and joining, at least
+    /// 1 MiB.
     pub query_memory_bytes: usize,
+    /// Memory in bytes that one statement may have of it, at least 1 MiB. What a sort or a group needs
+    /// beyond is written to temporary files; the smaller side of a join has to fit.
+    pub statement_memory_bytes: usize,
+    /// Where temporary files of queries go. None: a statement that needs more memory than it may have
+    /// fails.
+    pub spill: Option<SpillOptions>,
 }
 
 impl Default for ServerOptions {
@@ -56,7 +64,9 @@ impl Default for ServerOptions {
             write_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
             threads: 0,
-            query_memory_bytes: 256 << 20,
+            query_memory_bytes: 512 << 20,
+            statement_memory_bytes: 256 << 20,
+            spill: None,
         }
     }
 }
@@ -79,6 +89,8 @@ impl ServerOptions {
             drain_timeout: _,
             threads: _,
             query_memory_bytes,
+            statement_memory_bytes,
+            spill: _,
         } = self;
         if let Some(address) = listen
             && !address.ip().is_loopback()
@@ -103,6 +115,10 @@ impl ServerOptions {
         }
         if *query_memory_bytes < 1 << 20 {
             return bad("query_memory_bytes", query_memory_bytes.to_string(), "at least 1 MiB");
+        }
+        if *statement_memory_bytes < 1 << 20 {
+            let given = statement_memory_bytes.to_string();
+            return bad("statement_memory_bytes", given, "at least 1 MiB");
         }
         Ok(())
     }

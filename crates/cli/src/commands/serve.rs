@@ -10,7 +10,7 @@ use clap::Args;
 use onrush::{Database, MemoryPlan, Options};
 use onrush_dashboard::{BoundDashboard, Dashboard, Guard};
 use onrush_lab::units::parse_bytes;
-use onrush_server::{Server, ServerOptions, TlsFiles};
+use onrush_server::{Server, ServerOptions, SpillOptions, TlsFiles};
 use tracing_subscriber::EnvFilter;
 
 use super::import_mark::unfinished;
@@ -56,9 +56,17 @@ pub struct Serve {
     /// Threads that serve clients; 0 is one for each processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     threads: usize,
-    /// Memory that one statement may have for sorting, grouping and joining [default: 256MiB]
+    /// Memory that all statements together may have for sorting, grouping and joining [default: 512MiB,
+    /// or an eighth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     query_memory: Option<u64>,
+    /// Memory that one statement may have of it; what a sort or a group needs beyond goes to temporary
+    /// files in DIR/spill [default: half of --query-memory]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    statement_memory: Option<u64>,
+    /// The most that temporary files of all queries may take; 0: none are written
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "10GiB")]
+    spill: u64,
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
@@ -83,6 +91,23 @@ Examples:
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
 in docs/server.md.";
 
+/// What queries may have of memory and of the disk.
+fn bound_queries(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Result<()> {
+    let share = arguments.engine.memory.map(|memory| MemoryPlan::of(memory).queries);
+    if let Some(bytes) = arguments.query_memory.or(share) {
+        options.query_memory_bytes =
+            usize::try_from(bytes).context("--query-memory is too large")?;
+    }
+    let half = (options.query_memory_bytes / 2).max(1 << 20);
+    let statement = arguments.statement_memory.map(usize::try_from).transpose();
+    options.statement_memory_bytes =
+        statement.context("--statement-memory is too large")?.unwrap_or(half);
+    let folder = arguments.folder.join("spill");
+    options.spill =
+        (arguments.spill > 0).then_some(SpillOptions { folder, bytes_max: arguments.spill });
+    Ok(())
+}
+
 /// Serves until the process is asked to end.
 pub fn run(arguments: &Serve) -> Outcome {
     start_messages(arguments.log_json);
@@ -103,15 +128,7 @@ pub fn run(arguments: &Serve) -> Outcome {
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()
     };
-    if let Some(memory) = arguments.engine.memory {
-        // Statements that run at the same time share the part of queries; few need all they may have.
-        let statement = MemoryPlan::of(memory).queries / 4;
-        server_options.query_memory_bytes = usize::try_from(statement).unwrap_or(usize::MAX);
-    }
-    if let Some(bytes) = arguments.query_memory {
-        server_options.query_memory_bytes =
-            usize::try_from(bytes).context("--query-memory is too large")?;
-    }
+    bound_queries(arguments, &mut server_options)?;
     // A wrong flag or an address that is in use makes no database.
     let tls = server_options.tls.clone();
     let server = Server::bind(server_options)?;

@@ -1,5 +1,6 @@
 //! What memory the parts of a database take, by what they hold. Figures for each: `docs/memory.md`.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Image, Leaf};
@@ -25,6 +26,19 @@ impl MemoryPart {
     #[must_use]
     pub fn new(name: &str, used_bytes: u64, limit_bytes: Option<u64>) -> MemoryPart {
         MemoryPart { name: name.to_owned(), used_bytes, limit_bytes }
+    }
+}
+
+/// Counts a part of the memory that something above the engine holds.
+pub(crate) type CountPart = Box<dyn Fn() -> MemoryPart + Send + Sync>;
+
+/// Parts that the program around the engine counts, as a server does its queries.
+#[derive(Default)]
+pub(crate) struct PartsOfProgram(Mutex<Vec<CountPart>>);
+
+impl PartsOfProgram {
+    pub(crate) fn add(&self, count: CountPart) {
+        self.0.lock().push(count);
     }
 }
 
@@ -62,14 +76,16 @@ pub(crate) fn parts(engine: &Engine) -> Vec<MemoryPart> {
     let in_use = frames - (engine.frames.available() as u64).min(frames);
     let of = MemoryPart::new;
     let ring = options.log_ring_bytes as u64;
-    vec![
+    let mut parts = vec![
         of("leaves", in_use * LEAF_BYTES as u64, Some(frames * LEAF_BYTES as u64)),
         of("leaf headers", header_bytes(engine), None),
         of("inner nodes", inner_bytes(engine), None),
         of("log ring", ring, Some(ring)),
         of("image writes", engine.image_buffer_bytes(), plan.map(|plan| plan.work)),
         of("old versions", version_bytes(engine), plan.map(|plan| plan.old_versions)),
-    ]
+    ];
+    parts.extend(engine.memory_of_program.0.lock().iter().map(|count| count()));
+    parts
 }
 
 /// Frames that there are more than fit beside the headers of all leaves and the inner nodes.

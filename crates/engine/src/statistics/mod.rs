@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use history::History;
 pub use memory::MemoryPart;
-pub(crate) use memory::frames_too_many;
+pub(crate) use memory::{PartsOfProgram, frames_too_many};
 pub use rates::{Rates, SplitRates, WaitRate};
 
 use crate::checkpoint::CheckpointProgress;

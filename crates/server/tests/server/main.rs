@@ -23,6 +23,7 @@ mod prepared_statements_take_parameters_of_every_type;
 mod psql_and_pgbench_are_served;
 mod psql_commands_show_what_there_is;
 mod queries_give_the_rows_that_are_written_down;
+mod queries_have_bounded_memory;
 mod roles_come_in_by_password_and_do_what_was_granted;
 mod rows_are_copied_in_and_out;
 mod statements_of_a_simple_query_do_what_they_say;
