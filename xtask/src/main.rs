@@ -2,6 +2,8 @@
 //!
 //! * `cargo xtask test`: every test there is, with a summary (`test_command.rs`).
 //! * `cargo xtask drivers`: tests of PostgreSQL's drivers in other languages (`drivers_command.rs`).
+//! * `cargo xtask prove-wire`: power cuts under the whole server, judged by its clients' record
+//!   (`prove_wire_command.rs`).
 //! * `cargo xtask deny`: licences, sources and advisories of dependencies (`deny_command.rs`).
 //! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
@@ -25,6 +27,7 @@ mod layers;
 mod links;
 mod lists;
 mod nightly_command;
+mod prove_wire_command;
 mod readme;
 mod settings_page;
 mod source;
@@ -39,7 +42,7 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | drivers | deny | check | check style | generate | \
+const USAGE: &str = "usage: cargo xtask test | drivers | prove-wire [...] | deny | check | check style | generate | \
      miri | sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test_command::run(&root),
         ["drivers"] => drivers_command::run(&root),
+        ["prove-wire", ..] => prove_wire_command::run(&root, &arguments[1..]),
         ["deny"] => deny_command::run(&root),
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),

@@ -319,6 +319,14 @@ impl Database {
         Ok(())
     }
 
+    /// How many [`CommitToken`](crate::CommitToken)s are awaited at this moment. With
+    /// [`Background::Callers`](crate::Background::Callers) they wait until somebody
+    /// [writes the log](Self::write_log).
+    #[must_use]
+    pub fn awaited_commits(&self) -> usize {
+        self.engine().log.waiting_futures()
+    }
+
     /// Whether memory for leaves is being made free at this moment: whoever needs some now may have to wait
     /// until that is done. With [`Background::Callers`](crate::Background::Callers) a program that does
     /// something in the middle of a call of its disk must not wait for itself.

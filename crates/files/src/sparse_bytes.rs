@@ -48,6 +48,11 @@ impl SparseBytes {
         self.pages.len() as u64 * PAGE_BYTES_64
     }
 
+    /// The pages that are there, by their number: all else reads as zeros.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.pages.iter().map(|(number, page)| (*number, page.as_slice()))
+    }
+
     /// How many more bytes of space it would take to write or reserve `len` bytes at `offset`.
     pub fn missing_space_bytes(&self, offset: u64, len: u64) -> u64 {
         let pages = page_numbers(offset, len);

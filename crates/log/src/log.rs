@@ -214,6 +214,11 @@ impl Log {
         None
     }
 
+    /// How many futures wait for a round: those that [`register_waker`](Self::register_waker) took.
+    pub fn waiting_futures(&self) -> usize {
+        self.core.wakers.count()
+    }
+
     /// One write round for whoever waits, unless somebody is writing. Does not wait for others.
     /// Returns `durable()`.
     ///

@@ -27,6 +27,11 @@ impl Wakers {
         !self.list().is_empty()
     }
 
+    /// How many wait.
+    pub(crate) fn count(&self) -> usize {
+        self.list().len()
+    }
+
     /// Wakes all who wait for no more than `durable`; returns how many.
     pub(crate) fn wake(&self, durable: u64) -> u64 {
         let due: Vec<_> = self.list().extract_if(.., |(lsn, _)| *lsn <= durable).collect();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use onrush::{Database, MemoryPart};
 use onrush_query::{QueryEngine, QueryError, QueryOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpSocket, UnixListener};
+use tokio::net::{TcpSocket, UnixListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -300,6 +300,39 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// A client's end of a new connection from within this process. It comes in as by the Unix socket, so no
+    /// password is asked for: whoever holds the database may do everything with it anyway.
+    ///
+    /// ```
+    /// # use std::io::{Read, Write};
+    /// # use onrush::{Database, Options};
+    /// # use onrush_server::{Server, ServerOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let database = Database::open_or_create(folder.path().join("shop"), Options::small())?;
+    /// # let listen = Some("127.0.0.1:0".parse()?);
+    /// # let server = Server::start(database, ServerOptions { listen, ..ServerOptions::default() })?;
+    /// let mut client = server.client()?;
+    /// client.write_all(b"\0\0\0\x13\0\x03\0\0user\0shop\0\0")?; // the first message of the protocol
+    /// let mut kind = [0];
+    /// client.read_exact(&mut kind)?;
+    /// assert_eq!(&kind, b"R"); // what follows says that it is in
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The system has no room for sockets; the server is being stopped.
+    pub fn client(&self) -> io::Result<std::os::unix::net::UnixStream> {
+        let (ours, its) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let Some(runtime) = &self.runtime else {
+            return Err(io::Error::other("the server is being stopped"));
+        };
+        let _inside = runtime.enter();
+        let stream = UnixStream::from_std(ours)?;
+        let_begin(stream, &self.shared, &self.sockets, Door::of_owner());
+        Ok(its)
     }
 
     /// Who can log in, for another door to this database on `address`.

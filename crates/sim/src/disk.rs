@@ -87,6 +87,11 @@ impl CrashDisk {
         sweep.image(mode, seed)
     }
 
+    /// What is on the disk, in one number: disks with the same files under the same names have the same.
+    pub fn digest(&self) -> u128 {
+        self.locked_state().live.digest()
+    }
+
     /// Whether a power cut now could lose anything.
     pub fn has_unsynced(&self) -> bool {
         self.locked_state().live.has_unsynced()

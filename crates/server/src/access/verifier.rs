@@ -12,6 +12,8 @@ use ring::{digest, hmac};
 /// Of SHA-256.
 const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
+/// As often as the library hashes, and PostgreSQL.
+const ITERATIONS: usize = 4096;
 const METHOD: &str = "SCRAM-SHA-256";
 /// A client that made its verifier itself chose how often to hash. Beyond this a password is not tried:
 /// whoever asks must not keep the thread that looks for long.
@@ -110,9 +112,12 @@ impl FromStr for Verifier {
     }
 }
 
-/// Of a password that nobody knows.
+/// One that no password has. It looks like all others, and nothing is hashed for it: a server starts with one.
 pub(super) fn unknown() -> Verifier {
-    Verifier::of(&onrush::Uuid::new_v4().to_string())
+    let key =
+        || [onrush::Uuid::new_v4(), onrush::Uuid::new_v4()].map(onrush::Uuid::into_bytes).concat();
+    let salt = onrush::Uuid::new_v4().into_bytes().to_vec();
+    Verifier { iterations: ITERATIONS, salt, stored_key: key(), server_key: key() }
 }
 
 /// Verifiers for names that cannot come in: the same name has the same salt each time, as a name that
@@ -193,6 +198,13 @@ mod tests {
     #[test]
     fn nothing_of_a_verifier_is_shown() {
         assert_eq!(format!("{:?}", Verifier::of("secret")), "Verifier");
+    }
+
+    #[test]
+    fn one_that_no_password_has_looks_like_all_others() {
+        let length = |verifier: Verifier| verifier.to_text().len();
+        assert_eq!(length(unknown()), length(Verifier::of("a password")));
+        assert_eq!(unknown().iterations, Verifier::of("a password").iterations);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::content::{Change, Content};
 use super::image::CrashMode;
 use super::names::{Names, Node};
@@ -33,6 +35,27 @@ impl Model {
     /// The id of the next file made.
     pub(super) fn next_file(&self) -> FileId {
         FileId(self.next_file)
+    }
+
+    /// All names and the bytes of their files, in one number.
+    pub(super) fn digest(&self) -> u128 {
+        let mut hasher = Xxh3::new();
+        for (path, node) in self.names.live() {
+            hasher.update(path.as_os_str().as_encoded_bytes());
+            match node {
+                Node::Folder => hasher.update(&[0]),
+                Node::File(file) => {
+                    let bytes = self.content(*file).live();
+                    hasher.update(&[1]);
+                    hasher.update(&bytes.len().to_le_bytes());
+                    for (page, content) in bytes.pages() {
+                        hasher.update(&page.to_le_bytes());
+                        hasher.update(content);
+                    }
+                }
+            }
+        }
+        hasher.digest128()
     }
 
     /// Whether a power cut now could lose anything.

@@ -1,0 +1,72 @@
+//! What comes back, beside what was predicted.
+
+use crate::model::Prediction;
+use crate::statement::{Statement, Way};
+use crate::wire::Answer;
+
+/// Errors that say that nothing has happened, and why: not here, not now.
+const REFUSALS: [&str; 3] = ["0A000", "25001", "55006"];
+/// Somebody else came first.
+const CONFLICTS: [&str; 2] = ["40001", "23505"];
+/// The disk failed: the outcome is not known, or nothing goes any more.
+const FAILURES: [&str; 5] = ["08007", "58030", "53100", "57P01", "XX000"];
+
+/// It was refused, and nothing has happened.
+pub(crate) fn is_refusal(prediction: &Prediction, answer: &Answer) -> bool {
+    let Some(state) = answer.state() else { return false };
+    let is_conflict = prediction.may_conflict && CONFLICTS.contains(&state);
+    (REFUSALS.contains(&state) || is_conflict) && !prediction.errors.contains(&state)
+}
+
+/// The disk has failed under it.
+pub(crate) fn has_failed(answer: &Answer) -> bool {
+    answer.is_over || answer.state().is_some_and(|state| FAILURES.contains(&state))
+}
+
+/// In few words.
+pub(crate) fn shown(answer: &Answer) -> String {
+    match &answer.error {
+        Some((state, message)) => format!("{state} {message}"),
+        None if answer.is_over => "the server hung up".into(),
+        None => match answer.rows.is_empty() {
+            true => answer.tags.join(", "),
+            false => format!("{}, {} rows", answer.tags.join(", "), answer.rows.len()),
+        },
+    }
+}
+
+/// How an answer differs from what it must be.
+pub(crate) fn wrong(
+    statement: &Statement,
+    prediction: &Prediction,
+    answer: &Answer,
+) -> Option<String> {
+    if answer.is_over {
+        return Some("the server hung up".into());
+    }
+    let is_wanted = match answer.state() {
+        Some(state) => prediction.errors.contains(&state),
+        None => prediction.errors.is_empty(),
+    };
+    if !is_wanted {
+        let wanted = match prediction.errors.as_slice() {
+            [] => prediction.tags.join(", "),
+            errors => format!("one of the errors {errors:?}"),
+        };
+        return Some(format!("{wanted} is right, and the answer is {}", shown(answer)));
+    }
+    let is_pipelined = matches!(statement, Statement::Insert { way: Way::Pipelined, .. });
+    let has_tags = answer.error.is_none() || is_pipelined;
+    if has_tags && answer.tags != prediction.tags && !prediction.tags.is_empty() {
+        return Some(format!(
+            "{:?} is right, and the answer is {:?}",
+            prediction.tags, answer.tags
+        ));
+    }
+    match &prediction.rows {
+        Some(rows) if answer.error.is_none() && *rows != answer.rows => {
+            Some(format!("the rows {rows:?} are right, and the answer has {:?}", answer.rows))
+        }
+        _ => None,
+    }
+}

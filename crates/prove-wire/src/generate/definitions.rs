@@ -1,0 +1,151 @@
+//! Definitions that a client draws: tables that come, go, change and change their names, and what is said of them.
+
+use super::{Sight, Source};
+use crate::kinds::Kind;
+use crate::statement::{OnConflict, Statement, Way, schema_of};
+
+const ROLES: [&str; 2] = ["r1", "r2"];
+const RIGHTS: [&str; 3] = ["SELECT", "INSERT", "DELETE"];
+const COLUMNS: [&str; 3] = ["a", "b", "c"];
+const NAMES: [&str; 4] = ["p", "q", "m", "s1.p"];
+const SCHEMA: &str = "s1";
+
+impl Source {
+    fn name(&mut self, sight: &Sight<'_>) -> Option<String> {
+        let has_schema = self.kinds.has(Kind::Schemas) && sight.view().schemas.contains(SCHEMA);
+        let may_be = |name: &&str| has_schema || schema_of(name) == "public";
+        let names: Vec<&str> = NAMES.into_iter().filter(may_be).collect();
+        let name = (*self.one_of(&names)?).to_owned();
+        sight.is_free(&name).then_some(name)
+    }
+
+    pub(super) fn create_table(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.name(sight)?;
+        // Now and then one that is there: an error, whose answer rests on it.
+        if sight.view().names.contains_key(&table) && !self.random.chance(1, 8) {
+            return None;
+        }
+        let count = self.random.below(3) as usize;
+        let columns = COLUMNS[..count].iter().map(|column| (*column).to_owned()).collect();
+        let filled = self.random.below(3);
+        for _ in 0..filled {
+            let rows = self.some_rows(3);
+            let (way, conflict, returning) = (Way::Simple, OnConflict::Nothing, false);
+            let table = table.clone();
+            self.queue.push_back(Statement::Insert { table, rows, way, conflict, returning });
+        }
+        if self.kinds.has(Kind::Grants) && sight.open.is_none() && self.random.chance(1, 2) {
+            let grant = |role: &&str, right| Statement::Grant {
+                right,
+                table: table.clone(),
+                role: (*role).to_owned(),
+                is_grant: true,
+            };
+            let known = ROLES.iter().filter(|role| sight.view().roles.contains(**role));
+            let right = RIGHTS[self.random.below(3) as usize];
+            self.queue.extend(known.map(|role| grant(role, right)).collect::<Vec<_>>());
+        }
+        Some(Statement::CreateTable { table, columns })
+    }
+
+    pub(super) fn drop_table(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        // The name is taken at once, so that what was of the old table would show.
+        if self.random.chance(1, 2) {
+            let columns = Vec::new();
+            self.queue.push_back(Statement::CreateTable { table: table.clone(), columns });
+        }
+        Some(Statement::DropTable { table })
+    }
+
+    /// Within a transaction a name is given up, taken, and perhaps gone back to.
+    pub(super) fn pass_within(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let create = Statement::CreateTable { table: table.clone(), columns: Vec::new() };
+        self.queue.push_back(create);
+        let end = [Statement::Rollback, Statement::Commit][self.random.below(2) as usize].clone();
+        self.queue.push_back(end);
+        Some(Statement::DropTable { table })
+    }
+
+    pub(super) fn pass_name(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let of_schema = |name: &&str| schema_of(name) == schema_of(&table);
+        let free = NAMES
+            .into_iter()
+            .filter(of_schema)
+            .find(|name| sight.is_free(name) && !sight.view().names.contains_key(*name))?;
+        let to = free.to_owned();
+        let create = |table: &str| Statement::CreateTable {
+            table: table.to_owned(),
+            columns: vec!["a".to_owned()],
+        };
+        let drop_it = |table: &str| Statement::DropTable { table: table.to_owned() };
+        let rename = |table: &str, to: &str| Statement::RenameTable {
+            table: table.to_owned(),
+            to: to.to_owned(),
+        };
+        let mut all = match self.random.below(4) {
+            0 => vec![rename(&table, &to), create(&table), drop_it(&table), rename(&to, &table)],
+            1 => vec![create(&to), drop_it(&to), rename(&table, &to)],
+            2 => vec![rename(&table, &to), create(&table)],
+            _ => vec![rename(&table, &to)],
+        };
+        let first = all.remove(0);
+        self.queue.extend(all);
+        Some(first)
+    }
+
+    pub(super) fn alter(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let column = COLUMNS[self.random.below(3) as usize].to_owned();
+        let default = self.random.chance(1, 2).then(|| self.value());
+        Some(match self.random.below(5) {
+            0 | 1 => Statement::AddColumn { table, column, default },
+            2 | 3 => Statement::DropColumn { table, column },
+            _ => {
+                let others: Vec<&str> =
+                    COLUMNS.into_iter().filter(|other| *other != column).collect();
+                let to = (*self.one_of(&others)?).to_owned();
+                Statement::RenameColumn { table, column, to }
+            }
+        })
+    }
+
+    pub(super) fn role(&mut self, sight: &Sight<'_>) -> Statement {
+        let role = ROLES[self.random.below(2) as usize].to_owned();
+        match sight.view().roles.contains(&role) && self.random.chance(1, 3) {
+            true => Statement::DropRole { role },
+            false => Statement::CreateRole { role },
+        }
+    }
+
+    pub(super) fn grant(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let (role, right) = (
+            ROLES[self.random.below(2) as usize].to_owned(),
+            RIGHTS[self.random.below(3) as usize],
+        );
+        let is_grant = self.random.chance(3, 4);
+        Some(Statement::Grant { right, table, role, is_grant })
+    }
+
+    pub(super) fn comment(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let column = self.random.chance(1, 2).then(|| "v".to_owned());
+        let text = self.random.chance(4, 5).then(|| self.value());
+        Some(Statement::Comment { table, column, text })
+    }
+
+    pub(super) fn schema(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let schema = SCHEMA.to_owned();
+        // A transaction may be about to make a table in it.
+        let is_claimed = sight.claims.names.iter().any(|name| schema_of(name) == SCHEMA);
+        match sight.view().schemas.contains(&schema) {
+            true if is_claimed => None,
+            true if self.random.chance(1, 4) => Some(Statement::DropSchema { schema }),
+            true => None,
+            false => Some(Statement::CreateSchema { schema }),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What was sent, what was acknowledged, and when: and so what a power cut may leave.
+//!
+//! A *boundary* is a number of operations of the disk. What is found after a cut must be one of the states of the
+//! model: none older than what answers rested on that had come by then, none newer than what had been sent.
+//!
+//! Invariant: the states are in the order of the commits, and a log is durable up to a point: so who has one state
+//! has all before it.
+
+use std::fmt;
+
+use crate::model::Lines;
+
+/// One request of a client.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Who sent it.
+    pub client: usize,
+    /// As SQL.
+    pub text: String,
+    /// Operations of the disk when it was sent.
+    pub sent_at: usize,
+    /// And when all of its answer had come.
+    pub answered_at: Option<usize>,
+    /// What came.
+    pub answer: String,
+    /// The newest state that the answer rests on.
+    pub rests_on: usize,
+    /// The newest state that it can have made.
+    pub made: usize,
+}
+
+/// A round's record.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// What can be seen after each commit.
+    pub states: Vec<Lines>,
+    /// In the order in which they were sent.
+    pub marks: Vec<Mark>,
+}
+
+/// Something is not as it must be.
+#[derive(Clone, Debug)]
+pub struct Violation(pub String);
+
+/// What everything returns that can find one.
+pub type Checked<T> = Result<T, Violation>;
+
+/// Fails with a text.
+#[macro_export]
+macro_rules! violation {
+    ($($text:tt)*) => { return Err($crate::history::Violation(format!($($text)*))) };
+}
+
+impl History {
+    /// The oldest and the newest state that a cut at a boundary may leave.
+    pub fn bounds(&self, boundary: usize) -> (usize, usize) {
+        let answered = |mark: &&Mark| mark.answered_at.is_some_and(|at| at <= boundary);
+        let oldest = self.marks.iter().filter(answered).map(|mark| mark.rests_on).max();
+        let sent = self.marks.iter().filter(|mark| mark.sent_at <= boundary);
+        (oldest.unwrap_or(0), sent.map(|mark| mark.made).max().unwrap_or(0))
+    }
+
+    /// Finds what was found among the states that may be there.
+    ///
+    /// # Errors
+    /// It is none of them; says how it differs from the nearest one.
+    pub fn judge(&self, boundary: usize, found: &[String]) -> Checked<usize> {
+        let (oldest, newest) = self.bounds(boundary);
+        let newest = newest.max(oldest);
+        if let Some(at) = (oldest..=newest).rev().find(|at| self.states[*at].as_slice() == found) {
+            return Ok(at);
+        }
+        let distance = |at: &usize| difference(&self.states[*at], found).len();
+        let nearest = (oldest..=newest).min_by_key(distance).unwrap_or(oldest);
+        let lines = difference(&self.states[nearest], found).join("\n    ");
+        let older = (0..oldest).rev().find(|at| self.states[*at].as_slice() == found);
+        let lost = older.map_or_else(String::new, |at| {
+            let rests = self.marks.iter().find(|mark| {
+                mark.rests_on > at && mark.answered_at.is_some_and(|answered| answered <= boundary)
+            });
+            let told = rests.map_or_else(String::new, |mark| format!(", which {mark} rested on"));
+            format!("; it is the older state {at}: a commit is lost{told}")
+        });
+        violation!(
+            "what is there is none of the states {oldest} to {newest}{lost}; it differs from state {nearest} by (- \
+             missing, + too much)\n    {lines}"
+        )
+    }
+}
+
+/// `-` and what is missing in `found`, `+` and what is too much.
+pub fn difference(wanted: &[String], found: &[String]) -> Vec<String> {
+    let missing =
+        wanted.iter().filter(|line| !found.contains(line)).map(|line| format!("- {line}"));
+    let more = found.iter().filter(|line| !wanted.contains(line)).map(|line| format!("+ {line}"));
+    missing.chain(more).collect()
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mark { client, text, sent_at, answer, rests_on, made, .. } = self;
+        let answered = self.answered_at.map_or_else(|| "-".into(), |at| at.to_string());
+        write!(
+            f,
+            "[{sent_at}..{answered}] client {client}: {text} => {answer} (state {made}, rests on {rests_on})"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn state(lines: &[&str]) -> Lines {
+        Arc::new(lines.iter().map(|line| (*line).to_owned()).collect())
+    }
+
+    fn mark(sent_at: usize, answered_at: Option<usize>, rests_on: usize, made: usize) -> Mark {
+        let (text, answer) = (String::new(), String::new());
+        Mark { client: 0, text, sent_at, answered_at, answer, rests_on, made }
+    }
+
+    /// One commit is answered at boundary 5, one is sent at 7 and never answered.
+    fn history() -> History {
+        let states = vec![state(&[]), state(&["a"]), state(&["a", "b"])];
+        History { states, marks: vec![mark(2, Some(5), 1, 1), mark(7, None, 0, 2)] }
+    }
+
+    #[test]
+    fn what_was_answered_must_be_there_and_what_was_sent_may_be() {
+        let history = history();
+        let found = |lines: &[&str]| state(lines).to_vec();
+        assert!(history.judge(1, &found(&["a"])).is_err(), "before it was sent");
+        assert!(history.judge(3, &found(&[])).is_ok(), "in flight: lost");
+        assert!(history.judge(3, &found(&["a"])).is_ok(), "in flight: kept");
+        assert!(history.judge(5, &found(&[])).is_err(), "acknowledged, and lost");
+        assert!(history.judge(8, &found(&["a", "b"])).is_ok(), "not acknowledged, and kept");
+        assert!(history.judge(8, &found(&["b"])).is_err(), "half of what there was");
+    }
+
+    #[test]
+    fn what_an_answer_of_another_rested_on_must_be_there() {
+        let mut history = history();
+        history.marks.push(mark(8, Some(8), 2, 2));
+        assert!(history.judge(9, &state(&["a"])).is_err());
+        assert!(history.judge(9, &state(&["a", "b"])).is_ok());
+    }
+}

@@ -1,0 +1,328 @@
+//! What each statement must come to: the account of the clients, kept beside the server.
+//!
+//! A statement is [predicted](World::predict) from the state before it, and [taken](World::take) once it has
+//! happened. Each commit makes the next state of the history. Transactions see the state of their BEGIN with their own
+//! changes, and the first committer wins.
+//!
+//! Invariants
+//! 1. A prediction changes nothing.
+//! 2. The states are in the order of the commits, because one statement runs at a time. Which of them survive a
+//!    crash is judged by `history.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::effect::of_table;
+use crate::state::{Change, Column, State, Thing, things_of};
+use crate::statement::{Statement, schema_of};
+
+/// A state's lines, shared by all that look at it.
+pub type Lines = Arc<Vec<String>>;
+
+/// When each thing was changed last: the number of the state that the change made.
+pub type Changed = BTreeMap<Thing, usize>;
+
+/// An open transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// What it sees.
+    pub view: State,
+    /// What its commit will do.
+    pub changes: Vec<Change>,
+    /// As it was at its BEGIN.
+    changed: Changed,
+    begun_at: usize,
+    savepoints: Vec<(String, State, usize)>,
+    /// After an error; only its end is left, or the way back to a savepoint.
+    pub has_failed: bool,
+}
+
+impl Transaction {
+    /// Whether a table is its own.
+    pub fn has_made(&self, table: u32) -> bool {
+        let is_it = |change: &Change| matches!(change, Change::Create { id, .. } if *id == table);
+        self.changes.iter().any(is_it)
+    }
+
+    /// The names of the savepoints that there are.
+    pub fn savepoints(&self) -> impl Iterator<Item = &str> {
+        self.savepoints.iter().map(|(name, _, _)| name.as_str())
+    }
+}
+
+/// What a statement must come to.
+#[derive(Clone, Debug, Default)]
+pub struct Prediction {
+    /// The tags of what is done.
+    pub tags: Vec<String>,
+    /// What comes back, where that is looked at.
+    pub rows: Option<Vec<Vec<Option<String>>>>,
+    /// The SQLSTATEs of which one must come; none: no error.
+    pub errors: Vec<&'static str>,
+    /// Each is a commit, outside of a transaction.
+    pub commits: Vec<Vec<Change>>,
+    /// What the answer rests on.
+    pub rests: Vec<Thing>,
+    /// Somebody else came first, so that an error may come instead.
+    pub may_conflict: bool,
+}
+
+/// Where the clients' accounts come together.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// What is committed.
+    pub now: State,
+    changed: Changed,
+    /// What could be seen after each commit; the first is what there was before.
+    pub states: Vec<Lines>,
+    next_table: u32,
+}
+
+impl World {
+    /// Begins with what is there.
+    pub fn new(now: State) -> World {
+        let states = vec![Arc::new(now.lines())];
+        let next_table = now.tables.keys().max().map_or(1, |most| most + 1);
+        World { now, changed: Changed::new(), states, next_table }
+    }
+
+    /// The number of the newest state.
+    pub fn newest(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    fn commit(&mut self, changes: &[Change]) {
+        let number = self.states.len();
+        let mut next = self.now.clone();
+        let mut things = Vec::new();
+        for change in changes {
+            things.extend(things_of(change, &next));
+            next.apply(change);
+        }
+        // What changes nothing may be no commit at all.
+        if next == self.now {
+            return;
+        }
+        self.now = next;
+        self.changed.extend(things.into_iter().map(|thing| (thing, number)));
+        self.states.push(Arc::new(self.now.lines()));
+    }
+
+    /// Whether a table's name, columns or existence changed after this transaction began: it stays away from that.
+    pub fn is_reshaped_since(&self, transaction: &Transaction, name: &str, id: u32) -> bool {
+        let since = |thing: &Thing| {
+            self.changed.get(thing).is_some_and(|number| *number > transaction.begun_at)
+        };
+        since(&Thing::Name(name.to_owned())) || since(&Thing::Shape(id))
+    }
+
+    /// The newest state that the answer of a durable session rests on, of those that others may have made.
+    pub fn rests_on(&self, open: Option<&Transaction>, prediction: &Prediction) -> usize {
+        let changed = open.map_or(&self.changed, |transaction| &transaction.changed);
+        let numbers = prediction.rests.iter().filter_map(|thing| changed.get(thing));
+        numbers.copied().max().unwrap_or(0)
+    }
+
+    /// What a statement must come to. See the module.
+    pub fn predict(&self, open: Option<&Transaction>, statement: &Statement) -> Prediction {
+        let Some(transaction) = open else { return self.predict_alone(statement) };
+        match statement {
+            Statement::Begin => done("BEGIN"),
+            Statement::Rollback => done("ROLLBACK"),
+            Statement::Commit if transaction.has_failed => done("ROLLBACK"),
+            Statement::Commit if self.is_overtaken(transaction) => {
+                Prediction { errors: vec!["40001", "23505"], ..Prediction::default() }
+            }
+            Statement::Commit => {
+                Prediction { commits: vec![transaction.changes.clone()], ..done("COMMIT") }
+            }
+            Statement::RollbackTo(name) => {
+                match transaction.savepoints().any(|known| known == name) {
+                    true => done("ROLLBACK"),
+                    false => failed(&["3B001"]),
+                }
+            }
+            _ if transaction.has_failed => failed(&["25P02"]),
+            Statement::Savepoint(_) => done("SAVEPOINT"),
+            _ => {
+                let mut prediction = self.effect(&transaction.view, statement, true);
+                prediction.may_conflict = self.is_in_the_way(transaction, &prediction);
+                prediction
+            }
+        }
+    }
+
+    fn predict_alone(&self, statement: &Statement) -> Prediction {
+        match statement {
+            Statement::Begin => done("BEGIN"),
+            Statement::Commit => done("COMMIT"),
+            Statement::Rollback => done("ROLLBACK"),
+            Statement::Savepoint(_) | Statement::RollbackTo(_) => failed(&["25P01"]),
+            _ => self.effect(&self.now, statement, false),
+        }
+    }
+
+    /// Whether another commit has changed a row that the transaction changes.
+    fn is_overtaken(&self, transaction: &Transaction) -> bool {
+        transaction.changes.iter().any(|change| self.is_newer(transaction, change))
+    }
+
+    fn is_newer(&self, transaction: &Transaction, change: &Change) -> bool {
+        let (Change::Put { id, key, .. } | Change::Delete { id, key }) = change else {
+            return false;
+        };
+        let thing = Thing::Key(*id, *key);
+        self.changed.get(&thing).is_some_and(|number| *number > transaction.begun_at)
+    }
+
+    fn is_in_the_way(&self, transaction: &Transaction, prediction: &Prediction) -> bool {
+        let written = prediction.commits.iter().flatten();
+        let rests = prediction.rests.iter();
+        written.chain(&transaction.changes).any(|change| self.is_newer(transaction, change))
+            || rests.into_iter().any(|thing| {
+                self.changed.get(thing).is_some_and(|number| *number > transaction.begun_at)
+            })
+    }
+
+    /// The statement has come to what was predicted.
+    pub fn take(
+        &mut self,
+        open: &mut Option<Transaction>,
+        statement: &Statement,
+        prediction: &Prediction,
+    ) {
+        let ids = prediction.commits.iter().flatten().filter_map(|change| match change {
+            Change::Create { id, .. } => Some(*id),
+            _ => None,
+        });
+        self.next_table = ids.fold(self.next_table, |next, id| next.max(id + 1));
+        let Some(transaction) = open else {
+            prediction.commits.iter().for_each(|commit| self.commit(commit));
+            if *statement == Statement::Begin {
+                *open = Some(self.begun());
+            }
+            return;
+        };
+        match statement {
+            Statement::Commit | Statement::Rollback => {
+                prediction.commits.iter().for_each(|commit| self.commit(commit));
+                *open = None;
+            }
+            Statement::Savepoint(name) if prediction.errors.is_empty() => {
+                let savepoint = (name.clone(), transaction.view.clone(), transaction.changes.len());
+                transaction.savepoints.push(savepoint);
+            }
+            Statement::RollbackTo(name) if prediction.errors.is_empty() => {
+                transaction.go_back(name)
+            }
+            _ if !prediction.errors.is_empty() => transaction.has_failed = true,
+            _ => {
+                for change in prediction.commits.iter().flatten() {
+                    transaction.view.apply(change);
+                    transaction.changes.push(change.clone());
+                }
+            }
+        }
+    }
+
+    /// The statement was refused, with an error that says that nothing has happened.
+    pub fn refuse(&self, open: &mut Option<Transaction>, statement: &Statement) {
+        match (statement, &mut *open) {
+            (Statement::Commit | Statement::Rollback, _) => *open = None,
+            (_, Some(transaction)) => transaction.has_failed = true,
+            (_, None) => {}
+        }
+    }
+
+    fn begun(&self) -> Transaction {
+        Transaction {
+            view: self.now.clone(),
+            changes: Vec::new(),
+            changed: self.changed.clone(),
+            begun_at: self.newest(),
+            savepoints: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    /// What a statement does to a state, as one or more commits.
+    fn effect(&self, state: &State, statement: &Statement, in_transaction: bool) -> Prediction {
+        match statement {
+            Statement::CreateTable { table, columns } => self.create_table(state, table, columns),
+            Statement::CreateRole { role } => {
+                let rests = vec![Thing::Role(role.clone())];
+                match state.roles.contains(role) {
+                    true => Prediction { rests, ..failed(&["42710"]) },
+                    false => changed("CREATE ROLE", vec![Change::CreateRole(role.clone())]),
+                }
+            }
+            Statement::DropRole { role } => match state.roles.contains(role) {
+                false => missing(Thing::Role(role.clone()), "42704"),
+                true => changed("DROP ROLE", vec![Change::DropRole(role.clone())]),
+            },
+            Statement::CreateSchema { schema } => match state.schemas.contains(schema) {
+                true => missing(Thing::Schema(schema.clone()), "42P06"),
+                false => changed("CREATE SCHEMA", vec![Change::CreateSchema(schema.clone())]),
+            },
+            Statement::DropSchema { schema } => {
+                let is_used = state.names.keys().any(|name| schema_of(name) == schema);
+                match (state.schemas.contains(schema), is_used) {
+                    (false, _) => missing(Thing::Schema(schema.clone()), "3F000"),
+                    (true, true) => failed(&["2BP01"]),
+                    _ => changed("DROP SCHEMA", vec![Change::DropSchema(schema.clone())]),
+                }
+            }
+            Statement::Checkpoint => done("CHECKPOINT"),
+            _ => of_table(state, statement, in_transaction),
+        }
+    }
+
+    fn create_table(&self, state: &State, table: &str, columns: &[String]) -> Prediction {
+        let schema = schema_of(table);
+        if schema != "public" && !state.schemas.contains(schema) {
+            return missing(Thing::Schema(schema.to_owned()), "3F000");
+        }
+        if state.names.contains_key(table) {
+            return missing(Thing::Name(table.to_owned()), "42P07");
+        }
+        let columns = std::iter::once("v").chain(columns.iter().map(String::as_str));
+        let column = |name: &str| Column { name: name.to_owned(), default: None };
+        // A transaction's own tables have numbers that no other one gets.
+        let most = state.tables.keys().max().map_or(0, |most| most + 1);
+        let id = self.next_table.max(most);
+        let columns = columns.map(column).collect();
+        changed("CREATE TABLE", vec![Change::Create { id, name: table.to_owned(), columns }])
+    }
+}
+
+impl Transaction {
+    fn go_back(&mut self, name: &str) {
+        let at = self.savepoints.iter().rposition(|(known, _, _)| known == name);
+        let Some(at) = at else { return };
+        self.savepoints.truncate(at + 1);
+        let (_, view, count) = &self.savepoints[at];
+        self.view = view.clone();
+        self.changes.truncate(*count);
+        self.has_failed = false;
+    }
+}
+
+/// It succeeds, and changes nothing.
+pub(crate) fn done(tag: &str) -> Prediction {
+    Prediction { tags: vec![tag.to_owned()], ..Prediction::default() }
+}
+
+/// It succeeds, and makes one commit.
+pub(crate) fn changed(tag: &str, changes: Vec<Change>) -> Prediction {
+    Prediction { commits: vec![changes], ..done(tag) }
+}
+
+/// It fails with one of these.
+pub(crate) fn failed(states: &[&'static str]) -> Prediction {
+    Prediction { errors: states.to_vec(), ..Prediction::default() }
+}
+
+/// It fails because of what is there, or is not.
+pub(crate) fn missing(thing: Thing, state: &'static str) -> Prediction {
+    Prediction { rests: vec![thing], ..failed(&[state]) }
+}

@@ -1,0 +1,447 @@
+//! A round: a server on a disk that records, and clients that send one statement after the other, in an order that
+//! follows from the seed.
+//!
+//! A statement is sent when all others have ended or wait for their commits to become durable. Who waits may be left
+//! waiting while others go on: nothing is written for it until the round says so. In the middle of a checkpoint
+//! others may run theirs.
+//!
+//! Invariant: everything follows from the plan. The server has threads, but only one of them has something to do.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use onrush::Database;
+use onrush_server::Server;
+use onrush_sim::gate::{Gate, GatedDisk};
+use onrush_sim::{CrashDisk, Fault, Random};
+
+use crate::answers;
+use crate::generate::{Claims, Sight, Source};
+use crate::history::{Checked, History, Mark};
+use crate::kinds::{Kind, Kinds};
+use crate::look;
+use crate::model::{Prediction, Transaction, World};
+use crate::state::{Change, State};
+use crate::statement::{Statement, Way};
+use crate::violation;
+use crate::wire::{Answer, Client};
+
+/// A statement that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a round does.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// What clients may do.
+    pub kinds: Kinds,
+    /// A call of the disk fails.
+    pub fault: Option<Fault>,
+}
+
+/// What a round leaves.
+pub struct Ended {
+    /// As it was.
+    pub plan: Plan,
+    /// All that was done on it.
+    pub disk: CrashDisk,
+    /// From this boundary on there was a server.
+    pub begun_at: usize,
+    /// What was sent and acknowledged.
+    pub history: History,
+    /// Statements that were refused as not possible there.
+    pub refused: u64,
+    /// Statements in all.
+    pub statements: u64,
+    /// Those in the middle of checkpoints.
+    pub visits: u64,
+    /// Those that were left waiting for their commits while others went on.
+    pub left_waiting: u64,
+}
+
+struct Seat {
+    client: Client,
+    source: Source,
+    open: Option<Transaction>,
+    is_durable: bool,
+    in_flight: Option<Pending>,
+    left: u64,
+}
+
+/// A statement whose answer has not come.
+struct Pending {
+    statement: Statement,
+    prediction: Prediction,
+    mark: usize,
+    rests_on: usize,
+    is_taken: bool,
+}
+
+struct Round {
+    plan: Plan,
+    disk: CrashDisk,
+    gate: Gate,
+    database: Database,
+    server: Server,
+    seats: Vec<Seat>,
+    world: World,
+    marks: Vec<Mark>,
+    random: Random,
+    /// The disk has failed: no more statements.
+    has_failed: bool,
+    in_checkpoint: bool,
+    refused: u64,
+    visits: u64,
+    left_waiting: u64,
+}
+
+/// Runs the statements of a plan.
+///
+/// # Errors
+/// An answer is not what it must be; what was sent until then is told.
+pub fn run(plan: Plan) -> Checked<Ended> {
+    let mut round = Round::begin(plan)?;
+    let outcome = round.statements();
+    if let Err(violation) = outcome {
+        let marks: Vec<String> = round.marks.iter().map(Mark::to_string).collect();
+        violation!("{}\n  sent so far:\n    {}", violation.0, marks.join("\n    "));
+    }
+    Ok(round.end())
+}
+
+impl Round {
+    fn begin(plan: Plan) -> Checked<Round> {
+        let (disk, gate) = (CrashDisk::new(), Gate::new());
+        let gated = Arc::new(GatedDisk::new(disk.clone(), gate.clone()));
+        let database = match Database::create_on(gated, look::folder(), look::options()) {
+            Ok(database) => database,
+            Err(error) => violation!("create: {error}"),
+        };
+        let server = match Server::start(database.clone(), look::server_options()) {
+            Ok(server) => server,
+            Err(error) => violation!("the server does not start: {error}"),
+        };
+        let mut random = Random::for_part(plan.seed, 1);
+        let mut seats = Vec::new();
+        let count = 2 + random.below(3) as usize;
+        for number in 0..count {
+            let mut client = match server.client().and_then(Client::begin) {
+                Ok(client) => client,
+                Err(error) => violation!("no client gets in: {error}"),
+            };
+            let is_durable = !plan.kinds.has(Kind::Delayed) || random.chance(3, 4);
+            if !is_durable && client.ask("SET synchronous_commit = off").is_err() {
+                violation!("a client cannot be made delayed");
+            }
+            let source = Source::new(plan.seed, number, plan.kinds);
+            let left = 5 + random.below(26);
+            seats.push(Seat { client, source, open: None, is_durable, in_flight: None, left });
+        }
+        let world = World::new(State::default());
+        Ok(Round {
+            plan,
+            disk,
+            gate,
+            database,
+            server,
+            seats,
+            world,
+            marks: Vec::new(),
+            random,
+            has_failed: false,
+            in_checkpoint: false,
+            refused: 0,
+            visits: 0,
+            left_waiting: 0,
+        })
+    }
+
+    fn statements(&mut self) -> Checked<()> {
+        if let Some(fault) = self.plan.fault {
+            self.disk.inject(fault);
+        }
+        while !self.has_failed {
+            let ready = |seat: &&usize| {
+                let seat = &self.seats[**seat];
+                seat.in_flight.is_none() && seat.left > 0
+            };
+            let all: Vec<usize> = (0..self.seats.len()).collect();
+            let ready: Vec<usize> = all.iter().filter(ready).copied().collect();
+            let in_flight = self.in_flight();
+            if ready.is_empty() && in_flight.is_empty() {
+                return Ok(());
+            }
+            if ready.is_empty() || (!in_flight.is_empty() && self.random.chance(1, 3)) {
+                self.write_log();
+                self.take_answers()?;
+                continue;
+            }
+            let seat = ready[self.random.below(ready.len() as u64) as usize];
+            self.step(seat)?;
+            self.take_answers()?;
+        }
+        self.write_log();
+        self.seats.iter_mut().for_each(|seat| seat.in_flight = None);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> Vec<usize> {
+        let mut seats: Vec<(usize, usize)> = Vec::new();
+        for (number, seat) in self.seats.iter().enumerate() {
+            seats.extend(seat.in_flight.as_ref().map(|pending| (pending.mark, number)));
+        }
+        seats.sort_unstable();
+        seats.into_iter().map(|(_, seat)| seat).collect()
+    }
+
+    fn write_log(&self) {
+        // A log that has failed says so to those who wait for it.
+        let _ = self.database.write_log();
+    }
+
+    /// Those whose commits have become durable get their answers, in the order in which they were sent.
+    fn take_answers(&mut self) -> Checked<()> {
+        let in_flight = self.in_flight();
+        let waiting = self.database.awaited_commits();
+        let ended = in_flight.len().saturating_sub(waiting);
+        for seat in in_flight.into_iter().take(ended) {
+            let answer = self.wait(seat)?;
+            self.answered(seat, &answer)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, seat: usize) -> Checked<Answer> {
+        match self.seats[seat].client.wait() {
+            Ok(answer) => Ok(answer),
+            Err(error) => violation!("client {seat}: {error}"),
+        }
+    }
+
+    /// One statement of one client, until it has ended or waits for its commit.
+    fn step(&mut self, number: usize) -> Checked<()> {
+        let mut claims = Claims::default();
+        for (other, seat) in self.seats.iter().enumerate() {
+            if let Some(open) = seat.open.as_ref().filter(|_| other != number) {
+                claims.add(&self.world.now, open);
+            }
+        }
+        let (world, in_checkpoint) = (&self.world, self.in_checkpoint);
+        let seat = &mut self.seats[number];
+        seat.left -= 1;
+        let statement = {
+            let sight = Sight { world, open: seat.open.as_ref(), claims, in_checkpoint };
+            seat.source.draw(&sight)
+        };
+        let prediction = world.predict(seat.open.as_ref(), &statement);
+        let kind = match statement {
+            Statement::Get { .. } | Statement::Read { .. } => Kind::Reads,
+            _ => Kind::Hearsay,
+        };
+        let rests_on = match seat.is_durable && self.plan.kinds.has(kind) {
+            true => world.rests_on(seat.open.as_ref(), &prediction),
+            false => 0,
+        };
+        let mark = self.marks.len();
+        self.marks.push(Mark {
+            client: number,
+            text: statement.text(),
+            sent_at: self.disk.operation_count(),
+            answered_at: None,
+            answer: "no answer".into(),
+            rests_on: 0,
+            made: 0,
+        });
+        let awaited = self.database.awaited_commits();
+        let sent = seat.client.send(&statement.request());
+        let takes_visitors =
+            statement == Statement::Checkpoint && self.plan.kinds.has(Kind::Visits);
+        let is_taken = false;
+        seat.in_flight = Some(Pending { statement, prediction, mark, rests_on, is_taken });
+        if sent.is_err() {
+            return self.answered(number, &Answer { is_over: true, ..Answer::default() });
+        }
+        match takes_visitors {
+            true => self.checkpoint(number),
+            false => self.follow(number, awaited),
+        }
+    }
+
+    /// Waits until the statement has ended or waits; then it may be left waiting.
+    fn follow(&mut self, number: usize, awaited: usize) -> Checked<()> {
+        let begun = Instant::now();
+        loop {
+            if let Some(answer) = self.poll(number)? {
+                return self.answered(number, &answer);
+            }
+            if self.database.awaited_commits() > awaited {
+                let may_be_left =
+                    self.may_be_left(number) && self.in_flight().len() < self.seats.len();
+                if may_be_left && self.random.chance(1, 2) {
+                    self.take(number);
+                    self.left_waiting += 1;
+                    return Ok(());
+                }
+                self.write_log();
+                let answer = self.wait(number)?;
+                return self.answered(number, &answer);
+            }
+            if begun.elapsed() > PATIENCE {
+                violation!("client {number} gets no answer");
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+
+    fn poll(&mut self, number: usize) -> Checked<Option<Answer>> {
+        match self.seats[number].client.poll() {
+            Ok(answer) => Ok(answer),
+            Err(error) => violation!("client {number}: {error}"),
+        }
+    }
+
+    /// What it has done is certain before its answer comes.
+    fn may_be_left(&self, number: usize) -> bool {
+        let Some(pending) = &self.seats[number].in_flight else { return false };
+        let is_certain = pending.prediction.errors.is_empty() && !pending.prediction.may_conflict;
+        let is_of_rows = match &pending.statement {
+            Statement::Insert { way, .. } => *way != Way::Copy || self.plan.fault.is_none(),
+            Statement::Update { .. } | Statement::UpdateWhere { .. } => true,
+            Statement::Delete { .. } | Statement::DeleteWhere { .. } => true,
+            Statement::Commit => self.seats[number].open.as_ref().is_some_and(|open| {
+                let rows =
+                    |change: &Change| matches!(change, Change::Put { .. } | Change::Delete { .. });
+                open.changes.iter().all(rows)
+            }),
+            _ => false,
+        };
+        is_certain && is_of_rows && self.plan.fault.is_none()
+    }
+
+    /// A checkpoint, in the middle of which others run statements.
+    fn checkpoint(&mut self, number: usize) -> Checked<()> {
+        let (arrived, arrivals): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+        let (go, gone): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+        self.gate.open(Box::new(move || {
+            if arrived.send(()).is_ok() {
+                let _ = gone.recv();
+            }
+        }));
+        self.in_checkpoint = true;
+        let outcome = self.visits(number, &arrivals, &go);
+        self.in_checkpoint = false;
+        drop((arrivals, go));
+        self.gate.close();
+        outcome
+    }
+
+    fn visits(
+        &mut self,
+        number: usize,
+        arrivals: &Receiver<()>,
+        go: &SyncSender<()>,
+    ) -> Checked<()> {
+        let begun = Instant::now();
+        loop {
+            if arrivals.recv_timeout(Duration::from_micros(20)).is_ok() {
+                let outcome = self.visit(number);
+                let _ = go.send(());
+                outcome?;
+                continue;
+            }
+            if let Some(answer) = self.poll(number)? {
+                return self.answered(number, &answer);
+            }
+            if begun.elapsed() > PATIENCE {
+                violation!("a checkpoint does not end");
+            }
+        }
+    }
+
+    fn visit(&mut self, number: usize) -> Checked<()> {
+        while self.random.chance(1, 3) && !self.database.is_evicting() && !self.has_failed {
+            let mut ready: Vec<usize> =
+                (0..self.seats.len()).filter(|other| *other != number).collect();
+            ready
+                .retain(|seat| self.seats[*seat].in_flight.is_none() && self.seats[*seat].left > 0);
+            if ready.is_empty() {
+                return Ok(());
+            }
+            let seat = ready[self.random.below(ready.len() as u64) as usize];
+            self.visits += 1;
+            self.step(seat)?;
+            // The checkpoint's own client has not waited for a commit.
+            if self.in_flight().len() > 1 && self.random.chance(1, 2) {
+                self.write_log();
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, number: usize) {
+        let seat = &mut self.seats[number];
+        let Some(pending) = &mut seat.in_flight else { return };
+        if !pending.is_taken {
+            self.world.take(&mut seat.open, &pending.statement, &pending.prediction);
+            pending.is_taken = true;
+        }
+        self.marks[pending.mark].made = self.world.newest();
+    }
+
+    /// Compares the answer with what was predicted.
+    fn answered(&mut self, number: usize, answer: &Answer) -> Checked<()> {
+        let Some(pending) = self.seats[number].in_flight.take() else { return Ok(()) };
+        let Pending { statement, prediction, mark, rests_on, is_taken } = &pending;
+        self.marks[*mark].answer = answers::shown(answer);
+        if self.plan.fault.is_some() && answers::has_failed(answer) {
+            self.unknown(number, &pending);
+            return Ok(());
+        }
+        self.marks[*mark].answered_at = Some(self.disk.operation_count());
+        if !is_taken && answers::is_refusal(prediction, answer) {
+            self.refused += 1;
+            self.world.refuse(&mut self.seats[number].open, statement);
+            self.marks[*mark].made = self.world.newest();
+            return Ok(());
+        }
+        if let Some(difference) = answers::wrong(statement, prediction, answer) {
+            violation!("client {number}: {}: {difference}", statement.text());
+        }
+        let before = if *is_taken { self.marks[*mark].made } else { self.world.newest() };
+        let made = match is_taken {
+            true => self.marks[*mark].made,
+            false => {
+                let seat = &mut self.seats[number];
+                self.world.take(&mut seat.open, statement, prediction);
+                self.world.newest()
+            }
+        };
+        self.marks[*mark].made = made;
+        let own = if *is_taken || made > before { made } else { 0 };
+        let is_durable = self.seats[number].is_durable;
+        self.marks[*mark].rests_on = if is_durable { own.max(*rests_on) } else { 0 };
+        Ok(())
+    }
+
+    /// The disk has failed under a statement: it has happened, or it has not.
+    fn unknown(&mut self, number: usize, pending: &Pending) {
+        let seat = &mut self.seats[number];
+        self.world.take(&mut seat.open, &pending.statement, &pending.prediction);
+        self.marks[pending.mark].made = self.world.newest();
+        self.has_failed = true;
+    }
+
+    fn end(self) -> Ended {
+        let Round { plan, disk, database, server, seats, world, marks, .. } = self;
+        drop(seats);
+        drop(server);
+        drop(database);
+        // The database was there, and a server listened, before the first statement.
+        let begun_at = marks.first().map_or(disk.operation_count(), |mark| mark.sent_at);
+        let (refused, visits, left_waiting) = (self.refused, self.visits, self.left_waiting);
+        let statements = marks.len() as u64;
+        let history = History { states: world.states, marks };
+        Ended { plan, disk, begun_at, history, refused, statements, visits, left_waiting }
+    }
+}

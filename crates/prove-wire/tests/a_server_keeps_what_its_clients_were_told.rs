@@ -1,0 +1,44 @@
+//! Power cuts under a whole server: what is there afterwards is what its clients were told, by their own record.
+//!
+//! The same at length: `cargo xtask prove-wire`.
+
+use onrush_prove_wire::cuts::Budget;
+use onrush_prove_wire::kinds::Kinds;
+use onrush_prove_wire::prove;
+use onrush_prove_wire::round::Plan;
+use onrush_prove_wire::summary::Summary;
+
+/// Cuts of this test.
+const CUTS: u64 = 1500;
+const BUDGET: Budget = Budget { cuts: 150, check_one_in: 8, nested_one_in: 24, nested_cuts: 8 };
+
+#[test]
+fn what_a_power_cut_leaves_is_what_clients_were_told() {
+    let mut summary = Summary::default();
+    for seed in 1.. {
+        let plan = Plan { seed, kinds: Kinds::kept(), fault: None };
+        if let Err(violation) = prove(plan, BUDGET, &mut summary) {
+            let kinds = plan.kinds;
+            panic!("{}\nagain: cargo xtask prove-wire --seed {seed} --kinds {kinds}", violation.0);
+        }
+        if summary.cuts >= CUTS {
+            break;
+        }
+    }
+    println!("{summary}");
+    assert!(summary.nested > 50, "cuts in starts");
+    assert!(summary.checks > 20, "checks");
+    assert!(summary.visits > 5, "statements in the middle of checkpoints");
+    assert!(summary.left_waiting > 20, "statements that others overtook");
+}
+
+#[test]
+fn a_round_follows_from_its_seed() {
+    let record = || {
+        let plan = Plan { seed: 5, kinds: Kinds::all(), fault: None };
+        let round =
+            onrush_prove_wire::round::run(plan).unwrap_or_else(|found| panic!("{}", found.0));
+        round.history.marks.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(record(), record());
+}
