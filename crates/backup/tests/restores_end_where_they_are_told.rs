@@ -140,6 +140,29 @@ proptest! {
     }
 }
 
+/// Not at the end of what comes before it, as if nothing had been committed later.
+#[test]
+fn a_kept_segment_that_is_missing_is_no_end_of_the_log() {
+    let world = World::new();
+    let (db, table) = world.create();
+    drop((table, db));
+    world.backup();
+    let db = Database::open_on(world.disk(), "/shop", world.options()).unwrap();
+    let table = db.table("numbers").unwrap();
+    let mut session = db.session().unwrap();
+    insert_all(&mut session, &table, 0..1500);
+    db.checkpoint().unwrap();
+    drop((session, table, db));
+    let kept = world.disk.list(Path::new("/kept")).unwrap();
+    assert!(kept.len() > 3, "{kept:?}");
+    let lost = &kept[kept.len() / 2];
+    world.disk.remove(&Path::new("/kept").join(lost)).unwrap();
+    let refused = world.restore(&["/kept", "/shop/log"], LogLimit::None);
+    let Err(BackupError::Damaged(report)) = refused else { panic!("{refused:?}") };
+    assert!(report.to_string().contains(lost), "{report}");
+    assert!(!world.disk.exists(Path::new("/restored/superblock.onrush")).unwrap());
+}
+
 #[test]
 fn to_a_moment() {
     let world = World::new();

@@ -2,10 +2,10 @@
 //! over once and whole.
 //!
 //! The end is where a block does not check or does not follow. Whether that is a torn tail or
-//! damage is decided by what is known to have been durable: the LSN the caller needs, and the
-//! durable-up-to LSN of every block that checks, also of blocks behind the end. Nothing else
-//! decides; a valid block behind a gap alone is no proof, because blocks of one write may reach the
-//! disk in any order.
+//! damage is decided by what is known to have been durable: the LSN the caller needs, the
+//! durable-up-to LSN of every block that checks, also of blocks behind the end, and segments, which are made
+//! one after the other: one that is missing below another was lost. Nothing else decides; a valid block
+//! behind a gap alone is no proof, because blocks of one write may reach the disk in any order.
 //!
 //! Invariants
 //! 1. A block follows if it names the checksum of the one before, its place, and the next LSN of
@@ -247,6 +247,17 @@ impl Chain {
                 offset: self.offset,
                 ends_at: Lsn(self.records_end),
                 must_reach,
+            });
+        }
+        if let Some((lost, later)) = folder.lost_behind(self.segment())? {
+            return Err(LogError::Damaged {
+                segment: lost,
+                offset: 0,
+                lsn: Lsn(self.records_end),
+                reason: format!(
+                    "the segment is missing or has no good header, and segment {later} is there, which \
+                     was made after it: the log ends before what was in it"
+                ),
             });
         }
         Ok(())

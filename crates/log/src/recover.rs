@@ -144,7 +144,13 @@ impl RecoveredLog {
             self.keep_whole(kept, older)?;
             others = rest;
         }
-        Ok(self.folder.remove(&others)?)
+        let behind = others.partition_point(|number| *number < first);
+        self.folder.remove(&others[..behind])?;
+        // The last one first, and each durably: never is one there without those before it.
+        for number in others[behind..].iter().rev() {
+            self.folder.remove(&[*number])?;
+        }
+        Ok(())
     }
 
     /// A crash came between the checkpoint that made these superfluous and their move.

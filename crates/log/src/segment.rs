@@ -16,6 +16,8 @@
 //!    blocks; they carry its old number, so they do not pass.
 //! 3. Segments are filled to the last byte: the block after the end of one is the first of the next
 //!    number.
+//! 4. From the segment that holds the checkpoint's position on there is never one without all before it:
+//!    they are made one after the other, and removed from the last one down, each durably.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,6 +222,26 @@ impl SegmentFolder {
     /// The error for a segment that a newer Onrush wrote in.
     pub(crate) fn future_format(&self, number: u64, found: u32) -> LogError {
         LogError::FutureFormat { path: self.path(number), found, known: FORMAT_VERSION }
+    }
+
+    /// A segment behind `after` that is not there whole although a later one is, and the later one. They
+    /// are made in order, each durable before the next is begun, so there was one: its file was lost,
+    /// with whatever was in it.
+    pub(crate) fn lost_behind(&self, after: u64) -> Result<Option<(u64, u64)>, LogError> {
+        let is_whole = |number| Ok::<_, LogError>(self.open(number, OpenMode::ReadOnly)?.is_some());
+        let numbers = self.numbers()?;
+        for later in numbers.into_iter().rev().take_while(|number| *number > after) {
+            if !is_whole(later)? {
+                continue;
+            }
+            for number in after + 1..later {
+                if !is_whole(number)? {
+                    return Ok(Some((number, later)));
+                }
+            }
+            return Ok(None);
+        }
+        Ok(None)
     }
 
     /// Moves whole segments to where they are kept, durably.

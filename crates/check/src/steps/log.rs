@@ -4,7 +4,8 @@
 //!
 //! The end is the first block that does not check or does not follow. It is a torn tail, unless
 //! something is known to have been durable above it: E of the superblock, or the durable-up-to LSN of
-//! any block that checks, also of one behind the end. Then it is damage.
+//! any block that checks, also of one behind the end. Then it is damage, and so it is where a segment is
+//! missing below another one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,6 +183,12 @@ impl Chain<'_> {
 
     /// Opens a segment whose header is good; the error says why there is none.
     fn open(&self, number: u64) -> Result<Segment, String> {
+        let (segment, header) = self.header_of(number)?;
+        self.store.companion.segment(number, segment.bytes, &header);
+        Ok(segment)
+    }
+
+    fn header_of(&self, number: u64) -> Result<(Segment, AlignedBuffer), String> {
         let path = self.path(number);
         let file = self.store.disk.open(&path, OpenMode::ReadOnly).map_err(|e| e.to_string())?;
         let mut header = AlignedBuffer::new(UNIT_BYTES);
@@ -191,8 +198,7 @@ impl Chain<'_> {
         if file.len().map_err(|error| error.to_string())? < bytes {
             return Err(format!("log segment {number} is shorter than its header says"));
         }
-        self.store.companion.segment(number, bytes, &header);
-        Ok(Segment { number, bytes, file: Some(file) })
+        Ok((Segment { number, bytes, file: Some(file) }, header))
     }
 
     fn follows(&self, block: &Block<'_>) -> Result<(), &'static str> {
@@ -301,6 +307,11 @@ impl Chain<'_> {
         } else if self.store.superblock.end > self.records_end {
             let found = format!("{at}; E is {}", self.store.superblock.end);
             self.report(Invariant::LogReachesEnd, self.offset, found);
+        } else if let Some((lost, later)) = self.lost_segment() {
+            let found =
+                format!("log segment {lost} is lost: {later} is there, which was made after it");
+            let path = self.path(lost);
+            self.store.findings.add(Finding::new(Invariant::SegmentReadable, path, 0, found));
         } else if is_torn || !self.partial.is_empty() {
             self.report(Invariant::TornTail, self.offset, at);
         }
@@ -334,6 +345,15 @@ impl Chain<'_> {
             }
         }
         (highest, is_torn)
+    }
+
+    /// A segment behind the end that is not there whole although a later one is, and the later one: they are
+    /// made one after the other, each durable before the next.
+    fn lost_segment(&self) -> Option<(u64, u64)> {
+        let behind = self.numbers_from(self.segment.number.saturating_add(1));
+        let later = behind.into_iter().rev().find(|number| self.header_of(*number).is_ok())?;
+        let mut before = self.segment.number + 1..later;
+        before.find(|number| self.header_of(*number).is_err()).map(|lost| (lost, later))
     }
 
     fn numbers_from(&self, first: u64) -> Vec<u64> {

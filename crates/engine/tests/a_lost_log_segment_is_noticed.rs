@@ -1,0 +1,134 @@
+//! A log segment that was deleted or wiped is told of, also the newest one that holds acknowledged rows:
+//! segments are made ahead, one after the other, so those behind it prove that it was there.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{Fixture, all_rows, ids, note, notes};
+use onrush::{CheckOptions, CheckProgress, Database, Error, Options};
+use onrush_files::{Disk, MemoryDisk, OpenMode};
+
+const ROWS: i64 = 400;
+const HEADER_BYTES: usize = 4096;
+
+/// What a crash left of a database with acknowledged rows in several segments.
+struct Crashed {
+    disk: MemoryDisk,
+    fixture: Fixture,
+}
+
+impl Crashed {
+    fn new() -> Crashed {
+        let disk = MemoryDisk::new();
+        let fixture = Fixture::on(Arc::new(disk.clone()));
+        let (db, table) = fixture.create_with(notes());
+        let mut session = db.session().unwrap();
+        let text = "x".repeat(500);
+        for id in 0..ROWS {
+            session.insert(&table, &note(id, &text)).unwrap();
+        }
+        Crashed { disk: disk.copy(), fixture }
+    }
+
+    fn log_folder(&self) -> PathBuf {
+        self.fixture.path().join("log")
+    }
+
+    /// All segments, and how many of them hold blocks.
+    fn segments(&self) -> (Vec<PathBuf>, usize) {
+        let names = self.disk.list(&self.log_folder()).unwrap();
+        let names = names.iter().filter(|name| name.ends_with(".segment"));
+        let paths: Vec<PathBuf> = names.map(|name| self.log_folder().join(name)).collect();
+        let filled = paths.iter().filter(|path| {
+            let mut magic = [0; 8];
+            let file = self.disk.open(path, OpenMode::ReadOnly).unwrap();
+            file.read_at(&mut magic, HEADER_BYTES as u64).unwrap();
+            magic == *b"ONRUSHLB"
+        });
+        let filled = filled.count();
+        (paths, filled)
+    }
+
+    fn open(&self, disk: &MemoryDisk) -> Result<Database, Error> {
+        Database::open_on(Arc::new(disk.clone()), self.fixture.path(), Options::small())
+    }
+
+    /// Opening, checking and backing up all tell of it, and change nothing.
+    fn is_noticed(&self, disk: &MemoryDisk, lost: &Path) {
+        let name = lost.file_name().unwrap().to_str().unwrap().to_owned();
+        let error = self.open(disk).map(drop).unwrap_err();
+        assert!(matches!(error, Error::DamagedLog(_)), "{error}");
+        assert!(error.to_string().contains("was made after it"), "{error}");
+        let (options, progress) = (CheckOptions::default(), CheckProgress::default());
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let folder = self.fixture.path();
+        let report = onrush_check::check(shared.clone(), &folder, &options, &progress).unwrap();
+        assert!(!report.is_sound(), "{report}");
+        assert!(report.to_string().contains(&name), "{report}");
+        let into = self.fixture.folder.path().join("copy");
+        let copied = onrush_backup::backup(shared, &folder, &into, &options, &progress);
+        assert!(matches!(copied, Err(onrush_backup::BackupError::Damaged(_))), "{copied:?}");
+    }
+}
+
+fn write_zeros(disk: &MemoryDisk, path: &Path, bytes: usize) {
+    let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![0; bytes], 0).unwrap();
+}
+
+#[test]
+fn what_nobody_touched_opens_with_all_rows() {
+    let crashed = Crashed::new();
+    let (segments, filled) = crashed.segments();
+    assert!(filled > 2 && segments.len() > filled + 1, "{filled} of {}", segments.len());
+    let db = crashed.open(&crashed.disk).unwrap();
+    let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
+    assert_eq!(ids(&rows), (0..ROWS).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_newest_segment_with_rows_was_deleted() {
+    let crashed = Crashed::new();
+    let (segments, filled) = crashed.segments();
+    let disk = crashed.disk.copy();
+    disk.remove(&segments[filled - 1]).unwrap();
+    crashed.is_noticed(&disk, &segments[filled - 1]);
+}
+
+#[test]
+fn the_newest_segment_with_rows_was_wiped() {
+    let crashed = Crashed::new();
+    let (segments, filled) = crashed.segments();
+    let disk = crashed.disk.copy();
+    write_zeros(&disk, &segments[filled - 1], Options::small().log_segment_bytes as usize);
+    crashed.is_noticed(&disk, &segments[filled - 1]);
+}
+
+/// Whatever it held, its number is missing among those that were made before and after.
+#[test]
+fn any_segment_but_the_last_has_lost_its_header() {
+    let crashed = Crashed::new();
+    let (segments, filled) = crashed.segments();
+    for lost in &segments[filled..segments.len() - 1] {
+        let disk = crashed.disk.copy();
+        write_zeros(&disk, lost, HEADER_BYTES);
+        crashed.is_noticed(&disk, lost);
+    }
+}
+
+/// A crash while the last one was made leaves it so.
+#[test]
+fn the_last_segment_may_be_half_made() {
+    let crashed = Crashed::new();
+    let (segments, _) = crashed.segments();
+    let last = segments.last().unwrap();
+    let disk = crashed.disk.copy();
+    write_zeros(&disk, last, HEADER_BYTES);
+    let db = crashed.open(&disk).unwrap();
+    let rows = all_rows(&mut db.session().unwrap(), &db.table("notes").unwrap());
+    assert_eq!(rows.len() as i64, ROWS);
+}
