@@ -204,9 +204,16 @@ pub enum CounterUnit {
 catalog! {
     /// Everything that is counted.
     Counter: CounterUnit {
-        Commits = "COMMITS", Events, "Transactions committed.";
-        DurableCommits = "DURABLE_COMMITS", Events, "Commits acknowledged as durable.";
-        Rollbacks = "ROLLBACKS", Events, "Transactions rolled back.";
+        Commits = "COMMITS", Events, "Commits of all kinds: the sum of the four below.";
+        DurableCommits = "DURABLE_COMMITS", Events,
+            "Commits whose session waits until they are durable.";
+        DelayedCommits = "DELAYED_COMMITS", Events,
+            "Commits acknowledged at once, durable within the declared window.";
+        TokenCommits = "TOKEN_COMMITS", Events,
+            "Commits for which the program got a token to wait on, or not.";
+        UnloggedCommits = "UNLOGGED_COMMITS", Events,
+            "Commits of rows of unlogged tables alone, which wait for nothing.";
+        Rollbacks = "ROLLBACKS", Events, "Transactions rolled back by their program or client.";
         Conflicts = "CONFLICTS", Events,
             "Transactions refused because another one committed first.";
         RowsInserted = "ROWS_INSERTED", Events, "Rows inserted.";
@@ -248,6 +255,17 @@ catalog! {
             "Times a session took over a place that another had left.";
         KeyLeases = "KEY_LEASES", Events, "Ranges of generated keys made durable.";
     }
+}
+
+impl Counter {
+    /// The kinds of commits. [`Counter::Commits`] is their sum, which is taken when numbers are read: an
+    /// insert counts one of these and nothing else.
+    pub const COMMIT_KINDS: &'static [Counter] = &[
+        Counter::DurableCommits,
+        Counter::DelayedCommits,
+        Counter::TokenCommits,
+        Counter::UnloggedCommits,
+    ];
 }
 
 /// Where a phase's time is spent.

@@ -312,6 +312,8 @@ impl Totals {
         for (total, number) in self.counters.iter_mut().zip(&numbers.counters) {
             total.value += number.get();
         }
+        let commits = Counter::COMMIT_KINDS.iter().map(|kind| numbers.counters[kind.index()].get());
+        self.counters[Counter::Commits.index()].value += commits.sum::<u64>();
         let session = kind == RecorderKind::Session;
         for (total, number) in self.phases.iter_mut().zip(&numbers.phases) {
             total.count += number.count.get();

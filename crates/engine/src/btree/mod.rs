@@ -22,7 +22,7 @@ pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
 pub(crate) use leaves_ahead::LeavesAhead;
-pub(crate) use read::{Seen, View};
+pub(crate) use read::{Look, Seen, View};
 pub use scan::Direction;
 pub(crate) use scan::{Batch, Bounds};
 pub(crate) use tree::{Hint, Tree};

@@ -5,6 +5,7 @@ use onrush_types::TableDefinition;
 use super::{Database, Table};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::options::Durability;
 use crate::session::{Session, Transaction};
 
 impl Database {
@@ -123,9 +124,10 @@ impl Database {
                 .log
                 .wait_durable(self.engine().catalog.changed_at(), &self.engine().recorder);
         })?;
-        let token = transaction.commit_token()?;
-        if !planted(Fault::TableNotDurable) {
-            token.wait()?;
+        if planted(Fault::TableNotDurable) {
+            transaction.commit_token()?;
+        } else {
+            transaction.commit_as(Durability::Durable)?;
         }
         Ok(defined)
     }

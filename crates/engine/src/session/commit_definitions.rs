@@ -111,6 +111,8 @@ impl Definitions {
 
     /// Changes the list of tables. The caller holds the lock that a checkpoint takes to read it.
     fn apply(&self, engine: &Engine, worker: &Worker, (lsn, end): (Lsn, Lsn)) {
+        // Before anybody can see any of it, so that who tells of it knows what that rests on.
+        engine.catalog.set_changed_at(end);
         for entry in &self.with_rows {
             entry.tree.begin_at(lsn);
         }
@@ -119,7 +121,6 @@ impl Definitions {
             tree.take_over(engine, &worker.recorder, fresh);
         }
         engine.catalog.apply(&self.changes);
-        engine.catalog.set_changed_at(end);
     }
 }
 

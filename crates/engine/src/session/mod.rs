@@ -11,7 +11,7 @@
 //!   `commit_definitions.rs`: how those and its rows become one record.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
-//!   a scan comes to them. `token.rs`: waiting for durability later.
+//!   a scan comes to them. `rest.rs`: what answers rest on. `token.rs`: waiting for durability later.
 
 mod account;
 mod ahead;
@@ -24,6 +24,7 @@ mod definitions;
 mod moving;
 mod read;
 mod read_ahead;
+mod rest;
 mod row_record;
 mod savepoint;
 mod scan;

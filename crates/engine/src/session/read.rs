@@ -1,6 +1,5 @@
 //! What a session reads: a row by its key, rows in key order, and the views that this is done by.
 
-use onrush_log::Lsn;
 use onrush_types::Value;
 use onrush_waits::{Counter, Phase};
 
@@ -9,7 +8,7 @@ use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::View;
+use crate::btree::{Look, View};
 use crate::database::Table;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
@@ -59,8 +58,8 @@ impl Session {
             let mut bytes = std::mem::take(&mut session.encoded.key);
             bytes.clear();
             table.entry.schema.encode_key(key, &mut bytes)?;
-            let seen = session.newest(table, &bytes)?;
-            let used = seen.map(|_| use_row(&bytes, &session.value));
+            let look = session.newest(table, &bytes)?;
+            let used = look.is_there.then(|| use_row(&bytes, &session.value));
             session.encoded.key = bytes;
             session.worker.recorder.count(Counter::RowsRead, u64::from(used.is_some()));
             Ok(used)
@@ -80,7 +79,9 @@ impl Session {
     /// # Errors
     /// A stopped or closed engine.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
-        self.call(Phase::Read, Session::hold_now).map(Snapshot::new)
+        let held = self.call(Phase::Read, Session::hold_now)?;
+        self.saw(held.lsn());
+        Ok(Snapshot::new(held))
     }
 
     /// Everything committed until now, this session's commits included.
@@ -103,8 +104,8 @@ impl Session {
         Ok(Snapshot::new(HeldLsn::open_durable(engine, recorder)))
     }
 
-    /// The LSN of the newest committed version of a row, whose bytes are left in `self.value`.
-    pub(super) fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Option<u64>> {
+    /// The newest committed version of a row, whose bytes are left in `self.value`.
+    pub(super) fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Look> {
         table.check_database(&self.worker.engine)?;
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
@@ -113,11 +114,9 @@ impl Session {
             .worker
             .inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest, value))?;
         match outcome {
-            Ok(seen) => {
-                if let Some(lsn) = seen {
-                    self.last_seen = self.last_seen.max(Lsn(lsn + 1));
-                }
-                Ok(seen)
+            Ok(look) => {
+                self.saw_at(look);
+                Ok(look)
             }
             Err(refusal) => Err(self.explain(table, refusal)),
         }

@@ -65,8 +65,12 @@ pub struct Session {
     pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     pub(super) last_commit: Lsn,
-    /// Newest row that an answer rested on.
+    /// Behind the newest commit of others that it saw.
     pub(super) last_seen: Lsn,
+    /// Behind the newest commit that answers rest on which nobody has waited for, as far as is known here.
+    pub(super) rests_on: Lsn,
+    /// Durable commits are waited for by the program.
+    pub(super) waits_later: bool,
 }
 
 impl Session {
@@ -93,6 +97,8 @@ impl Session {
             durability: engine.options.durability,
             last_commit: Lsn(0),
             last_seen: Lsn(0),
+            rests_on: Lsn(0),
+            waits_later: false,
         }
     }
 
@@ -134,7 +140,7 @@ impl Session {
     pub fn insert_token(&mut self, table: &Table, values: &[Value<'_>]) -> Result<CommitToken> {
         self.call(Phase::Commit, |session| {
             let written = session.insert_row(table, values)?;
-            Ok(session.token(written.end))
+            Ok(session.token(written.end, table.entry.tree.is_logged()))
         })
     }
 
@@ -191,7 +197,11 @@ impl Session {
     ) -> Result<CommitToken> {
         self.call(Phase::Commit, |session| {
             let end = session.insert_batch(table, rows)?;
-            Ok(session.token(end.unwrap_or(session.last_commit)))
+            let logged = table.entry.tree.is_logged();
+            Ok(match end {
+                Some(end) => session.token(end, logged),
+                None => session.newest_token(),
+            })
         })
     }
 
@@ -248,9 +258,8 @@ impl Session {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         loop {
-            let Some(seen_at) = self.newest(table, &bytes)? else {
-                return self.nothing_there(table, &bytes);
-            };
+            let look = self.newest(table, &bytes)?;
+            let Some(seen_at) = look.version() else { return self.nothing_there(look) };
             let schema = &table.entry.schema;
             let moved = schema.update_row(&bytes, &self.value, &assignments, &mut self.encoded)?;
             if moved {
@@ -287,9 +296,8 @@ impl Session {
         row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
         let index = self.context(table)?;
         loop {
-            let Some(seen_at) = self.newest(table, &bytes)? else {
-                return self.nothing_there(table, &bytes);
-            };
+            let look = self.newest(table, &bytes)?;
+            let Some(seen_at) = look.version() else { return self.nothing_there(look) };
             let record: [&[u8]; 3] =
                 if tree.is_logged() { [&self.header, &bytes, &[]] } else { [TICK, &[], &[]] };
             let expect = Expect::Version(seen_at);
@@ -480,25 +488,6 @@ impl Session {
         })
     }
 
-    /// The answer *no such row* of a durable session rests on whoever removed it being durable.
-    fn nothing_there(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
-        let removed_at = table.entry.tree.versions.removed_at(key);
-        self.rest_on(removed_at)?;
-        Ok(false)
-    }
-
-    /// An answer of a durable session waits for the newest commit that it rests on: else a crash
-    /// could lose the reason but not the answer.
-    pub(super) fn rest_on(&mut self, lsn: u64) -> Result<()> {
-        self.last_seen = self.last_seen.max(Lsn(lsn + 1));
-        let planted = crate::fault::planted(crate::fault::Fault::DuplicateNoWait);
-        if self.durability == Durability::Durable && lsn > 0 && !planted {
-            self.worker.release();
-            self.worker.engine.log.wait_durable(Lsn(lsn + 1), &self.worker.recorder)?;
-        }
-        Ok(())
-    }
-
     /// A refusal in the user's words.
     #[cold]
     pub(super) fn explain(&mut self, table: &Table, refusal: Refusal) -> Error {
@@ -517,43 +506,16 @@ impl Session {
                 }
                 Error::DuplicateKey { key: table.describe_key(key), table: name }
             }
-            Refusal::Changed(_) | Refusal::Missing(_) => {
+            Refusal::Changed(lsn) | Refusal::Missing(lsn) => {
                 self.worker.recorder.count(Counter::Conflicts, 1);
+                if let Err(error) = self.rest_on(lsn) {
+                    return error;
+                }
                 Error::Conflict { key: table.describe_key(key), table: name }
             }
             Refusal::Gone => Error::TableChanged { name },
             Refusal::Blocked(_) => Error::Internal("a blocked operation was given up".into()),
         }
-    }
-
-    /// Step 7 of an insert: waits as the session's durability says. A commit of rows that are not
-    /// logged has nothing to wait for.
-    #[inline]
-    pub(super) fn acknowledge(&mut self, end: Lsn, logged: bool) -> Result<()> {
-        self.last_commit = end;
-        self.worker.recorder.count(Counter::Commits, 1);
-        if !logged {
-            return self.worker.engine.check_readable();
-        }
-        match self.durability {
-            Durability::Delayed => {
-                Ok(self.worker.engine.log.note_delayed(end, &self.worker.recorder)?)
-            }
-            Durability::Durable => {
-                if crate::fault::planted(crate::fault::Fault::AcknowledgeEarly) {
-                    return Ok(());
-                }
-                self.worker.release();
-                self.worker.recorder.count(Counter::DurableCommits, 1);
-                Ok(self.worker.engine.log.wait_durable(end, &self.worker.recorder)?)
-            }
-        }
-    }
-
-    #[inline]
-    pub(super) fn token(&mut self, end: Lsn) -> CommitToken {
-        self.last_commit = end;
-        CommitToken::new(&self.source, end)
     }
 
     /// Now and then drops old versions that no snapshot needs.

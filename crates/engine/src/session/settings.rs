@@ -34,7 +34,7 @@ impl Session {
     /// The next durable answers rest on all definitions made so far: *there is no such table* must not be
     /// told before whatever dropped it is durable.
     pub fn rest_on_definitions(&mut self) {
-        self.last_seen = self.last_seen.max(self.worker.engine.catalog.changed_at());
+        self.saw(self.worker.engine.catalog.changed_at());
     }
 
     /// When this session's commits are acknowledged.

@@ -11,7 +11,7 @@ use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
 use super::worker::Worker;
 use super::write_set::Place;
 use crate::Row;
-use crate::btree::{Bounds, Direction, Refusal, Seen, View};
+use crate::btree::{Bounds, Direction, Look, Refusal, View};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -92,13 +92,13 @@ impl HeldLsn {
         Err(Error::TableChanged { name: table.name().to_owned() })
     }
 
-    /// The version of the row at `key` that this sees.
+    /// What this sees at `key`, and the value bytes of the row.
     pub(super) fn get_bytes(
         &self,
         worker: &mut Worker,
         table: &Table,
         key: &[u8],
-    ) -> Result<Option<Seen>> {
+    ) -> Result<(Look, Vec<u8>)> {
         table.check_database(&worker.engine)?;
         worker.engine.check_readable()?;
         let tree = &table.entry.tree;
@@ -108,7 +108,7 @@ impl HeldLsn {
         let outcome =
             worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
         match outcome {
-            Ok(seen) => Ok(seen.map(|lsn| Seen { lsn, value })),
+            Ok(look) => Ok((look, value)),
             Err(Refusal::Gone) => Err(Error::TableChanged { name: table.name().to_owned() }),
             Err(other) => Err(Error::Internal(format!("a read was refused: {other:?}"))),
         }
@@ -154,10 +154,9 @@ impl Snapshot {
             return Ok(own.as_ref().map(decode).transpose()?);
         }
         let bytes = place.1;
-        match self.held.get_bytes(&mut self.worker, table, &bytes)? {
-            Some(seen) => Ok(Some(table.entry.schema.decode_row(&bytes, &seen.value)?)),
-            None => Ok(None),
-        }
+        let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes)?;
+        let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));
+        Ok(row.transpose()?)
     }
 
     /// Reads rows in key order.

@@ -22,7 +22,7 @@ use super::worker::Worker;
 use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
-use crate::btree::{GroupRows, Refusal};
+use crate::btree::{GroupRows, Look, Refusal};
 use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
@@ -101,9 +101,12 @@ impl<'s> Transaction<'s> {
             Some(Write { value: Some(_), .. }) => return Err(duplicate(table, &at.1)),
             Some(Write { must_be_absent, .. }) => *must_be_absent,
             None => {
+                // That a key is free is told by the commit, which lies behind whoever freed it.
                 if let Some(held) = &self.held
-                    && held.get_bytes(&mut self.session.worker, table, &at.1)?.is_some()
+                    && let (look, _) = held.get_bytes(&mut self.session.worker, table, &at.1)?
+                    && look.is_there
                 {
+                    self.session.rest_on(look.lsn)?;
                     return Err(duplicate(table, &at.1));
                 }
                 true
@@ -141,10 +144,9 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Read, |transaction| {
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
-            match transaction.value_of(table, &bytes)? {
-                Some(value) => Ok(Some(table.entry.schema.decode_row(&bytes, &value)?)),
-                None => Ok(None),
-            }
+            let (look, value) = transaction.look(table, &bytes)?;
+            let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));
+            Ok(row.transpose()?)
         })
     }
 
@@ -172,7 +174,10 @@ impl<'s> Transaction<'s> {
         key: &[u8],
         assignments: &[(usize, Value<'_>)],
     ) -> Result<bool> {
-        let Some(value) = self.value_of(table, key)? else { return Ok(false) };
+        let (look, value) = self.look(table, key)?;
+        if !look.is_there {
+            return self.session.nothing_there(look);
+        }
         let schema = &table.entry.schema;
         let moved = schema.update_row(key, &value, assignments, &mut self.session.encoded)?;
         self.session.check_encoded(table)?;
@@ -185,7 +190,9 @@ impl<'s> Transaction<'s> {
             return Ok(true);
         }
         let encoded = self.session.encoded.clone();
-        if self.value_of(table, &new_key)?.is_some() {
+        let (taken, _) = self.look(table, &new_key)?;
+        if taken.is_there {
+            self.session.rest_on(taken.lsn)?;
             return Err(duplicate(table, &new_key));
         }
         self.session.encoded = encoded;
@@ -204,8 +211,9 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Statement, |transaction| {
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
-            if transaction.value_of(table, &bytes)?.is_none() {
-                return Ok(false);
+            let (look, _) = transaction.look(table, &bytes)?;
+            if !look.is_there {
+                return transaction.session.nothing_there(look);
             }
             transaction.remove(table, &bytes);
             Ok(true)
@@ -242,6 +250,7 @@ impl<'s> Transaction<'s> {
             .map(|((_, key), write)| (key.clone(), write.value.clone()))
             .collect();
         let snapshot = self.view();
+        self.session.saw(snapshot.held.lsn());
         let scan = Scan::new(snapshot, table, options, own)?;
         self.has_read = true;
         Ok(scan)
@@ -269,7 +278,9 @@ impl<'s> Transaction<'s> {
     pub fn snapshot(&mut self) -> Snapshot {
         self.has_read = true;
         let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
-        self.view().with_own(own.collect())
+        let view = self.view().with_own(own.collect());
+        self.session.saw(view.held.lsn());
+        view
     }
 
     /// What was committed when this transaction began.
@@ -323,7 +334,7 @@ impl<'s> Transaction<'s> {
         self.held = None;
         match committed? {
             Some(commit) => self.session.acknowledge(commit.end, commit.logged),
-            None => Ok(()),
+            None => self.session.rest_on_all_seen(),
         }
     }
 
@@ -353,9 +364,10 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Commit, |transaction| {
             let committed = transaction.commit_writes();
             transaction.held = None;
-            let end = committed?.map(|commit| commit.end);
-            let end = end.unwrap_or(Lsn(transaction.session.last_commit_lsn()));
-            Ok(transaction.session.token(end))
+            Ok(match committed? {
+                Some(commit) => transaction.session.token(commit.end, commit.logged),
+                None => transaction.session.newest_token(),
+            })
         })
     }
 
@@ -396,16 +408,20 @@ impl<'s> Transaction<'s> {
         self.session.worker.recorder.count(counter, 1);
     }
 
-    /// The value bytes at `key`: the own change, else what the snapshot has.
-    fn value_of(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    /// What is at `key`, and its value bytes: the own change, else what the snapshot has.
+    fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         table.check_database(&self.session.worker.engine)?;
         if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
-            return Ok(write.value.clone());
+            let look = Look { is_there: write.value.is_some(), lsn: 0 };
+            return Ok((look, write.value.clone().unwrap_or_default()));
         }
-        let Some(held) = &self.held else { return Ok(None) };
-        let seen = held.get_bytes(&mut self.session.worker, table, key)?;
+        let Some(held) = &self.held else {
+            return Ok((Look { is_there: false, lsn: 0 }, Vec::new()));
+        };
+        let (look, value) = held.get_bytes(&mut self.session.worker, table, key)?;
         self.has_read = true;
-        Ok(seen.map(|seen| seen.value))
+        self.session.saw_at(look);
+        Ok((look, value))
     }
 
     fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) {

@@ -43,7 +43,7 @@ pub struct Rates {
     pub rows_read: f64,
     /// Transactions committed.
     pub commits: f64,
-    /// Transactions committed for each sync of the log: an average, not a rate.
+    /// Transactions committed whose rows are logged, for each sync of the log: an average, not a rate.
     pub commits_per_sync: f64,
     /// Bytes written to the log.
     pub log_bytes: f64,
@@ -93,13 +93,14 @@ impl Rates {
             .collect();
         waits.sort_by(|one, other| other.sessions.total_cmp(&one.sessions));
         let commits = totals.counter(Counter::Commits);
+        let logged_commits = commits.saturating_sub(totals.counter(Counter::UnloggedCommits));
         Rates {
             unix_millis: statistics.unix_millis,
             seconds,
             rows: counter(Counter::RowsInserted),
             rows_read: counter(Counter::RowsRead),
             commits: each(commits),
-            commits_per_sync: commits as f64 / log.syncs.max(1) as f64,
+            commits_per_sync: logged_commits as f64 / log.syncs.max(1) as f64,
             log_bytes: each(log.bytes),
             log_growths: counter(Counter::LogGrowths),
             log_write_us: log.write_nanos_mean() as f64 / 1e3,

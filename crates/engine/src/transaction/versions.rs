@@ -109,6 +109,17 @@ impl VersionStore {
         versions.get(key).and_then(|v| v.last()).map_or(0, |version| version.ended_at())
     }
 
+    /// The LSN below `below` at which the newest old version of `key` ended; 0 if none is kept. Who does
+    /// not find the key rests on it. What is not kept any more has ended below what is durable.
+    pub(crate) fn removed_below(&self, key: &[u8], below: Lsn) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let versions = self.versions.read();
+        let ends = versions.get(key).into_iter().flatten().map(|version| version.ended_at());
+        ends.filter(|ended_at| *ended_at < below.0).max().unwrap_or(0)
+    }
+
     /// Memory that all versions take, about.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)

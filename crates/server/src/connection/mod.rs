@@ -7,7 +7,8 @@
 //!
 //! Invariants
 //! 1. No answer leaves before the commits that it rests on are durable, unless the session's
-//!    `synchronous_commit` is off: [`Connection::settle`] is the only place that sends.
+//!    `synchronous_commit` is off: [`Connection::settle`] is the only place that sends, and waits for
+//!    whatever the engine says that the answers since the last time rest on.
 //! 2. The beginning of a connection has one deadline, which no byte puts off.
 //! 3. A client's malformed message, unread output or broken socket ends its own connection only.
 
@@ -284,7 +285,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits until everything that was answered is durable, then sends the answers. If it cannot
     /// become durable they are taken back, and the client is told that.
     async fn settle(&mut self) -> std::result::Result<(), Stop> {
-        if let Some(token) = self.backend.newest.take()
+        if let Some(token) = self.backend.take_rest()
             && !token.is_durable()
             && let Err(error) = token.wait_async().await
         {

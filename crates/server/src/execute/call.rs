@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use onrush::{CheckOptions, CheckProgress, Durability, OnlineOptions, Table, Value};
+use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
 
 use super::{Answer, Backend, RowStream};
 use crate::error::{Result, SqlError, state};
@@ -69,18 +69,13 @@ impl Backend {
             let now = left.min(rows_per_commit);
             let batch = (0..now).map(|_| &[] as &[Value<'static>]);
             let session = self.idle()?;
-            if waits {
-                let token = match now {
-                    1 => session.insert_token(&table, &[])?,
-                    _ => session.insert_many_token(&table, batch)?,
-                };
-                token.wait_async().await?;
-            } else {
-                match now {
-                    1 => session.insert(&table, &[])?,
-                    _ => session.insert_many(&table, batch)?,
-                }
-                turn += now;
+            match now {
+                1 => session.insert(&table, &[])?,
+                _ => session.insert_many(&table, batch)?,
+            }
+            match session.take_rest().filter(|_| waits) {
+                Some(commit) => commit.wait_async().await?,
+                None => turn += now,
             }
             left -= now;
             if waits || turn >= TURN_ROWS {
@@ -105,13 +100,13 @@ impl Backend {
         while left > 0 {
             let now = left.min(rows_per_commit);
             let session = self.idle()?;
-            session.set_durability(Durability::Durable);
+            session.set_waits_later(false);
             let inserted = match now {
                 1 => session.insert(table, &[]),
                 _ => session.insert_many(table, (0..now).map(|_| &[] as &[Value<'static>])),
             };
-            // As the server's other statements have it, which wait by themselves.
-            session.set_durability(Durability::Delayed);
+            // As the server's other statements have it.
+            session.set_waits_later(true);
             inserted?;
             left -= now;
             self.patience.check()?;

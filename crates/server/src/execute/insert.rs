@@ -28,6 +28,7 @@ impl Backend {
         plan: &InsertPlan,
         bound: &Bound,
     ) -> Result<Cow<'static, str>> {
+        self.follow_setting();
         if matches!(self.work, Work::Failed(_)) {
             return Err(in_failed_transaction());
         }
@@ -67,13 +68,6 @@ impl Backend {
 
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         match &mut self.work {
-            Work::Idle(session) if self.settings.is_durable => {
-                let token = session.insert_token(table, values)?;
-                if table.definition().is_logged() {
-                    self.newest = Some(token);
-                }
-                Ok(())
-            }
             Work::Idle(session) => Ok(session.insert(table, values)?),
             Work::Open(open) => open.with_dependent_mut(|_, slot| match slot {
                 Some(transaction) => Ok(transaction.insert(table, values)?),
@@ -90,13 +84,6 @@ impl Backend {
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<()> {
         match &mut self.work {
-            Work::Idle(session) if self.settings.is_durable => {
-                let token = session.insert_many_token(table, rows)?;
-                if table.definition().is_logged() {
-                    self.newest = Some(token);
-                }
-                Ok(())
-            }
             Work::Idle(session) => Ok(session.insert_many(table, rows)?),
             Work::Open(open) => open.with_dependent_mut(|_, slot| {
                 let transaction = slot.as_mut().ok_or_else(in_failed_transaction)?;

@@ -1,13 +1,14 @@
 //! Runs plans on one client's session.
 //!
-//! Nothing here waits for a disk to sync: a durable commit leaves a token in
-//! [`Backend::newest`], and the connection waits for it before it sends the answer. So commits that
+//! Nothing here waits for a disk to sync: the engine's session notes what its answers rest on, and the
+//! connection takes that, by [`Backend::take_rest`], and waits before it sends them. So commits that
 //! come at the same time, from one client or from many, share a sync.
 //!
 //! Invariants
-//! 1. The engine's session commits without waiting. Whether an answer waits is decided here alone,
-//!    by `synchronous_commit`.
-//! 2. Every answer of a durable session, an error too, waits for the newest commit that it rests on.
+//! 1. The engine's session is as durable as `synchronous_commit` says when a statement begins, and
+//!    leaves waiting to the connection ([`onrush::Session::set_waits_later`]).
+//! 2. Every answer of a durable session, rows, counts and errors too, waits for the newest commit that
+//!    it rests on. No statement sees to it by itself: whatever reads or writes in the engine does.
 
 mod call;
 mod cursor;
@@ -31,7 +32,7 @@ mod write;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Database, Durability, Session, Value};
+use onrush::{CommitToken, Database, Durability, Session, Transaction, Value};
 use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
@@ -107,8 +108,8 @@ pub(crate) struct Backend {
     /// Those of the open transaction, the oldest first.
     savepoints: Vec<NamedSavepoint>,
     pub(crate) settings: Settings,
-    /// What the answers that are not sent yet must wait for.
-    pub(crate) newest: Option<CommitToken>,
+    /// What the answers that are not sent yet must wait for, beside what the session says.
+    newest: Option<CommitToken>,
     /// To be told before the next answer.
     pub(crate) notices: Vec<SqlError>,
     /// How long the running statement may go on.
@@ -128,7 +129,7 @@ impl Backend {
             connections_reserved: shared.options.connections_reserved,
             of_database: shared.defaults.all(),
         }));
-        session.set_durability(Durability::Delayed);
+        session.set_waits_later(true);
         let clients = &shared.clients;
         let client = Client {
             number: clients.next_number(),
@@ -195,6 +196,7 @@ impl Backend {
     /// Runs a plan. After an error an open transaction takes nothing but its end
     /// or the way back to a savepoint.
     pub(crate) async fn execute(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
+        self.follow_setting();
         if matches!(self.work, Work::Failed(_)) && !plan.is_for_failed_transaction() {
             return Err(in_failed_transaction());
         }
@@ -211,12 +213,36 @@ impl Backend {
 
     /// A statement could not even be planned, or failed on its way to the client.
     pub(crate) fn fail(&mut self) {
-        if let Work::Idle(session) = &self.work
-            && self.settings.is_durable
-        {
-            self.newest = Some(session.newest_token());
-        }
+        // The transaction may be gone with what it rests on.
+        self.newest = self.take_rest();
         self.work.fail(!self.savepoints.is_empty());
+    }
+
+    /// What all answers since the last call rest on: they must not be sent before it is durable.
+    pub(crate) fn take_rest(&mut self) -> Option<CommitToken> {
+        let rest = match &mut self.work {
+            Work::Idle(session) => session.take_rest(),
+            Work::Open(open) | Work::Failed(open) => {
+                open.with_dependent_mut(|_, slot| slot.as_mut().and_then(Transaction::take_rest))
+            }
+            Work::Gone => None,
+        };
+        rest.into_iter().chain(self.newest.take()).max_by_key(CommitToken::lsn)
+    }
+
+    /// The engine's session becomes as durable as `synchronous_commit` says now.
+    pub(super) fn follow_setting(&mut self) {
+        let durability = match self.settings.is_durable {
+            true => Durability::Durable,
+            false => Durability::Delayed,
+        };
+        match &mut self.work {
+            Work::Idle(session) => session.set_durability(durability),
+            Work::Open(open) | Work::Failed(open) => open.with_dependent_mut(|_, slot| {
+                slot.iter_mut().for_each(|transaction| transaction.set_durability(durability));
+            }),
+            Work::Gone => {}
+        }
     }
 
     async fn dispatch(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
@@ -318,6 +344,12 @@ impl Backend {
     pub(crate) fn begin_statement(&mut self, text: &Arc<str>) {
         self.presence.begins(text);
         self.patience.begin(self.settings.statement_timeout);
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.work.end();
     }
 }
 

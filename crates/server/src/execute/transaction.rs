@@ -6,7 +6,7 @@
 //! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
 //! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; or ROLLBACK TO, which opens it again |
 
-use onrush::{Durability, Session, Transaction};
+use onrush::{Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
 
 use super::{Answer, Backend};
@@ -27,6 +27,13 @@ self_cell! {
     }
 }
 
+impl OpenTransaction {
+    /// Rolls the transaction back, unless that was done.
+    fn roll_back(&mut self) {
+        self.with_dependent_mut(|_, slot| slot.take().map(Transaction::rollback));
+    }
+}
+
 /// What a client has going on.
 pub(crate) enum Work {
     Idle(Box<Session>),
@@ -43,12 +50,19 @@ impl Work {
         *self = match std::mem::replace(self, Work::Gone) {
             Work::Open(mut open) => {
                 if !is_kept {
-                    open.with_dependent_mut(|_, slot| *slot = None);
+                    open.roll_back();
                 }
                 Work::Failed(open)
             }
             other => other,
         };
+    }
+
+    /// What a client leaves open when it goes is rolled back, and counted.
+    pub(super) fn end(&mut self) {
+        if let Work::Open(open) | Work::Failed(open) = self {
+            open.roll_back();
+        }
     }
 }
 
@@ -83,6 +97,7 @@ impl Backend {
 
     /// Commits; what has failed is rolled back, and the tag says so.
     pub(crate) fn commit(&mut self) -> Result<Answer> {
+        self.follow_setting();
         let mut open = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(open) => open,
             other => {
@@ -97,9 +112,6 @@ impl Backend {
         let outcome =
             open.with_dependent_mut(|_, slot| slot.take().map_or(Ok(()), Transaction::commit));
         let session = open.into_owner().into_inner();
-        if self.settings.is_durable {
-            self.newest = Some(session.newest_token());
-        }
         self.work = Work::Idle(Box::new(session));
         self.savepoints.clear();
         self.end_definitions();
@@ -111,11 +123,7 @@ impl Backend {
     pub(crate) fn roll_back(&mut self) -> Answer {
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(mut open) | Work::Failed(mut open) => {
-                open.with_dependent_mut(|_, slot| {
-                    if let Some(transaction) = slot.take() {
-                        transaction.rollback();
-                    }
-                });
+                open.roll_back();
                 self.savepoints.clear();
                 self.settings.end(false);
                 Work::Idle(Box::new(open.into_owner().into_inner()))
@@ -161,20 +169,9 @@ impl Backend {
                         Err(error) => break Err(error),
                     }
                 };
-                self.rest_on_commits();
                 done
             }
             _ => Err(super::in_failed_transaction()),
-        }
-    }
-
-    /// The answer waits for what the session committed or saw.
-    pub(super) fn rest_on_commits(&mut self) {
-        if let Work::Idle(session) = &self.work
-            && self.settings.is_durable
-        {
-            debug_assert_eq!(session.durability(), Durability::Delayed);
-            self.newest = Some(session.newest_token());
         }
     }
 }

@@ -24,7 +24,6 @@ impl Backend {
         if let (Work::Idle(session), None, None) = (&mut self.work, &plan.returning, computed) {
             let changes = changes(plan, bound, &[])?;
             let is_there = session.update(&plan.table, &key, &changes)?;
-            self.rest_on_commits();
             return Ok(Answer::Done(tag("UPDATE", u64::from(is_there))));
         }
         let returner = self.returner(&plan.returning, bound)?;
@@ -89,7 +88,6 @@ impl Backend {
         };
         if let (Work::Idle(session), None) = (&mut self.work, &plan.returning) {
             let was_there = session.delete(&plan.table, &key)?;
-            self.rest_on_commits();
             return Ok(Answer::Done(tag("DELETE", u64::from(was_there))));
         }
         let returner = self.returner(&plan.returning, bound)?;

@@ -81,6 +81,27 @@ impl World {
         World::of(database, folder, ServerOptions::default())
     }
 
+    /// On any disk.
+    pub fn on_disk(disk: Arc<dyn onrush_files::Disk>, options: Options) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::create_on(disk, folder.path().join("db"), options).unwrap();
+        World::of(database, folder, ServerOptions::default())
+    }
+
+    /// What was logged of this server's files as a warning or an error.
+    pub fn warnings(&self) -> Vec<String> {
+        let folder = self.folder.path().to_str().unwrap();
+        let bytes = logged_warnings().lock().unwrap().clone();
+        let lines = String::from_utf8(bytes).unwrap();
+        lines.lines().filter(|line| line.contains(folder)).map(str::to_owned).collect()
+    }
+
+    /// The database of this server as it is on another disk.
+    pub fn open_on(&self, disk: MemoryDisk) -> Database {
+        let folder = self.folder.path().join("db");
+        Database::open_on(Arc::new(disk), folder, Options::small()).unwrap()
+    }
+
     fn of(database: Database, folder: tempfile::TempDir, options: ServerOptions) -> World {
         let listen = Some("127.0.0.1:0".parse().unwrap());
         let options = ServerOptions { listen, threads: 2, ..options };

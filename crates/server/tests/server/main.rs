@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod held_disk;
 mod postgresql;
 
 mod a_server_stops_in_good_order;
@@ -13,8 +14,10 @@ mod bad_input_ends_one_connection_at_most;
 mod checks_hold_whichever_way_a_row_comes;
 mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
+mod commits_are_counted_as_clients_count_them;
 mod definitions_go_with_their_transaction;
 mod definitions_match_a_model;
+mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod keys_are_added_to_tables;
 mod no_clause_is_passed_over_in_silence;
@@ -28,5 +31,6 @@ mod roles_come_in_by_password_and_do_what_was_granted;
 mod rows_are_copied_in_and_out;
 mod statements_of_a_simple_query_do_what_they_say;
 mod tables_stand_in_schemas;
+mod the_operator_is_told_of_the_disk;
 mod transactions_are_all_or_nothing;
 mod what_drivers_send_is_understood;
