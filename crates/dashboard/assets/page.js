@@ -153,9 +153,15 @@ function showFacts(view) {
   $("session-count").textContent = view.sessions.length > 200 ? `200 of ${view.sessions.length}` : `${view.sessions.length}`;
   $("sessions").replaceChildren(...sessions.map((session) => {
     const most = [...session.waits].sort((a, b) => b.nanos - a.nanos)[0];
-    return row([[session.id, true], [session.name], [session.waits_now || "-"], [short(session.calls), true],
+    return row([[session.id, true], [called(session)], [session.waits_now || "-"], [short(session.calls), true],
       [most ? most.wait : "-"], [most ? micros(most.nanos / 1e3) : "-", true]]);
   }));
+}
+
+// Whose a session is: application, user and address, if its client is known.
+function called(session) {
+  const client = session.client;
+  return client ? `${client.application || session.name} ${client.user}@${client.address}` : session.name;
 }
 
 let phasesBefore = null;

@@ -67,6 +67,21 @@ fn the_numbers_are_those_of_the_database() {
 }
 
 #[test]
+fn sessions_carry_whose_they_are() {
+    let world = world();
+    let session = world.database.session().unwrap();
+    let (application, user) = ("till 3".to_owned(), "cashier".to_owned());
+    let client = onrush::SessionClient { application, user, address: "10.0.0.7:5000".to_owned() };
+    world.database.set_session_client(session.id(), client);
+    let shown: serde_json::Value = serde_json::from_str(&world.get("/view.json").1).unwrap();
+    let sessions = shown["sessions"].as_array().unwrap();
+    let own = sessions.iter().find(|one| one["id"] == session.id()).unwrap();
+    assert_eq!(own["client"]["application"], "till 3");
+    assert_eq!(own["client"]["user"], "cashier");
+    assert_eq!(own["client"]["address"], "10.0.0.7:5000");
+}
+
+#[test]
 fn prometheus_gets_its_page() {
     let (status, page) = world().get("/metrics");
     assert_eq!(status, 200);

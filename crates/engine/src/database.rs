@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use onrush_files::{Disk, OsDisk, StickyDisk, Unfinished};
 use onrush_types::{Schema, TableDefinition, Value};
-use onrush_waits::{LiveSummary, LiveTotals};
+use onrush_waits::{LiveSummary, LiveTotals, SessionClient};
 use parking_lot::Mutex;
 
 use crate::catalog::TableEntry;
@@ -422,6 +422,29 @@ impl Database {
     #[must_use]
     pub fn sessions(&self) -> Vec<LiveSummary> {
         self.engine().registry.summaries()
+    }
+
+    /// Says whose the session with this number ([`Session::id`](crate::Session::id)) is, for
+    /// [`sessions`](Self::sessions). May be said again.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// let session = db.session()?;
+    /// let of_till = |application: &str| SessionClient {
+    ///     application: application.into(),
+    ///     user: "cashier".into(),
+    ///     address: "10.0.0.7:5000".into(),
+    /// };
+    /// db.set_session_client(session.id(), of_till("till 3"));
+    /// let mut sessions = db.sessions().into_iter();
+    /// let own = sessions.find(|one| one.id == session.id()).expect("it is there");
+    /// assert_eq!(own.title(), "till 3 cashier@10.0.0.7:5000");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_session_client(&self, session: u64, client: SessionClient) {
+        self.engine().registry.set_client(session, client);
     }
 
     /// Every session and background thread that there is now, with everything it did.

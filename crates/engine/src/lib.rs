@@ -97,7 +97,7 @@ pub use onrush_types::{
     ROW_ID, RowView, Schema, StoredBytes, TableBuilder, TableChange, TableDefinition, TypeError,
     Uuid, Value,
 };
-pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, Totals, Wait};
+pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{Background, Durability, LargePages, MemoryPlan, Options, SequentialKeys};
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{

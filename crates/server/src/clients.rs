@@ -29,9 +29,19 @@ pub(crate) struct ClientEntry {
     pub(crate) user: Arc<str>,
     /// The number of its session among the engine's.
     pub(crate) session: u64,
+    /// Where it comes from.
+    pub(crate) address: String,
     pub(crate) began_micros: i64,
     is_cancelled: Arc<AtomicBool>,
     now: Mutex<Activity>,
+}
+
+/// What is known of a client when it comes.
+pub(crate) struct Newcomer<'a> {
+    pub(crate) number: i32,
+    pub(crate) user: &'a Arc<str>,
+    pub(crate) session: u64,
+    pub(crate) address: String,
 }
 
 /// What a client is doing, or did last.
@@ -60,11 +70,10 @@ impl Clients {
     /// A client is there; a cancel request for it will set the flag.
     pub(crate) fn enter(
         self: &Arc<Clients>,
-        number: i32,
-        user: &Arc<str>,
-        session: u64,
+        newcomer: Newcomer<'_>,
         is_cancelled: &Arc<AtomicBool>,
     ) -> Presence {
+        let Newcomer { number, user, session, address } = newcomer;
         // Random bits of the system: who does not know them cannot cancel.
         let (secret, _, _, _) = Uuid::new_v4().as_fields();
         let began_micros = unix_micros();
@@ -80,6 +89,7 @@ impl Clients {
             secret: i32::from_be_bytes(secret.to_be_bytes()),
             user: Arc::clone(user),
             session,
+            address,
             began_micros,
             is_cancelled: Arc::clone(is_cancelled),
             now: Mutex::new(now),

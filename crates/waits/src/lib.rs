@@ -38,7 +38,7 @@ pub use catalog::{
 pub use guard::WaitGuard;
 pub use numbers::Spun;
 pub use recorder::{Recorder, WorkGuard};
-pub use registry::{LiveSummary, LiveTotals, RecorderKind, Registry, Statistics};
+pub use registry::{LiveSummary, LiveTotals, RecorderKind, Registry, SessionClient, Statistics};
 pub use sampling::SAMPLE_INTERVAL_MAX;
 pub use task_guard::TaskWaitGuard;
 pub use totals::{CounterTotal, LatchTotal, PhaseTotal, SpinTotal, Totals, WaitTotal};

@@ -38,6 +38,17 @@ pub enum RecorderKind {
     Background,
 }
 
+/// Whose a session is, as the program says that lets it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionClient {
+    /// What the client calls itself; may be empty.
+    pub application: String,
+    /// The role that it has come in as.
+    pub user: String,
+    /// Where it comes from.
+    pub address: String,
+}
+
 /// A recorder that is alive, and everything in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveTotals {
@@ -62,6 +73,9 @@ pub struct LiveSummary {
     pub name: String,
     /// Whose it is.
     pub kind: RecorderKind,
+    /// Whose the session is, if anybody has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<SessionClient>,
     /// What it waits for at this moment, if it does.
     pub waits_now: Option<Wait>,
     /// How long it exists, in nanoseconds.
@@ -72,9 +86,23 @@ pub struct LiveSummary {
     pub waits: Vec<WaitTotal>,
 }
 
+impl LiveSummary {
+    /// What to call it in a listing: application, user and address of the client, or its name.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let Some(client) = &self.client else { return self.name.clone() };
+        let application = match client.application.as_str() {
+            "" => &self.name,
+            application => application,
+        };
+        format!("{application} {}@{}", client.user, client.address)
+    }
+}
+
 #[derive(Debug)]
 struct Live {
     name: String,
+    client: Option<SessionClient>,
     kind: RecorderKind,
     started: Instant,
     numbers: Arc<Numbers>,
@@ -103,6 +131,7 @@ impl Live {
             id,
             name: self.name.clone(),
             kind: self.kind,
+            client: self.client.clone(),
             waits_now: self.numbers.waits_now(),
             lifetime_nanos: nanos_of(self.started.elapsed()),
             calls: self.numbers.sampling.calls.get(),
@@ -149,6 +178,7 @@ impl Shared {
         state.next_id += 1;
         let live = Live {
             name: name.to_owned(),
+            client: None,
             kind,
             started: Instant::now(),
             numbers: Arc::clone(numbers),
@@ -226,6 +256,13 @@ impl Registry {
     pub fn summaries(&self) -> Vec<LiveSummary> {
         let state = self.shared.state.lock();
         state.live.iter().map(|(id, live)| live.summary(*id)).collect()
+    }
+
+    /// Says whose the session with this number is. Without one of that number nothing happens.
+    pub fn set_client(&self, id: u64, client: SessionClient) {
+        if let Some(live) = self.shared.state.lock().live.get_mut(&id) {
+            live.client = Some(client);
+        }
     }
 
     /// How many live recorders wait for one of these at this moment.

@@ -210,14 +210,14 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         return Err((wire, no_seat(shared).into()));
     };
     let name = who.name.clone();
-    let mut backend = match Backend::new(shared, who) {
+    let mut backend = match Backend::new(shared, who, door.peer.to_string()) {
         Ok(backend) => backend,
         Err(error) => return Err((wire, error.into())),
     };
     if let Err(error) = startup::apply(parameters, &mut backend.settings) {
         return Err((wire, error.into()));
     }
-    backend.presence.is_called(backend.settings.application());
+    backend.introduce();
     let client = backend.presence.entry();
     let (number, secret) = (client.number, client.secret);
     let mut connection = Connection {

@@ -32,7 +32,7 @@ mod write;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Database, Durability, Session, Transaction, Value};
+use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transaction, Value};
 use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
@@ -42,7 +42,7 @@ pub(crate) use settings::Settings;
 pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
-use crate::clients::{Clients, Presence};
+use crate::clients::{Clients, Newcomer, Presence};
 use crate::defaults::DatabaseDefaults;
 use crate::definitions::{Definitions, OwnDefinitions};
 use crate::error::{Result, SqlError, state};
@@ -118,7 +118,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// For a client that has come in.
-    pub(crate) fn new(shared: &Shared, who: Identity) -> Result<Backend> {
+    pub(crate) fn new(shared: &Shared, who: Identity, address: String) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
         let user: Arc<str> = who.name.as_str().into();
@@ -142,7 +142,9 @@ impl Backend {
         let own = OwnDefinitions::new(database, &shared.access, definitions, client.number);
         let patience = Patience::default();
         let is_cancelled = &patience.is_cancelled;
-        let presence = clients.enter(client.number, &client.user, session.id(), is_cancelled);
+        let newcomer =
+            Newcomer { number: client.number, user: &client.user, session: session.id(), address };
+        let presence = clients.enter(newcomer, is_cancelled);
         Ok(Backend {
             database: database.clone(),
             queries: Arc::clone(&shared.queries),
@@ -285,6 +287,7 @@ impl Backend {
                 self.outside_transaction("DISCARD")?;
                 if *all {
                     self.settings.reset();
+                    self.introduce();
                 }
                 Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
             }
@@ -303,9 +306,21 @@ impl Backend {
         }
     }
 
+    /// Tells everybody who looks who this client is.
+    pub(crate) fn introduce(&self) {
+        let application = self.settings.application();
+        self.presence.is_called(application);
+        let client = SessionClient {
+            application: application.to_owned(),
+            user: self.client.user.to_string(),
+            address: self.presence.entry().address.clone(),
+        };
+        self.database.set_session_client(self.presence.entry().session, client);
+    }
+
     fn set(&mut self, change: &SettingChange) -> Result<()> {
         self.settings.change(change, self.is_in_transaction())?;
-        self.presence.is_called(self.settings.application());
+        self.introduce();
         Ok(())
     }
 

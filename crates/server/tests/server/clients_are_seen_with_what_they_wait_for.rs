@@ -1,7 +1,8 @@
 //! `pg_stat_activity`: who is there, what each does, and what it waits for.
 
-use crate::common::{World, query};
-use onrush::{RecorderKind, Wait};
+use crate::common::{World, message, query, read_message};
+use onrush::{RecorderKind, SessionClient, Wait};
+use tokio::io::AsyncWriteExt;
 use tokio_postgres::{Client, Config, NoTls};
 
 async fn number_of(client: &Client) -> i32 {
@@ -32,6 +33,37 @@ async fn a_client_sees_itself_by_its_own_number() {
     let itself = seen(&client, number, columns).await;
     let text = format!("SELECT {columns} FROM pg_stat_activity WHERE pid = {number}");
     assert_eq!(itself, format!("test|till 3|active|{text}|client backend"));
+}
+
+/// What the page, `onrush top` and `onrush stats` are made of.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_the_engine_carries_its_clients_application_user_and_address() {
+    let world = World::new();
+    let mut socket = world.raw_client().await;
+    let from = socket.local_addr().unwrap().to_string();
+    let own = || {
+        let clients = world.database.sessions().into_iter().filter_map(|session| session.client);
+        clients.filter(|client| client.address == from).collect::<Vec<_>>()
+    };
+    let called = |application: &str| {
+        vec![SessionClient {
+            application: application.into(),
+            user: "test".into(),
+            address: from.clone(),
+        }]
+    };
+    assert_eq!(own(), called(""));
+    for (said, application) in [
+        ("SET application_name = 'till 3'", "till 3"),
+        ("BEGIN", "till 3"),
+        ("SELECT set_config('application_name', 'till 4', false)", "till 4"),
+        ("COMMIT", "till 4"),
+        ("DISCARD ALL", ""),
+    ] {
+        socket.write_all(&message(b'Q', format!("{said}\0").as_bytes())).await.unwrap();
+        while read_message(&mut socket).await.unwrap().0 != b'Z' {}
+        assert_eq!(own(), called(application), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

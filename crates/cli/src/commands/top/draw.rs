@@ -14,6 +14,10 @@ use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Sparkline};
 /// Waits that are shown, and sessions at least.
 const WAITS: u16 = 6;
 
+/// What a session is called has so many columns in 80, and all that the others leave in more.
+const TITLE_COLUMNS: usize = 18;
+const OTHER_COLUMNS: usize = 60;
+
 /// Draws what happened from `before` to `now`.
 pub fn draw(frame: &mut Frame<'_>, folder: &str, before: &View, now: &View) {
     let rates = match now.statistics.elapsed_nanos > before.statistics.elapsed_nanos {
@@ -105,6 +109,14 @@ fn draw_waits(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
     frame.render_widget(Paragraph::new(lines).block(titled(title)), area);
 }
 
+/// The beginning of a text that is too long.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
 fn draw_sessions(frame: &mut Frame<'_>, area: Rect, before: &View, now: &View) {
     let nanos = now.statistics.elapsed_nanos.saturating_sub(before.statistics.elapsed_nanos);
     let seconds = (nanos as f64 / 1e9).max(1e-9);
@@ -115,6 +127,7 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, before: &View, now: &View) {
     let mut all: Vec<&LiveSummary> = now.sessions.iter().collect();
     // Sessions first, those that wait before the others.
     all.sort_by_key(|one| (one.kind != RecorderKind::Session, one.waits_now.is_none(), one.id));
+    let title_columns = usize::from(area.width).saturating_sub(OTHER_COLUMNS).max(TITLE_COLUMNS);
     let line = |one: &&LiveSummary| {
         let longest = one.waits.iter().max_by_key(|total| total.nanos);
         let longest = longest.map_or("-", |total| total.wait.name());
@@ -123,12 +136,14 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, before: &View, now: &View) {
             RecorderKind::Background => String::new(),
         };
         let now = one.waits_now.map_or("-", |wait| wait.name());
-        Line::raw(format!(" {:>6} {:18} {:20} {:>8} {:20}", one.id, one.name, now, calls, longest))
+        let title = cut(&one.title(), title_columns);
+        let number = one.id;
+        Line::raw(format!(" {number:>6} {title:title_columns$} {now:20} {calls:>8} {longest:20}"))
     };
     let waiting = all.iter().filter(|one| one.waits_now.is_some()).count();
     let title = format!(" {} sessions and threads, {waiting} wait now ", all.len());
     let head = format!(
-        " {:>6} {:18} {:20} {:>8} {:20}",
+        " {:>6} {:title_columns$} {:20} {:>8} {:20}",
         "number", "name", "waits now for", "calls/s", "waited most for"
     );
     let mut lines = vec![Line::styled(head, Style::new().add_modifier(Modifier::DIM))];
@@ -172,6 +187,12 @@ mod tests {
         let table = database.create_table(table.build().expect("a table")).expect("created");
         let before = View::of(&database);
         let mut session = database.session().expect("a session");
+        let client = onrush::SessionClient {
+            application: "till 3".to_owned(),
+            user: "cashier".to_owned(),
+            address: "10.0.0.7:5000".to_owned(),
+        };
+        database.set_session_client(session.id(), client);
         for id in 0..100i64 {
             session.insert(&table, &[id.into()]).expect("inserted");
         }
@@ -196,12 +217,19 @@ mod tests {
             "WRITELOG",
             "waits now for",
             "waited most for",
-            "session",
+            "till 3 cashier@10…",
             "checkpoint",
             "none is being taken",
         ] {
             assert!(lines.iter().any(|line| line.contains(words)), "{words} in {lines:#?}");
         }
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_whose_each_session_is() {
+        let lines = picture(100, 24);
+        let title = "till 3 cashier@10.0.0.7:5000";
+        assert!(lines.iter().any(|line| line.contains(title)), "{lines:#?}");
     }
 
     #[test]
