@@ -247,6 +247,51 @@ fn of_two_that_wait_for_each_other_one_is_refused() {
     assert_eq!(names(&db).len(), 1);
 }
 
+/// The commit itself may have to wait for a table that it has only written to.
+#[test]
+fn a_circle_that_a_commit_closes_is_found() {
+    let fixture = Fixture::in_memory();
+    let (db, one) = fixture.create_with(called("one"));
+    db.create_table(called("two")).unwrap();
+    let (mut session, mut other) = (db.session().unwrap(), db.session().unwrap());
+    let mut writer = session.begin().unwrap();
+    writer.insert(&one, &note(1, "written before it was locked")).unwrap();
+    writer.lock_table("two").unwrap();
+    let mut definer = other.begin().unwrap();
+    definer.drop_table("one").unwrap();
+    std::thread::scope(|scope| {
+        let definer = scope.spawn(move || definer.drop_table("two").and(definer.commit()));
+        wait_until_somebody_waits(&db);
+        assert!(matches!(writer.commit(), Err(Error::Deadlock { .. })));
+        definer.join().unwrap().unwrap();
+    });
+    assert!(names(&db).is_empty());
+}
+
+#[test]
+fn a_table_that_is_emptied_where_it_was_created_keeps_its_number_after_a_crash() {
+    let fixture = Fixture::in_memory();
+    let (db, old) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    let mut transaction = session.begin().unwrap();
+    let identity = KeyStrategy::Identity { start: 1, strict: false };
+    let created = transaction.create_table(generated(identity)).unwrap();
+    transaction.insert(&created, &[]).unwrap();
+    let emptied = transaction.truncate_table("log").unwrap();
+    transaction.insert(&emptied, &[]).unwrap();
+    transaction.commit().unwrap();
+    let number = db.table("log").unwrap().id();
+    assert_eq!(number, created.id());
+    drop((session, created, emptied, old, db));
+    let db = fixture.open();
+    let log = db.table("log").unwrap();
+    assert_eq!(log.id(), number);
+    let mut session = db.session().unwrap();
+    let next = session.insert_returning_key(&log, &[]).unwrap();
+    assert!(next[0].as_i64().unwrap() > 2, "{next:?} was handed out before");
+    assert_eq!(all_rows(&mut session, &log).len(), 2);
+}
+
 #[test]
 fn a_handle_of_a_definition_that_was_taken_back_never_writes() {
     let fixture = Fixture::in_memory();

@@ -42,6 +42,7 @@ impl Transaction<'_> {
         let mut writes = self.writes.take();
         let definitions = self.definitions.take();
         if let Some(mut own) = definitions {
+            own.hold_written(&mut self.session.worker, &writes)?;
             if own.is_defining() {
                 writes.retain(|(object, _), write| !own.has_left(write.table.id(), *object));
                 return self.commit_definitions(&mut own, &writes).map(Some);

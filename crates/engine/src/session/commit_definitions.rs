@@ -67,7 +67,7 @@ impl Definitions {
             }
             (None, Some(now)) => {
                 self.fresh.push(Arc::clone(now));
-                self.define(RecordKind::CreateTable, now);
+                self.create(now);
                 Some(Arc::clone(now))
             }
             (Some(before), Some(now)) => Some(self.change(before, now)?),
@@ -90,7 +90,7 @@ impl Definitions {
             self.emptied.push((Arc::clone(&before.tree), Arc::clone(&now.tree)));
         }
         if is_altered {
-            self.define(RecordKind::AlterTable, now);
+            self.define(RecordKind::AlterTable, now.tree.object(), now);
         }
         Ok(match (is_emptied, is_altered) {
             // Handles of others stay good.
@@ -100,10 +100,20 @@ impl Definitions {
         })
     }
 
+    /// A new table. Redo takes its number from its first object, which it may have left already.
+    fn create(&mut self, entry: &TableEntry) {
+        let (first, object) = (ObjectId(entry.id), entry.tree.object());
+        self.define(RecordKind::CreateTable, first, entry);
+        if first != object {
+            let emptied = definition_record(RecordKind::TruncateTable, &[first, object], &[]);
+            self.records.push(emptied);
+        }
+    }
+
     /// The definition, and the marks of counters that only this transaction knows.
-    fn define(&mut self, kind: RecordKind, entry: &TableEntry) {
+    fn define(&mut self, kind: RecordKind, object: ObjectId, entry: &TableEntry) {
         let definition = entry.schema.definition().to_bytes();
-        self.records.push(definition_record(kind, &[entry.tree.object()], &definition));
+        self.records.push(definition_record(kind, &[object], &definition));
         for (column, reserved) in entry.private_counters() {
             self.records.push(sequence_record(entry.id, column, reserved));
         }

@@ -1,6 +1,7 @@
 //! The numbers behind generated keys, moved by hand: for programs that bring keys of their own.
 
 use super::session::Session;
+use super::transaction::Transaction;
 use crate::database::Table;
 use crate::error::Result;
 
@@ -40,5 +41,16 @@ impl Session {
         let place = (entry.id, entry.column_number(column));
         sequence.skip_to(engine, place, next, &self.worker.recorder)?;
         Ok(true)
+    }
+}
+
+impl Transaction<'_> {
+    /// As [`Session::skip_numbers`]. Of a table that the transaction has made the number is committed with
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Session::skip_numbers`].
+    pub fn skip_numbers(&mut self, table: &Table, column: &str, next: u64) -> Result<bool> {
+        self.session.skip_numbers(table, column, next)
     }
 }

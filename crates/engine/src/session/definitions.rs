@@ -19,6 +19,8 @@ use onrush_waits::Recorder;
 use super::ScanOptions;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
+use super::worker::Worker;
+use super::write_set::Writes;
 use crate::btree::Tree;
 use crate::catalog::{LockOwner, TableEntry, Waiter};
 use crate::database::Table;
@@ -126,6 +128,28 @@ impl OwnDefinitions {
         self.savepoints.truncate(at.unwrap_or(0));
     }
 
+    /// Keeps others from defining the tables of a write set, until the transaction ends. Others may wait for
+    /// what it holds, so here a circle is found.
+    pub(super) fn hold_written(&mut self, worker: &mut Worker, writes: &Writes) -> Result<()> {
+        let mut last = None;
+        for (place, write) in writes {
+            if last.replace(place.0) != Some(place.0) && !self.holds(write.table.id()) {
+                self.share(worker, &write.table.entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shares a table, once nobody else defines it.
+    fn share(&mut self, worker: &mut Worker, entry: &Arc<TableEntry>) -> Result<()> {
+        worker.release();
+        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
+        let waiter = Waiter { engine, recorder, wait };
+        engine.catalog.locks.share(&waiter, &mut self.owner, entry)?;
+        self.shared.push(Arc::clone(&entry.tree));
+        Ok(())
+    }
+
     /// The table of a name as the transaction sees it; None if it has nothing to say of it.
     fn find(&self, name: &str) -> Option<&Arc<TableEntry>> {
         self.tables().filter_map(|own| own.now.as_ref()).find(|now| now.name() == name)
@@ -206,17 +230,22 @@ impl Transaction<'_> {
             return Ok(());
         }
         let Transaction { session, definitions: Some(own), .. } = self else { return Ok(()) };
-        session.worker.release();
-        let worker = &session.worker;
-        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { engine, recorder, wait };
-        engine.catalog.locks.share(&waiter, &mut own.owner, &table.entry)?;
-        own.shared.push(Arc::clone(&table.entry.tree));
-        worker.wait_complete(engine.log.tail());
+        own.share(&mut session.worker, &table.entry)?;
+        session.worker.wait_complete(session.worker.engine.log.tail());
         if table.is_current() {
             return Ok(());
         }
         Err(Error::TableChanged { name: table.name().to_owned() })
+    }
+
+    /// Takes the table for this transaction: until it ends nobody else writes to it or defines it, and whoever
+    /// wants to waits.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it: [`Deadlock`](Error::Deadlock),
+    /// [`LockTimeout`](Error::LockTimeout), [`Interrupted`](Error::Interrupted).
+    pub fn lock_table(&mut self, name: &str) -> Result<Table> {
+        self.lock_entry(name).map(|entry| self.handle(entry))
     }
 
     /// Creates a table, for this transaction alone until it commits.
