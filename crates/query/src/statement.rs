@@ -1,5 +1,6 @@
 //! What one execution of a statement sees and knows.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ pub trait SessionSettings: fmt::Debug + Send + Sync {
 
     /// The schemas where tables are looked for that have none in front, in this order.
     fn schemas(&self) -> Vec<String>;
+
+    /// What else of the session its own functions and views want to know.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// One execution of a statement: a view of the database that does not change, who asks, and when.

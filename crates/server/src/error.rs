@@ -45,6 +45,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(crate) const DEADLOCK_DETECTED: &str = "40P01";
     pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub(crate) const DEPENDENT_OBJECTS: &str = "2BP01";
     pub(crate) const SYNTAX_ERROR: &str = "42601";
@@ -74,7 +75,7 @@ pub(crate) mod state {
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
     pub(crate) const STATEMENT_TOO_COMPLEX: &str = "54001";
     pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
-    pub(crate) const OBJECT_IN_USE: &str = "55006";
+    pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
     pub(crate) const QUERY_CANCELED: &str = "57014";
     pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
@@ -189,6 +190,11 @@ impl SqlError {
         matches!(self.cause.as_deref(), Some(Error::Conflict { .. }))
     }
 
+    /// Whether the engine was told to give up what it waited for.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::Interrupted))
+    }
+
     /// Whether the table that a prepared statement was made for is no longer there.
     pub(crate) fn is_table_changed(&self) -> bool {
         matches!(self.cause.as_deref(), Some(Error::TableChanged { .. }))
@@ -276,6 +282,9 @@ impl From<Error> for SqlError {
             Error::RowsInTheWay { reason: NeedsNoRows::NoValue, .. } => state::NOT_NULL_VIOLATION,
             Error::RowsInTheWay { .. } => state::FEATURE_NOT_SUPPORTED,
             Error::TableChanged { .. } | Error::Conflict { .. } => state::SERIALIZATION_FAILURE,
+            Error::Deadlock { .. } => state::DEADLOCK_DETECTED,
+            Error::LockTimeout { .. } => state::LOCK_NOT_AVAILABLE,
+            Error::Interrupted => state::QUERY_CANCELED,
             Error::BadOption { .. } => state::INVALID_PARAMETER_VALUE,
             Error::TransactionTooLarge { .. } => state::LIMIT_EXCEEDED,
             Error::LeafMemoryTooSmall { .. } => state::OUT_OF_MEMORY,

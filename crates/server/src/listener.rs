@@ -28,9 +28,7 @@ use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, Door, Peer};
 use crate::defaults::DatabaseDefaults;
-use crate::definitions::{self, Definitions};
 use crate::options::ServerOptions;
-use crate::rekey;
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
@@ -113,7 +111,6 @@ pub(crate) struct Shared {
     /// Those of them that are kept for superusers.
     reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
-    pub(crate) definitions: Arc<Definitions>,
 }
 
 impl Shared {
@@ -173,9 +170,7 @@ impl Server {
         database: Database,
     ) -> Result<Server, ServerError> {
         let BoundServer { options, tls, tcp } = bound;
-        rekey::finish(&database)?;
         let access = Arc::new(Access::load(&database)?);
-        definitions::finish(&database, &access)?;
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -212,7 +207,6 @@ impl Server {
             defaults,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
-            definitions: Arc::default(),
             options: options.clone(),
         });
         let mut server = Server {

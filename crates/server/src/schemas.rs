@@ -8,10 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{ColumnDefinition, DataType, Database, Result, ScanOptions, TableDefinition};
+use onrush::{ColumnDefinition, DataType, Database, Result, TableDefinition, Transaction};
 
-use crate::access::is_reserved;
-use crate::kept::{durable_session, existing, made};
+use crate::kept::{self, Reads, existing, made};
+use crate::seen::Seen;
 
 /// The schema of tables with nothing in front.
 pub(crate) const PUBLIC: &str = "public";
@@ -42,51 +42,57 @@ fn definition() -> Result<TableDefinition> {
     Ok(TableDefinition::builder(SCHEMAS).column(name).primary_key(["name"]).build()?)
 }
 
-/// The schemas that users have made, and those that tables are in.
-pub(crate) fn all(database: &Database) -> Result<BTreeSet<String>> {
-    let mut schemas = BTreeSet::new();
-    if let Some(table) = existing(database, SCHEMAS)? {
-        for row in database.session()?.scan(&table, &ScanOptions::default())? {
-            schemas.extend(row?[0].as_str().map(str::to_owned));
-        }
+/// The schemas that users have made.
+pub(crate) fn made_ones(database: &Database, reads: &mut impl Reads) -> Result<BTreeSet<String>> {
+    let rows = kept::rows(database, reads, SCHEMAS)?;
+    Ok(rows.iter().filter_map(|row| row[0].as_str().map(str::to_owned)).collect())
+}
+
+/// Whether users have made this schema.
+pub(crate) fn is_made(database: &Database, name: &str) -> Result<bool> {
+    match existing(database, SCHEMAS)? {
+        Some(table) => Ok(database.session()?.get(&table, &[name.into()])?.is_some()),
+        None => Ok(false),
     }
-    let tables = database.tables();
-    let tables = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
-    schemas.extend(tables.map(|name| parts(name).0.to_owned()));
+}
+
+/// The schemas that users have made, and those that tables are in.
+pub(crate) fn all(seen: &Seen) -> Result<BTreeSet<String>> {
+    let mut schemas = seen.made_schemas()?;
+    schemas.extend(seen.tables().iter().map(|table| parts(table.name()).0.to_owned()));
     schemas.remove(PUBLIC);
     Ok(schemas)
 }
 
 /// Whether tables can be in a schema of this name.
-pub(crate) fn is_there(database: &Database, name: &str) -> Result<bool> {
-    if name == PUBLIC {
-        return Ok(true);
-    }
-    if let Some(table) = existing(database, SCHEMAS)?
-        && database.session()?.get(&table, &[name.into()])?.is_some()
-    {
-        return Ok(true);
-    }
-    Ok(!tables_of(database, name).is_empty())
+pub(crate) fn is_there(seen: &Seen, name: &str) -> Result<bool> {
+    Ok(name == PUBLIC || seen.has_made_schema(name)? || !tables_of(seen, name).is_empty())
 }
 
 /// The engine's names of the tables of a schema.
-pub(crate) fn tables_of(database: &Database, schema: &str) -> Vec<String> {
-    let tables = database.tables();
-    let names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
-    names.filter(|name| parts(name).0 == schema).map(str::to_owned).collect()
+pub(crate) fn tables_of(seen: &Seen, schema: &str) -> Vec<String> {
+    let names = seen.names().into_iter();
+    names.filter(|name| parts(name).0 == schema).collect()
 }
 
 /// Makes a schema that is not there.
-pub(crate) fn create(database: &Database, name: &str) -> Result<()> {
+pub(crate) fn create(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<()> {
     let schemas = made(database, definition()?)?;
-    durable_session(database)?.upsert(&schemas, &[name.into()])
+    transaction.upsert(&schemas, &[name.into()])
 }
 
 /// Forgets a schema that has no tables.
-pub(crate) fn forget(database: &Database, name: &str) -> Result<()> {
+pub(crate) fn forget(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<()> {
     match existing(database, SCHEMAS)? {
-        Some(schemas) => durable_session(database)?.delete(&schemas, &[name.into()]).map(drop),
+        Some(schemas) => transaction.delete(&schemas, &[name.into()]).map(drop),
         None => Ok(()),
     }
 }

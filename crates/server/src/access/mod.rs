@@ -4,12 +4,13 @@
 //!
 //! Invariants
 //! 1. A password is never stored, and never told: only a verifier of it, and that to nobody.
-//! 2. A change is durable before the statement that made it is answered, and counts for everyone's
-//!    next statement.
+//! 2. A change is a row of the transaction that makes it. What is in memory is read anew behind its commit and
+//!    before that is answered, so it is never anything that was not committed.
 //! 3. The tables cannot be named in SQL: their names begin with [`RESERVED`], which stands for the
 //!    schema of the system views there.
 //! 4. As long as any role can come in, a superuser can: see [`way_in`].
 
+mod change;
 mod logins;
 mod store;
 mod verifier;
@@ -17,13 +18,15 @@ mod way_in;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onrush::Database;
+use onrush::{Database, Table};
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use change::{RoleChanges, forget_table, move_table};
 pub use logins::Logins;
 pub(crate) use verifier::Verifier;
 
 use crate::error::{Result, SqlError, state};
+use crate::kept::Reads;
 use verifier::Pretence;
 
 /// How the names of the tables of roles begin.
@@ -63,6 +66,8 @@ impl Right {
 /// What a role is, its name apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Role {
+    /// By which grants know it.
+    pub(crate) number: i64,
     pub(crate) verifier: Option<Verifier>,
     /// May do everything.
     pub(crate) is_superuser: bool,
@@ -93,32 +98,35 @@ impl Role {
 
 /// Roles, and what each was granted.
 #[derive(Clone, Debug, Default)]
-struct Roles {
-    roles: BTreeMap<String, Role>,
-    /// By role and table.
-    grants: BTreeMap<(String, String), BTreeSet<Right>>,
+pub(crate) struct Roles {
+    pub(crate) roles: BTreeMap<String, Role>,
+    /// By the numbers of role and table.
+    grants: BTreeMap<(i64, i64), BTreeSet<Right>>,
+}
+
+impl Roles {
+    /// What was granted on a table, by the names of roles.
+    pub(crate) fn granted_on(&self, table: &Table) -> Vec<(String, Vec<Right>)> {
+        let rights = |(name, role): (&String, &Role)| {
+            let rights = self.grants.get(&(role.number, i64::from(table.id())))?;
+            Some((name.clone(), rights.iter().copied().collect()))
+        };
+        self.roles.iter().filter_map(rights).collect()
+    }
 }
 
 /// See the module.
 pub(crate) struct Access {
     database: Database,
     roles: RwLock<Roles>,
-    /// Held while roles are changed, on disk and then in memory.
-    changing: Mutex<()>,
+    /// Held while they are read anew: who comes later reads what is newer.
+    reading: Mutex<()>,
     pretence: Pretence,
 }
 
-/// All roles by name.
-pub(crate) fn all_roles(database: &Database) -> onrush::Result<BTreeMap<String, Role>> {
-    Ok(store::load(database)?.roles)
-}
-
-/// What was granted: to which role, on which table.
-pub(crate) fn all_grants(database: &Database) -> onrush::Result<Vec<(String, String, Vec<Right>)>> {
-    let grants = store::load(database)?.grants.into_iter();
-    let grant =
-        |((role, table), rights): (_, BTreeSet<Right>)| (role, table, rights.into_iter().collect());
-    Ok(grants.map(grant).collect())
+/// Roles and grants as somebody sees them.
+pub(crate) fn roles_of(database: &Database, reads: &mut impl Reads) -> onrush::Result<Roles> {
+    store::load(database, reads)
 }
 
 /// Who a client is, once it is known.
@@ -132,13 +140,20 @@ pub(crate) struct Identity {
 impl Access {
     /// Reads the roles of a database.
     pub(crate) fn load(database: &Database) -> onrush::Result<Access> {
-        let roles = store::load(database)?;
+        let roles = store::load(database, &mut database.session()?)?;
         Ok(Access {
             database: database.clone(),
             roles: RwLock::new(roles),
-            changing: Mutex::new(()),
+            reading: Mutex::new(()),
             pretence: Pretence::new(),
         })
+    }
+
+    /// A commit has changed roles or grants: whoever made it sees it.
+    pub(crate) fn read_again(&self, reads: &mut impl Reads) -> onrush::Result<()> {
+        let _reading = self.reading.lock();
+        *self.roles.write() = store::load(&self.database, reads)?;
+        Ok(())
     }
 
     /// Whether who comes in as `asking` may read what `other` says to the database.
@@ -150,17 +165,6 @@ impl Access {
     /// Whether anybody can come in by a password.
     pub(crate) fn has_passwords(&self) -> bool {
         self.roles.read().roles.values().any(Role::lets_in)
-    }
-
-    /// Refuses a change of this role, to none where it is dropped, that [`way_in`] does not allow.
-    fn check_way_in(&self, name: &str, changed: Option<&Role>) -> Result<()> {
-        let before = self.roles.read().roles.clone();
-        let mut after = before.clone();
-        match changed {
-            Some(role) => after.insert(name.to_owned(), role.clone()),
-            None => after.remove(name),
-        };
-        way_in::check(&before, &after)
     }
 
     /// What a client of this name has to prove that it knows. Of a name that cannot come in, one that
@@ -190,131 +194,20 @@ impl Access {
     }
 
     /// Refuses what was not granted.
-    pub(crate) fn check(&self, who: &Identity, right: Right, table: &str) -> Result<()> {
-        if self.is_superuser(who) {
+    pub(crate) fn check(&self, who: &Identity, right: Right, table: &Table) -> Result<()> {
+        if self.is_superuser(who) || self.is_granted(who, right, table) {
             return Ok(());
         }
-        let place = (who.name.clone(), table.to_owned());
-        let is_granted =
-            |roles: &Roles| roles.grants.get(&place).is_some_and(|rights| rights.contains(&right));
-        if is_granted(&self.roles.read()) {
-            return Ok(());
-        }
+        let table = table.name();
         let message = format!("permission denied for table {table}: {} is needed", right.name());
         let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);
         Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
     }
 
-    /// Makes a role.
-    pub(crate) fn create_role(
-        &self,
-        name: &str,
-        change: &RoleChange,
-        if_not_exists: bool,
-    ) -> Result<()> {
-        let _changing = self.changing.lock();
-        if self.roles.read().roles.contains_key(name) {
-            if if_not_exists {
-                return Ok(());
-            }
-            let message = format!("role {name} exists already");
-            return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
-        }
-        let mut role = Role::default();
-        role.change(change)?;
-        self.check_way_in(name, Some(&role))?;
-        store::put_role(&self.database, name, &role)?;
-        self.roles.write().roles.insert(name.to_owned(), role);
-        Ok(())
+    fn is_granted(&self, who: &Identity, right: Right, table: &Table) -> bool {
+        let roles = self.roles.read();
+        let Some(role) = roles.roles.get(&who.name) else { return false };
+        let rights = roles.grants.get(&(role.number, i64::from(table.id())));
+        rights.is_some_and(|rights| rights.contains(&right))
     }
-
-    /// Changes a role.
-    pub(crate) fn alter_role(&self, name: &str, change: &RoleChange) -> Result<()> {
-        let _changing = self.changing.lock();
-        let role = self.roles.read().roles.get(name).cloned();
-        let Some(mut role) = role else { return Err(no_role(name)) };
-        role.change(change)?;
-        self.check_way_in(name, Some(&role))?;
-        store::put_role(&self.database, name, &role)?;
-        self.roles.write().roles.insert(name.to_owned(), role);
-        Ok(())
-    }
-
-    /// Forgets a role and what was granted to it.
-    pub(crate) fn drop_role(&self, name: &str, if_exists: bool) -> Result<()> {
-        let _changing = self.changing.lock();
-        if !self.roles.read().roles.contains_key(name) {
-            return if if_exists { Ok(()) } else { Err(no_role(name)) };
-        }
-        self.check_way_in(name, None)?;
-        self.forget_grants(|role, _| role == name)?;
-        store::remove_role(&self.database, name)?;
-        self.roles.write().roles.remove(name);
-        Ok(())
-    }
-
-    /// Grants rights, or (`is_grant` false) takes them back.
-    pub(crate) fn grant(
-        &self,
-        role: &str,
-        table: &str,
-        rights: &[Right],
-        is_grant: bool,
-    ) -> Result<()> {
-        let _changing = self.changing.lock();
-        if !self.roles.read().roles.contains_key(role) {
-            return Err(no_role(role));
-        }
-        let place = (role.to_owned(), table.to_owned());
-        let mut granted = self.roles.read().grants.get(&place).cloned().unwrap_or_default();
-        for right in rights {
-            if is_grant {
-                granted.insert(*right);
-            } else {
-                granted.remove(right);
-            }
-        }
-        store::put_grant(&self.database, &place, &granted)?;
-        self.roles.write().grants.insert(place, granted);
-        Ok(())
-    }
-
-    /// A table is gone: one that gets its name later begins without grants.
-    pub(crate) fn forget_table(&self, name: &str) -> onrush::Result<()> {
-        let _changing = self.changing.lock();
-        self.forget_grants(|_, table| table == name)
-    }
-
-    /// A table has another name: what was granted on it goes with it.
-    pub(crate) fn rename_table(&self, from: &str, to: &str) -> onrush::Result<()> {
-        let _changing = self.changing.lock();
-        let granted: Vec<(String, BTreeSet<Right>)> = {
-            let roles = self.roles.read();
-            let own = roles.grants.iter().filter(|((_, table), _)| table == from);
-            own.map(|((role, _), rights)| (role.clone(), rights.clone())).collect()
-        };
-        for (role, rights) in granted {
-            let place = (role, to.to_owned());
-            store::put_grant(&self.database, &place, &rights)?;
-            self.roles.write().grants.insert(place, rights);
-        }
-        self.forget_grants(|_, table| table == from)
-    }
-
-    fn forget_grants(&self, is_meant: impl Fn(&str, &str) -> bool) -> onrush::Result<()> {
-        let places: Vec<(String, String)> = {
-            let roles = self.roles.read();
-            roles.grants.keys().filter(|(role, table)| is_meant(role, table)).cloned().collect()
-        };
-        for place in places {
-            store::put_grant(&self.database, &place, &BTreeSet::new())?;
-            self.roles.write().grants.remove(&place);
-        }
-        Ok(())
-    }
-}
-
-fn no_role(name: &str) -> SqlError {
-    SqlError::new(state::UNDEFINED_OBJECT, format!("there is no role {name}"))
-        .with_hint(format!("CREATE ROLE {name} LOGIN PASSWORD '...' makes it."))
 }

@@ -1,102 +1,164 @@
 //! The tables of roles and grants, made when the first role is.
+//!
+//! A role has a number, by which grants know it, as they know tables: a role or a table that gets a name later
+//! begins without any.
 
 use std::collections::BTreeSet;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Result, ScanOptions, Session, Table, TableDefinition,
-    Value,
+    ColumnDefinition, DataType, Database, KeyStrategy, Result, Row, ScanOptions, Table,
+    TableDefinition, Transaction, Value,
 };
 
 use super::verifier::{Verifier, unknown};
 use super::{Right, Role, Roles};
-use crate::kept::{durable_session, existing};
+use crate::kept::{self, Reads, existing, made};
 
 const ROLES: &str = "onrush.roles";
 const GRANTS: &str = "onrush.grants";
+const GUARDS: &str = "onrush.guards";
 
-fn definitions() -> Result<[TableDefinition; 2]> {
-    let text = |name: &str| ColumnDefinition::new(name, DataType::Text).not_null();
+/// What a transaction writes that takes a way in from a superuser.
+const WAY_IN: &str = "way in";
+
+fn table_of_roles(database: &Database) -> Result<Table> {
+    let text = |name: &str| ColumnDefinition::new(name, DataType::Text);
     let flag = |name: &str| ColumnDefinition::new(name, DataType::Boolean).not_null();
+    let number = KeyStrategy::Identity { start: 1, strict: false };
+    let number = ColumnDefinition::new("number", DataType::Int64).not_null().default_key(number);
     let roles = TableDefinition::builder(ROLES)
-        .column(text("name"))
-        .column(ColumnDefinition::new("verifier", DataType::Text))
+        .column(text("name").not_null())
+        .column(text("verifier"))
         .column(flag("is_superuser"))
         .column(flag("can_login"))
+        .column(number)
         .primary_key(["name"])
         .build()?;
-    let grants = TableDefinition::builder(GRANTS)
-        .column(text("role"))
-        .column(text("table"))
-        .column(text("rights"))
-        .primary_key(["role", "table"])
-        .build()?;
-    Ok([roles, grants])
+    made(database, roles)
 }
 
-/// The table, made if there is none; and a session that waits for the disk.
-fn open(database: &Database, name: &str) -> Result<(Table, Session)> {
-    for definition in definitions()? {
-        if existing(database, definition.name())?.is_none() {
-            database.create_table(definition)?;
-        }
-    }
-    Ok((database.table(name)?, durable_session(database)?))
+fn table_of_grants(database: &Database) -> Result<Table> {
+    let number = |name: &str| ColumnDefinition::new(name, DataType::Int64).not_null();
+    let grants = TableDefinition::builder(GRANTS)
+        .column(number("role"))
+        .column(number("table"))
+        .column(ColumnDefinition::new("rights", DataType::Text).not_null())
+        .primary_key(["role", "table"])
+        .build()?;
+    made(database, grants)
 }
 
 /// Reads everything.
-pub(super) fn load(database: &Database) -> Result<Roles> {
+pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles> {
     let mut all = Roles::default();
-    let mut session = database.session()?;
-    if let Some(table) = existing(database, ROLES)? {
-        for row in session.scan(&table, &ScanOptions::default())? {
-            let row = row?;
-            let text = |at: usize| row[at].as_str().unwrap_or_default().to_owned();
-            let flag = |at: usize| row[at] == Value::Boolean(true);
-            // One that cannot be read lets nobody in, and is a password all the same: it must not open
-            // the door to those who have none.
-            let verifier = row[1].as_str().map(|text| text.parse().unwrap_or_else(|_| unknown()));
-            let role = Role { verifier, is_superuser: flag(2), can_login: flag(3) };
-            all.roles.insert(text(0), role);
-        }
+    for row in kept::rows(database, reads, ROLES)? {
+        all.roles.extend(role(&row));
     }
-    if let Some(table) = existing(database, GRANTS)? {
-        for row in session.scan(&table, &ScanOptions::default())? {
-            let row = row?;
-            let text = |at: usize| row[at].as_str().unwrap_or_default().to_owned();
-            let rights = text(2);
-            let is_granted = |right: &Right| rights.split(' ').any(|name| name == right.name());
-            let rights = Right::ALL.into_iter().filter(is_granted).collect();
-            all.grants.insert((text(0), text(1)), rights);
-        }
+    for row in kept::rows(database, reads, GRANTS)? {
+        all.grants.extend(grant(&row));
     }
     Ok(all)
 }
 
-pub(super) fn put_role(database: &Database, name: &str, role: &Role) -> Result<()> {
-    let (table, mut session) = open(database, ROLES)?;
-    let verifier = role.verifier.as_ref().map(Verifier::to_text);
-    let verifier = verifier.map_or(Value::Null, Value::from);
-    session
-        .upsert(&table, &[name.into(), verifier, role.is_superuser.into(), role.can_login.into()])
+fn role(row: &Row) -> Option<(String, Role)> {
+    let [name, verifier, is_superuser, can_login, number] = row.as_slice() else { return None };
+    let flag = |value: &Value<'_>| *value == Value::Boolean(true);
+    // One that cannot be read lets nobody in, and is a password all the same: it must not open
+    // the door to those who have none.
+    let verifier = verifier.as_str().map(|text| text.parse().unwrap_or_else(|_| unknown()));
+    let (is_superuser, can_login) = (flag(is_superuser), flag(can_login));
+    let role = Role { number: number.as_i64()?, verifier, is_superuser, can_login };
+    Some((name.as_str()?.to_owned(), role))
 }
 
-pub(super) fn remove_role(database: &Database, name: &str) -> Result<()> {
-    let (table, mut session) = open(database, ROLES)?;
-    session.delete(&table, &[name.into()]).map(drop)
+fn grant(row: &Row) -> Option<((i64, i64), BTreeSet<Right>)> {
+    let rights = row[2].as_str()?;
+    let is_granted = |right: &Right| rights.split(' ').any(|name| name == right.name());
+    let rights = Right::ALL.into_iter().filter(is_granted).collect();
+    Some(((row[0].as_i64()?, row[1].as_i64()?), rights))
+}
+
+fn verifier(role: &Role) -> Value<'static> {
+    role.verifier.as_ref().map(Verifier::to_text).map_or(Value::Null, Value::from)
+}
+
+/// A role that there is none of yet; it gets its number here.
+pub(super) fn add_role(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+    role: &Role,
+) -> Result<()> {
+    let (is_superuser, can_login) = (role.is_superuser.into(), role.can_login.into());
+    let row = [name.into(), verifier(role), is_superuser, can_login, Value::Default];
+    transaction.insert(&table_of_roles(database)?, &row)
+}
+
+pub(super) fn change_role(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+    role: &Role,
+) -> Result<()> {
+    let changes = [
+        ("verifier", verifier(role)),
+        ("is_superuser", role.is_superuser.into()),
+        ("can_login", role.can_login.into()),
+    ];
+    transaction.update(&table_of_roles(database)?, &[name.into()], &changes).map(drop)
+}
+
+pub(super) fn remove_role(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<()> {
+    transaction.delete(&table_of_roles(database)?, &[name.into()]).map(drop)
 }
 
 /// What a role may do with a table; nothing at all is no row.
 pub(super) fn put_grant(
     database: &Database,
-    (role, table_name): &(String, String),
+    transaction: &mut Transaction<'_>,
+    (role, table): (i64, i64),
     rights: &BTreeSet<Right>,
 ) -> Result<()> {
-    let (table, mut session) = open(database, GRANTS)?;
-    let key: [Value<'_>; 2] = [role.as_str().into(), table_name.as_str().into()];
+    let grants = table_of_grants(database)?;
+    let key = [role.into(), table.into()];
     if rights.is_empty() {
-        return session.delete(&table, &key).map(drop);
+        return transaction.delete(&grants, &key).map(drop);
     }
     let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
-    let [role, table_name] = key;
-    session.upsert(&table, &[role, table_name, names.join(" ").into()])
+    let [role, table] = key;
+    transaction.upsert(&grants, &[role, table, names.join(" ").into()])
+}
+
+/// What is granted on a table that the transaction keeps others from granting more on, by roles.
+pub(super) fn granted_on(
+    database: &Database,
+    transaction: &Transaction<'_>,
+    table: i64,
+) -> Result<Vec<(i64, BTreeSet<Right>)>> {
+    let Some(grants) = existing(database, GRANTS)? else { return Ok(Vec::new()) };
+    let rows = transaction.newest_snapshot().scan(&grants, &ScanOptions::default())?;
+    let rows = rows.collect::<Result<Vec<Row>>>()?;
+    let on_table = rows.iter().filter_map(grant).filter(|((_, on), _)| *on == table);
+    Ok(on_table.map(|((role, _), rights)| (role, rights)).collect())
+}
+
+/// The transaction drops roles or tables: nothing is granted to them, or on them.
+pub(super) fn forget_grants(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    is_meant: impl Fn(i64, i64) -> bool,
+) -> Result<()> {
+    let is_meant = |row: &Row| grant(row).is_some_and(|((role, table), _)| is_meant(role, table));
+    kept::remove(database, transaction, GRANTS, is_meant)
+}
+
+/// Of transactions that each take a way in from another superuser, only one commits.
+pub(super) fn guard_way_in(database: &Database, transaction: &mut Transaction<'_>) -> Result<()> {
+    let name = ColumnDefinition::new("name", DataType::Text).not_null();
+    let guards = TableDefinition::builder(GUARDS).column(name).primary_key(["name"]).build()?;
+    transaction.upsert(&made(database, guards)?, &[WAY_IN.into()])
 }

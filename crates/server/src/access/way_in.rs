@@ -69,6 +69,7 @@ mod tests {
                 verifier: (bits & 1 != 0).then(|| verifier.clone()),
                 is_superuser: bits & 2 != 0,
                 can_login: bits & 4 != 0,
+                ..Role::default()
             }));
         }
         let pairs = kinds.iter().flat_map(|one| kinds.iter().map(move |other| (one, other)));

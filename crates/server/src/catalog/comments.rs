@@ -6,7 +6,9 @@ use onrush_query::{Statement, SystemFunction};
 use super::functions::number;
 use super::kinds::{INT4, OID, TEXT};
 use super::{PG_CATALOG, SystemTable, names, oid};
-use crate::comments;
+use crate::comments::{self, Comment};
+use crate::execute::seen_by;
+use crate::seen::Seen;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,
@@ -15,46 +17,53 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     rows: descriptions,
 }];
 
-fn descriptions(database: &Database, _: &Statement) -> Vec<Row> {
-    let describe = |(table, column, text): (String, String, String)| {
-        let table = database.table(&table).ok()?;
-        let number = match column.as_str() {
-            "" => 0,
-            column => i32::try_from(table.definition().column_index(column).ok()? + 1).ok()?,
+fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
+    let tables = seen.tables();
+    let describe = |comment: Comment| {
+        let table = tables.iter().find(|table| i64::from(table.id()) == comment.place.0)?;
+        let columns = 0..table.definition().columns().len();
+        let mut columns = columns.map(Some);
+        // A column's number here is its place.
+        let number = match comment.place == comments::place(table, None) {
+            true => 0,
+            false => columns.position(|it| comments::place(table, it) == comment.place)? + 1,
         };
+        let number = Value::Int32(i32::try_from(number).ok()?);
         let class = oid(names::PG_CLASS_OID);
-        Some(vec![oid(names::table_oid(&table)), class, Value::Int32(number), text.into()])
+        Some(vec![oid(names::table_oid(table)), class, number, comment.text.into()])
     };
     // Of a database that has stopped nothing is told.
-    comments::all(database).unwrap_or_default().into_iter().filter_map(describe).collect()
+    seen.comments().unwrap_or_default().into_iter().filter_map(describe).collect()
 }
 
 /// `obj_description` and `col_description`.
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
-    let told = |database: &Database, table: i64, column: i64| {
-        let table = names::table_with(database, table)?;
-        let columns = table.definition().columns();
-        let column = match usize::try_from(column).ok()?.checked_sub(1) {
-            None => "",
-            Some(at) => &columns.get(at)?.name,
-        };
-        comments::of(database, table.name(), column).ok()?
+    let told = |seen: &Seen, table: i64, column: i64| {
+        let table = names::table_with(seen, table)?;
+        let column = usize::try_from(column).ok()?.checked_sub(1);
+        let is_there = |column: usize| column < table.definition().columns().len();
+        if !column.is_none_or(is_there) {
+            return None;
+        }
+        seen.comment(comments::place(&table, column)).ok()?
     };
     let (one, other) = (database.clone(), database.clone());
     vec![
-        SystemFunction::new("obj_description", TEXT, move |given| {
-            let table = number(given, 0).filter(|oid| is_table(&one, *oid));
-            table.and_then(|oid| told(&one, oid, 0)).map_or(Value::Null, Value::from)
+        SystemFunction::of_client("obj_description", TEXT, move |client, given| {
+            let seen = seen_by(client, &one);
+            let table = number(given, 0).filter(|oid| is_table(&seen, *oid));
+            table.and_then(|oid| told(&seen, oid, 0)).map_or(Value::Null, Value::from)
         }),
-        SystemFunction::new("col_description", TEXT, move |given| {
+        SystemFunction::of_client("col_description", TEXT, move |client, given| {
+            let seen = seen_by(client, &other);
             let place = number(given, 0).zip(number(given, 1));
-            let told = place.and_then(|(table, column)| told(&other, table, column));
+            let told = place.and_then(|(table, column)| told(&seen, table, column));
             told.map_or(Value::Null, Value::from)
         }),
     ]
 }
 
 /// Whether it is a table and not the key of one, which has no comment of its own.
-fn is_table(database: &Database, oid: i64) -> bool {
-    names::table_with(database, oid).is_some_and(|table| i64::from(names::table_oid(&table)) == oid)
+fn is_table(seen: &Seen, oid: i64) -> bool {
+    names::table_with(seen, oid).is_some_and(|table| i64::from(names::table_oid(&table)) == oid)
 }

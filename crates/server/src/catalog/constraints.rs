@@ -31,7 +31,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("conbin", TEXT),
         ("tableoid", OID),
     ],
-    rows: |database, _| names::tables(database).iter().flat_map(constraints).collect(),
+    rows: |seen, _| seen.tables().iter().flat_map(constraints).collect(),
 }];
 
 /// The primary key, if there is one, and the checks.

@@ -7,7 +7,9 @@ use onrush_query::{Client, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, MOMENT, TEXT, TEXTS};
 use super::{names, text_functions};
+use crate::execute::seen_by;
 use crate::schemas;
+use crate::seen::Seen;
 use crate::sql::Lookup;
 use crate::values;
 
@@ -102,20 +104,22 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
 fn of_tables(database: &Database) -> Vec<SystemFunction> {
     let with_table = |name, describe: fn(&onrush::Table, &[Value<'_>]) -> String| {
         let database = database.clone();
-        SystemFunction::new(name, TEXT, move |given| {
+        SystemFunction::of_client(name, TEXT, move |client, given| {
             let Some(oid) = number(given, 0) else { return Value::Null };
-            let table = names::table_with(&database, oid);
+            let table = names::table_with(&seen_by(client, &database), oid);
             table.map_or(Value::Null, |table| describe(&table, given).into())
         })
     };
     let (known, looked_up) = (database.clone(), database.clone());
-    let (named, seen) = (database.clone(), database.clone());
+    let (named, visible) = (database.clone(), database.clone());
     vec![
-        SystemFunction::new("regnamespace_name", TEXT, move |given| {
-            let name = number(given, 0).and_then(|oid| names::schema_name(&named, oid));
+        SystemFunction::of_client("regnamespace_name", TEXT, move |client, given| {
+            let seen = seen_by(client, &named);
+            let name = number(given, 0).and_then(|oid| names::schema_name(&seen, oid));
             name.map_or(Value::Null, Value::from)
         }),
         SystemFunction::of_client("pg_table_is_visible", BOOL, move |client, given| {
+            let seen = seen_by(client, &visible);
             let table = number(given, 0).and_then(|oid| names::table_with(&seen, oid));
             let is_visible = |table| names::is_visible(&seen, &client.schemas(), &table);
             Value::Boolean(table.is_none_or(is_visible))
@@ -136,12 +140,13 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                 (names::quoted(&names::key_name(table)), names::key_columns(table));
             format!("CREATE UNIQUE INDEX {key} ON {schema}.{name} USING btree ({columns})")
         }),
-        SystemFunction::new("pg_get_constraintdef", TEXT, {
+        SystemFunction::of_client("pg_get_constraintdef", TEXT, {
             let database = database.clone();
-            move |given| {
+            move |client, given| {
+                let seen = seen_by(client, &database);
                 let is_pretty = given.get(1) == Some(&Value::Boolean(true));
-                let shown = number(given, 0)
-                    .and_then(|oid| names::constraint_with(&database, oid, is_pretty));
+                let shown =
+                    number(given, 0).and_then(|oid| names::constraint_with(&seen, oid, is_pretty));
                 shown.map_or(Value::Null, Value::from)
             }
         }),
@@ -149,12 +154,13 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let database = database.clone();
             move |client, given| {
                 let Some(oid) = number(given, 0) else { return text(given, 0) };
-                let Some(table) = names::table_with(&database, oid) else {
+                let seen = seen_by(client, &database);
+                let Some(table) = names::table_with(&seen, oid) else {
                     let of_catalogue = names::catalogue_name(oid).map(str::to_owned);
                     return of_catalogue.unwrap_or_else(|| oid.to_string()).into();
                 };
                 let is_key = i64::from(names::key_oid(&table)) == oid;
-                seen_name(&database, client, &table, is_key).into()
+                seen_name(&seen, client, &table, is_key).into()
             }
         }),
         SystemFunction::of_client("regclass_oid", INT8, move |client, given| {
@@ -166,8 +172,9 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             if let Ok(oid) = name.parse::<i64>() {
                 return Value::Int64(oid);
             }
-            let lookup = Lookup { database: &known, path: &client.schemas() };
-            let table = lookup.written(name).and_then(|name| known.table(&name).ok());
+            let seen = seen_by(client, &known);
+            let lookup = Lookup { seen: &seen, path: &client.schemas() };
+            let table = lookup.written(name).and_then(|name| seen.table(&name).ok());
             let table = table.map(|table| names::table_oid(&table).into());
             let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
             table.or_else(of_catalogue).map_or(Value::Null, Value::Int64)
@@ -175,10 +182,11 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
         // By its name, as a regclass is seen.
         SystemFunction::of_client("to_regclass", TEXT, move |client, given| {
             let Some(Value::Text(name)) = given.first() else { return Value::Null };
-            let lookup = Lookup { database: &looked_up, path: &client.schemas() };
-            let table = lookup.written(name).and_then(|name| looked_up.table(&name).ok());
+            let seen = seen_by(client, &looked_up);
+            let lookup = Lookup { seen: &seen, path: &client.schemas() };
+            let table = lookup.written(name).and_then(|name| seen.table(&name).ok());
             if let Some(table) = table {
-                return seen_name(&looked_up, client, &table, false).into();
+                return seen_name(&seen, client, &table, false).into();
             }
             let name = name.trim_start_matches("pg_catalog.");
             names::catalogue_oid(name).map_or(Value::Null, |_| name.to_owned().into())
@@ -187,10 +195,10 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
 }
 
 /// The name by which a client sees a table, or its primary key.
-fn seen_name(database: &Database, client: &Client, table: &onrush::Table, is_key: bool) -> String {
+fn seen_name(seen: &Seen, client: &Client, table: &onrush::Table, is_key: bool) -> String {
     let (schema, name) = schemas::parts(table.name());
     let own = if is_key { names::key_name(table) } else { name.to_owned() };
-    match names::is_visible(database, &client.schemas(), table) {
+    match names::is_visible(seen, &client.schemas(), table) {
         true => names::quoted(&own),
         false => format!("{}.{}", names::quoted(schema), names::quoted(&own)),
     }

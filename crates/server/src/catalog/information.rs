@@ -31,13 +31,13 @@ pub(super) const ALL: &[SystemTable] = &[
             ("table_type", TEXT),
             ("is_insertable_into", TEXT),
         ],
-        rows: |database, statement| {
+        rows: |seen, statement| {
             let row = |table: &Table| {
                 let mut row = place(table, statement);
                 row.extend(["BASE TABLE".into(), "YES".into()]);
                 row
             };
-            names::tables(database).iter().map(row).collect()
+            seen.tables().iter().map(row).collect()
         },
     },
     SystemTable {
@@ -60,9 +60,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("is_generated", TEXT),
             ("is_updatable", TEXT),
         ],
-        rows: |database, statement| {
+        rows: |seen, statement| {
             let rows = |table: &Table| columns(table, statement);
-            names::tables(database).iter().flat_map(rows).collect()
+            seen.tables().iter().flat_map(rows).collect()
         },
     },
     SystemTable {
@@ -77,9 +77,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("table_name", NAME),
             ("constraint_type", TEXT),
         ],
-        rows: |database, statement| {
+        rows: |seen, statement| {
             let rows = |table: &Table| constraints(table, statement);
-            names::tables(database).iter().flat_map(rows).collect()
+            seen.tables().iter().flat_map(rows).collect()
         },
     },
     SystemTable {
@@ -91,9 +91,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("constraint_name", NAME),
             ("check_clause", TEXT),
         ],
-        rows: |database, statement| {
+        rows: |seen, statement| {
             let rows = |table: &Table| checks(table, statement);
-            names::tables(database).iter().flat_map(rows).collect()
+            seen.tables().iter().flat_map(rows).collect()
         },
     },
     SystemTable {
@@ -109,9 +109,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("column_name", NAME),
             ("ordinal_position", INT4),
         ],
-        rows: |database, statement| {
+        rows: |seen, statement| {
             let rows = |table: &Table| key_usage(table, statement);
-            names::tables(database).iter().flat_map(rows).collect()
+            seen.tables().iter().flat_map(rows).collect()
         },
     },
 ];

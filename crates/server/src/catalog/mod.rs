@@ -25,6 +25,8 @@ use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
 
+use crate::execute::seen_by;
+use crate::seen::Seen;
 use crate::sql::Planner;
 use activity::ActivityView;
 
@@ -36,7 +38,7 @@ struct SystemTable {
     schema: &'static str,
     name: &'static str,
     columns: &'static [Column],
-    rows: fn(&Database, &Statement) -> Vec<Row>,
+    rows: fn(&Seen, &Statement) -> Vec<Row>,
 }
 
 /// Where PostgreSQL's own tables are.
@@ -89,7 +91,7 @@ impl MadeRows for TableOfDatabase {
     }
 
     fn rows(&self, statement: &Statement) -> Vec<Row> {
-        (self.table.rows)(&self.database, statement)
+        (self.table.rows)(&seen_by(&statement.client, &self.database), statement)
     }
 }
 

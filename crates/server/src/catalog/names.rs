@@ -1,13 +1,13 @@
 //! Numbers and names of things.
 
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Table, Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table, Value,
 };
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
-use crate::access::is_reserved;
 use crate::schemas;
+use crate::seen::Seen;
 use crate::sql::{Lookup, check_as_shown, is_plain};
 use crate::values;
 
@@ -93,16 +93,16 @@ pub(super) fn schema_of(table: &Table) -> u32 {
 }
 
 /// All schemas, by number.
-pub(super) fn all_schemas(database: &Database) -> Vec<(u32, String)> {
+pub(super) fn all_schemas(seen: &Seen) -> Vec<(u32, String)> {
     let builtin = BUILTIN.into_iter().map(|(number, name)| (number, name.to_owned()));
     // Of a database that has stopped nothing is told.
-    let made = schemas::all(database).unwrap_or_default().into_iter();
+    let made = schemas::all(seen).unwrap_or_default().into_iter();
     builtin.chain(made.map(|name| (schema_oid(&name), name))).collect()
 }
 
 /// Whether a table is what its name alone means.
-pub(super) fn is_visible(database: &Database, path: &[String], table: &Table) -> bool {
-    let lookup = Lookup { database, path };
+pub(super) fn is_visible(seen: &Seen, path: &[String], table: &Table) -> bool {
+    let lookup = Lookup { seen, path };
     lookup.on_path(schemas::own_name(table.name())) == table.name()
 }
 
@@ -127,27 +127,19 @@ pub(super) fn key_name(table: &Table) -> String {
     format!("{}_pkey", schemas::own_name(table.name()))
 }
 
-/// All tables, by name.
-pub(super) fn tables(database: &Database) -> Vec<Table> {
-    let mut definitions = database.tables();
-    definitions.retain(|definition| !is_reserved(definition.name()));
-    // One that was dropped just now is left out.
-    definitions.iter().filter_map(|definition| database.table(definition.name()).ok()).collect()
-}
-
 /// The table with a number, or with a primary key of that number.
-pub(super) fn table_with(database: &Database, oid: i64) -> Option<Table> {
+pub(super) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
     let is_it =
         |table: &Table| i64::from(table_oid(table)) == oid || i64::from(key_oid(table)) == oid;
-    tables(database).into_iter().find(is_it)
+    seen.tables().into_iter().find(is_it)
 }
 
 /// The definition of the constraint with a number, as `pg_get_constraintdef` shows it.
-pub(super) fn constraint_with(database: &Database, oid: i64, is_pretty: bool) -> Option<String> {
-    if let Some(table) = table_with(database, oid) {
+pub(super) fn constraint_with(seen: &Seen, oid: i64, is_pretty: bool) -> Option<String> {
+    if let Some(table) = table_with(seen, oid) {
         return Some(format!("PRIMARY KEY ({})", key_columns(&table)));
     }
-    tables(database).iter().find_map(|table| {
+    seen.tables().iter().find_map(|table| {
         let definition = table.definition();
         let is_it = |check: &&CheckConstraint| i64::from(check_oid(table, check)) == oid;
         let check = definition.checks().iter().find(is_it)?;
@@ -156,8 +148,8 @@ pub(super) fn constraint_with(database: &Database, oid: i64, is_pretty: bool) ->
 }
 
 /// A schema's name.
-pub(super) fn schema_name(database: &Database, oid: i64) -> Option<String> {
-    let mut known = all_schemas(database).into_iter();
+pub(super) fn schema_name(seen: &Seen, oid: i64) -> Option<String> {
+    let mut known = all_schemas(seen).into_iter();
     known.find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
 }
 

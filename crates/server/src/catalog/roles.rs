@@ -1,12 +1,13 @@
 //! Roles and what was granted to them, as psql's `\\du` and `\\dp` read it.
 
-use onrush::{Database, Row, Value};
+use onrush::{Row, Table, Value};
 use onrush_query::write_array;
 
 use super::kinds::{BOOL, INT4, MOMENT, NAME, OID, TEXTS};
 use super::names::{OWNER, OWNER_OID, quoted, role_oid};
 use super::{PG_CATALOG, SystemTable, oid};
-use crate::access::{self, Right, Role};
+use crate::access::{Right, Role, Roles};
+use crate::seen::Seen;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,
@@ -25,14 +26,15 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("rolbypassrls", BOOL),
         ("rolconfig", TEXTS),
     ],
-    rows: |database, _| roles(database),
+    rows: |seen, _| roles(seen),
 }];
 
 /// The owner of everything, and the roles that were made.
-fn roles(database: &Database) -> Vec<Row> {
+fn roles(seen: &Seen) -> Vec<Row> {
     let owner = Role { is_superuser: true, can_login: true, ..Role::default() };
     let mut rows = vec![row(OWNER_OID, OWNER, &owner)];
-    let made = access::all_roles(database).unwrap_or_default();
+    // Of a database that has stopped nothing is told.
+    let made = seen.roles().unwrap_or_default().roles;
     rows.extend(made.iter().map(|(name, role)| row(role_oid(name), name, role)));
     rows
 }
@@ -57,29 +59,27 @@ fn row(number: u32, name: &str, role: &Role) -> Row {
 
 /// What was granted on tables.
 pub(super) struct Rights {
-    /// Role, table, rights.
-    granted: Vec<(String, String, Vec<Right>)>,
+    roles: Roles,
 }
 
 impl Rights {
-    pub(super) fn of(database: &Database) -> Rights {
-        Rights { granted: access::all_grants(database).unwrap_or_default() }
+    pub(super) fn of(seen: &Seen) -> Rights {
+        Rights { roles: seen.roles().unwrap_or_default() }
     }
 
     /// The rights on a table, each role's as PostgreSQL writes it; NULL if nothing was granted.
-    pub(super) fn on(&self, table: &str) -> Value<'static> {
-        let granted: Vec<String> =
-            self.granted.iter().filter(|(_, on, _)| on == table).map(entry).collect();
+    pub(super) fn on(&self, table: &Table) -> Value<'static> {
+        let granted: Vec<String> = self.roles.granted_on(table).iter().map(entry).collect();
         if granted.is_empty() {
             return Value::Null;
         }
-        let owner = entry(&(OWNER.to_owned(), String::new(), Right::ALL.to_vec()));
+        let owner = entry(&(OWNER.to_owned(), Right::ALL.to_vec()));
         let all = std::iter::once(&owner).chain(&granted);
         write_array(all.map(|entry| Some(entry.as_str()))).into()
     }
 }
 
-fn entry((role, _, rights): &(String, String, Vec<Right>)) -> String {
+fn entry((role, rights): &(String, Vec<Right>)) -> String {
     let letter = |right: &Right| match right {
         Right::Insert => 'a',
         Right::Select => 'r',

@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{Database, Row, Table, Value};
+use onrush::{Row, Table, Value};
 use onrush_query::Statement;
 
 use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
@@ -8,6 +8,7 @@ use super::names::{self, OWNER_OID};
 use super::roles::Rights;
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::schemas;
+use crate::seen::Seen;
 use crate::values;
 
 pub(super) const ALL: &[SystemTable] = &[
@@ -15,7 +16,7 @@ pub(super) const ALL: &[SystemTable] = &[
         schema: PG_CATALOG,
         name: "pg_namespace",
         columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXTS)],
-        rows: |database, _| namespaces(database),
+        rows: |seen, _| namespaces(seen),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -52,9 +53,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("reloptions", TEXTS),
             ("relpartbound", TEXT),
         ],
-        rows: |database, _| {
-            let rights = Rights::of(database);
-            names::tables(database).iter().flat_map(|table| classes(table, &rights)).collect()
+        rows: |seen, _| {
+            let rights = Rights::of(seen);
+            seen.tables().iter().flat_map(|table| classes(table, &rights)).collect()
         },
     },
     SystemTable {
@@ -84,17 +85,13 @@ pub(super) const ALL: &[SystemTable] = &[
             ("attoptions", TEXTS),
             ("attfdwoptions", TEXTS),
         ],
-        rows: |database, _| {
-            names::tables(database).iter().flat_map(|table| attributes(table)).collect()
-        },
+        rows: |seen, _| seen.tables().iter().flat_map(|table| attributes(table)).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
         name: "pg_attrdef",
         columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
-        rows: |database, _| {
-            names::tables(database).iter().flat_map(|table| defaults(table)).collect()
-        },
+        rows: |seen, _| seen.tables().iter().flat_map(|table| defaults(table)).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -122,7 +119,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("indexprs", TEXT),
             ("indpred", TEXT),
         ],
-        rows: |database, _| names::tables(database).iter().filter_map(index).collect(),
+        rows: |seen, _| seen.tables().iter().filter_map(index).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -187,7 +184,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("hastriggers", BOOL),
             ("rowsecurity", BOOL),
         ],
-        rows: |database, _| {
+        rows: |seen, _| {
             let row = |table: &Table| {
                 let no = Value::Boolean(false);
                 let (schema, name) = schemas::parts(table.name());
@@ -202,15 +199,15 @@ pub(super) const ALL: &[SystemTable] = &[
                     no,
                 ]
             };
-            names::tables(database).iter().map(row).collect()
+            seen.tables().iter().map(row).collect()
         },
     },
 ];
 
-fn namespaces(database: &Database) -> Vec<Row> {
+fn namespaces(seen: &Seen) -> Vec<Row> {
     let row =
         |(number, name): (u32, String)| vec![oid(number), name.into(), oid(OWNER_OID), Value::Null];
-    names::all_schemas(database).into_iter().map(row).collect()
+    names::all_schemas(seen).into_iter().map(row).collect()
 }
 
 /// A table, and its primary key if it has one.
@@ -248,7 +245,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             yes,
             if is_table { "d".into() } else { "n".into() },
             no,
-            if is_table { rights.on(table.name()) } else { Value::Null },
+            if is_table { rights.on(table) } else { Value::Null },
             Value::Null,
             Value::Null,
         ]

@@ -16,7 +16,7 @@ use super::portal::{Portal, State};
 use super::{Connection, Stop};
 use crate::clients;
 use crate::error::{Result, SqlError, state};
-use crate::execute::{Answer, RowStream};
+use crate::execute::{Answer, Backend, RowStream};
 use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Plan, PreparePlan};
 use crate::values::Formats;
 
@@ -43,10 +43,11 @@ impl Prepared {
         Some(self.plan.columns()?.iter().map(column).collect())
     }
 
-    /// Whether its names may mean something else now, to a client that looks for tables on this path.
-    fn is_stale(&self, path: &Arc<[String]>) -> bool {
+    /// Whether its names may mean something else now.
+    fn is_stale(&self, backend: &Backend) -> bool {
+        let path = &backend.settings.path;
         let is_same = Arc::ptr_eq(path, &self.path) || *path == self.path;
-        !is_same || self.plan.is_stale()
+        !is_same || self.plan.is_stale(&backend.seen)
     }
 }
 
@@ -54,6 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn parse(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Parse { name, text, oids } = Parse::read(body)?;
         self.check_new(name)?;
+        self.backend.look_if_old();
         let prepared = match self.known_plan(text, &oids) {
             Some(known) => known,
             None => self.prepare_new(text, oids)?,
@@ -65,8 +67,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// The plan of a statement that was prepared before, if its names mean what they meant then.
     fn known_plan(&self, text: &str, oids: &[u32]) -> Option<Arc<Prepared>> {
+        // Names may mean a transaction's own tables in it, and in it only.
+        if self.backend.seen.is_own() {
+            return None;
+        }
         let known = self.known.get(text, oids, self.backend.definitions_version())?;
-        (!known.is_stale(&self.backend.settings.path)).then(|| Arc::clone(known))
+        (!known.is_stale(&self.backend)).then(|| Arc::clone(known))
     }
 
     fn prepare_new(
@@ -83,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
         let prepared = Arc::new(self.prepare(parsed, clients::shown(text), oids.clone())?);
-        if prepared.plan.is_of_rows() {
+        if prepared.plan.is_of_rows() && !self.backend.seen.is_own() {
             self.known.insert(text, oids, version, &prepared);
         }
         Ok(prepared)
@@ -116,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
     fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
         let mut prepared = Arc::clone(self.statement(&plan.name)?);
-        if prepared.is_stale(&self.backend.settings.path) {
+        if prepared.is_stale(&self.backend) {
             prepared = self.plan_again(&prepared)?;
             self.statements.insert(plan.name.clone(), Arc::clone(&prepared));
         }
@@ -234,7 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             (Plan::Insert(insert), State::New) if insert.returning.is_none() => insert,
             _ => return Ok(false),
         };
-        if statement.is_stale(&self.backend.settings.path) {
+        if statement.is_stale(&self.backend) {
             return Ok(false);
         }
         self.backend.begin_statement(&statement.text);
@@ -282,7 +288,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(State::New);
         }
-        if portal.statement.is_stale(&self.backend.settings.path) {
+        if portal.statement.is_stale(&self.backend) {
             portal.statement = self.plan_again(&portal.statement)?;
         }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.

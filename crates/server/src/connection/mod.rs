@@ -363,6 +363,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> std::result::Result<(), Stop> {
         match outcome {
             Err(Stop::Error(error)) if error.severity != Severity::Fatal => {
+                let error = self.backend.told(error);
                 self.backend.fail();
                 self.notices();
                 self.wire.put(&error.to_response());
@@ -402,8 +403,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.wire.put(&CommandComplete::new(tag.into_owned()));
     }
 
-    /// The statements of a text, one after the other. Several that only read and write rows are one
-    /// transaction.
+    /// The statements of a text, one after the other. Several that read and write rows and define something are
+    /// one transaction.
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let text = message::text(body)?;
         let (statements, text) = (sql::read(text)?, clients::shown(text));
@@ -413,7 +414,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let is_one = statements.len() > 1
             && !self.backend.is_in_transaction()
-            && statements.iter().all(is_of_rows);
+            && statements.iter().all(is_of_transactions);
         if is_one {
             self.backend.begin(None)?;
         }
@@ -560,9 +561,13 @@ fn data_row(
     Ok(())
 }
 
-/// Whether the statement only reads and writes rows.
-fn is_of_rows(statement: &Parsed) -> bool {
-    let Parsed::Sql(statement) = statement else { return false };
+/// Whether the statement reads and writes rows or defines something, which one transaction can do with others.
+fn is_of_transactions(statement: &Parsed) -> bool {
+    let statement = match statement {
+        Parsed::Sql(statement) => statement,
+        Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) => return true,
+        _ => return false,
+    };
     matches!(
         **statement,
         Statement::Insert(_)
@@ -570,6 +575,17 @@ fn is_of_rows(statement: &Parsed) -> bool {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Execute { .. }
+            | Statement::CreateTable(_)
+            | Statement::AlterTable(_)
+            | Statement::Drop { .. }
+            | Statement::Truncate(_)
+            | Statement::Comment { .. }
+            | Statement::CreateSchema { .. }
+            | Statement::AlterSchema(_)
+            | Statement::CreateRole(_)
+            | Statement::AlterRole { .. }
+            | Statement::Grant(_)
+            | Statement::Revoke(_)
     )
 }
 

@@ -57,7 +57,6 @@ impl Backend {
         self.outside_transaction("CALL onrush.insert_loop")?;
         let found = self.planner().lookup().written(name);
         let table = found.as_deref().unwrap_or(name);
-        self.definitions.check_free(self.client.number, table)?;
         let table = self.database.table(table)?;
         let waits = self.settings.is_durable && table.definition().is_logged();
         if waits && let Some(_thread) = LoopThread::take() {

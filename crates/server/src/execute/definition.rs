@@ -1,239 +1,275 @@
-//! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT. Outside of transactions each takes effect at once and
-//! is durable when it is answered.
+//! CREATE, ALTER, DROP and TRUNCATE TABLE, and COMMENT: changes of a transaction, which come and go with it. Outside
+//! of one each is a transaction of its own.
+//!
+//! Invariants
+//! 1. What is granted on a table and said of it is written by the transaction that defines the table.
+//! 2. Who meets a table or a name that another transaction defines waits for that one's end.
 
-use onrush::{Error, Row, ScanOptions, Table, TableChange, TableDefinition};
+use onrush::{Database, Error, Table, TableChange, TableDefinition, Transaction};
+use onrush_query::QueryEngine;
 
+use super::transaction::Work;
 use super::{Answer, Backend};
-use crate::definitions::Note;
 use crate::error::{Result, SqlError, state};
-use crate::sql::{AlterPlan, Change, CommentPlan, PlannedChange};
-use crate::{comments, definitions, rekey};
+use crate::seen::Seen;
+use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, PlannedChange};
+use crate::{access, comments, rekey};
+
+/// What a statement changes beside tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Touched {
+    /// Comments, schemas, roles or grants.
+    pub(super) kept: bool,
+    /// Roles or grants.
+    pub(super) roles: bool,
+}
+
+impl Touched {
+    pub(super) const NOTHING: Touched = Touched { kept: false, roles: false };
+    pub(super) const KEPT: Touched = Touched { kept: true, roles: false };
+    pub(super) const ROLES: Touched = Touched { kept: true, roles: true };
+}
 
 impl Backend {
-    pub(super) fn create_table(
+    /// Does `work` in the open transaction, or in one of its own, and lets the client see it. It may be done
+    /// again when another transaction came first.
+    pub(super) fn define<T>(
         &mut self,
-        definition: &TableDefinition,
-        if_not_exists: bool,
-    ) -> Result<Answer> {
-        rekey::check_not_copied(&self.database, definition.name())?;
-        self.definitions.check_free(self.client.number, definition.name())?;
-        let created = match self.is_in_transaction() {
-            true => self.create_with_transaction(definition)?,
-            false => {
-                let create = || self.database.create_table(definition.clone());
-                tokio::task::block_in_place(create).map(drop)
+        touched: Touched,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        tokio::task::block_in_place(|| {
+            let done = self.in_transaction(|transaction| {
+                let done = work(transaction)?;
+                // What it has waited for before its first row is seen.
+                transaction.refresh();
+                Ok(done)
+            })?;
+            self.touched.kept |= touched.kept;
+            self.touched.roles |= touched.roles;
+            self.has_defined = true;
+            if matches!(self.work, Work::Idle(_)) {
+                self.end_definitions()?;
+            } else {
+                self.look_again()?;
             }
-        };
-        match created {
-            Err(Error::TableExists { name }) if if_not_exists => {
-                let message = format!("table {name} is there already, skipping");
-                self.notices.push(SqlError::new(state::DUPLICATE_TABLE, message).warning());
-            }
-            other => other?,
-        }
-        Ok(Answer::Done("CREATE TABLE".into()))
-    }
-
-    /// The inner error is that of the engine.
-    fn create_with_transaction(
-        &mut self,
-        definition: &TableDefinition,
-    ) -> Result<onrush::Result<()>> {
-        if self.own.has_been_through(definition.name()) {
-            let what = format!("CREATE TABLE {} twice in a transaction", definition.name());
-            return Err(SqlError::not_supported(what, "COMMIT in between."));
-        }
-        match tokio::task::block_in_place(|| self.own.create(definition)) {
-            Ok(note) => self.note(&note).map(Ok),
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
-    /// The transaction inserts what tells that it has committed.
-    fn note(&mut self, (notes, note): &Note) -> Result<()> {
-        self.in_transaction(|transaction| Ok(transaction.insert(notes, note)?))
-    }
-
-    /// The table, where the client may change what it is.
-    fn table_to_define(&self, name: &str) -> Result<onrush::Result<Table>> {
-        self.definitions.check_free(self.client.number, name)?;
-        Ok(match self.definitions.is_seen(self.client.number, name) {
-            true => self.database.table(name),
-            false => Err(Error::UnknownTable { name: name.to_owned() }),
+            Ok(done)
         })
     }
 
-    /// Tables that the transaction has created are nobody else's; what happens to them goes with them. But
-    /// no savepoint would go back.
-    fn outside_transaction_or_new(&self, what: &str, table: &str) -> Result<()> {
-        match self.own.has_created(table) && self.savepoints.is_empty() {
-            true => Ok(()),
-            false => self.outside_transaction(what),
-        }
-    }
-
-    pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
-        let is_renamed = |planned: &PlannedChange| {
-            matches!(planned.change, Change::Other(TableChange::Rename { .. }))
-        };
-        match plan.key.is_some() || plan.changes.iter().any(is_renamed) {
-            true => self.outside_transaction("ALTER TABLE")?,
-            false => self.outside_transaction_or_new("ALTER TABLE", &plan.table)?,
-        }
-        let done = || Answer::Done("ALTER TABLE".into());
-        let table = match self.table_to_define(&plan.table)? {
-            Err(Error::UnknownTable { name }) if plan.if_exists => {
-                let message = format!("there is no table {name}, skipping");
-                self.notices.push(SqlError::new(state::UNDEFINED_TABLE, message).warning());
-                return Ok(done());
-            }
-            other => other?,
-        };
-        if let Some(key) = &plan.key {
-            let add = || {
-                let check = || self.patience.check();
-                rekey::add_key(&self.database, &self.queries, &table, key, check)
-            };
-            tokio::task::block_in_place(add)?;
-            return Ok(done());
-        }
-        let changes = self.changes(&table, &plan.changes)?;
-        for change in &changes {
-            if let TableChange::Rename { to } = change {
-                self.definitions.check_free(self.client.number, to)?;
-            }
-        }
-        tokio::task::block_in_place(|| self.database.alter_table(&plan.table, &changes))?;
-        let mut name = plan.table.as_str();
-        for change in &changes {
-            tokio::task::block_in_place(|| self.follow(name, change))?;
-            if let TableChange::Rename { to } = change {
-                name = to;
-            }
-        }
-        Ok(done())
-    }
-
-    /// What is to be changed of a table as it is now.
-    fn changes(&mut self, table: &Table, planned: &[PlannedChange]) -> Result<Vec<TableChange>> {
-        let mut definition = table.definition().clone();
-        let mut changes = Vec::new();
-        for PlannedChange { change, if_needed } in planned {
-            if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
-                self.notices.push(skipping.warning());
-                continue;
-            }
-            let checks = match change {
-                Change::AddColumn(column, checks) => {
-                    let change = TableChange::AddColumn(column.clone());
-                    definition = definition.altered(&change, 0)?;
-                    changes.push(change);
-                    checks.as_slice()
-                }
-                Change::AddCheck(check) => std::slice::from_ref(check),
-                Change::Other(change) => {
-                    definition = definition.altered(change, 0)?;
-                    changes.push(change.clone());
-                    &[]
-                }
-            };
-            for check in checks {
-                let check = check.kept(&self.queries, &definition, definition.checks())?;
-                let change = TableChange::AddCheck(check);
-                definition = definition.altered(&change, 0)?;
-                changes.push(change);
-            }
-        }
-        Ok(changes)
-    }
-
-    /// Grants and comments go with what they are of.
-    fn follow(&self, table: &str, change: &TableChange) -> Result<()> {
-        let of_column = |column: &str| {
-            let column = column.to_owned();
-            move |its_table: &str, its: &str| its_table == table && its == column
-        };
-        match change {
-            TableChange::AddColumn(_)
-            | TableChange::AddCheck(_)
-            | TableChange::DropCheck { .. }
-            | TableChange::RenameCheck { .. } => {}
-            TableChange::DropColumn { name } => {
-                comments::follow(&self.database, of_column(name), None)?;
-            }
-            TableChange::RenameColumn { from, to } => {
-                let moved = |_: &str| (table.to_owned(), to.clone());
-                comments::follow(&self.database, of_column(from), Some(&moved))?;
-            }
-            TableChange::Rename { to } => {
-                definitions::renamed(&self.database, &self.access, table, to)?;
+    /// A transaction that may have defined something has committed: everyone's next statement is allowed
+    /// what it says, and it is durable before it is answered, whatever the session's commits are.
+    pub(super) fn end_definitions(&mut self) -> Result<()> {
+        let (touched, has_defined) = (self.touched, self.has_defined);
+        self.forget_definitions();
+        if let (true, Work::Idle(session)) = (has_defined, &mut self.work) {
+            self.newest = Some(session.newest_token());
+            if touched.roles {
+                self.access.read_again(&mut **session)?;
             }
         }
         Ok(())
     }
 
+    /// The transaction is over: the client sees what everyone sees.
+    pub(super) fn forget_definitions(&mut self) {
+        self.touched = Touched::NOTHING;
+        self.has_defined = false;
+        self.seen = Seen::committed(&self.database);
+    }
+
+    /// What the client sees if it, or somebody else, has defined something.
+    pub(super) fn look_again(&mut self) -> Result<()> {
+        if !self.has_defined {
+            return Ok(());
+        }
+        let (database, has_kept) = (&self.database, self.touched.kept);
+        if let Work::Open(open) = &mut self.work {
+            let look =
+                |transaction: &mut Transaction<'_>| Seen::within(database, transaction, has_kept);
+            let seen = open.with_dependent_mut(|_, slot| slot.as_mut().map(look).transpose())?;
+            self.seen = seen.unwrap_or_else(|| Seen::committed(database));
+        }
+        Ok(())
+    }
+
+    pub(super) fn create_table(
+        &mut self,
+        definition: &TableDefinition,
+        if_not_exists: bool,
+    ) -> Result<Answer> {
+        let create = |transaction: &mut Transaction<'_>| match transaction
+            .create_table(definition.clone())
+        {
+            Err(Error::TableExists { name }) if if_not_exists => {
+                let message = format!("table {name} is there already, skipping");
+                Ok(Some(SqlError::new(state::DUPLICATE_TABLE, message).warning()))
+            }
+            other => other.map(|_| None).map_err(SqlError::from),
+        };
+        let skipping = self.define(Touched::NOTHING, create)?;
+        self.notices.extend(skipping);
+        Ok(Answer::Done("CREATE TABLE".into()))
+    }
+
+    pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
+        let (database, queries) = (self.database.clone(), self.queries.clone());
+        let patience = self.patience.clone();
+        let is_copied = plan.key.is_some() || !column_changes(plan).is_empty();
+        let touched = if is_copied { Touched::ROLES } else { Touched::KEPT };
+        let notices = self.define(touched, |transaction| {
+            let table = match transaction.lock_table(&plan.table) {
+                Err(Error::UnknownTable { name }) if plan.if_exists => {
+                    return Ok(vec![no_table(&name)]);
+                }
+                other => other?,
+            };
+            if let Some(key) = &plan.key {
+                let rewrite = rekey::Rewrite { database: &database, queries: &queries };
+                rewrite.add_key(transaction, &table, key, || patience.check())?;
+                return Ok(Vec::new());
+            }
+            let columns = column_changes(plan);
+            if !columns.is_empty() {
+                let rewrite = rekey::Rewrite { database: &database, queries: &queries };
+                rewrite.change_columns(transaction, &table, &columns, || patience.check())?;
+                return Ok(Vec::new());
+            }
+            let (changes, notices) = changes(&queries, &table, &plan.changes)?;
+            forget_columns(&database, transaction, &table, &changes)?;
+            transaction.alter_table(&plan.table, &changes)?;
+            Ok(notices)
+        })?;
+        self.notices.extend(notices);
+        Ok(Answer::Done("ALTER TABLE".into()))
+    }
+
     pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<Answer> {
         let CommentPlan { table, column, text } = plan;
-        self.outside_transaction_or_new("COMMENT", table)?;
-        tokio::task::block_in_place(|| {
-            comments::put(&self.database, table, column, text.as_deref())
+        let database = self.database.clone();
+        self.define(Touched::KEPT, |transaction| {
+            let table = transaction.table(table)?;
+            transaction.hold_table(&table)?;
+            let column = match column.as_str() {
+                "" => None,
+                name => Some(table.definition().shown_column_index(name)?),
+            };
+            let place = comments::place(&table, column);
+            Ok(comments::put(&database, transaction, place, text.as_deref())?)
         })?;
         Ok(Answer::Done("COMMENT".into()))
     }
 
     pub(super) fn drop_tables(&mut self, names: &[String], if_exists: bool) -> Result<Answer> {
-        for name in names {
-            let dropped = match (self.table_to_define(name)?, self.is_in_transaction()) {
-                (Err(error), _) => Err(error),
-                (Ok(table), true) => {
-                    let note = tokio::task::block_in_place(|| self.own.drop_table(&table))?;
-                    self.note(&note)?;
-                    Ok(())
+        let database = self.database.clone();
+        let notices = self.define(Touched::ROLES, |transaction| {
+            let mut notices = Vec::new();
+            for name in names {
+                match drop_table(&database, transaction, name) {
+                    Err(Error::UnknownTable { name }) if if_exists => notices.push(no_table(&name)),
+                    other => other?,
                 }
-                (Ok(_), false) => {
-                    let drop = || definitions::drop_table(&self.database, &self.access, name);
-                    tokio::task::block_in_place(drop)
-                }
-            };
-            match dropped {
-                Err(Error::UnknownTable { name }) if if_exists => {
-                    let message = format!("there is no table {name}, skipping");
-                    self.notices.push(SqlError::new(state::UNDEFINED_TABLE, message).warning());
-                }
-                other => other?,
             }
-        }
+            Ok(notices)
+        })?;
+        self.notices.extend(notices);
         Ok(Answer::Done("DROP TABLE".into()))
     }
 
-    /// Inside a transaction, which may be rolled back, a table is made empty row by row.
-    fn delete_all(&mut self, table: &Table) -> Result<()> {
-        let delete = || {
-            self.in_transaction(|transaction| {
-                for row in transaction.scan(table, &ScanOptions::default())? {
-                    transaction.delete(table, &key_of_row(table, &row?))?;
-                }
-                Ok(())
-            })
-        };
-        tokio::task::block_in_place(delete)
-    }
-
     pub(super) fn truncate(&mut self, names: &[String]) -> Result<Answer> {
-        for name in names {
-            let table = self.table_to_define(name)??;
-            if self.is_in_transaction() {
-                self.delete_all(&table)?;
-            } else {
-                tokio::task::block_in_place(|| self.database.truncate_table(name))?;
+        self.define(Touched::NOTHING, |transaction| {
+            for name in names {
+                transaction.truncate_table(name)?;
             }
-        }
+            Ok(())
+        })?;
         Ok(Answer::Done("TRUNCATE TABLE".into()))
     }
 }
 
-fn key_of_row(table: &Table, row: &Row) -> Row {
-    table.definition().primary_key().iter().map(|column| row[*column].clone()).collect()
+/// Drops a table with what was granted on it and said of it.
+pub(super) fn drop_table(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> onrush::Result<()> {
+    let number = transaction.lock_table(name)?.id();
+    transaction.drop_table(name)?;
+    access::forget_table(database, transaction, number)?;
+    comments::forget(database, transaction, |(of, _)| of == i64::from(number))
+}
+
+/// Changes of columns that are there, for which the rows are copied; then there are no others.
+fn column_changes(plan: &AlterPlan) -> Vec<(&str, &ColumnChange)> {
+    let mut columns = Vec::new();
+    for PlannedChange { change, .. } in &plan.changes {
+        if let Change::Column(name, change) = change {
+            columns.push((name.as_str(), change));
+        }
+    }
+    columns
+}
+
+fn no_table(name: &str) -> SqlError {
+    let message = format!("there is no table {name}, skipping");
+    SqlError::new(state::UNDEFINED_TABLE, message).warning()
+}
+
+/// What is to be changed of a table as it is now, and what need not be.
+fn changes(
+    queries: &QueryEngine,
+    table: &Table,
+    planned: &[PlannedChange],
+) -> Result<(Vec<TableChange>, Vec<SqlError>)> {
+    let mut definition = table.definition().clone();
+    let (mut changes, mut notices) = (Vec::new(), Vec::new());
+    for PlannedChange { change, if_needed } in planned {
+        if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
+            notices.push(skipping.warning());
+            continue;
+        }
+        let checks = match change {
+            Change::AddColumn(column, checks) => {
+                let change = TableChange::AddColumn(column.clone());
+                definition = definition.altered(&change, 0)?;
+                changes.push(change);
+                checks.as_slice()
+            }
+            Change::AddCheck(check) => std::slice::from_ref(check),
+            // They are made by themselves.
+            Change::Column(..) => &[],
+            Change::Other(change) => {
+                definition = definition.altered(change, 0)?;
+                changes.push(change.clone());
+                &[]
+            }
+        };
+        for check in checks {
+            let check = check.kept(queries, &definition, definition.checks())?;
+            let change = TableChange::AddCheck(check);
+            definition = definition.altered(&change, 0)?;
+            changes.push(change);
+        }
+    }
+    Ok((changes, notices))
+}
+
+/// Comments go with the columns that are dropped.
+fn forget_columns(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    changes: &[TableChange],
+) -> Result<()> {
+    for change in changes {
+        if let TableChange::DropColumn { name } = change
+            && let Ok(column) = table.definition().column_index(name)
+        {
+            let place = comments::place(table, Some(column));
+            comments::forget(database, transaction, |other| other == place)?;
+        }
+    }
+    Ok(())
 }
 
 /// Why a change need not be made.

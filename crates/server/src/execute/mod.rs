@@ -16,6 +16,7 @@ mod database;
 mod definition;
 mod explain;
 mod insert;
+mod patience;
 mod query;
 mod read_only;
 mod returning;
@@ -36,7 +37,8 @@ use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transact
 use onrush_query::{Client, QueryEngine, Want};
 use pgwire::messages::response::TransactionStatus;
 
-pub(crate) use query::Patience;
+pub(crate) use patience::Patience;
+pub(crate) use query::seen_by;
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use views::View;
@@ -44,13 +46,14 @@ pub(crate) use views::View;
 use crate::access::{Access, Identity};
 use crate::clients::{Clients, Newcomer, Presence};
 use crate::defaults::DatabaseDefaults;
-use crate::definitions::{Definitions, OwnDefinitions};
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
+use crate::seen::Seen;
 use crate::sql::plan::{ALL, show_columns};
 use crate::sql::{
     Bound, CopyPlan, ExecutePlan, FetchPlan, Plan, Planner, PreparePlan, SettingChange,
 };
+use definition::Touched;
 use savepoint::NamedSavepoint;
 use settings::Defaults;
 use transaction::Work;
@@ -102,9 +105,12 @@ pub(crate) struct Backend {
     client: Client,
     pub(super) who: Identity,
     pub(super) work: Work,
-    /// Of the open transaction; dropped after it.
-    pub(super) own: OwnDefinitions,
-    definitions: Arc<Definitions>,
+    /// What the client sees of definitions.
+    pub(crate) seen: Seen,
+    /// Whether the open transaction has defined something.
+    has_defined: bool,
+    /// What it has changed beside tables.
+    touched: Touched,
     /// Those of the open transaction, the oldest first.
     savepoints: Vec<NamedSavepoint>,
     pub(crate) settings: Settings,
@@ -138,9 +144,8 @@ impl Backend {
             version: VERSION.into(),
             settings: None,
         };
-        let definitions = &shared.definitions;
-        let own = OwnDefinitions::new(database, &shared.access, definitions, client.number);
         let patience = Patience::default();
+        session.set_waiting(Some(Arc::new(patience.clone())));
         let is_cancelled = &patience.is_cancelled;
         let newcomer =
             Newcomer { number: client.number, user: &client.user, session: session.id(), address };
@@ -155,8 +160,9 @@ impl Backend {
             client,
             who,
             work: Work::Idle(Box::new(session)),
-            own,
-            definitions: Arc::clone(definitions),
+            seen: Seen::committed(database),
+            has_defined: false,
+            touched: Touched::NOTHING,
             savepoints: Vec::new(),
             settings,
             newest: None,
@@ -172,8 +178,7 @@ impl Backend {
             clients: &self.clients,
             access: &self.access,
             path: &self.settings.path,
-            definitions: &self.definitions,
-            client: self.client.number,
+            seen: &self.seen,
         }
     }
 
@@ -358,7 +363,21 @@ impl Backend {
     /// A statement with this text begins: its time starts to count.
     pub(crate) fn begin_statement(&mut self, text: &Arc<str>) {
         self.presence.begins(text);
-        self.patience.begin(self.settings.statement_timeout);
+        self.patience.begin(self.settings.statement_timeout, self.settings.lock_timeout);
+        self.look_if_old();
+    }
+
+    /// Inside a transaction that defines something: what others have defined since is seen as well.
+    pub(crate) fn look_if_old(&mut self) {
+        if self.seen.is_old() {
+            // What cannot be looked at stays as it was, and what is done with it fails.
+            let _ = self.look_again();
+        }
+    }
+
+    /// An error as the client is to be told of it.
+    pub(crate) fn told(&self, error: SqlError) -> SqlError {
+        if error.is_interrupted() { self.patience.given_up() } else { error }
     }
 }
 

@@ -1,63 +1,19 @@
-//! Queries: what they read, how long they may take, and the rows that they find for others.
+//! Queries: what they read, and the rows that they find for others.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use onrush::{DataType, Database, Row, Snapshot, Value};
 use onrush_query::{Client, QueryEngine, RowValues, Rows, SessionSettings, Statement, Want};
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
-use super::{Answer, Backend, RowStream, Settings, in_failed_transaction};
-use crate::error::{Result, SqlError, state};
+use super::{Answer, Backend, Patience, RowStream, Settings, in_failed_transaction};
+use crate::error::{Result, SqlError};
+use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
-
-/// How often somebody who waits for rows looks whether the statement must be given up: a cancel
-/// request only sets a flag.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// How long a statement may go on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Patience {
-    /// When it must be over.
-    deadline: Option<Instant>,
-    /// Set by a cancel request, cleared when a statement begins.
-    pub(crate) is_cancelled: Arc<AtomicBool>,
-}
-
-impl Patience {
-    pub(super) fn begin(&mut self, timeout: Duration) {
-        self.is_cancelled.store(false, Ordering::Relaxed);
-        self.deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
-    }
-
-    /// Whether the running statement must be given up.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.is_cancelled.load(Ordering::Relaxed) {
-            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
-        }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(SqlError::new(
-                state::QUERY_CANCELED,
-                "the statement took longer than statement_timeout and was given up",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits for more rows, as long as the statement may go on. False at the end.
-    pub(crate) async fn wait(&self, rows: &mut Rows) -> Result<bool> {
-        loop {
-            match tokio::time::timeout(LOOK_AGAIN, rows.wait()).await {
-                Ok(more) => return Ok(more?),
-                Err(_) => self.check()?,
-            }
-        }
-    }
-}
 
 impl Backend {
     pub(super) fn query(&mut self, plan: &QueryPlan, bound: &Bound, want: Want) -> Result<Answer> {
@@ -78,9 +34,10 @@ impl Backend {
 
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
-        let (settings, database) = (self.settings.clone(), self.database.clone());
-        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, database });
+        let (settings, seen) = (self.settings.clone(), self.seen.clone());
+        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, seen });
         Finder {
+            seen: self.seen.clone(),
             queries: Arc::clone(&self.queries),
             client: Client { settings: Some(settings), ..self.client.clone() },
             patience: self.patience.clone(),
@@ -91,7 +48,14 @@ impl Backend {
 /// What functions ask about a session.
 struct Session {
     settings: Settings,
-    database: Database,
+    seen: Seen,
+}
+
+/// What a client sees of definitions, for functions and views of the catalogue.
+pub(crate) fn seen_by(client: &Client, database: &Database) -> Seen {
+    let settings = client.settings.as_ref().map(|settings| settings.as_any());
+    let session = settings.and_then(|settings| settings.downcast_ref::<Session>());
+    session.map_or_else(|| Seen::committed(database), |session| session.seen.clone())
 }
 
 impl fmt::Debug for Session {
@@ -106,15 +70,20 @@ impl SessionSettings for Session {
     }
 
     fn schemas(&self) -> Vec<String> {
-        let lookup = Lookup { database: &self.database, path: &self.settings.path };
+        let lookup = Lookup { seen: &self.seen, path: &self.settings.path };
         // Of a database that has stopped nothing is told.
         let schemas = lookup.schemas().unwrap_or_default();
         schemas.into_iter().map(str::to_owned).collect()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
 /// Runs queries for statements that write.
 pub(super) struct Finder {
+    seen: Seen,
     queries: Arc<QueryEngine>,
     client: Client,
     patience: Patience,
@@ -128,7 +97,7 @@ impl Finder {
         want: Want,
         snapshot: Snapshot,
     ) -> Result<Rows> {
-        plan.check_tables()?;
+        plan.check_tables(&self.seen)?;
         let parameters = parameters(&plan.parameters, bound)?;
         let statement = Statement::new(snapshot, self.client.clone(), unix_micros());
         Ok(self.queries.run(&plan.query, want, statement, &parameters)?)

@@ -52,6 +52,7 @@ fn written_by(plan: &Plan) -> Option<&'static str> {
         Plan::Comment(_) => Some("COMMENT"),
         Plan::Schema(SchemaPlan::Create { .. }) => Some("CREATE SCHEMA"),
         Plan::Schema(SchemaPlan::Drop { .. }) => Some("DROP SCHEMA"),
+        Plan::Schema(SchemaPlan::Rename { .. }) => Some("ALTER SCHEMA"),
         Plan::Roles(statement) => Some(statement.tag()),
         Plan::Call(Call::InsertLoop { .. }) => Some("CALL"),
         // A checkpoint changes nothing that could be read.

@@ -1,29 +1,42 @@
 //! Changes of roles, and whether the client may run a plan.
 
+use onrush::Table;
+
+use super::definition::Touched;
 use super::{Answer, Backend};
-use crate::access::Right;
+use crate::access::{Right, RoleChanges};
 use crate::error::Result;
 use crate::sql::{Conflict, Explained, InsertPlan, InsertRows, Plan, RoleStatement};
 
 impl Backend {
     /// Makes, changes or drops roles, or what is granted to them; durable when it is answered.
     pub(super) fn change_roles(&mut self, statement: &RoleStatement) -> Result<Answer> {
-        self.outside_transaction(statement.tag())?;
         self.check_superuser_or_own_password(statement)?;
-        let access = &self.access;
-        tokio::task::block_in_place(|| match statement {
-            RoleStatement::Create { names, change, if_not_exists } => {
-                names.iter().try_for_each(|name| access.create_role(name, change, *if_not_exists))
+        let database = self.database.clone();
+        self.define(Touched::ROLES, |transaction| {
+            let mut held = Vec::new();
+            if let RoleStatement::Grant { tables, .. } = statement {
+                for name in tables {
+                    let table = transaction.table(name)?;
+                    transaction.hold_table(&table)?;
+                    held.push(table);
+                }
             }
-            RoleStatement::Alter { name, change } => access.alter_role(name, change),
-            RoleStatement::Drop { names, if_exists } => {
-                names.iter().try_for_each(|name| access.drop_role(name, *if_exists))
-            }
-            RoleStatement::Grant { roles, tables, rights, is_grant } => {
-                let pairs = roles.iter().flat_map(|role| tables.iter().map(move |t| (role, t)));
-                pairs
-                    .into_iter()
-                    .try_for_each(|(role, table)| access.grant(role, table, rights, *is_grant))
+            let mut changes = RoleChanges { database: &database, transaction };
+            match statement {
+                RoleStatement::Create { names, change, if_not_exists } => {
+                    names.iter().try_for_each(|name| changes.create(name, change, *if_not_exists))
+                }
+                RoleStatement::Alter { name, change } => changes.alter(name, change),
+                RoleStatement::Drop { names, if_exists } => {
+                    names.iter().try_for_each(|name| changes.drop(name, *if_exists))
+                }
+                RoleStatement::Grant { roles, rights, is_grant, .. } => {
+                    let pairs = roles.iter().flat_map(|role| held.iter().map(move |on| (role, on)));
+                    pairs
+                        .into_iter()
+                        .try_for_each(|(role, on)| changes.grant(role, on, rights, *is_grant))
+                }
             }
         })?;
         Ok(Answer::Done(statement.tag().into()))
@@ -43,54 +56,54 @@ impl Backend {
 
     /// Refuses an INSERT that the client's role may not run.
     pub(super) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
-        let table = |right, name: &str| self.access.check(&self.who, right, name);
-        table(Right::Insert, insert.table.name())?;
+        let may = |right, table: &Table| self.access.check(&self.who, right, table);
+        may(Right::Insert, &insert.table)?;
         if let Conflict::Update(update) = &insert.conflict {
-            table(Right::Update, insert.table.name())?;
+            may(Right::Update, &insert.table)?;
             // What comes of it tells what is there.
             if update.computed.is_some() {
-                table(Right::Select, insert.table.name())?;
+                may(Right::Select, &insert.table)?;
             }
         }
         if let InsertRows::Found { query, .. } = &insert.rows {
-            query.table_names().try_for_each(|name| table(Right::Select, name))?;
+            query.tables().try_for_each(|table| may(Right::Select, table))?;
         }
         match insert.returning.is_some() {
-            true => table(Right::Select, insert.table.name()),
+            true => may(Right::Select, &insert.table),
             false => Ok(()),
         }
     }
 
     /// Refuses a plan that the client's role may not run.
     pub(super) fn check_rights(&self, plan: &Plan) -> Result<()> {
-        let table = |right, name: &str| self.access.check(&self.who, right, name);
+        let may = |right, table: &Table| self.access.check(&self.who, right, table);
         let superuser = |what| self.access.check_superuser(&self.who, what);
         match plan {
             Plan::Insert(insert) => self.check_insert(insert),
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => {
-                table(Right::Select, get.table.name())
+                may(Right::Select, &get.table)
             }
             Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => {
-                query.table_names().try_for_each(|name| table(Right::Select, name))
+                query.tables().try_for_each(|table| may(Right::Select, table))
             }
             Plan::Explain(Explained::Write(plan), _) => self.check_rights(plan),
             Plan::Declare(declared) => self.check_rights(&declared.query),
             Plan::Update(update) => {
-                table(Right::Update, update.table.name())?;
-                table(Right::Select, update.table.name())
+                may(Right::Update, &update.table)?;
+                may(Right::Select, &update.table)
             }
             Plan::Delete(delete) => {
-                table(Right::Delete, delete.table.name())?;
-                table(Right::Select, delete.table.name())
+                may(Right::Delete, &delete.table)?;
+                may(Right::Select, &delete.table)
             }
             Plan::Truncate { names } => {
-                names.iter().try_for_each(|name| table(Right::Truncate, name))
+                names.iter().try_for_each(|name| may(Right::Truncate, &self.seen.table(name)?))
             }
-            Plan::CopyIn(copy) => table(Right::Insert, copy.table.name()),
-            Plan::CopyOut(copy) => table(Right::Select, copy.table.name()),
+            Plan::CopyIn(copy) => may(Right::Insert, &copy.table),
+            Plan::CopyOut(copy) => may(Right::Select, &copy.table),
             Plan::CreateTable { .. } => superuser("CREATE TABLE"),
             Plan::Comment(_) => superuser("COMMENT"),
-            Plan::Schema(_) => superuser("CREATE and DROP SCHEMA"),
+            Plan::Schema(_) => superuser("CREATE, ALTER and DROP SCHEMA"),
             Plan::AlterTable(_) => superuser("ALTER TABLE"),
             Plan::AlterDatabase(_) => superuser("ALTER DATABASE"),
             Plan::DropTables { .. } => superuser("DROP TABLE"),

@@ -13,7 +13,6 @@ pub(super) struct NamedSavepoint {
     savepoint: Savepoint,
     /// As they were: they go back, too.
     settings: Settings,
-    definitions: usize,
 }
 
 impl Backend {
@@ -29,8 +28,7 @@ impl Backend {
             SavepointPlan::Set(name) => {
                 let savepoint = self.in_open_transaction(|open| Ok(open.savepoint()))?;
                 let settings = self.settings.clone();
-                let (name, definitions) = (name.clone(), self.own.count());
-                self.savepoints.push(NamedSavepoint { name, savepoint, settings, definitions });
+                self.savepoints.push(NamedSavepoint { name: name.clone(), savepoint, settings });
                 Ok(Answer::Done("SAVEPOINT".into()))
             }
             SavepointPlan::RollbackTo(name) => {
@@ -38,12 +36,9 @@ impl Backend {
                 let savepoint = self.savepoints[index].savepoint;
                 self.in_open_transaction(|open| Ok(open.rollback_to(savepoint)?))?;
                 self.settings = self.savepoints[index].settings.clone();
-                let definitions = self.savepoints[index].definitions;
-                if self.own.count() > definitions {
-                    tokio::task::block_in_place(|| self.own.roll_back_to(definitions));
-                }
                 self.savepoints.truncate(index + 1);
                 self.work.recover();
+                self.look_again()?;
                 Ok(Answer::Done("ROLLBACK".into()))
             }
             SavepointPlan::Release(name) => {

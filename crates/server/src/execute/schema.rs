@@ -1,8 +1,12 @@
-//! CREATE and DROP SCHEMA. Each takes effect at once and is durable when it is answered.
+//! CREATE and DROP SCHEMA: rows of the transaction that says so, beside the tables that go with a schema.
 
+use onrush::{TableChange, Transaction};
+
+use super::definition::{Touched, drop_table};
 use super::{Answer, Backend};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
+use crate::seen::Seen;
 use crate::sql::{SchemaPlan, is_builtin, no_schema};
 
 impl Backend {
@@ -10,47 +14,85 @@ impl Backend {
         match plan {
             SchemaPlan::Create { name, if_not_exists } => self.create_schema(name, *if_not_exists),
             SchemaPlan::Drop { names, if_exists, cascade } => {
-                self.outside_transaction("DROP SCHEMA")?;
-                for name in names {
-                    self.drop_schema(name, *if_exists, *cascade)?;
-                }
-                Ok(Answer::Done("DROP SCHEMA".into()))
+                self.drop_schemas(names, *if_exists, *cascade)
             }
+            SchemaPlan::Rename { name, to } => self.rename_schema(name, to),
         }
+    }
+
+    fn drop_schemas(&mut self, names: &[String], if_exists: bool, cascade: bool) -> Result<Answer> {
+        let database = self.database.clone();
+        let notices = self.define(Touched::ROLES, |transaction| {
+            let mut notices = Vec::new();
+            for name in names {
+                let seen = Seen::within(&database, transaction, true)?;
+                if schemas::is_there(&seen, name)? {
+                    check_may_go(&seen, name, cascade)?;
+                    for table in schemas::tables_of(&seen, name) {
+                        drop_table(&database, transaction, &table)?;
+                    }
+                    schemas::forget(&database, transaction, name)?;
+                } else if if_exists {
+                    notices.push(no_schema(name).warning());
+                } else {
+                    return Err(no_schema(name));
+                }
+            }
+            Ok(notices)
+        })?;
+        self.notices.extend(notices);
+        Ok(Answer::Done("DROP SCHEMA".into()))
+    }
+
+    /// Its tables are called otherwise in the same transaction; what is theirs stays theirs.
+    fn rename_schema(&mut self, name: &str, to: &str) -> Result<Answer> {
+        let database = self.database.clone();
+        self.define(Touched::KEPT, |transaction| {
+            let seen = Seen::within(&database, transaction, true)?;
+            if !schemas::is_there(&seen, name)? {
+                return Err(no_schema(name));
+            }
+            if is_builtin(to) || schemas::is_there(&seen, to)? {
+                return Err(there_already(to));
+            }
+            for table in schemas::tables_of(&seen, name) {
+                let to = schemas::joined(to, schemas::own_name(&table));
+                transaction.alter_table(&table, &[TableChange::Rename { to }])?;
+            }
+            schemas::forget(&database, transaction, name)?;
+            Ok(schemas::create(&database, transaction, to)?)
+        })?;
+        Ok(Answer::Done("ALTER SCHEMA".into()))
     }
 
     fn create_schema(&mut self, name: &str, if_not_exists: bool) -> Result<Answer> {
-        self.outside_transaction("CREATE SCHEMA")?;
-        if is_builtin(name) || schemas::is_there(&self.database, name)? {
-            let told =
-                SqlError::new(state::DUPLICATE_SCHEMA, format!("schema {name:?} already exists"));
-            if !if_not_exists {
-                return Err(told);
+        let database = self.database.clone();
+        let skipping = self.define(Touched::KEPT, |transaction: &mut Transaction<'_>| {
+            let seen = Seen::within(&database, transaction, true)?;
+            if !is_builtin(name) && !schemas::is_there(&seen, name)? {
+                schemas::create(&database, transaction, name)?;
+                return Ok(None);
             }
-            self.notices.push(told.warning());
-        } else {
-            tokio::task::block_in_place(|| schemas::create(&self.database, name))?;
-        }
+            let told = there_already(name);
+            if if_not_exists { Ok(Some(told.warning())) } else { Err(told) }
+        })?;
+        self.notices.extend(skipping);
         Ok(Answer::Done("CREATE SCHEMA".into()))
     }
+}
 
-    fn drop_schema(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
-        if !schemas::is_there(&self.database, name)? {
-            if if_exists {
-                self.notices.push(no_schema(name).warning());
-                return Ok(());
-            }
-            return Err(no_schema(name));
-        }
-        let tables = schemas::tables_of(&self.database, name);
-        if !cascade && !tables.is_empty() {
-            let message = format!("cannot drop schema {name} because other objects depend on it");
-            return Err(SqlError::new(state::DEPENDENT_OBJECTS, message).with_hint(format!(
-                "There are: {}. DROP ... CASCADE drops them.",
-                tables.join(", ")
-            )));
-        }
-        self.drop_tables(&tables, true)?;
-        Ok(tokio::task::block_in_place(|| schemas::forget(&self.database, name))?)
+fn there_already(name: &str) -> SqlError {
+    SqlError::new(state::DUPLICATE_SCHEMA, format!("schema {name:?} already exists"))
+}
+
+/// Refuses to drop a schema with tables, unless they are to go with it.
+fn check_may_go(seen: &Seen, name: &str, cascade: bool) -> Result<()> {
+    let tables = schemas::tables_of(seen, name);
+    if cascade || tables.is_empty() {
+        return Ok(());
     }
+    let message = format!("cannot drop schema {name} because other objects depend on it");
+    let tables = tables.join(", ");
+    Err(SqlError::new(state::DEPENDENT_OBJECTS, message)
+        .with_hint(format!("There are: {tables}. DROP ... CASCADE drops them.")))
 }

@@ -33,7 +33,6 @@ const NOTED: &[(&str, &str)] = &[
     ("default_transaction_isolation", "repeatable read"),
     ("extra_float_digits", "1"),
     ("jit", "off"),
-    ("lock_timeout", "0"),
     ("row_security", "off"),
     ("search_path", DEFAULT_PATH),
     ("work_mem", "4MB"),
@@ -70,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) is_durable: bool,
     /// Zero is none.
     pub(crate) statement_timeout: Duration,
+    /// How long a statement waits for another transaction's definition; zero is none.
+    pub(crate) lock_timeout: Duration,
     /// Zero is none.
     pub(crate) idle_in_transaction_timeout: Duration,
     /// `transaction_read_only`: whether the transaction, or the next statement outside of one, may
@@ -94,6 +95,7 @@ impl Settings {
             is_durable: defaults.is_durable,
             defaults: Arc::clone(&defaults),
             statement_timeout: Duration::ZERO,
+            lock_timeout: Duration::ZERO,
             idle_in_transaction_timeout: Duration::ZERO,
             is_read_only: false,
             is_read_only_by_default: false,
@@ -198,6 +200,7 @@ impl Settings {
                 };
             }
             "statement_timeout" => self.statement_timeout = duration(name, lower.as_deref())?,
+            "lock_timeout" => self.lock_timeout = duration(name, lower.as_deref())?,
             "idle_in_transaction_session_timeout" => {
                 self.idle_in_transaction_timeout = duration(name, lower.as_deref())?;
             }
@@ -264,6 +267,7 @@ impl Settings {
             "transaction_read_only" => on_or_off(self.is_read_only),
             "default_transaction_read_only" => on_or_off(self.is_read_only_by_default),
             "statement_timeout" => shown(self.statement_timeout),
+            "lock_timeout" => shown(self.lock_timeout),
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
             other => {
                 let noted = self.noted.get(other).map(String::as_str);
@@ -287,6 +291,7 @@ impl Settings {
         let own = [
             "default_transaction_read_only",
             "idle_in_transaction_session_timeout",
+            "lock_timeout",
             "max_connections",
             "statement_timeout",
             "superuser_reserved_connections",

@@ -8,6 +8,7 @@
 
 use onrush::{Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
+use tokio::task::block_in_place;
 
 use super::{Answer, Backend};
 use crate::error::{Result, SqlError, state};
@@ -109,21 +110,30 @@ impl Backend {
                 return Ok(self.roll_back());
             }
         };
-        let outcome =
-            open.with_dependent_mut(|_, slot| slot.take().map_or(Ok(()), Transaction::commit));
+        let mut commit =
+            || open.with_dependent_mut(|_, slot| slot.take().map_or(Ok(()), Transaction::commit));
+        // Rows of tables that are dropped may be many.
+        let outcome = if self.has_defined { block_in_place(commit) } else { commit() };
         let session = open.into_owner().into_inner();
         self.work = Work::Idle(Box::new(session));
         self.savepoints.clear();
-        self.end_definitions();
         self.settings.end(outcome.is_ok());
+        if outcome.is_err() {
+            self.forget_definitions();
+        }
         outcome?;
+        self.end_definitions()?;
         Ok(Answer::Done("COMMIT".into()))
     }
 
     pub(crate) fn roll_back(&mut self) -> Answer {
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(mut open) | Work::Failed(mut open) => {
-                open.roll_back();
+                if self.has_defined {
+                    block_in_place(|| open.roll_back());
+                } else {
+                    open.roll_back();
+                }
                 self.savepoints.clear();
                 self.settings.end(false);
                 Work::Idle(Box::new(open.into_owner().into_inner()))
@@ -133,15 +143,8 @@ impl Backend {
                 other
             }
         };
-        self.end_definitions();
+        self.forget_definitions();
         Answer::Done("ROLLBACK".into())
-    }
-
-    /// The transaction is over, and what it has created and dropped becomes as it says.
-    fn end_definitions(&mut self) {
-        if self.own.count() > 0 {
-            tokio::task::block_in_place(|| self.own.end());
-        }
     }
 
     /// Does `work` in the open transaction, or in one of its own that is committed and, when another

@@ -5,7 +5,6 @@ use sqlparser::ast::{ObjectName, ObjectType};
 
 use super::plan::Plan;
 use super::{Planner, names};
-use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 
@@ -47,7 +46,7 @@ pub(super) fn drop(
 
 fn check_is_no_table(planner: &Planner<'_>, name: &ObjectName, what: &str) -> Result<()> {
     let table = planner.lookup().table_that_may_be(name, true)?;
-    if planner.database.table(&table).is_err() {
+    if planner.seen.table(&table).is_err() {
         return Ok(());
     }
     Err(SqlError::new(state::WRONG_OBJECT_TYPE, format!("{name} is not a {what}"))
@@ -58,9 +57,7 @@ fn check_is_no_table(planner: &Planner<'_>, name: &ObjectName, what: &str) -> Re
 fn check_is_no_key(planner: &Planner<'_>, name: &ObjectName) -> Result<()> {
     let own = names::parts(name)?.pop().unwrap_or_default();
     let Some(table) = own.strip_suffix("_pkey") else { return Ok(()) };
-    let tables = planner.database.tables();
-    let mut names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
-    if !names.any(|known| schemas::own_name(known) == table) {
+    if !planner.seen.names().iter().any(|known| schemas::own_name(known) == table) {
         return Ok(());
     }
     let message =

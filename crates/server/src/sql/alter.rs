@@ -1,13 +1,17 @@
-//! ALTER TABLE: columns and CHECK constraints added, dropped and renamed, and tables renamed.
+//! ALTER TABLE: columns added, dropped, renamed and made others, CHECK constraints added, dropped and renamed, and
+//! tables renamed and moved to other schemas.
 
-use onrush::{ColumnDefinition, TableChange};
-use sqlparser::ast::{AlterTable, AlterTableOperation, RenameTableNameKind, TableConstraint};
+use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, RenameTableNameKind, Statement,
+    TableConstraint,
+};
 
-use super::Planner;
 use super::check::NewCheck;
 use super::create::{self, Column};
 use super::names::{self, TableName};
 use super::plan::Plan;
+use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
 use crate::{rekey, schemas};
 
@@ -36,7 +40,17 @@ pub(crate) enum Change {
     /// A new column, with checks of its own.
     AddColumn(ColumnDefinition, Vec<NewCheck>),
     AddCheck(NewCheck),
+    /// Of the column of this name, which has the rows written anew.
+    Column(String, ColumnChange),
     Other(TableChange),
+}
+
+/// What becomes of a column that is there.
+#[derive(Clone, Debug)]
+pub(crate) enum ColumnChange {
+    Default(DefaultValue),
+    NotNull(bool),
+    Type(DataType),
 }
 
 /// Plans an ALTER TABLE.
@@ -61,13 +75,39 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
     }
     let changes = operations.iter().map(|operation| change(planner, &table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
+    let is_of_column = |planned: &PlannedChange| matches!(planned.change, Change::Column(..));
+    if changes.iter().any(is_of_column) && !changes.iter().all(is_of_column) {
+        return Err(SqlError::not_supported(
+            "ALTER COLUMN beside other changes",
+            "Give it a statement of its own.",
+        ));
+    }
     Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes, key: None }))
 }
 
+/// Plans an ALTER TABLE ... SET SCHEMA, whose schema stands where a new name would.
+pub(super) fn plan_set_schema(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
+    let Statement::AlterTable(alter) = statement else {
+        return Err(SqlError::not_supported(statement, FORMS));
+    };
+    super::clauses::check(planner, statement)?;
+    let [AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) }] =
+        alter.operations.as_slice()
+    else {
+        return Err(SqlError::not_supported("SET SCHEMA beside other changes", FORMS));
+    };
+    let if_exists = alter.if_exists;
+    let table = planner.lookup().table_that_may_be(&alter.name, if_exists)?;
+    let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));
+    let change = Change::Other(TableChange::Rename { to });
+    let changes = vec![PlannedChange { change, if_needed: false }];
+    Ok(Plan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
+}
+
 /// What there is of ALTER TABLE.
-const FORMS: &str = "There are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, ADD PRIMARY KEY, and ADD, \
-                     DROP and RENAME CONSTRAINT for CHECK constraints; for all else create a new table and \
-                     INSERT ... SELECT the rows.";
+const FORMS: &str = "There are ADD, DROP and RENAME COLUMN, ALTER COLUMN with TYPE, SET and DROP NOT NULL and \
+                     DEFAULT, RENAME TO, SET SCHEMA, ADD PRIMARY KEY, and ADD, DROP and RENAME CONSTRAINT for \
+                     CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
 
 fn change(
     planner: &Planner<'_>,
@@ -82,7 +122,7 @@ fn change(
             let Column { definition, is_key, checks } =
                 create::column_of(planner, column_def, false)?;
             if is_key {
-                let known = planner.database.table(table).ok();
+                let known = planner.seen.table(table).ok();
                 if known.is_some_and(|known| known.definition().row_id().is_none()) {
                     return Err(rekey::has_key_already(table));
                 }
@@ -105,6 +145,11 @@ fn change(
             let (from, to) =
                 (names::own_column(old_column_name)?, names::own_column(new_column_name)?);
             one(Change::Other(TableChange::RenameColumn { from, to }), false)
+        }
+        AlterTableOperation::AlterColumn { column_name, op } => {
+            let name = names::own_column(column_name)?;
+            let change = column_change(planner, table, &name, op)?;
+            one(Change::Column(name, change), false)
         }
         AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(name) } => {
             match (name.0.len(), names::table(name)?) {
@@ -136,6 +181,37 @@ fn change(
             one(Change::Other(TableChange::RenameCheck { from, to }), false)
         }
         other => Err(SqlError::not_supported(format!("ALTER TABLE ... {other}"), FORMS)),
+    }
+}
+
+fn column_change(
+    planner: &Planner<'_>,
+    table: &str,
+    column: &str,
+    operation: &AlterColumnOperation,
+) -> Result<ColumnChange> {
+    match operation {
+        AlterColumnOperation::SetNotNull => Ok(ColumnChange::NotNull(true)),
+        AlterColumnOperation::DropNotNull => Ok(ColumnChange::NotNull(false)),
+        AlterColumnOperation::DropDefault => Ok(ColumnChange::Default(DefaultValue::None)),
+        AlterColumnOperation::SetDefault { value } => {
+            // Where there is no such table that is told when it is looked for again.
+            let known = planner.seen.table(table)?;
+            let definition = known.definition();
+            let at = definition.shown_column_index(column)?;
+            let data_type = definition.columns()[at].data_type;
+            let default = default::default_of(planner, value, data_type, false)?;
+            Ok(ColumnChange::Default(default))
+        }
+        AlterColumnOperation::SetDataType { data_type, using: None, had_set: _spelling } => {
+            let data_type = create::data_type(&format!("column {column}"), data_type)?;
+            Ok(ColumnChange::Type(data_type))
+        }
+        AlterColumnOperation::SetDataType { .. } => Err(SqlError::not_supported(
+            "USING in ALTER COLUMN TYPE",
+            "Add a column of the type, UPDATE it, and drop the old one.",
+        )),
+        other => Err(SqlError::not_supported(format!("ALTER COLUMN ... {other}"), FORMS)),
     }
 }
 

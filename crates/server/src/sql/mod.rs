@@ -33,7 +33,7 @@ mod setting;
 mod with;
 mod write;
 
-pub(crate) use alter::{AlterPlan, Change, PlannedChange};
+pub(crate) use alter::{AlterPlan, Change, ColumnChange, PlannedChange};
 pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_written};
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
@@ -58,7 +58,7 @@ pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 use std::sync::Arc;
 
 use dialect::OnrushDialect;
-use onrush::{Database, Table};
+use onrush::Database;
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
 use sqlparser::parser::Parser;
@@ -66,8 +66,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::access::Access;
 use crate::clients::Clients;
-use crate::definitions::Definitions;
 use crate::error::{Result, SqlError, state};
+use crate::seen::Seen;
 use rewrite::Mark;
 
 /// Most tokens in a row without a comma, inside one pair of parentheses. A chain of operators is a
@@ -83,22 +83,13 @@ pub(crate) struct Planner<'b> {
     pub(crate) access: &'b Arc<Access>,
     /// The schemas of names that have none in front.
     pub(crate) path: &'b [String],
-    pub(crate) definitions: &'b Definitions,
-    /// For whom.
-    pub(crate) client: i32,
+    /// The tables that the client sees.
+    pub(crate) seen: &'b Seen,
 }
 
 impl<'b> Planner<'b> {
-    /// The table of this name of the engine's, as far as the client finds it.
-    fn table(&self, name: &str) -> onrush::Result<Table> {
-        match self.definitions.is_seen(self.client, name) {
-            true => self.database.table(name),
-            false => Err(onrush::Error::UnknownTable { name: name.to_owned() }),
-        }
-    }
-
     pub(crate) fn lookup(&self) -> Lookup<'b> {
-        Lookup { database: self.database, path: self.path }
+        Lookup { seen: self.seen, path: self.path }
     }
 }
 
@@ -108,6 +99,8 @@ pub(crate) enum Parsed {
     Sql(Box<Statement>),
     /// CREATE UNLOGGED TABLE, without that word, which sqlparser does not know.
     CreateUnlogged(Box<Statement>),
+    /// ALTER TABLE ... SET SCHEMA, as if the table were to be called as the schema.
+    SetSchema(Box<Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
     AlterDatabase(String, Box<Statement>),
     /// A statement of this name, which has nothing to do here.
@@ -125,6 +118,7 @@ impl Parsed {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
             Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
+            Parsed::SetSchema(statement) => alter::plan_set_schema(&planner, statement),
             Parsed::AlterDatabase(name, statement) => setting::of_database(name, statement),
             Parsed::Checkpoint => Ok(Plan::Checkpoint),
             Parsed::Nothing(verb) => Ok(Plan::Nothing(verb)),
@@ -154,6 +148,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
         match marks.next_if(|(marked, _)| *marked == number) {
             None => Parsed::Sql(statement),
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
+            Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
         }

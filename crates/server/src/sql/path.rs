@@ -1,6 +1,5 @@
 //! Which table a name means: schemas in front, and `search_path` where there is none.
 
-use onrush::Database;
 use sqlparser::ast::ObjectName;
 use sqlparser::parser::Parser;
 
@@ -8,6 +7,7 @@ use super::dialect::OnrushDialect;
 use super::names::{self, TableName};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
+use crate::seen::Seen;
 
 /// What `search_path` is at the beginning.
 pub(crate) const DEFAULT_PATH: &str = "\"$user\", public";
@@ -58,7 +58,7 @@ fn quoted_name(quoted: &str) -> Option<(String, &str)> {
 /// Where names are looked up.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'b> {
-    pub(crate) database: &'b Database,
+    pub(crate) seen: &'b Seen,
     /// The schemas of names that have none in front.
     pub(crate) path: &'b [String],
 }
@@ -70,7 +70,7 @@ impl<'b> Lookup<'b> {
         let mut parser = Parser::new(&dialect).try_with_sql(text).ok()?;
         let name = parser.parse_object_name(false).ok()?;
         let name = self.table_named(&name).ok()?;
-        self.database.table(&name).is_ok().then_some(name)
+        self.seen.table(&name).is_ok().then_some(name)
     }
 
     /// The engine's name of the table that a name means. It need not be there.
@@ -113,7 +113,7 @@ impl<'b> Lookup<'b> {
     pub(crate) fn schemas(&self) -> Result<Vec<&'b str>> {
         let mut there = Vec::new();
         for schema in self.path {
-            if schemas::is_there(self.database, schema)? {
+            if schemas::is_there(self.seen, schema)? {
                 there.push(schema.as_str());
             }
         }
@@ -123,7 +123,7 @@ impl<'b> Lookup<'b> {
     /// The engine's name of a table in a schema.
     pub(crate) fn in_schema(&self, schema: &str, table: &str) -> Result<String> {
         let name = schemas::joined(schema, table);
-        if self.database.table(&name).is_ok() || schemas::is_there(self.database, schema)? {
+        if self.seen.table(&name).is_ok() || schemas::is_there(self.seen, schema)? {
             return Ok(name);
         }
         Err(no_schema(schema))
@@ -134,7 +134,7 @@ impl<'b> Lookup<'b> {
     pub(crate) fn on_path(&self, table: &str) -> String {
         let joined = |schema: &String| schemas::joined(schema, table);
         let mut names = self.path.iter().map(joined);
-        let found = names.find(|name| self.database.table(name).is_ok());
+        let found = names.find(|name| self.seen.table(name).is_ok());
         let has_public = self.path.iter().any(|schema| schema == schemas::PUBLIC);
         let missing = || match self.path.first() {
             Some(schema) if !has_public => schemas::joined(schema, table),

@@ -27,9 +27,8 @@ use super::{
     Planner, SchemaPlan, absent, alter, clauses, comment, create, explain, insert, names, prepare,
     schema, select, setting, with, write,
 };
-use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
-use crate::rekey;
+use crate::seen::Seen;
 
 /// What SHOW names for all settings.
 pub(crate) const ALL: &str = "all";
@@ -136,22 +135,22 @@ impl Plan {
     }
 
     /// Whether a table that it was made for was altered or dropped since.
-    pub(crate) fn is_stale(&self) -> bool {
-        let is_stale = |table: &Table| !table.is_current();
+    pub(crate) fn is_stale(&self, seen: &Seen) -> bool {
+        let is_stale = |table: &Table| !seen.is_current(table);
         match self {
             Plan::Insert(insert) => {
                 let query = match &insert.rows {
-                    InsertRows::Found { query, .. } => query.is_stale(),
+                    InsertRows::Found { query, .. } => query.is_stale(seen),
                     _ => false,
                 };
                 is_stale(&insert.table) || query
             }
             Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
-            Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(),
-            Plan::Declare(declared) => declared.query.is_stale(),
-            Plan::Explain(Explained::Write(plan), _) => plan.is_stale(),
-            Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(),
-            Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(),
+            Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(seen),
+            Plan::Declare(declared) => declared.query.is_stale(seen),
+            Plan::Explain(Explained::Write(plan), _) => plan.is_stale(seen),
+            Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(seen),
+            Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(seen),
             Plan::CopyIn(copy) | Plan::CopyOut(copy) => is_stale(&copy.table),
             _ => false,
         }
@@ -213,6 +212,7 @@ pub(crate) fn plan(
             Ok(Plan::DropTables { names, if_exists: *if_exists })
         }
         Statement::CreateSchema { .. } => schema::create(statement),
+        Statement::AlterSchema(alter) => schema::alter(alter),
         Statement::Drop {
             object_type:
                 object_type @ (ObjectType::View
@@ -338,14 +338,10 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
 /// The table of a name of the engine's.
 pub(super) fn table(planner: &Planner<'_>, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
-    planner.table(name).map_err(|error| match error {
+    planner.seen.table(name).map_err(|error| match error {
         onrush::Error::UnknownTable { .. } => {
-            if let Err(copied) = rekey::check_not_copied(planner.database, name) {
-                return copied;
-            }
-            let tables = planner.database.tables();
-            let names = tables.iter().map(|table| table.name()).filter(|name| !is_reserved(name));
-            let known: Vec<&str> = names.take(20).collect();
+            let mut known = planner.seen.names();
+            known.truncate(20);
             let told = SqlError::new(state::UNDEFINED_TABLE, format!("there is no table {name}"));
             match known.is_empty() {
                 true => told.with_hint("The database has no tables: CREATE TABLE makes one."),

@@ -15,6 +15,7 @@ use super::{Planner, names};
 use crate::catalog;
 use crate::error::{Report, Result, SqlError, state};
 use crate::execute::View;
+use crate::seen::Seen;
 
 /// A query, ready to run.
 pub(crate) struct QueryPlan {
@@ -60,22 +61,22 @@ impl QueryPlan {
         Ok(QueryPlan { query, columns, parameters: read_as, tables: relations.tables.into_inner() })
     }
 
-    /// The names of the tables that it reads.
-    pub(crate) fn table_names(&self) -> impl Iterator<Item = &str> {
-        self.tables.iter().map(Table::name)
+    /// The tables that it reads.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter()
     }
 
     /// Whether a table that it reads was altered or dropped since it was planned.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.tables.iter().any(|table| !table.is_current())
+    pub(crate) fn is_stale(&self, seen: &Seen) -> bool {
+        self.tables.iter().any(|table| !seen.is_current(table))
     }
 
     /// The tables must be those that the plan was made for.
     ///
     /// # Errors
     /// [`TableChanged`](onrush::Error::TableChanged): then it may be planned again.
-    pub(crate) fn check_tables(&self) -> Result<()> {
-        match self.tables.iter().find(|table| !table.is_current()) {
+    pub(crate) fn check_tables(&self, seen: &Seen) -> Result<()> {
+        match self.tables.iter().find(|table| !seen.is_current(table)) {
             Some(table) => {
                 Err(onrush::Error::TableChanged { name: table.name().to_owned() }.into())
             }

@@ -15,6 +15,8 @@ pub(super) enum Mark {
     Unlogged,
     /// ALTER DATABASE, with its name; SET or RESET is left.
     Database(String),
+    /// ALTER TABLE ... SET SCHEMA, with RENAME TO in place of these words.
+    SetSchema,
     /// A statement that has nothing to do here, by its first word. A word that is read is left.
     Nothing(&'static str),
 }
@@ -87,6 +89,12 @@ fn rewrite_one(
             tokens.splice(first..=first, all.map(|token| TokenWithSpan { token, span }));
             None
         }
+        ["alter", "table", ..] => {
+            let [set, schema] = set_schema(tokens, &statement)?;
+            tokens[set].token = Token::make_keyword("RENAME");
+            tokens[schema].token = Token::make_keyword("TO");
+            Some(Mark::SetSchema)
+        }
         ["alter", "database", _, "set" | "reset"] => {
             let name = match &tokens[leading[2]].token {
                 Token::Word(name) if name.quote_style.is_some() => name.value.clone(),
@@ -152,10 +160,6 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
         ["alter", "database", ..] => {
             ("this form of ALTER DATABASE", "There are ALTER DATABASE onrush SET and RESET.")
         }
-        ["alter", "table", ..] if has_set_schema(statement) => (
-            "ALTER TABLE ... SET SCHEMA",
-            "CREATE TABLE in the other schema and INSERT ... SELECT the rows.",
-        ),
         ["prepare", "transaction", text, ..] if text.starts_with('\'') => TWO_PHASES,
         ["commit" | "rollback", "prepared", ..] => TWO_PHASES,
         ["grant" | "revoke", ..] if !has("on") => {
@@ -169,10 +173,13 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
 const TWO_PHASES: (&str, &str) =
     ("a commit in two phases", "COMMIT makes the transaction durable at once.");
 
-fn has_set_schema(statement: &[TokenWithSpan]) -> bool {
-    let words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let behind = words.clone().skip(1);
-    words.zip(behind).any(|(set, schema)| word(set) == "set" && word(schema) == "schema")
+/// Where the words SET SCHEMA are, if they are the last but the name.
+fn set_schema(tokens: &[TokenWithSpan], statement: &Range<usize>) -> Option<[usize; 2]> {
+    let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let mut last = statement.clone().rev().filter(is_word);
+    let [_, schema, set] = [last.next()?, last.next()?, last.next()?];
+    let is_it = word(&tokens[set]) == "set" && word(&tokens[schema]) == "schema";
+    is_it.then_some([set, schema])
 }
 
 /// In lower case; a name in quotes is none of the words that are looked for.
@@ -200,6 +207,9 @@ mod tests {
         let (text, marks) = rewritten("SELECT 1; ALTER DATABASE Shop SET a = b; abort");
         assert_eq!(text, "SELECT 1 ; SET a = b ; ROLLBACK");
         assert_eq!(marks, [(1, Mark::Database("shop".into()))]);
+        let (text, marks) = rewritten("ALTER TABLE IF EXISTS s.t SET SCHEMA \"Other\"");
+        assert_eq!(text, "ALTER TABLE IF EXISTS s . t RENAME TO \"Other\"");
+        assert_eq!(marks, [(0, Mark::SetSchema)]);
     }
 
     #[test]

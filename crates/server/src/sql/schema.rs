@@ -1,9 +1,9 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use sqlparser::ast::{ObjectName, SchemaName, Statement};
+use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName, Statement};
 
-use super::names;
 use super::plan::Plan;
+use super::{Planner, names, no_schema};
 use crate::catalog::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -13,6 +13,7 @@ use crate::schemas;
 pub(crate) enum SchemaPlan {
     Create { name: String, if_not_exists: bool },
     Drop { names: Vec<String>, if_exists: bool, cascade: bool },
+    Rename { name: String, to: String },
 }
 
 pub(super) fn create(statement: &Statement) -> Result<Plan> {
@@ -30,6 +31,12 @@ pub(super) fn create(statement: &Statement) -> Result<Plan> {
             "Write CREATE SCHEMA [IF NOT EXISTS] name; everything belongs to one owner.",
         ));
     };
+    let name = new_name(name)?;
+    Ok(Plan::Schema(SchemaPlan::Create { name, if_not_exists: *if_not_exists }))
+}
+
+/// A name that a schema is to get.
+fn new_name(name: &ObjectName) -> Result<String> {
     let name = schema_name(name)?;
     if name.starts_with("pg_") {
         let message = format!("unacceptable schema name {name:?}");
@@ -42,7 +49,36 @@ pub(super) fn create(statement: &Statement) -> Result<Plan> {
             "A schema's name has no dot in it.",
         ));
     }
-    Ok(Plan::Schema(SchemaPlan::Create { name, if_not_exists: *if_not_exists }))
+    Ok(name)
+}
+
+pub(super) fn alter(statement: &AlterSchema) -> Result<Plan> {
+    let AlterSchema { name, if_exists: false, operations } = statement else {
+        return Err(SqlError::new(state::SYNTAX_ERROR, "ALTER SCHEMA has no IF EXISTS"));
+    };
+    let [AlterSchemaOperation::Rename { name: to }] = operations.as_slice() else {
+        return Err(SqlError::not_supported(
+            "this form of ALTER SCHEMA",
+            "There is ALTER SCHEMA name RENAME TO name.",
+        ));
+    };
+    let (name, to) = (schema_name(name)?, new_name(to)?);
+    if is_builtin(&name) {
+        return Err(SqlError::not_supported(
+            format!("another name for the schema {name}"),
+            "It is always there; ALTER TABLE ... SET SCHEMA moves its tables.",
+        ));
+    }
+    Ok(Plan::Schema(SchemaPlan::Rename { name, to }))
+}
+
+/// The name of a schema that tables are to be moved to.
+pub(super) fn target(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
+    let name = schema_name(name)?;
+    match schemas::is_there(planner.seen, &name)? {
+        true => Ok(name),
+        false => Err(no_schema(&name)),
+    }
 }
 
 pub(super) fn drop(given: &[ObjectName], if_exists: bool, cascade: bool) -> Result<Plan> {

@@ -149,7 +149,7 @@ fn get(
         None => None,
     };
     let Ok(name) = planner.lookup().table_named(name) else { return Ok(None) };
-    let (true, Ok(table)) = (joins.is_empty(), planner.table(&name)) else {
+    let (true, Ok(table)) = (joins.is_empty(), planner.seen.table(&name)) else {
         return Ok(None);
     };
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());

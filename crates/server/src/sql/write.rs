@@ -18,6 +18,7 @@ use super::select::query_of;
 use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
+use crate::seen::Seen;
 
 /// Where the new value of a column comes from.
 #[derive(Clone, Debug)]
@@ -52,8 +53,8 @@ pub(crate) enum RowsToChange {
 
 impl RowsToChange {
     /// Whether a table that they are looked for in was altered or dropped since.
-    pub(super) fn is_stale(&self) -> bool {
-        matches!(self, RowsToChange::Found(query) if query.is_stale())
+    pub(super) fn is_stale(&self, seen: &Seen) -> bool {
+        matches!(self, RowsToChange::Found(query) if query.is_stale(seen))
     }
 }
 

@@ -150,6 +150,14 @@ impl World {
     }
 }
 
+/// A client of another server.
+pub async fn client_of(server: &Server) -> Client {
+    let settings = format!("host=127.0.0.1 port={} user=test", server.address().unwrap().port());
+    let (client, connection) = tokio_postgres::connect(&settings, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
 /// The first message of a client.
 pub fn startup_message() -> Vec<u8> {
     let body = b"\0\x03\0\0user\0test\0\0";

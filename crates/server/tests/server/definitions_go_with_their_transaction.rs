@@ -1,13 +1,13 @@
-//! CREATE TABLE and DROP TABLE in a transaction come and go with it, whatever ends it.
+//! What a transaction creates, alters, empties, drops and says of tables comes and goes with it, whatever ends it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use onrush::{ColumnDefinition, DataType, Database, Durability, Table, TableDefinition};
+use onrush::Database;
 use onrush_files::MemoryDisk;
 use tokio_postgres::Client;
 
-use crate::common::{World, failure, query};
+use crate::common::{World, client_of, failure, query};
 
 /// The tables of users, as the engine has them.
 fn tables(database: &Database) -> Vec<String> {
@@ -64,10 +64,8 @@ async fn a_created_table_goes_when_the_client_goes() {
     let (one, other) = (world.client().await, world.client().await);
     all(&one, &["BEGIN", CREATE]).await;
     drop(one);
-    // Until the server has seen that, the name is taken.
-    while let Err(error) = other.simple_query(CREATE).await {
-        assert_eq!(error.code().unwrap().code(), "55006", "{error}");
-    }
+    // Until the server has seen that, the name is taken, and waited for.
+    query(&other, CREATE).await;
     assert_eq!(query(&other, "SELECT * FROM t").await, [""; 0]);
 }
 
@@ -92,8 +90,9 @@ async fn a_dropped_table_is_there_for_others_until_the_transaction_commits() {
     let (one, other) = (world.client().await, world.client().await);
     all(&one, &[CREATE, "BEGIN", "DROP TABLE t"]).await;
     assert_eq!(failure(&one, "ROLLBACK; BEGIN; DROP TABLE t; SELECT * FROM t").await, "42P01");
-    all(&one, &["ROLLBACK", "BEGIN", "DROP TABLE t", "DROP TABLE IF EXISTS t"]).await;
-    query(&other, "INSERT INTO t VALUES (1, 'a')").await;
+    all(&one, &["ROLLBACK", "INSERT INTO t VALUES (1, 'a')", "BEGIN", "DROP TABLE t"]).await;
+    query(&one, "DROP TABLE IF EXISTS t").await;
+    assert_eq!(query(&other, "SELECT * FROM t").await, ["1|a"]);
     query(&one, "ROLLBACK").await;
     assert_eq!(query(&one, "SELECT * FROM t").await, ["1|a"]);
     all(&one, &["BEGIN", "DROP TABLE t", "COMMIT"]).await;
@@ -112,23 +111,101 @@ async fn a_table_that_is_created_and_dropped_was_never_there() {
     assert_eq!(tables(&world.database), [""; 0]);
 }
 
+/// What others say of a table while a transaction defines it, and what comes of it when that has ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn others_wait_with_what_they_would_define_under_the_name() {
+async fn others_wait_with_what_they_would_define_or_write_until_the_transaction_ends() {
+    for (end, state) in [("ROLLBACK", None), ("COMMIT", Some("42P01"))] {
+        for statement in [
+            "DROP TABLE t",
+            "ALTER TABLE t ADD COLUMN n int",
+            "TRUNCATE t",
+            "COMMENT ON TABLE t IS 'waited'",
+            "GRANT SELECT ON t TO ann",
+            "INSERT INTO t VALUES (2, 'b')",
+            "UPDATE t SET note = 'c' WHERE id = 1",
+        ] {
+            let world = World::new();
+            let (one, other) = (world.client().await, world.client().await);
+            all(&one, &[CREATE, "CREATE ROLE ann", "INSERT INTO t VALUES (1, 'a')"]).await;
+            all(&one, &["BEGIN", "DROP TABLE t"]).await;
+            let waiting = tokio::spawn(async move { outcome(&other, statement).await });
+            until_somebody_waits(&world).await;
+            query(&one, end).await;
+            assert_eq!(waiting.await.unwrap().as_deref(), state, "{statement} after {end}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wants_a_name_waits_for_the_transaction_that_gives_it_to_a_table() {
+    for (end, state) in [("ROLLBACK", None), ("COMMIT", Some("42P07"))] {
+        let world = World::new();
+        let (one, other) = (world.client().await, world.client().await);
+        all(&one, &["BEGIN", CREATE]).await;
+        let waiting = tokio::spawn(async move { outcome(&other, CREATE).await });
+        until_somebody_waits(&world).await;
+        query(&one, end).await;
+        assert_eq!(waiting.await.unwrap().as_deref(), state, "{end}");
+    }
+}
+
+/// The SQLSTATE that a statement fails with.
+async fn outcome(client: &Client, statement: &str) -> Option<String> {
+    let error = client.simple_query(statement).await.err()?;
+    Some(error.code().unwrap().code().to_owned())
+}
+
+/// Until a session waits for the definition of another one.
+async fn until_somebody_waits(world: &World) {
+    let waits = |session: &onrush::LiveSummary| {
+        matches!(
+            session.waits_now,
+            Some(onrush::Wait::LockSchemaExclusive | onrush::Wait::LockSchemaShared)
+        )
+    };
+    while !world.database.sessions().iter().any(waits) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_ends_by_lock_timeout_statement_timeout_or_cancel() {
     let world = World::new();
     let (one, other) = (world.client().await, world.client().await);
-    query(&one, "CREATE TABLE old (id int PRIMARY KEY)").await;
-    all(&one, &["BEGIN", CREATE, "DROP TABLE old"]).await;
-    for statement in [
-        CREATE,
-        "CREATE TABLE IF NOT EXISTS t (id int)",
-        "DROP TABLE old",
-        "ALTER TABLE old ADD COLUMN n int",
-        "TRUNCATE old",
-    ] {
-        assert_eq!(failure(&other, statement).await, "55006", "{statement}");
-    }
+    all(&one, &[CREATE, "BEGIN", "DROP TABLE t"]).await;
+    all(&other, &["SET lock_timeout = '10ms'"]).await;
+    assert_eq!(failure(&other, "DROP TABLE t").await, "55P03");
+    assert_eq!(failure(&other, "INSERT INTO t VALUES (1, 'a')").await, "55P03");
+    all(&other, &["SET lock_timeout = 0", "SET statement_timeout = '10ms'"]).await;
+    assert_eq!(failure(&other, "ALTER TABLE t ADD COLUMN n int").await, "57014");
+    query(&other, "SET statement_timeout = 0").await;
+    let token = other.cancel_token();
+    let waiting = tokio::spawn(async move { outcome(&other, "TRUNCATE t").await });
+    until_somebody_waits(&world).await;
+    token.cancel_query(tokio_postgres::NoTls).await.unwrap();
+    assert_eq!(waiting.await.unwrap().as_deref(), Some("57014"));
     query(&one, "ROLLBACK").await;
-    query(&other, "DROP TABLE old").await;
+}
+
+/// Each has what the other wants; one of them is refused, and the other goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadlock_of_two_transactions_is_found_and_one_of_them_goes_on() {
+    for last in ["DROP TABLE a", "INSERT INTO a VALUES (1)"] {
+        let world = World::new();
+        let (one, other) = (world.client().await, world.client().await);
+        all(&one, &["CREATE TABLE a (n int)", "CREATE TABLE b (n int)"]).await;
+        all(&one, &["BEGIN", "ALTER TABLE a ADD COLUMN m int"]).await;
+        all(&other, &["BEGIN", "ALTER TABLE b ADD COLUMN m int", "INSERT INTO a VALUES (1)"]).await;
+        let waiting = tokio::spawn(async move { outcome(&one, "DROP TABLE b; COMMIT").await });
+        until_somebody_waits(&world).await;
+        let refused = match outcome(&other, last).await {
+            None => outcome(&other, "COMMIT").await,
+            refused => refused,
+        };
+        assert_eq!(refused.as_deref(), Some("40P01"), "{last}");
+        query(&other, "ROLLBACK").await;
+        assert_eq!(waiting.await.unwrap(), None, "{last}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,24 +230,100 @@ async fn a_created_table_can_be_altered_and_commented() {
     assert_eq!(query(&client, comment).await, ["∅"]);
 }
 
+/// A definition, a question, its answer before and after.
+const DEFINITIONS: [(&str, &str, &str, &str); 9] = [
+    (
+        "ALTER TABLE t ADD COLUMN n int DEFAULT 7",
+        "SELECT count(*) FROM information_schema.columns WHERE table_name = 't'",
+        "2",
+        "3",
+    ),
+    (
+        "ALTER TABLE t RENAME TO u",
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+        "t",
+        "u",
+    ),
+    (
+        "ALTER TABLE t RENAME COLUMN note TO said",
+        "SELECT column_name FROM information_schema.columns WHERE ordinal_position = 2 AND table_name = 't'",
+        "note",
+        "said",
+    ),
+    (
+        "COMMENT ON TABLE t IS 'new'",
+        "SELECT obj_description('t'::regclass, 'pg_class')",
+        "∅",
+        "new",
+    ),
+    ("COMMENT ON COLUMN t.note IS 'new'", "SELECT col_description('t'::regclass, 2)", "∅", "new"),
+    ("TRUNCATE t", "SELECT count(*) FROM t", "1", "0"),
+    ("CREATE SCHEMA s", "SELECT count(*) FROM pg_namespace WHERE nspname = 's'", "0", "1"),
+    ("CREATE ROLE bob", "SELECT count(*) FROM pg_roles WHERE rolname = 'bob'", "0", "1"),
+    (
+        "GRANT SELECT ON t TO ann",
+        "SELECT relacl IS NOT NULL FROM pg_class WHERE relname = 't'",
+        "f",
+        "t",
+    ),
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_undone_is_refused() {
+async fn every_definition_is_seen_by_its_transaction_and_goes_with_it() {
+    for (statement, question, before, after) in DEFINITIONS {
+        let world = World::new();
+        let (one, other) = (world.client().await, world.client().await);
+        all(&one, &[CREATE, "CREATE ROLE ann", "INSERT INTO t VALUES (1, 'a')"]).await;
+        all(&one, &["BEGIN", statement]).await;
+        assert_eq!(query(&one, question).await, [after], "{statement}");
+        assert_eq!(query(&other, question).await, [before], "{statement}");
+        query(&one, "ROLLBACK").await;
+        assert_eq!(query(&one, question).await, [before], "{statement}");
+        all(&one, &["BEGIN", "SAVEPOINT s", statement, "ROLLBACK TO s"]).await;
+        assert_eq!(query(&one, question).await, [before], "{statement}");
+        all(&one, &[statement, "COMMIT"]).await;
+        assert_eq!(query(&other, question).await, [after], "{statement}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_leaves_each_definition_whole_or_nothing_of_it() {
+    for (statement, question, before, after) in DEFINITIONS {
+        let disk = MemoryDisk::default();
+        let world = World::on(disk.clone());
+        let client = world.client().await;
+        all(&client, &[CREATE, "CREATE ROLE ann", "INSERT INTO t VALUES (1, 'a')"]).await;
+        all(&client, &["BEGIN", statement]).await;
+        for expected in [before, after] {
+            let (server, _database) = world.after_a_crash(&disk);
+            let again = client_of(&server).await;
+            assert_eq!(query(&again, question).await, [expected], "{statement}");
+            drop(again);
+            server.stop().unwrap();
+            query(&client, "COMMIT").await;
+        }
+    }
+}
+
+/// A name passed on, whatever comes to stand under it: what was granted and said goes with the table.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_granted_and_said_goes_with_the_table_and_never_with_its_name() {
     let world = World::new();
     let client = world.client().await;
-    query(&client, CREATE).await;
-    for (statement, state) in [
-        ("ALTER TABLE t ADD COLUMN n int", "25001"),
-        ("COMMENT ON TABLE t IS 'old'", "25001"),
-        ("CREATE SCHEMA s", "25001"),
-        ("DROP TABLE t; CREATE TABLE t (id int); DROP TABLE t; CREATE TABLE t (id int)", "0A000"),
-        ("CREATE TABLE u (id int); ALTER TABLE u RENAME TO v", "25001"),
-        ("CREATE TABLE u (id int); SAVEPOINT s; ALTER TABLE u ADD COLUMN n int", "25001"),
-    ] {
-        query(&client, "BEGIN").await;
-        assert_eq!(failure(&client, statement).await, state, "{statement}");
-        query(&client, "ROLLBACK").await;
-    }
-    assert_eq!(tables(&world.database), ["t"]);
+    let granted = |name: &str| {
+        format!(
+            "SELECT relacl IS NOT NULL, obj_description(oid, 'pg_class') FROM pg_class WHERE relname = '{name}'"
+        )
+    };
+    all(&client, &[CREATE, "CREATE ROLE ann", "GRANT SELECT ON t TO ann"]).await;
+    all(&client, &["COMMENT ON TABLE t IS 'first'", "ALTER TABLE t RENAME TO u", CREATE]).await;
+    assert_eq!(query(&client, &granted("u")).await, ["t|first"]);
+    assert_eq!(query(&client, &granted("t")).await, ["f|∅"]);
+    all(&client, &["DROP TABLE u", "ALTER TABLE t RENAME TO u"]).await;
+    assert_eq!(query(&client, &granted("u")).await, ["f|∅"]);
+    // A role of the same name is another one.
+    all(&client, &["GRANT SELECT ON u TO ann", "DROP ROLE ann", "CREATE ROLE ann"]).await;
+    assert_eq!(query(&client, &granted("u")).await, ["f|∅"]);
 }
 
 /// What scripts begin with that are run again and again.
@@ -185,7 +338,7 @@ async fn a_table_can_take_the_place_of_a_dropped_one() {
     for end in ["ROLLBACK", "COMMIT"] {
         all(&one, &replace).await;
         assert_eq!(query(&one, "SELECT * FROM t").await, ["7"]);
-        assert_eq!(failure(&other, "SELECT * FROM t").await, "42P01");
+        assert_eq!(query(&other, "SELECT * FROM t").await, ["1|old"]);
         query(&one, end).await;
         let expected = if end == "ROLLBACK" { ("1|old", "old") } else { ("7", "∅") };
         assert_eq!(query(&other, "SELECT * FROM t").await, [expected.0]);
@@ -221,7 +374,6 @@ async fn a_crash_leaves_the_dropped_table_or_the_one_in_its_place() {
     for columns in [2, 1] {
         let (server, database) = world.after_a_crash(&disk);
         assert_eq!(tables(&database), ["t"]);
-        assert!(database.table("onrush.dropped t").is_err());
         let table = database.table("t").unwrap();
         assert_eq!(table.definition().shown_columns().count(), columns);
         server.stop().unwrap();
@@ -290,47 +442,15 @@ async fn definitions_are_as_acknowledged_while_others_insert() {
     }
 }
 
-/// What a server has written down of tables when it ends between a commit and what follows from it.
-fn write_down(database: &Database, table: &Table, steps: &[&'static str]) {
-    let text = |name: &str| ColumnDefinition::new(name, DataType::Text).not_null();
-    let number = ColumnDefinition::new("number", DataType::Int64).not_null();
-    let notes = TableDefinition::builder("onrush.definitions").column(text("table")).column(number);
-    let notes = notes.column(text("step")).primary_key(["table", "number", "step"]);
-    let notes = database
-        .table("onrush.definitions")
-        .or_else(|_| database.create_table(notes.build().unwrap()))
-        .unwrap();
-    let mut session = database.session().unwrap();
-    session.set_durability(Durability::Durable);
-    for step in steps {
-        let row = [table.name().to_owned().into(), i64::from(table.id()).into(), (*step).into()];
-        session.insert(&notes, &row).unwrap();
-    }
-}
-
-fn created(database: &Database, name: &str) -> Table {
-    let id = ColumnDefinition::new("id", DataType::Int64).not_null();
-    let table = TableDefinition::builder(name).column(id).primary_key(["id"]);
-    database.create_table(table.build().unwrap()).unwrap()
-}
-
+/// As PostgreSQL has it: what comes in one message is one transaction.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_behind_the_commit_is_made_up_for() {
-    let disk = MemoryDisk::default();
-    let world = World::on(disk.clone());
-    let database = &world.database;
-    write_down(database, &created(database, "created"), &["creating", "created"]);
-    write_down(database, &created(database, "not_created"), &["creating"]);
-    write_down(database, &created(database, "dropped"), &["dropped"]);
-    write_down(database, &created(database, "both"), &["creating", "created", "dropped"]);
-    // A table that got the name of one that is gone.
-    write_down(database, &created(database, "again"), &["creating"]);
-    database.drop_table("again").unwrap();
-    created(database, "again");
-    let (server, database) = world.after_a_crash(&disk);
-    assert_eq!(tables(&database), ["again", "created"]);
-    let notes = database.table("onrush.definitions").unwrap();
-    let mut session = database.session().unwrap();
-    assert_eq!(session.scan(&notes, &onrush::ScanOptions::default()).unwrap().count(), 0);
-    server.stop().unwrap();
+async fn definitions_and_rows_of_one_message_come_together_or_not_at_all() {
+    let world = World::new();
+    let client = world.client().await;
+    let broken = "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE ROLE ann; SELECT 1 / 0";
+    assert_eq!(failure(&client, broken).await, "22012");
+    assert_eq!(tables(&world.database), [""; 0]);
+    assert_eq!(query(&client, "SELECT count(*) FROM pg_roles WHERE rolname = 'ann'").await, ["0"]);
+    query(&client, "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE ROLE ann").await;
+    assert_eq!(query(&client, "SELECT * FROM t").await, ["1"]);
 }

@@ -1,105 +1,91 @@
-//! ALTER TABLE ... ADD PRIMARY KEY copies the table. Wherever that ends, the rows are there.
+//! ALTER TABLE ... ADD PRIMARY KEY copies the table. Wherever that ends, there is one table with all its rows.
 
-use crate::common::World;
-use onrush::{ColumnDefinition, DataType, Database, Options, TableBuilder, TableDefinition, Value};
-use onrush_server::{Server, ServerOptions};
+use crate::common::{World, failure, query};
+use onrush::Database;
+use onrush_files::MemoryDisk;
 
-/// What a table is called while it is copied, and its copy.
-const BEFORE: &str = "onrush.before readings";
-const AFTER: &str = "onrush.after readings";
-
-fn columns(name: &str) -> TableBuilder {
-    let id = ColumnDefinition::new("id", DataType::Int64);
-    TableDefinition::builder(name).column(id.not_null())
-}
-
-/// A table of that name without a key, and with these rows.
-fn without_key(database: &Database, name: &str, rows: i64) {
-    fill(database, columns(name).keyed_by_row_id(), rows);
-}
-
-fn with_key(database: &Database, name: &str, rows: i64) {
-    fill(database, columns(name).primary_key(["id"]), rows);
-}
-
-fn fill(database: &Database, table: TableBuilder, rows: i64) {
-    let table = database.create_table(table.build().unwrap()).unwrap();
-    let mut session = database.session().unwrap();
-    for id in 0..rows {
-        let mut row = vec![Value::from(id)];
-        row.resize(table.definition().columns().len(), Value::Default);
-        session.insert(&table, &row).unwrap();
-    }
-}
-
-/// Starts a server on what a crash has left, and tells whether `readings` has a key then, and how many
-/// rows. No other table is left.
-fn after_a_crash(leave: impl Fn(&Database)) -> (bool, usize) {
-    let folder = tempfile::tempdir().unwrap();
-    let database = Database::create(folder.path().join("db"), Options::small()).unwrap();
-    leave(&database);
-    let listen = Some("127.0.0.1:0".parse().unwrap());
-    let options = ServerOptions { listen, threads: 2, ..ServerOptions::default() };
-    let server = Server::start(database.clone(), options).unwrap();
-    let names: Vec<_> = database.tables().iter().map(|it| it.name().to_owned()).collect();
+/// Whether `readings` has a key, and how many rows. There is no other table of users.
+fn stored(database: &Database) -> (bool, usize) {
+    let tables = database.tables();
+    let names: Vec<_> =
+        tables.iter().map(|it| it.name()).filter(|it| !it.starts_with("onrush.")).collect();
     assert_eq!(names, ["readings"]);
     let table = database.table("readings").unwrap();
     let mut session = database.session().unwrap();
     let rows = session.scan(&table, &onrush::ScanOptions::default()).unwrap().count();
-    server.stop().unwrap();
     (table.definition().row_id().is_none(), rows)
 }
 
-#[test]
-fn a_crash_before_the_first_row_is_copied_leaves_the_table() {
-    let left = after_a_crash(|database| {
-        without_key(database, "readings", 5);
-        with_key(database, AFTER, 0);
-    });
-    assert_eq!(left, (false, 5));
-}
+const ADD: &str = "ALTER TABLE readings ADD PRIMARY KEY (id)";
 
-#[test]
-fn a_crash_while_rows_are_copied_leaves_the_table() {
-    let left = after_a_crash(|database| {
-        without_key(database, BEFORE, 5);
-        with_key(database, AFTER, 3);
-    });
-    assert_eq!(left, (false, 5));
-}
-
-#[test]
-fn a_crash_after_all_rows_are_copied_leaves_the_table_with_its_key() {
-    let left = after_a_crash(|database| {
-        without_key(database, BEFORE, 5);
-        with_key(database, "readings", 5);
-    });
-    assert_eq!(left, (true, 5));
+async fn five_rows(world: &World) -> tokio_postgres::Client {
+    let client = world.client().await;
+    query(&client, "CREATE TABLE readings (id int, note text)").await;
+    query(&client, "INSERT INTO readings VALUES (1), (2), (3), (4), (5)").await;
+    client
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_the_table_while_it_is_copied_is_told_to_try_again() {
+async fn a_crash_leaves_the_table_with_its_key_or_without_and_all_rows() {
+    let disk = MemoryDisk::default();
+    let world = World::on(disk.clone());
+    let client = five_rows(&world).await;
+    query(&client, "BEGIN").await;
+    query(&client, ADD).await;
+    for has_key in [false, true] {
+        let (server, database) = world.after_a_crash(&disk);
+        assert_eq!(stored(&database), (has_key, 5));
+        server.stop().unwrap();
+        query(&client, "COMMIT").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_rolled_back_leaves_the_table_as_it_was() {
+    let world = World::new();
+    let client = five_rows(&world).await;
+    for statement in ["BEGIN", ADD, "INSERT INTO readings VALUES (6)", "ROLLBACK"] {
+        query(&client, statement).await;
+    }
+    assert_eq!(stored(&world.database), (false, 5));
+    query(&client, "INSERT INTO readings VALUES (5)").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_granted_and_said_and_the_numbers_of_an_identity_go_with_the_rows() {
     let world = World::new();
     let client = world.client().await;
-    without_key(&world.database, BEFORE, 5);
-    for text in [
-        "SELECT * FROM readings",
-        "CREATE TABLE readings (id int)",
-        "INSERT INTO readings VALUES (1)",
+    for statement in [
+        "CREATE TABLE readings (gone int, id bigint GENERATED BY DEFAULT AS IDENTITY, note text)",
+        "ALTER TABLE readings DROP COLUMN gone",
+        "INSERT INTO readings (note) VALUES ('a'), ('b')",
+        "CREATE ROLE ann",
+        "GRANT SELECT ON readings TO ann",
+        "COMMENT ON TABLE readings IS 'of the table'",
+        "COMMENT ON COLUMN readings.note IS 'of a column'",
+        ADD,
+        "INSERT INTO readings (note) VALUES ('c')",
     ] {
-        let error = client.simple_query(text).await.expect_err(text);
-        assert_eq!(error.code().unwrap().code(), "55006", "{text}: {error}");
+        query(&client, statement).await;
     }
+    let said = "SELECT relacl, obj_description(oid, 'pg_class'), col_description(oid, 2) FROM pg_class \
+                WHERE relname = 'readings'";
+    let expected = "{onrush=arwdD/onrush,ann=r/onrush}|of the table|of a column";
+    assert_eq!(query(&client, said).await, [expected]);
+    assert_eq!(query(&client, "SELECT count(DISTINCT id) FROM readings").await, ["3"]);
+    let kept = "SELECT count(*) FROM pg_description";
+    assert_eq!(query(&client, kept).await, ["2"]);
 }
 
 /// A copy that goes wrong is undone at once: nothing is left that a restart would have to mend.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_rows_do_not_have_leaves_no_trace() {
     let world = World::new();
-    let client = world.client().await;
-    client.simple_query("CREATE TABLE readings (id int)").await.unwrap();
-    client.simple_query("INSERT INTO readings VALUES (1), (1)").await.unwrap();
-    client.simple_query("ALTER TABLE readings ADD PRIMARY KEY (id)").await.unwrap_err();
-    let names: Vec<_> = world.database.tables().iter().map(|it| it.name().to_owned()).collect();
-    assert_eq!(names, ["readings"]);
+    let client = five_rows(&world).await;
+    query(&client, "INSERT INTO readings VALUES (1)").await;
+    assert_eq!(failure(&client, ADD).await, "23505");
+    assert_eq!(stored(&world.database), (false, 6));
+    query(&client, "DELETE FROM readings WHERE id = 1; INSERT INTO readings VALUES (NULL)").await;
+    assert_eq!(failure(&client, ADD).await, "23502");
+    assert_eq!(stored(&world.database), (false, 5));
 }

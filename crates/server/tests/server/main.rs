@@ -17,6 +17,7 @@ mod clients_are_seen_with_what_they_wait_for;
 mod commits_are_counted_as_clients_count_them;
 mod definitions_go_with_their_transaction;
 mod definitions_match_a_model;
+mod definitions_survive_crashes;
 mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod keys_are_added_to_tables;

@@ -360,7 +360,7 @@ async fn a_verifier_that_cannot_be_read_lets_nobody_in() {
     let (world, owner) = with_roles().await;
     owner.batch_execute("DROP ROLE clerk").await.unwrap();
     let roles = world.database.table("onrush.roles").unwrap();
-    let row = ["admin".into(), "SCRAM-SHA-256$".into(), true.into(), true.into()];
+    let row = ["admin".into(), "SCRAM-SHA-256$".into(), true.into(), true.into(), 1i64.into()];
     world.database.session().unwrap().upsert(&roles, &row).unwrap();
     let options = ServerOptions {
         listen: Some("127.0.0.1:0".parse().unwrap()),

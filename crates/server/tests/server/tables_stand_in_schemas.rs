@@ -126,3 +126,47 @@ async fn what_is_granted_is_granted_on_the_table_of_one_schema() {
     query(&admin, "CREATE TABLE sales.items (id int PRIMARY KEY)").await;
     assert_eq!(failure(&client, "SELECT count(*) FROM sales.items").await, "42501");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_gets_another_name_with_its_tables_and_what_was_granted_on_them() {
+    let world = World::new();
+    let client = world.client().await;
+    for statement in [
+        "CREATE SCHEMA sales",
+        "CREATE SCHEMA other",
+        "CREATE TABLE sales.items (id int PRIMARY KEY)",
+        "INSERT INTO sales.items VALUES (1)",
+        "CREATE ROLE ann",
+        "GRANT SELECT ON sales.items TO ann",
+        "BEGIN",
+        "ALTER SCHEMA sales RENAME TO shop",
+    ] {
+        query(&client, statement).await;
+    }
+    assert_eq!(query(&client, "SELECT id FROM shop.items").await, ["1"]);
+    query(&client, "ROLLBACK").await;
+    assert_eq!(query(&client, "SELECT id FROM sales.items").await, ["1"]);
+    query(&client, "ALTER SCHEMA sales RENAME TO shop").await;
+    let granted = "SELECT relacl IS NOT NULL FROM pg_class WHERE oid = 'shop.items'::regclass";
+    assert_eq!(query(&client, granted).await, ["t"]);
+    assert_eq!(failure(&client, "SELECT id FROM sales.items").await, "3F000");
+    assert_eq!(failure(&client, "ALTER SCHEMA shop RENAME TO other").await, "42P06");
+    assert_eq!(failure(&client, "ALTER SCHEMA sales RENAME TO again").await, "3F000");
+    assert_eq!(failure(&client, "ALTER SCHEMA shop RENAME TO pg_shop").await, "42939");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_goes_to_another_schema() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE SCHEMA s; CREATE TABLE t (id int); INSERT INTO t VALUES (1)").await;
+    query(&client, "ALTER TABLE t SET SCHEMA s").await;
+    assert_eq!(query(&client, "SELECT id FROM s.t").await, ["1"]);
+    assert_eq!(failure(&client, "SELECT id FROM t").await, "42P01");
+    query(&client, "CREATE TABLE t (id int)").await;
+    assert_eq!(failure(&client, "ALTER TABLE t SET SCHEMA s").await, "42P07");
+    assert_eq!(failure(&client, "ALTER TABLE t SET SCHEMA nowhere").await, "3F000");
+    query(&client, "ALTER TABLE IF EXISTS missing SET SCHEMA s").await;
+    query(&client, "DROP TABLE t; ALTER TABLE s.t SET SCHEMA public").await;
+    assert_eq!(query(&client, "SELECT id FROM t").await, ["1"]);
+}

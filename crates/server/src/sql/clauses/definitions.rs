@@ -1,11 +1,11 @@
 //! CREATE, ALTER, DROP and TRUNCATE of tables, and DROP of all else.
 
 use sqlparser::ast::{
-    AlterTable, AlterTableOperation, CascadeOption, CheckConstraint, ColumnDef, ColumnOption,
-    ColumnOptionDef, ConstraintCharacteristics, CreateTable, DeferrableInitial, DropBehavior,
-    GeneratedAs, HiveDistributionStyle, IndexColumn, ObjectType, OrderByExpr, OrderByOptions,
-    PrimaryKeyConstraint, RenameTableNameKind, Statement, TableConstraint, Truncate,
-    TruncateIdentityOption, TruncateTableTarget,
+    AlterColumnOperation, AlterTable, AlterTableOperation, CascadeOption, CheckConstraint,
+    ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable,
+    DeferrableInitial, DropBehavior, GeneratedAs, HiveDistributionStyle, IndexColumn, ObjectType,
+    OrderByExpr, OrderByOptions, PrimaryKeyConstraint, RenameTableNameKind, Statement,
+    TableConstraint, Truncate, TruncateIdentityOption, TruncateTableTarget,
 };
 
 use super::none;
@@ -256,12 +256,28 @@ fn check_operation(operation: &AlterTableOperation) -> Result<()> {
         AlterTableOperation::RenameColumn { old_column_name: _is_taken, new_column_name: _too } => {
             Ok(())
         }
+        AlterTableOperation::AlterColumn { column_name: _is_taken, op } => check_alter_column(op),
         AlterTableOperation::RenameTable { table_name } => match table_name {
             RenameTableNameKind::To(_) => Ok(()),
             RenameTableNameKind::As(_) => none(true, "RENAME AS", "Write RENAME TO."),
         },
         // The planner refuses it by its words.
         _ => Ok(()),
+    }
+}
+
+fn check_alter_column(operation: &AlterColumnOperation) -> Result<()> {
+    match operation {
+        AlterColumnOperation::SetNotNull
+        | AlterColumnOperation::DropNotNull
+        | AlterColumnOperation::DropDefault
+        | AlterColumnOperation::SetDefault { value: _ } => Ok(()),
+        // The planner refuses USING.
+        AlterColumnOperation::SetDataType { data_type: _is_taken, using: _too, had_set: _ } => {
+            Ok(())
+        }
+        // The planner refuses it by its words.
+        AlterColumnOperation::AddGenerated { generated_as: _, sequence_options: _ } => Ok(()),
     }
 }
 

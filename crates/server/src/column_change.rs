@@ -1,0 +1,73 @@
+//! What ALTER COLUMN makes of a column, and what it refuses as PostgreSQL does.
+
+use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
+
+use crate::error::{Result, SqlError, state};
+use crate::sql::ColumnChange;
+use crate::values;
+
+/// Changes the column. Its rows are looked at when they are copied.
+pub(crate) fn apply(
+    column: &mut ColumnDefinition,
+    change: &ColumnChange,
+    is_key: bool,
+) -> Result<()> {
+    let name = &column.name;
+    match change {
+        ColumnChange::NotNull(false) if is_key => {
+            let message = format!("column {name:?} is in a primary key");
+            return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
+        }
+        ColumnChange::NotNull(false) if is_identity(column) => return Err(identity(column)),
+        ColumnChange::NotNull(is) => column.nullable = !is,
+        ColumnChange::Default(_) if is_identity(column) => return Err(identity(column)),
+        ColumnChange::Default(default) => column.default = default.clone(),
+        ColumnChange::Type(data_type) => {
+            if !is_cast_when_assigned(column.data_type, *data_type) {
+                let message =
+                    format!("column {name:?} cannot be cast automatically to type {data_type}");
+                return Err(SqlError::new(state::DATATYPE_MISMATCH, message)
+                    .with_hint("Add a column of the type, UPDATE it, and drop the old one."));
+            }
+            if is_identity(column) && !is_whole(*data_type) {
+                let message = "identity column type must be smallint, integer, or bigint";
+                return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+            }
+            if let DefaultValue::Constant(value) = &column.default {
+                let value = values::coerce(value.clone(), *data_type)?.into_owned();
+                column.default = DefaultValue::Constant(value);
+            }
+            column.data_type = *data_type;
+        }
+    }
+    Ok(())
+}
+
+fn is_identity(column: &ColumnDefinition) -> bool {
+    matches!(column.default, DefaultValue::Key(KeyStrategy::Identity { .. }))
+}
+
+fn identity(column: &ColumnDefinition) -> SqlError {
+    let message = format!("column {:?} is an identity column", column.name);
+    SqlError::new(state::SYNTAX_ERROR, message)
+}
+
+fn is_whole(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64)
+}
+
+/// Whether values of one type are taken in a column of another without a word: of PostgreSQL's casts those that
+/// it makes itself when a value is assigned.
+fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
+    let is_number = |it: DataType| {
+        let is_other = matches!(it, DataType::Float32 | DataType::Float64);
+        is_whole(it) || is_other || matches!(it, DataType::Decimal { .. })
+    };
+    let is_moment = |it: DataType| matches!(it, DataType::Timestamp | DataType::TimestampTz);
+    let is_json = |it: DataType| matches!(it, DataType::Json | DataType::Jsonb);
+    from == to
+        || to.is_text()
+        || (is_number(from) && is_number(to))
+        || (is_moment(to) && (is_moment(from) || from == DataType::Date))
+        || (is_json(from) && is_json(to))
+}

@@ -1,0 +1,95 @@
+//! How long a statement may go on, and may wait for the definitions of other transactions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use onrush::Waiting;
+use onrush_query::Rows;
+use parking_lot::Mutex;
+
+use crate::error::{Result, SqlError, state};
+
+/// How often somebody who waits for rows looks whether the statement must be given up: a cancel
+/// request only sets a flag.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long a statement may go on. All clones are of the same client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    /// Set by a cancel request, cleared when a statement begins.
+    pub(crate) is_cancelled: Arc<AtomicBool>,
+    limits: Arc<Mutex<Limits>>,
+}
+
+#[derive(Debug, Default)]
+struct Limits {
+    /// When the statement must be over.
+    deadline: Option<Instant>,
+    /// `lock_timeout`; zero is none.
+    lock_timeout: Duration,
+    /// While it waits for another transaction: when it must have got what it waits for.
+    lock_deadline: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) fn begin(&self, timeout: Duration, lock_timeout: Duration) {
+        self.is_cancelled.store(false, Ordering::Relaxed);
+        let deadline = in_time(timeout);
+        *self.limits.lock() = Limits { deadline, lock_timeout, lock_deadline: None };
+    }
+
+    /// Whether the running statement must be given up.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
+        }
+        if is_over(self.limits.lock().deadline) {
+            let message = "the statement took longer than statement_timeout and was given up";
+            return Err(SqlError::new(state::QUERY_CANCELED, message));
+        }
+        Ok(())
+    }
+
+    /// Why the engine was told to give up what it waited for.
+    pub(super) fn given_up(&self) -> SqlError {
+        let of_lock = || {
+            let message = "the statement waited longer than lock_timeout for another transaction's definition";
+            SqlError::new(state::LOCK_NOT_AVAILABLE, message)
+        };
+        self.check().err().unwrap_or_else(of_lock)
+    }
+
+    /// Waits for more rows, as long as the statement may go on. False at the end.
+    pub(crate) async fn wait(&self, rows: &mut Rows) -> Result<bool> {
+        loop {
+            match tokio::time::timeout(LOOK_AGAIN, rows.wait()).await {
+                Ok(more) => return Ok(more?),
+                Err(_) => self.check()?,
+            }
+        }
+    }
+}
+
+impl Waiting for Patience {
+    fn is_interrupted(&self) -> bool {
+        let is_late = || is_over(self.limits.lock().lock_deadline);
+        self.check().is_err() || is_late()
+    }
+
+    /// Other clients of this thread go on on another one.
+    fn run(&self, wait: &mut dyn FnMut()) {
+        let lock_timeout = self.limits.lock().lock_timeout;
+        self.limits.lock().lock_deadline = in_time(lock_timeout);
+        tokio::task::block_in_place(wait);
+    }
+}
+
+/// When a time from now on is over; zero never is.
+fn in_time(timeout: Duration) -> Option<Instant> {
+    (!timeout.is_zero()).then(|| Instant::now() + timeout)
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
+}

@@ -1,0 +1,162 @@
+//! What a client sees of definitions: what is committed, and inside a transaction that defines something what
+//! this one has made of it.
+//!
+//! Invariant: what a transaction has made is looked at anew whenever the client or, as the number of all
+//! definitions tells, somebody else has defined something since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use onrush::{Database, Error, Result, Table, Transaction};
+
+use crate::access::{self, Roles, is_reserved};
+use crate::comments::{self, Comment, Place};
+use crate::schemas;
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    database: Database,
+    /// Inside a transaction that defines something.
+    own: Option<Arc<Own>>,
+}
+
+/// What a transaction sees.
+struct Own {
+    /// Of all definitions that are committed.
+    version: u64,
+    /// Those of the server, too.
+    tables: BTreeMap<String, Table>,
+    /// If it has changed any of that.
+    kept: Option<Kept>,
+}
+
+/// What is kept beside tables.
+struct Kept {
+    schemas: BTreeSet<String>,
+    comments: Vec<Comment>,
+    roles: Roles,
+}
+
+impl Seen {
+    /// By everyone.
+    pub(crate) fn committed(database: &Database) -> Seen {
+        Seen { database: database.clone(), own: None }
+    }
+
+    /// By a transaction that defines something. `has_kept` tells that it has written to what is kept beside
+    /// tables.
+    pub(crate) fn within(
+        database: &Database,
+        transaction: &mut Transaction<'_>,
+        has_kept: bool,
+    ) -> Result<Seen> {
+        // Before it is looked: what others define meanwhile makes this an old one.
+        let version = database.definitions_version();
+        let mut tables = BTreeMap::new();
+        for definition in transaction.tables() {
+            // One that was dropped just now is left out.
+            if let Ok(table) = transaction.table(definition.name()) {
+                tables.insert(definition.name().to_owned(), table);
+            }
+        }
+        let kept = match has_kept {
+            true => Some(Kept {
+                schemas: schemas::made_ones(database, transaction)?,
+                comments: comments::all(database, transaction)?,
+                roles: access::roles_of(database, transaction)?,
+            }),
+            false => None,
+        };
+        let own = Some(Arc::new(Own { version, tables, kept }));
+        Ok(Seen { database: database.clone(), own })
+    }
+
+    /// Whether others have defined something since a transaction looked.
+    pub(crate) fn is_old(&self) -> bool {
+        let is_old = |own: &Arc<Own>| own.version != self.database.definitions_version();
+        self.own.as_ref().is_some_and(is_old)
+    }
+
+    /// Whether a transaction's own definitions are among it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The table of this name of the engine's.
+    pub(crate) fn table(&self, name: &str) -> Result<Table> {
+        match &self.own {
+            None => self.database.table(name),
+            Some(own) => {
+                let unknown = || Error::UnknownTable { name: name.to_owned() };
+                own.tables.get(name).cloned().ok_or_else(unknown)
+            }
+        }
+    }
+
+    /// Whether the table is still there as it is in the handle.
+    pub(crate) fn is_current(&self, table: &Table) -> bool {
+        match &self.own {
+            None => table.is_current(),
+            Some(own) => own.tables.get(table.name()) == Some(table),
+        }
+    }
+
+    /// The engine's names of all tables of users.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names: Vec<String> = match &self.own {
+            None => self.database.tables().iter().map(|table| table.name().to_owned()).collect(),
+            Some(own) => own.tables.keys().cloned().collect(),
+        };
+        names.into_iter().filter(|name| !is_reserved(name)).collect()
+    }
+
+    /// All tables of users, by name.
+    pub(crate) fn tables(&self) -> Vec<Table> {
+        // One that was dropped just now is left out.
+        self.names().iter().filter_map(|name| self.table(name).ok()).collect()
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        self.own.as_ref()?.kept.as_ref()
+    }
+
+    /// The schemas that users have made.
+    pub(crate) fn made_schemas(&self) -> Result<BTreeSet<String>> {
+        match self.kept() {
+            Some(kept) => Ok(kept.schemas.clone()),
+            None => schemas::made_ones(&self.database, &mut self.database.session()?),
+        }
+    }
+
+    /// Whether users have made this schema.
+    pub(crate) fn has_made_schema(&self, name: &str) -> Result<bool> {
+        match self.kept() {
+            Some(kept) => Ok(kept.schemas.contains(name)),
+            None => schemas::is_made(&self.database, name),
+        }
+    }
+
+    /// Every comment.
+    pub(crate) fn comments(&self) -> Result<Vec<Comment>> {
+        match self.kept() {
+            Some(kept) => Ok(kept.comments.clone()),
+            None => comments::all(&self.database, &mut self.database.session()?),
+        }
+    }
+
+    /// The comment at one place.
+    pub(crate) fn comment(&self, place: Place) -> Result<Option<String>> {
+        let Some(kept) = self.kept() else { return comments::of(&self.database, place) };
+        let found = kept.comments.iter().find(|comment| comment.place == place);
+        Ok(found.map(|comment| comment.text.clone()))
+    }
+
+    /// Roles and what was granted to them.
+    pub(crate) fn roles(&self) -> Result<Roles> {
+        match self.kept() {
+            Some(kept) => Ok(kept.roles.clone()),
+            None => access::roles_of(&self.database, &mut self.database.session()?),
+        }
+    }
+}
