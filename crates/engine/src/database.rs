@@ -556,6 +556,12 @@ impl Table {
         self.entry.is_current()
     }
 
+    /// Whether an open transaction defines the table, or wants to, so that whoever writes to it has to wait.
+    #[must_use]
+    pub fn is_being_defined(&self) -> bool {
+        self.entry.tree.is_stopped()
+    }
+
     /// The table's definition.
     #[must_use]
     pub fn definition(&self) -> &TableDefinition {

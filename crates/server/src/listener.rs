@@ -32,6 +32,8 @@ use crate::options::ServerOptions;
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
+/// Threads that may be blocked beyond those of clients that wait for others.
+const BLOCKING_THREADS_MAX: usize = 512;
 /// After a failed accept: most likely the system has no room for another socket.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -177,6 +179,9 @@ impl Server {
         if options.threads > 0 {
             builder.worker_threads(options.threads);
         }
+        // Each client may wait for another one's definition, on a thread of its own, and none of those that are
+        // waited for may lack one.
+        builder.max_blocking_threads(options.connections_max + BLOCKING_THREADS_MAX);
         let builder = builder.thread_name("onrush-server").thread_stack_size(STACK_BYTES);
         let runtime = builder.enable_all().build();
         let runtime = runtime.map_err(ServerError::Threads)?;

@@ -61,13 +61,15 @@ pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles>
 }
 
 fn role(row: &Row) -> Option<(String, Role)> {
-    let [name, verifier, is_superuser, can_login, number] = row.as_slice() else { return None };
+    let [name, verifier, is_superuser, can_login, rest @ ..] = row.as_slice() else { return None };
     let flag = |value: &Value<'_>| *value == Value::Boolean(true);
     // One that cannot be read lets nobody in, and is a password all the same: it must not open
     // the door to those who have none.
     let verifier = verifier.as_str().map(|text| text.parse().unwrap_or_else(|_| unknown()));
     let (is_superuser, can_login) = (flag(is_superuser), flag(can_login));
-    let role = Role { number: number.as_i64()?, verifier, is_superuser, can_login };
+    // Without a number nothing is granted to it.
+    let number = rest.first().and_then(Value::as_i64).unwrap_or(0);
+    let role = Role { number, verifier, is_superuser, can_login };
     Some((name.as_str()?.to_owned(), role))
 }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::message::{self, Bind, Execute, Named, Parse};
 use super::portal::{Portal, State};
-use super::{Connection, Stop};
+use super::{Connection, PLANS_MAX, Stop};
 use crate::clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Answer, Backend, RowStream};
@@ -240,7 +240,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             (Plan::Insert(insert), State::New) if insert.returning.is_none() => insert,
             _ => return Ok(false),
         };
-        if statement.is_stale(&self.backend) {
+        // Whoever has to wait does so where it can be planned anew.
+        if statement.is_stale(&self.backend) || insert.table.is_being_defined() {
             return Ok(false);
         }
         self.backend.begin_statement(&statement.text);
@@ -288,18 +289,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(State::New);
         }
+        self.backend.meet_definitions(&portal.statement.plan)?;
         if portal.statement.is_stale(&self.backend) {
             portal.statement = self.plan_again(&portal.statement)?;
         }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
         let is_alone = !self.backend.is_in_transaction();
-        let answer = match self.backend.execute(&portal.statement.plan, &portal.bound).await {
-            // At this very moment.
-            Err(error) if error.is_table_changed() && is_alone => {
-                portal.statement = self.plan_again(&portal.statement)?;
-                self.backend.execute(&portal.statement.plan, &portal.bound).await?
+        let mut tries = 0;
+        let answer = loop {
+            tries += 1;
+            match self.backend.execute(&portal.statement.plan, &portal.bound).await {
+                // At this very moment.
+                Err(error) if error.is_table_changed() && is_alone && tries < PLANS_MAX => {
+                    portal.statement = self.plan_again(&portal.statement)?;
+                }
+                other => break other?,
             }
-            other => other?,
         };
         match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),

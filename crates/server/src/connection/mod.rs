@@ -51,6 +51,9 @@ use portal::Portals;
 use startup::Beginning;
 use wire::{Frame, OUTPUT_BYTES, Wire};
 
+/// How often a statement is planned anew because its tables were altered just then.
+const PLANS_MAX: usize = 100;
+
 /// Why a connection, or a statement, does not go on.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -438,16 +441,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         text: &Arc<str>,
     ) -> std::result::Result<(), Stop> {
         self.backend.begin_statement(text);
-        let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
+        let plan_now =
+            |backend: &Backend| statement.plan(backend.planner(), &mut Parameters::none());
+        let mut plan = plan_now(&self.backend)?;
+        self.backend.meet_definitions(&plan)?;
+        if plan.is_stale(&self.backend.seen) {
+            plan = plan_now(&self.backend)?;
+        }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
         let is_alone = !self.backend.is_in_transaction();
-        let answer = match self.backend.execute(&plan, &Bound::default()).await {
-            // Altered between plan and execution.
-            Err(error) if error.is_table_changed() && is_alone => {
-                let plan = statement.plan(self.backend.planner(), &mut Parameters::none())?;
-                self.backend.execute(&plan, &Bound::default()).await?
+        let mut tries = 0;
+        let answer = loop {
+            tries += 1;
+            match self.backend.execute(&plan, &Bound::default()).await {
+                // Altered between plan and execution.
+                Err(error) if error.is_table_changed() && is_alone && tries < PLANS_MAX => {
+                    plan = plan_now(&self.backend)?;
+                }
+                other => break other?,
             }
-            other => other?,
         };
         match self.execute_named(answer).await? {
             Answer::Done(tag) => self.complete(tag),

@@ -6,12 +6,13 @@
 //! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
 //! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; or ROLLBACK TO, which opens it again |
 
-use onrush::{Session, Transaction};
+use onrush::{Error, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
 use super::{Answer, Backend};
 use crate::error::{Result, SqlError, state};
+use crate::sql::Plan;
 
 /// How often a statement that commits by itself is run again when another one came first.
 const TRIES: usize = 100;
@@ -145,6 +146,29 @@ impl Backend {
         };
         self.forget_definitions();
         Answer::Done("ROLLBACK".into())
+    }
+
+    /// Before a plan of the open transaction is run: waits where another transaction defines the table that it
+    /// writes to, and keeps it from being defined from then on. The plan may be an old one then.
+    pub(crate) fn meet_definitions(&mut self, plan: &Plan) -> Result<()> {
+        let Some(table) = plan.written_table().filter(|table| table.is_being_defined()) else {
+            return Ok(());
+        };
+        let Work::Open(open) = &mut self.work else { return Ok(()) };
+        let met = open.with_dependent_mut(|_, slot| {
+            let Some(transaction) = slot else { return Ok(()) };
+            let held = transaction.hold_table(table);
+            // What was waited for is seen, if nothing else was before.
+            transaction.refresh();
+            held
+        });
+        match met {
+            Ok(()) | Err(Error::TableChanged { .. }) => {
+                self.look_if_old();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Does `work` in the open transaction, or in one of its own that is committed and, when another

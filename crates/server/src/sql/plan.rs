@@ -156,6 +156,17 @@ impl Plan {
         }
     }
 
+    /// The table whose rows it writes, if it is one that writes rows.
+    pub(crate) fn written_table(&self) -> Option<&Table> {
+        match self {
+            Plan::Insert(insert) => Some(&insert.table),
+            Plan::Update(update) => Some(&update.table),
+            Plan::Delete(delete) => Some(&delete.table),
+            Plan::CopyIn(copy) => Some(&copy.table),
+            _ => None,
+        }
+    }
+
     /// Whether it reads or writes rows of tables, and nothing but them and its text says how.
     pub(crate) fn is_of_rows(&self) -> bool {
         matches!(self, Plan::Insert(_) | Plan::Get(_) | Plan::Update(_) | Plan::Delete(_))

@@ -136,6 +136,29 @@ async fn others_wait_with_what_they_would_define_or_write_until_the_transaction_
     }
 }
 
+/// A transaction that writes to a table which another one alters goes on behind it, as in PostgreSQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_writes_waits_for_a_definition_and_sees_what_came_of_it() {
+    for (statement, after) in [
+        ("INSERT INTO t VALUES (2, 'b')", vec!["1|a|7", "2|b|7"]),
+        ("UPDATE t SET note = 'c' WHERE id = 1", vec!["1|c|7"]),
+        ("DELETE FROM t WHERE note = 'a'", vec![]),
+    ] {
+        let world = World::new();
+        let (one, other) = (world.client().await, world.client().await);
+        all(&one, &[CREATE, "INSERT INTO t VALUES (1, 'a')"]).await;
+        all(&one, &["BEGIN", "ALTER TABLE t ADD COLUMN n int DEFAULT 7"]).await;
+        query(&other, "BEGIN").await;
+        let waiting = tokio::spawn(async move {
+            (outcome(&other, statement).await, outcome(&other, "COMMIT").await)
+        });
+        until_somebody_waits(&world).await;
+        query(&one, "COMMIT").await;
+        assert_eq!(waiting.await.unwrap(), (None, None), "{statement}");
+        assert_eq!(query(&one, "SELECT * FROM t ORDER BY id").await, after, "{statement}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_wants_a_name_waits_for_the_transaction_that_gives_it_to_a_table() {
     for (end, state) in [("ROLLBACK", None), ("COMMIT", Some("42P07"))] {
@@ -190,19 +213,16 @@ async fn a_wait_ends_by_lock_timeout_statement_timeout_or_cancel() {
 /// Each has what the other wants; one of them is refused, and the other goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadlock_of_two_transactions_is_found_and_one_of_them_goes_on() {
-    for last in ["DROP TABLE a", "INSERT INTO a VALUES (1)"] {
+    for last in ["DROP TABLE a", "INSERT INTO a VALUES (2)", "COMMIT"] {
         let world = World::new();
         let (one, other) = (world.client().await, world.client().await);
         all(&one, &["CREATE TABLE a (n int)", "CREATE TABLE b (n int)"]).await;
+        all(&other, &["BEGIN", "INSERT INTO a VALUES (1)"]).await;
         all(&one, &["BEGIN", "ALTER TABLE a ADD COLUMN m int"]).await;
-        all(&other, &["BEGIN", "ALTER TABLE b ADD COLUMN m int", "INSERT INTO a VALUES (1)"]).await;
+        all(&other, &["ALTER TABLE b ADD COLUMN m int"]).await;
         let waiting = tokio::spawn(async move { outcome(&one, "DROP TABLE b; COMMIT").await });
         until_somebody_waits(&world).await;
-        let refused = match outcome(&other, last).await {
-            None => outcome(&other, "COMMIT").await,
-            refused => refused,
-        };
-        assert_eq!(refused.as_deref(), Some("40P01"), "{last}");
+        assert_eq!(outcome(&other, last).await.as_deref(), Some("40P01"), "{last}");
         query(&other, "ROLLBACK").await;
         assert_eq!(waiting.await.unwrap(), None, "{last}");
     }

@@ -24,6 +24,7 @@ struct Table {
     rows: Vec<i32>,
     comment: Option<i32>,
     is_granted: bool,
+    has_key: bool,
 }
 
 type Tables = BTreeMap<u32, Table>;
@@ -39,11 +40,13 @@ enum Change {
     Insert(i32),
     Comment(i32),
     Grant(bool),
+    AddKey,
 }
 
 fn apply(tables: &mut Tables, number: u32, change: Change) {
     if let Change::Create(name) = change {
-        let table = Table { name, columns: 1, rows: Vec::new(), comment: None, is_granted: false };
+        let (rows, comment) = (Vec::new(), None);
+        let table = Table { name, columns: 1, rows, comment, is_granted: false, has_key: false };
         tables.insert(number, table);
         return;
     }
@@ -57,6 +60,7 @@ fn apply(tables: &mut Tables, number: u32, change: Change) {
         Change::Insert(row) => table.rows.push(row),
         Change::Comment(comment) => table.comment = Some(comment),
         Change::Grant(is_granted) => table.is_granted = is_granted,
+        Change::AddKey => table.has_key = true,
     }
 }
 
@@ -71,6 +75,7 @@ enum Step {
     Insert(usize),
     Comment(usize),
     Grant(usize, bool),
+    AddKey(usize),
     Savepoint,
     RollbackTo,
     Commit,
@@ -91,6 +96,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         4 => name().prop_map(Step::Insert),
         3 => name().prop_map(Step::Comment),
         3 => (name(), any::<bool>()).prop_map(|(name, is)| Step::Grant(name, is)),
+        2 => name().prop_map(Step::AddKey),
         2 => Just(Step::Savepoint),
         2 => Just(Step::RollbackTo),
         3 => Just(Step::Commit),
@@ -185,6 +191,12 @@ impl Model {
                 let (number, name) = find(at)?;
                 changed(format!("REVOKE SELECT ON {name} FROM ann"), number, Change::Grant(false))
             }
+            Step::AddKey(at) => {
+                let (number, name) = find(at)?;
+                let is_without = !seen[&number].has_key;
+                let add = format!("ALTER TABLE {name} ADD PRIMARY KEY (n)");
+                is_without.then_some((add, Some((number, Change::AddKey))))
+            }
             Step::Checkpoint | Step::Crash => None,
         }
     }
@@ -212,7 +224,7 @@ impl Model {
 async fn found(client: &Client) -> Vec<Table> {
     let described = query(
         client,
-        "SELECT relname, obj_description(oid, 'pg_class'), relacl IS NOT NULL FROM pg_class \
+        "SELECT relname, obj_description(oid, 'pg_class'), relacl IS NOT NULL, relhasindex FROM pg_class \
          WHERE relkind = 'r' AND relnamespace = 2200 ORDER BY relname",
     )
     .await;
@@ -228,6 +240,7 @@ async fn found(client: &Client) -> Vec<Table> {
             rows: rows.iter().map(|row| row.parse().unwrap()).collect(),
             comment: fields[1].parse().ok(),
             is_granted: fields[2] == "t",
+            has_key: fields[3] == "t",
         });
     }
     tables

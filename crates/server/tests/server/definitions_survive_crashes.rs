@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use onrush::Database;
+use onrush::{ColumnDefinition, DataType, Database, TableDefinition, Value};
 use onrush_files::MemoryDisk;
 
 use crate::common::{World, client_of, failure, query};
@@ -179,4 +179,33 @@ async fn a_crash_in_a_drop_or_a_rename_leaves_nothing_granted_or_said_on_a_name(
         drop(again);
         server.stop().unwrap();
     }
+}
+
+/// What the server keeps for itself may be in any state: it is for clients to mend, and no client comes in otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_starts_whatever_it_finds_of_what_it_kept() {
+    let disk = MemoryDisk::default();
+    let world = World::on(disk.clone());
+    for name in ["roles", "grants", "comments", "schemas", "guards", "definitions"] {
+        let text = |name: &str| ColumnDefinition::new(name, DataType::Text);
+        let table = TableDefinition::builder(format!("onrush.{name}"))
+            .column(text("a").not_null())
+            .column(text("b"))
+            .column(text("c"));
+        let table = world.database.create_table(table.primary_key(["a"]).build().unwrap()).unwrap();
+        let row = ["p".into(), "creating".into(), Value::Null];
+        world.database.session().unwrap().insert(&table, &row).unwrap();
+    }
+    for name in ["onrush.before p", "onrush.after p", "onrush.dropped p"] {
+        let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+        let table = TableDefinition::builder(name).column(id).primary_key(["id"]).build().unwrap();
+        world.database.create_table(table).unwrap();
+    }
+    let (server, database) = world.after_a_crash(&disk);
+    let client = client_of(&server).await;
+    query(&client, "CREATE TABLE p (id int); INSERT INTO p VALUES (1)").await;
+    query(&client, "SELECT * FROM pg_class").await;
+    assert_eq!(stored(&database), (Some(1), Vec::new()));
+    drop(client);
+    server.stop().unwrap();
 }
