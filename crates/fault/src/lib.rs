@@ -115,6 +115,8 @@ faults! {
     FencesUnchecked,
     /// A session's snapshot does not wait until its own last commit is in the completed prefix.
     OwnCommitUnseen,
+    /// The server sends answers before the commits that they rest on are durable.
+    AnswerNotAwaited,
     /// The engine panics under the latch of a leaf, its LSN reserved and its record not copied.
     PanicInWrite,
     /// The engine panics under the latch of a leaf in which a transaction has placed an intent.

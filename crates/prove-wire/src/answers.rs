@@ -9,13 +9,16 @@ const REFUSALS: [&str; 3] = ["0A000", "25001", "55006"];
 /// Somebody else came first.
 const CONFLICTS: [&str; 2] = ["40001", "23505"];
 /// The disk failed: the outcome is not known, or nothing goes any more.
-const FAILURES: [&str; 5] = ["08007", "58030", "53100", "57P01", "XX000"];
+const FAILURES: [&str; 4] = ["08007", "58030", "57P01", "XX000"];
+/// The disk is full: nothing has happened, and work goes on.
+const FULL: &str = "53100";
 
 /// It was refused, and nothing has happened.
-pub(crate) fn is_refusal(prediction: &Prediction, answer: &Answer) -> bool {
+pub(crate) fn is_refusal(prediction: &Prediction, answer: &Answer, may_be_full: bool) -> bool {
     let Some(state) = answer.state() else { return false };
     let is_conflict = prediction.may_conflict && CONFLICTS.contains(&state);
-    (REFUSALS.contains(&state) || is_conflict) && !prediction.errors.contains(&state)
+    (REFUSALS.contains(&state) || (may_be_full && state == FULL) || is_conflict)
+        && !prediction.errors.contains(&state)
 }
 
 /// The disk has failed under it.

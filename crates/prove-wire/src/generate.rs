@@ -17,6 +17,31 @@ use crate::statement::{KeyValue, OnConflict, Statement, Way};
 /// Few, so that clients meet at them.
 const KEYS: u64 = 10;
 
+/// What tables, roles and the schema of a client are called.
+#[derive(Clone, Debug)]
+pub struct Names {
+    tables: Vec<String>,
+    roles: Vec<String>,
+    schema: String,
+}
+
+impl Names {
+    /// Those that all clients share.
+    pub fn shared() -> Names {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (tables, roles) = (all(&["p", "q", "m", "s1.p"]), all(&["r1", "r2"]));
+        Names { tables, roles, schema: "s1".into() }
+    }
+
+    /// Those of one client alone: all end with its number, which has one digit.
+    pub fn of(client: usize) -> Names {
+        let tables = ["p", "q", "m"].map(|name| format!("{name}{client}"));
+        let within = format!("s{client}.p{client}");
+        let tables = tables.into_iter().chain([within]).collect();
+        Names { tables, roles: vec![format!("r{client}")], schema: format!("s{client}") }
+    }
+}
+
 /// What the open transactions of others have to do with.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
@@ -69,6 +94,7 @@ pub struct Source {
     /// Its numbers.
     pub random: Random,
     kinds: Kinds,
+    names: Names,
     client: usize,
     values: u64,
     savepoints: u64,
@@ -124,9 +150,9 @@ impl Sight<'_> {
 
 impl Source {
     /// Of one client of a round.
-    pub fn new(seed: u64, client: usize, kinds: Kinds) -> Source {
+    pub fn new(seed: u64, client: usize, kinds: Kinds, names: Names) -> Source {
         let random = Random::for_part(seed, 1000 + client as u64);
-        Source { random, kinds, client, values: 0, savepoints: 0, queue: VecDeque::new() }
+        Source { random, kinds, names, client, values: 0, savepoints: 0, queue: VecDeque::new() }
     }
 
     /// The next statement.
@@ -208,6 +234,15 @@ impl Source {
         }
         if has(Kind::Grants) && sight.view().roles.is_empty() && self.random.chance(1, 3) {
             return Some(self.role(sight));
+        }
+        // Definitions in the middle of a checkpoint are in its directory, and in the log that is redone on it.
+        if sight.in_checkpoint && self.random.chance(1, 2) {
+            return match self.random.below(4) {
+                0 | 1 if has(Kind::Names) => self.pass_name(sight),
+                2 if has(Kind::Tables) => self.drop_table(sight),
+                _ if has(Kind::Tables) => self.create_table(sight),
+                _ => None,
+            };
         }
         match self.random.below(100) {
             0..14 if has(Kind::Transactions) => Some(Statement::Begin),

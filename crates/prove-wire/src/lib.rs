@@ -10,15 +10,20 @@
 //! - [`round`]: a server in this process and its clients, one statement at a time. [`history`]: what was sent and
 //!   acknowledged, and so what a cut may leave.
 //! - [`look`]: a server started on what a cut has left, seen through the wire. [`cuts`]: where the power is cut.
+//! - [`lists`]: a crowd of transactions at once. [`cycles`]: which of them snapshot isolation forbids.
+//! - [`kill`]: a server of its own process, killed while clients work.
 //!
 //! Invariant: what a round does follows from its seed, so that a failure can be run again.
 
 mod answers;
 pub mod cuts;
+pub mod cycles;
 mod effect;
 pub mod generate;
 pub mod history;
+pub mod kill;
 pub mod kinds;
+pub mod lists;
 pub mod look;
 pub mod model;
 pub mod round;

@@ -1,14 +1,18 @@
 //! `prove-wire`: rounds of the whole server on a disk that loses power, until enough is done or something is wrong.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use onrush::{Database, Options};
 use onrush_prove_wire::cuts::Budget;
+use onrush_prove_wire::kill::Killing;
 use onrush_prove_wire::kinds::Kinds;
-use onrush_prove_wire::prove;
-use onrush_prove_wire::round::Plan;
+use onrush_prove_wire::round::{Plan, failing_call};
 use onrush_prove_wire::summary::Summary;
+use onrush_prove_wire::{lists, prove};
+use onrush_server::{Server, ServerOptions};
 
 /// Runs the whole server on a disk in memory, with clients that keep a record of their own, cuts the power at its
 /// boundaries, starts the server on what is left and compares.
@@ -33,6 +37,24 @@ struct Arguments {
     /// with `-` in front to leave these out.
     #[arg(long, default_value = "all", allow_hyphen_values = true)]
     kinds: String,
+    /// In each round a call of the disk fails: the disk is full or broken, once or for ever.
+    #[arg(long)]
+    failing_disk: bool,
+    /// Plants a fault in engine, log or server (needs the feature planted-faults).
+    #[arg(long)]
+    fault: Option<String>,
+    /// Runs crowds of transactions on lists instead, and looks for cycles among them.
+    #[arg(long)]
+    lists: bool,
+    /// Kills so many servers in processes of their own instead, on a real disk.
+    #[arg(long)]
+    kill: Option<u64>,
+    /// The `onrush` that is killed; none: a process of this program with the same server in it.
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Serves the database in a folder at a socket until it is killed.
+    #[arg(long, num_args = 2, hide = true)]
+    serve: Option<Vec<PathBuf>>,
     /// Stops at the first violation.
     #[arg(long)]
     stop: bool,
@@ -43,6 +65,9 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some([folder, socket]) = arguments.serve.as_deref() {
+        return serve(folder, socket);
+    }
     let kinds = match Kinds::read(&arguments.kinds) {
         Ok(kinds) => kinds,
         Err(error) => {
@@ -50,6 +75,15 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(fault) = &arguments.fault
+        && !onrush_sim::plant(fault)
+    {
+        eprintln!("there is no fault {fault}, or this build cannot plant any");
+        return ExitCode::FAILURE;
+    }
+    if let Some(kills) = arguments.kill {
+        return kill(&arguments, kinds, kills);
+    }
     let is_alone = arguments.seconds.is_none() && arguments.cuts.is_none();
     let rounds = arguments.rounds.unwrap_or(if is_alone { 1 } else { u64::MAX });
     let begun = Instant::now();
@@ -63,10 +97,20 @@ fn main() -> ExitCode {
             break;
         }
         let budget = Budget { cuts: arguments.round_cuts, ..Budget::default() };
-        let plan = Plan { seed, kinds, fault: None };
-        if let Err(violation) = prove(plan, budget, &mut summary) {
+        let fault = arguments.failing_disk.then(|| failing_call(seed));
+        let plan = Plan { seed, kinds, fault };
+        let outcome = match arguments.lists {
+            true => {
+                let outcome = lists::prove(seed, arguments.round_cuts, &mut summary);
+                summary.failed += u64::from(outcome.is_err());
+                outcome
+            }
+            false => prove(plan, budget, &mut summary),
+        };
+        if let Err(violation) = outcome {
             println!("seed {seed}: {}", violation.0);
-            println!("again: cargo xtask prove-wire --seed {seed} --kinds {kinds}\n");
+            let failing = if arguments.failing_disk { " --failing-disk" } else { "" };
+            println!("again: cargo xtask prove-wire --seed {seed} --kinds {kinds}{failing}\n");
         }
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();
@@ -78,4 +122,61 @@ fn main() -> ExitCode {
         false => println!("{summary}, {:.1} s", begun.elapsed().as_secs_f64()),
     }
     if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What `onrush serve` does, with a small database.
+fn serve(folder: &Path, socket: &Path) -> ExitCode {
+    let options = ServerOptions {
+        listen: None,
+        unix_socket: Some(socket.to_owned()),
+        threads: 2,
+        ..ServerOptions::default()
+    };
+    let database = match Database::open_or_create(folder, Options::small()) {
+        Ok(database) => database,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match Server::start(database, options) {
+        Ok(_server) => loop {
+            std::thread::park();
+        },
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn kill(arguments: &Arguments, kinds: Kinds, kills: u64) -> ExitCode {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let own = std::env::current_exe().unwrap_or_else(|_| "onrush-prove-wire".into());
+    let (program, first, between) = match &arguments.server {
+        Some(server) => (
+            server.clone(),
+            words(&["serve"]),
+            words(&["--listen", "127.0.0.1:0", "--unix-socket"]),
+        ),
+        None => (own, words(&["--serve"]), Vec::new()),
+    };
+    let killing = Killing { program, arguments: first, between, kinds, seed: arguments.seed };
+    let begun = Instant::now();
+    let until = arguments.seconds.map(|seconds| begun + Duration::from_secs(seconds));
+    let mut summary = Summary::default();
+    let tell = |summary: &Summary| eprintln!("{:.0} s: {summary}", begun.elapsed().as_secs_f64());
+    let outcome = killing.run(kills, until, &mut summary, tell);
+    summary.failed = u64::from(outcome.is_err());
+    match arguments.json {
+        true => println!("{}", summary.json()),
+        false => println!("{summary}, {:.1} s", begun.elapsed().as_secs_f64()),
+    }
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(violation) => {
+            println!("{}", violation.0);
+            ExitCode::FAILURE
+        }
+    }
 }

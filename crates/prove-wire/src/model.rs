@@ -99,8 +99,9 @@ impl World {
             things.extend(things_of(change, &next));
             next.apply(change);
         }
-        // What changes nothing may be no commit at all.
-        if next == self.now {
+        // What changes nothing may be no commit at all; to truncate an empty table is one.
+        let truncates = changes.iter().any(|change| matches!(change, Change::Truncate { .. }));
+        if next == self.now && !truncates {
             return;
         }
         self.now = next;
@@ -223,6 +224,25 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The states that there may be when nobody knows how far a statement came: that before it first.
+    pub fn after(
+        &self,
+        open: &Option<Transaction>,
+        statement: &Statement,
+        prediction: &Prediction,
+    ) -> Vec<State> {
+        let mut states = vec![self.now.clone()];
+        if open.is_some() && *statement != Statement::Commit {
+            return states;
+        }
+        for commit in &prediction.commits {
+            let mut next = states[states.len() - 1].clone();
+            commit.iter().for_each(|change| next.apply(change));
+            states.push(next);
+        }
+        states
     }
 
     /// The statement was refused, with an error that says that nothing has happened.

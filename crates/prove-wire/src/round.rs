@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use onrush::Database;
 use onrush_server::Server;
 use onrush_sim::gate::{Gate, GatedDisk};
-use onrush_sim::{CrashDisk, Fault, Random};
+use onrush_sim::{Call, CrashDisk, Fault, FaultError, Random, Repeat, Unsynced};
 
 use crate::answers;
-use crate::generate::{Claims, Sight, Source};
+use crate::generate::{Claims, Names, Sight, Source};
 use crate::history::{Checked, History, Mark};
 use crate::kinds::{Kind, Kinds};
 use crate::look;
@@ -38,6 +38,18 @@ pub struct Plan {
     pub kinds: Kinds,
     /// A call of the disk fails.
     pub fault: Option<Fault>,
+}
+
+/// Which call of the disk fails in a round: by its seed.
+pub fn failing_call(seed: u64) -> Fault {
+    let mut random = Random::for_part(seed, 4);
+    let call = [Call::Write, Call::Sync, Call::AnyChange, Call::Allocate][random.below(4) as usize];
+    let error = [FaultError::Device, FaultError::Full][random.below(2) as usize];
+    let repeat = [Repeat::Once, Repeat::ForEver][random.below(2) as usize];
+    let unsynced = [Unsynced::Kept, Unsynced::Lost][random.below(2) as usize];
+    // Log and checkpoints do some eighty calls in a round; few of them make room.
+    let most = if call == Call::Allocate { 4 } else { 60 };
+    Fault { call, nth: 1 + random.below(most), error, repeat, unsynced }
 }
 
 /// What a round leaves.
@@ -134,7 +146,7 @@ impl Round {
             if !is_durable && client.ask("SET synchronous_commit = off").is_err() {
                 violation!("a client cannot be made delayed");
             }
-            let source = Source::new(plan.seed, number, plan.kinds);
+            let source = Source::new(plan.seed, number, plan.kinds, Names::shared());
             let left = 5 + random.below(26);
             seats.push(Seat { client, source, open: None, is_durable, in_flight: None, left });
         }
@@ -360,7 +372,7 @@ impl Round {
     }
 
     fn visit(&mut self, number: usize) -> Checked<()> {
-        while self.random.chance(1, 3) && !self.database.is_evicting() && !self.has_failed {
+        while self.random.chance(1, 2) && !self.database.is_evicting() && !self.has_failed {
             let mut ready: Vec<usize> =
                 (0..self.seats.len()).filter(|other| *other != number).collect();
             ready
@@ -399,7 +411,7 @@ impl Round {
             return Ok(());
         }
         self.marks[*mark].answered_at = Some(self.disk.operation_count());
-        if !is_taken && answers::is_refusal(prediction, answer) {
+        if !is_taken && answers::is_refusal(prediction, answer, self.plan.fault.is_some()) {
             self.refused += 1;
             self.world.refuse(&mut self.seats[number].open, statement);
             self.marks[*mark].made = self.world.newest();

@@ -5,7 +5,7 @@
 use onrush_prove_wire::cuts::Budget;
 use onrush_prove_wire::kinds::Kinds;
 use onrush_prove_wire::prove;
-use onrush_prove_wire::round::Plan;
+use onrush_prove_wire::round::{Plan, failing_call};
 use onrush_prove_wire::summary::Summary;
 
 /// Cuts of this test.
@@ -30,6 +30,20 @@ fn what_a_power_cut_leaves_is_what_clients_were_told() {
     assert!(summary.checks > 20, "checks");
     assert!(summary.visits > 5, "statements in the middle of checkpoints");
     assert!(summary.left_waiting > 20, "statements that others overtook");
+}
+
+#[test]
+fn what_clients_were_told_stays_where_the_disk_fails_or_is_full() {
+    let mut summary = Summary::default();
+    for seed in 1..=12 {
+        let plan = Plan { seed, kinds: Kinds::kept(), fault: Some(failing_call(seed)) };
+        if let Err(violation) = prove(plan, Budget { cuts: 30, ..BUDGET }, &mut summary) {
+            let kinds = plan.kinds;
+            let again = "cargo xtask prove-wire --failing-disk";
+            panic!("{}\nagain: {again} --seed {seed} --kinds {kinds}", violation.0);
+        }
+    }
+    println!("{summary}");
 }
 
 #[test]

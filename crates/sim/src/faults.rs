@@ -33,6 +33,8 @@ pub enum Finder {
     /// A test of its own, `tests/a_panic_inside_stops_the_engine.rs`: nothing is lost, so no cut
     /// would tell.
     Panics,
+    /// It is the server's: the whole server and its clients, `onrush-prove-wire`.
+    Wire,
     /// A test of its own with threads, `tests/a_session_sees_its_own_commits.rs`.
     Threads,
 }
@@ -42,6 +44,7 @@ impl Finder {
     pub fn without_seeds(self) -> Option<&'static str> {
         match self {
             Finder::Model => Some("the model of checkpoints"),
+            Finder::Wire => Some("prove-wire"),
             Finder::Panics | Finder::Threads => Some("a test of its own"),
             _ => None,
         }
@@ -58,6 +61,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::ChainUnchecked => Finder::Torn,
         Fault::PanicInWrite | Fault::PanicInCommit | Fault::PanicInCheckpoint => Finder::Panics,
         Fault::OwnCommitUnseen => Finder::Threads,
+        Fault::AnswerNotAwaited => Finder::Wire,
         _ => Finder::Cuts,
     }
 }
@@ -84,7 +88,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         Finder::Window => window::simulate(seed, 1, &mut summary),
         Finder::Torn => torn::tear_rounds(seed, &mut summary),
         Finder::Rot => rot::flip_log_bits(seed, 20, &mut summary),
-        Finder::Model | Finder::Panics | Finder::Threads => Ok(()),
+        Finder::Model | Finder::Panics | Finder::Threads | Finder::Wire => Ok(()),
     }
 }
 

@@ -4,18 +4,17 @@ use super::{Sight, Source};
 use crate::kinds::Kind;
 use crate::statement::{OnConflict, Statement, Way, schema_of};
 
-const ROLES: [&str; 2] = ["r1", "r2"];
 const RIGHTS: [&str; 3] = ["SELECT", "INSERT", "DELETE"];
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
-const NAMES: [&str; 4] = ["p", "q", "m", "s1.p"];
-const SCHEMA: &str = "s1";
 
 impl Source {
     fn name(&mut self, sight: &Sight<'_>) -> Option<String> {
-        let has_schema = self.kinds.has(Kind::Schemas) && sight.view().schemas.contains(SCHEMA);
+        let has_schema =
+            self.kinds.has(Kind::Schemas) && sight.view().schemas.contains(&self.names.schema);
         let may_be = |name: &&str| has_schema || schema_of(name) == "public";
-        let names: Vec<&str> = NAMES.into_iter().filter(may_be).collect();
-        let name = (*self.one_of(&names)?).to_owned();
+        let names = self.names.tables.iter().map(String::as_str);
+        let names: Vec<String> = names.filter(may_be).map(str::to_owned).collect();
+        let name = self.one_of(&names)?.clone();
         sight.is_free(&name).then_some(name)
     }
 
@@ -35,13 +34,13 @@ impl Source {
             self.queue.push_back(Statement::Insert { table, rows, way, conflict, returning });
         }
         if self.kinds.has(Kind::Grants) && sight.open.is_none() && self.random.chance(1, 2) {
-            let grant = |role: &&str, right| Statement::Grant {
+            let grant = |role: &String, right| Statement::Grant {
                 right,
                 table: table.clone(),
-                role: (*role).to_owned(),
+                role: role.clone(),
                 is_grant: true,
             };
-            let known = ROLES.iter().filter(|role| sight.view().roles.contains(**role));
+            let known = sight.view().roles.iter();
             let right = RIGHTS[self.random.below(3) as usize];
             self.queue.extend(known.map(|role| grant(role, right)).collect::<Vec<_>>());
         }
@@ -71,8 +70,11 @@ impl Source {
     pub(super) fn pass_name(&mut self, sight: &Sight<'_>) -> Option<Statement> {
         let table = self.definable(sight)?;
         let of_schema = |name: &&str| schema_of(name) == schema_of(&table);
-        let free = NAMES
-            .into_iter()
+        let free = self
+            .names
+            .tables
+            .iter()
+            .map(String::as_str)
             .filter(of_schema)
             .find(|name| sight.is_free(name) && !sight.view().names.contains_key(*name))?;
         let to = free.to_owned();
@@ -113,19 +115,21 @@ impl Source {
     }
 
     pub(super) fn role(&mut self, sight: &Sight<'_>) -> Statement {
-        let role = ROLES[self.random.below(2) as usize].to_owned();
+        let role = self.one_role();
         match sight.view().roles.contains(&role) && self.random.chance(1, 3) {
             true => Statement::DropRole { role },
             false => Statement::CreateRole { role },
         }
     }
 
+    fn one_role(&mut self) -> String {
+        let at = self.random.below(self.names.roles.len() as u64) as usize;
+        self.names.roles[at].clone()
+    }
+
     pub(super) fn grant(&mut self, sight: &Sight<'_>) -> Option<Statement> {
         let table = self.definable(sight)?;
-        let (role, right) = (
-            ROLES[self.random.below(2) as usize].to_owned(),
-            RIGHTS[self.random.below(3) as usize],
-        );
+        let (role, right) = (self.one_role(), RIGHTS[self.random.below(3) as usize]);
         let is_grant = self.random.chance(3, 4);
         Some(Statement::Grant { right, table, role, is_grant })
     }
@@ -138,9 +142,9 @@ impl Source {
     }
 
     pub(super) fn schema(&mut self, sight: &Sight<'_>) -> Option<Statement> {
-        let schema = SCHEMA.to_owned();
+        let schema = self.names.schema.clone();
         // A transaction may be about to make a table in it.
-        let is_claimed = sight.claims.names.iter().any(|name| schema_of(name) == SCHEMA);
+        let is_claimed = sight.claims.names.iter().any(|name| schema_of(name) == schema);
         match sight.view().schemas.contains(&schema) {
             true if is_claimed => None,
             true if self.random.chance(1, 4) => Some(Statement::DropSchema { schema }),

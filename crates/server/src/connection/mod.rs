@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
+use onrush_fault::{Fault, planted};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
@@ -290,6 +291,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn settle(&mut self) -> std::result::Result<(), Stop> {
         if let Some(token) = self.backend.take_rest()
             && !token.is_durable()
+            && !planted(Fault::AnswerNotAwaited)
             && let Err(error) = token.wait_async().await
         {
             return Err(SqlError::from(error).fatal().into());
