@@ -33,7 +33,6 @@ use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
 };
-use sqlparser::ast::Statement;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
@@ -419,7 +418,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let is_one = statements.len() > 1
             && !self.backend.is_in_transaction()
-            && statements.iter().all(is_of_transactions);
+            && statements.iter().all(Parsed::is_of_transactions);
         if is_one {
             self.backend.begin(None)?;
         }
@@ -573,34 +572,6 @@ fn data_row(
     let length = i32::try_from(output.len() - start - 1).map_err(|_| too_long())?;
     output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     Ok(())
-}
-
-/// Whether the statement reads and writes rows or defines something, which one transaction can do with others.
-fn is_of_transactions(statement: &Parsed) -> bool {
-    let statement = match statement {
-        Parsed::Sql(statement) => statement,
-        Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) => return true,
-        _ => return false,
-    };
-    matches!(
-        **statement,
-        Statement::Insert(_)
-            | Statement::Query(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Execute { .. }
-            | Statement::CreateTable(_)
-            | Statement::AlterTable(_)
-            | Statement::Drop { .. }
-            | Statement::Truncate(_)
-            | Statement::Comment { .. }
-            | Statement::CreateSchema { .. }
-            | Statement::AlterSchema(_)
-            | Statement::CreateRole(_)
-            | Statement::AlterRole { .. }
-            | Statement::Grant(_)
-            | Statement::Revoke(_)
-    )
 }
 
 fn going_down() -> SqlError {

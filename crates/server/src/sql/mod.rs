@@ -113,6 +113,34 @@ pub(crate) enum Parsed {
 }
 
 impl Parsed {
+    /// Whether the statement reads and writes rows or defines something, which one transaction can do with others.
+    pub(crate) fn is_of_transactions(&self) -> bool {
+        let statement = match self {
+            Parsed::Sql(statement) => statement,
+            Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) => return true,
+            _ => return false,
+        };
+        matches!(
+            **statement,
+            Statement::Insert(_)
+                | Statement::Query(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Execute { .. }
+                | Statement::CreateTable(_)
+                | Statement::AlterTable(_)
+                | Statement::Drop { .. }
+                | Statement::Truncate(_)
+                | Statement::Comment { .. }
+                | Statement::CreateSchema { .. }
+                | Statement::AlterSchema(_)
+                | Statement::CreateRole(_)
+                | Statement::AlterRole { .. }
+                | Statement::Grant(_)
+                | Statement::Revoke(_)
+        )
+    }
+
     /// What is to be done, on the tables that there are now.
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
