@@ -40,6 +40,11 @@ fn steps(root: &Path) -> Vec<Step> {
             ["test", "--package", "onrush-sim", "--features", features, "--no-fail-fast"];
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
+    if has_planted_faults(&root.join("crates/prove-wire/Cargo.toml")) {
+        let test = ["test", "--package", "onrush-prove-wire", "--features", "planted-faults"];
+        let arguments = [&test[..], &["--test", "planted_faults_are_found"]].concat();
+        steps.push(Step::cargo(root, "planted faults under the server", &arguments));
+    }
     if std::env::var_os("ONRUSH_REQUIRE_SERVERS").is_some() {
         let arguments = ["test", "--package", "onrush-lab", "--features", "servers"];
         steps.push(Step::cargo(root, "servers", &arguments));

@@ -155,6 +155,11 @@ impl Source {
         Source { random, kinds, names, client, values: 0, savepoints: 0, queue: VecDeque::new() }
     }
 
+    /// Whether it is in the middle of several statements that belong together.
+    pub fn has_plans(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// The next statement.
     pub fn draw(&mut self, sight: &Sight<'_>) -> Statement {
         if sight.open.is_some_and(|open| open.has_failed) {

@@ -383,12 +383,22 @@ impl Round {
             let seat = ready[self.random.below(ready.len() as u64) as usize];
             self.visits += 1;
             self.step(seat)?;
+            // What belongs together comes together more often than not.
+            while self.may_go_on(seat) && self.random.chance(3, 4) {
+                self.visits += 1;
+                self.step(seat)?;
+            }
             // The checkpoint's own client has not waited for a commit.
             if self.in_flight().len() > 1 && self.random.chance(1, 2) {
                 self.write_log();
             }
         }
         Ok(())
+    }
+
+    fn may_go_on(&self, number: usize) -> bool {
+        let seat = &self.seats[number];
+        seat.source.has_plans() && seat.in_flight.is_none() && seat.left > 0 && !self.has_failed
     }
 
     fn take(&mut self, number: usize) {
