@@ -29,8 +29,6 @@ pub struct Transaction {
     pub view: State,
     /// What its commit will do.
     pub changes: Vec<Change>,
-    /// As it was at its BEGIN.
-    changed: Changed,
     begun_at: usize,
     savepoints: Vec<(String, State, usize)>,
     /// After an error; only its end is left, or the way back to a savepoint.
@@ -75,6 +73,8 @@ pub struct World {
     changed: Changed,
     /// What could be seen after each commit; the first is what there was before.
     pub states: Vec<Lines>,
+    /// The same states.
+    pasts: Vec<State>,
     next_table: u32,
 }
 
@@ -83,7 +83,8 @@ impl World {
     pub fn new(now: State) -> World {
         let states = vec![Arc::new(now.lines())];
         let next_table = now.tables.keys().max().map_or(1, |most| most + 1);
-        World { now, changed: Changed::new(), states, next_table }
+        let pasts = vec![now.clone()];
+        World { now, changed: Changed::new(), states, pasts, next_table }
     }
 
     /// The number of the newest state.
@@ -107,6 +108,7 @@ impl World {
         self.now = next;
         self.changed.extend(things.into_iter().map(|thing| (thing, number)));
         self.states.push(Arc::new(self.now.lines()));
+        self.pasts.push(self.now.clone());
     }
 
     /// Whether a table's name, columns or existence changed after this transaction began: it stays away from that.
@@ -117,11 +119,27 @@ impl World {
         since(&Thing::Name(name.to_owned())) || since(&Thing::Shape(id))
     }
 
-    /// The newest state that the answer of a durable session rests on, of those that others may have made.
-    pub fn rests_on(&self, open: Option<&Transaction>, prediction: &Prediction) -> usize {
-        let changed = open.map_or(&self.changed, |transaction| &transaction.changed);
-        let numbers = prediction.rests.iter().filter_map(|thing| changed.get(thing));
-        numbers.copied().max().unwrap_or(0)
+    /// The state that the answer of a durable session rests on: the oldest from which on it would have been the same.
+    pub fn rests_on(
+        &self,
+        open: Option<&Transaction>,
+        statement: &Statement,
+        prediction: &Prediction,
+    ) -> usize {
+        let from = open.map_or(self.newest(), |transaction| transaction.begun_at);
+        let is_of_tables = statement.table().is_some() && !open.is_some_and(|open| open.has_failed);
+        if !is_of_tables || prediction.may_conflict {
+            return 0;
+        }
+        let is_same = |number: &usize| {
+            let mut past = self.pasts[*number].clone();
+            let changes = open.map_or(&[][..], |open| open.changes.as_slice());
+            changes.iter().for_each(|change| past.apply(change));
+            let then = self.effect(&past, statement, open.is_some());
+            (&then.tags, &then.rows, &then.errors)
+                == (&prediction.tags, &prediction.rows, &prediction.errors)
+        };
+        (0..=from).rev().take_while(is_same).last().unwrap_or(from)
     }
 
     /// What a statement must come to. See the module.
@@ -258,7 +276,6 @@ impl World {
         Transaction {
             view: self.now.clone(),
             changes: Vec::new(),
-            changed: self.changed.clone(),
             begun_at: self.newest(),
             savepoints: Vec::new(),
             has_failed: false,

@@ -252,7 +252,7 @@ impl Round {
             _ => Kind::Hearsay,
         };
         let rests_on = match seat.is_durable && self.plan.kinds.has(kind) {
-            true => world.rests_on(seat.open.as_ref(), &prediction),
+            true => world.rests_on(seat.open.as_ref(), &statement, &prediction),
             false => 0,
         };
         let mark = self.marks.len();
