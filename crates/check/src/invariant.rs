@@ -173,6 +173,9 @@ invariants! {
     NumbersLeft = 705, Warning,
         "of the numbers for tables and generated keys more than a sixteenth is left",
         "in time, move the rows to a wider type, another node or strategy; for table numbers, to a new database";
+    LargeTransactions = 706, Damage,
+        "large transactions that the root names have numbers that were given, and objects that were handed out",
+        "restore a backup, and report this as a bug";
     SegmentReadable = 801, Damage,
         "the log segments from the checkpoint on are there, each with its header",
         "bring the file back to the log folder; else restore a backup";

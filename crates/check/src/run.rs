@@ -19,6 +19,7 @@ use crate::steps::catalogue::{self, Catalogue};
 use crate::steps::counters;
 use crate::steps::directory::{self, Batch, Wanted};
 use crate::steps::images::{ImageChecker, Tally};
+use crate::steps::large::Verdicts;
 use crate::steps::log::{self, LogTally};
 use crate::steps::owners::Owners;
 use crate::steps::records::Records;
@@ -141,7 +142,10 @@ fn check_store(
     let mut owners = Owners::new(store);
     let Some(catalogue) = catalogue::read(store, &mut owners) else { return Ok(()) };
     let wanted = wanted_segments(store, &catalogue, options.table.as_deref())?;
-    let mut records = Records::new(&catalogue, store.companion);
+    // Who takes rows must know what of large transactions counts.
+    let verdicts = store.companion.wants_rows().then(|| Verdicts::read(store, &catalogue, None));
+    let verdicts = verdicts.as_ref();
+    let mut records = Records::new(&catalogue, store.companion, verdicts);
     let mut tally = Tally::new(&catalogue);
     let mut leaves = vec![0; catalogue.tables.len()];
     let log_records = (!options.physical_only).then_some(&mut records);
@@ -159,7 +163,7 @@ fn check_store(
                     options,
                     &catalogue,
                     &mut owners,
-                    batch,
+                    (batch, verdicts),
                     &mut tally,
                     &mut leaves,
                 );
@@ -189,7 +193,10 @@ fn wanted_segments(
 ) -> Result<Vec<Wanted>, CheckError> {
     let is_wanted = |name: &str| only.is_none_or(|only| only == name);
     if let Some(name) = only
-        && !catalogue.tables.iter().any(|table| is_wanted(&table.name()))
+        && !catalogue
+            .tables
+            .iter()
+            .any(|table| !catalogue.is_private(table) && is_wanted(&table.name()))
     {
         let known: Vec<String> = catalogue.tables.iter().map(|table| table.name()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -226,7 +233,7 @@ fn check_batch(
     options: &CheckOptions,
     catalogue: &Catalogue,
     owners: &mut Owners,
-    wanted: &[Wanted],
+    (wanted, verdicts): (&[Wanted], Option<&Verdicts>),
     tally: &mut Tally,
     leaves: &mut [u64],
 ) {
@@ -242,6 +249,7 @@ fn check_batch(
         catalogue,
         batch: &batch,
         physical_only: options.physical_only,
+        verdicts,
         tally: Tally::new(catalogue),
     };
     let threads = dop.min(pieces.len()).max(1);
@@ -265,6 +273,7 @@ fn fill_report(
 ) {
     let tables = catalogue.tables.iter().zip(&tally.tables).zip(leaves);
     report.tables = tables
+        .filter(|((table, _), _)| !catalogue.is_private(table))
         .map(|((table, tally), leaves)| TableReport {
             name: table.name(),
             leaves: *leaves,

@@ -7,7 +7,7 @@ use std::thread::Thread;
 
 use onrush_files::{Disk, DiskError};
 use onrush_latch::{Admission, Ticket, lock_counted};
-use onrush_log::{Log, LogError, Reservation};
+use onrush_log::{Log, LogError, Lsn, Reservation};
 use onrush_waits::{LatchClass, Recorder, Registry, Wait};
 use parking_lot::Mutex;
 
@@ -19,11 +19,12 @@ use crate::constraint::Compiler;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
+use crate::node::leaf::Owner;
 use crate::options::{Background, Options};
 use crate::recovery::RecoveryReport;
 use crate::space::{Purpose, Space};
 use crate::statistics::{History, PartsOfProgram};
-use crate::transaction::{Snapshots, TransactionStates};
+use crate::transaction::{LargeTransactions, Snapshots, TransactionState, TransactionStates};
 use crate::units::{Epoch, ObjectId};
 
 /// Everything that lives between open and close.
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) evictors: Evictors,
     pub(crate) read_ahead: ReadAhead,
     pub(crate) transactions: TransactionStates,
+    pub(crate) large: LargeTransactions,
     pub(crate) snapshots: Snapshots,
     pub(crate) catalog: Catalog,
     /// Whoever understands CHECK constraints.
@@ -165,6 +167,7 @@ impl Engine {
             evictors: Evictors::new(),
             read_ahead: ReadAhead::default(),
             transactions: TransactionStates::new(),
+            large: LargeTransactions::default(),
             snapshots: Snapshots::default(),
             catalog: Catalog::default(),
             expression_compiler: Compiler::default(),
@@ -274,6 +277,19 @@ impl Engine {
     /// Stops the engine if the calling thread panics before it drops what this returns.
     pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
         StopOnPanic(self)
+    }
+
+    /// What an intent of this owner means.
+    pub(crate) fn state_of(&self, owner: Owner) -> TransactionState {
+        match owner {
+            Owner::Slot(slot) => self.transactions.state(slot),
+            Owner::Large(large) => self.large.state(large.id),
+        }
+    }
+
+    /// No snapshot, open or to be opened, is below this LSN. There is none during recovery.
+    pub(crate) fn horizon(&self) -> Lsn {
+        self.log.0.get().map_or(Lsn(u64::MAX), |log| self.snapshots.horizon(log))
     }
 
     /// The tree of an object, if it still has one.

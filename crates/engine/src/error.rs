@@ -191,13 +191,28 @@ pub enum Error {
          to an earlier one; set a new one"
     )]
     NoSavepoint,
-    /// The rows of one transaction do not fit into one log record. Your input.
+    /// The view shows what a transaction had changed, and that has ended.
     #[error(
-        "the transaction makes a log record of {bytes} bytes, the limit is {limit}; \
-         commit fewer rows at once or raise log_ring_bytes"
+        "the view shows what its transaction had changed, and that has ended; read before it ends"
+    )]
+    TransactionEnded,
+    /// A large transaction defines a table that it has written to. Your input.
+    #[error(
+        "the transaction has changed so many rows of table {table} that it cannot alter, empty or drop it any \
+         more; define the table first, or in a transaction of its own"
+    )]
+    DefinedTooLate {
+        /// The table.
+        table: String,
+    },
+    /// What a transaction has to keep in memory until it commits is too much: definitions, and rows of tables that
+    /// it alters itself. Your input.
+    #[error(
+        "the transaction makes a log record of {bytes} bytes of definitions and of rows of tables that it alters \
+         itself, the limit is {limit}; commit the definitions before, or raise log_ring_bytes"
     )]
     TransactionTooLarge {
-        /// Size of its record.
+        /// Size of the record.
         bytes: usize,
         /// The limit.
         limit: usize,

@@ -7,6 +7,7 @@
 use onrush_log::LogError;
 
 use crate::error::Error;
+use crate::node::leaf::LargeOwner;
 use crate::units::ObjectId;
 
 /// What a record says; its first byte.
@@ -35,6 +36,14 @@ pub(crate) enum RecordKind {
     PutElidedVersion = 10,
     /// A table with another definition: name and columns.
     AlterTable = 11,
+    /// Some of the rows of a large transaction, which are nothing without its commit.
+    Piece = 12,
+    /// The commit of a large transaction.
+    LargeCommit = 13,
+    /// A key on which a large transaction takes back what its pieces before have said.
+    TakeBack = 14,
+    /// A large transaction writes to an object that it has made: its commit makes it a table's.
+    PrivateObject = 15,
 }
 
 /// The record of a change whose rows are not logged.
@@ -42,10 +51,14 @@ pub(crate) const TICK: &[u8] = &[RecordKind::Tick as u8];
 
 impl RecordKind {
     fn from_byte(byte: u8) -> Option<RecordKind> {
-        use RecordKind::{AlterTable, CreateTable, DropTable, TruncateTable};
-        use RecordKind::{Group, Put, PutElided, PutElidedVersion, Remove, Sequence, Tick};
-        let rows = [PutElided, PutElidedVersion, Put, Remove, Group];
+        use RecordKind::PrivateObject;
+        use RecordKind::{AlterTable, CreateTable, DropTable, LargeCommit, Piece, TruncateTable};
+        use RecordKind::{
+            Group, Put, PutElided, PutElidedVersion, Remove, Sequence, TakeBack, Tick,
+        };
+        let rows = [PutElided, PutElidedVersion, Put, Remove, TakeBack, Group, Piece, LargeCommit];
         let others = [CreateTable, DropTable, TruncateTable, AlterTable, Sequence, Tick];
+        let others = others.into_iter().chain([PrivateObject]);
         rows.into_iter().chain(others).find(|kind| *kind as u8 == byte)
     }
 }
@@ -115,6 +128,10 @@ pub(crate) enum Record<'a> {
         definition: &'a [u8],
         object: ObjectId,
     },
+    PrivateObject {
+        definition: &'a [u8],
+        object: ObjectId,
+    },
     DropTable {
         object: ObjectId,
     },
@@ -128,6 +145,17 @@ pub(crate) enum Record<'a> {
         reserved: u64,
     },
     Tick,
+    /// A piece of a large transaction: `rows` as in a group.
+    Piece {
+        id: u64,
+        piece: u32,
+        rows: &'a [u8],
+    },
+    /// `objects`: each a varint, of [`commit_objects`].
+    LargeCommit {
+        id: u64,
+        objects: &'a [u8],
+    },
 }
 
 /// One row of a record.
@@ -145,6 +173,7 @@ pub(crate) enum RowChange<'a> {
     PutElidedVersion(&'a [u8]),
     Put(&'a [u8]),
     Remove,
+    TakeBack,
 }
 
 /// Reads a record; `None` if it is not one.
@@ -155,7 +184,19 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
         RecordKind::PutElided
         | RecordKind::PutElidedVersion
         | RecordKind::Put
-        | RecordKind::Remove => Record::Row(read_row(payload)?),
+        | RecordKind::Remove
+        | RecordKind::TakeBack => Record::Row(read_row(payload)?),
+        RecordKind::Piece => {
+            let id = take_varint(&mut rest).filter(|id| *id < LargeOwner::IDS)?;
+            let piece = u32::try_from(take_varint(&mut rest)?).ok()?;
+            let piece = Some(piece).filter(|piece| *piece < LargeOwner::PIECES)?;
+            Record::Piece { id, piece, rows: rest }
+        }
+        RecordKind::LargeCommit => {
+            let id = take_varint(&mut rest).filter(|id| *id < LargeOwner::IDS)?;
+            commit_objects(rest)?;
+            Record::LargeCommit { id, objects: rest }
+        }
         RecordKind::Group => Record::Group(rest),
         RecordKind::CreateTable => {
             let object = object(&mut rest)?;
@@ -164,6 +205,10 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
         RecordKind::AlterTable => {
             let object = object(&mut rest)?;
             Record::AlterTable { definition: rest, object }
+        }
+        RecordKind::PrivateObject => {
+            let object = object(&mut rest)?;
+            Record::PrivateObject { definition: rest, object }
         }
         RecordKind::DropTable => Record::DropTable { object: object(&mut rest)? },
         RecordKind::TruncateTable => {
@@ -190,6 +235,7 @@ fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
         RecordKind::PutElidedVersion => RowChange::PutElidedVersion(body),
         RecordKind::Put => RowChange::Put(body),
         RecordKind::Remove if body.is_empty() => RowChange::Remove,
+        RecordKind::TakeBack if body.is_empty() => RowChange::TakeBack,
         _ => return None,
     };
     Some(RowRecord { object, key, change })
@@ -215,10 +261,38 @@ pub(crate) fn group_records(mut body: &[u8]) -> Option<Vec<Record<'_>>> {
     while !records.is_empty() {
         let bytes = usize::try_from(take_varint(&mut records)?).ok()?;
         let (record, rest) = records.split_at_checked(bytes)?;
-        found.push(read_record(record).filter(|record| !matches!(record, Record::Group(_)))?);
+        let is_single =
+            |record: &Record<'_>| !matches!(record, Record::Group(_) | Record::Piece { .. });
+        found.push(read_record(record).filter(is_single)?);
         records = rest;
     }
     (found.len() as u64 == count).then_some(found)
+}
+
+/// Starts a piece of a large transaction: `rows` are finished, each behind its length.
+pub(crate) fn piece_header(owner: LargeOwner, count: usize, rows: &[u8]) -> Vec<u8> {
+    let mut header = vec![RecordKind::Piece as u8];
+    push_varint(owner.id, &mut header);
+    push_varint(u64::from(owner.piece), &mut header);
+    header.extend_from_slice(&group_header(count, rows)[1..]);
+    header
+}
+
+/// The commit of a large transaction that has changed rows of these objects.
+pub(crate) fn large_commit_record(id: u64, objects: &[ObjectId]) -> Vec<u8> {
+    let mut record = vec![RecordKind::LargeCommit as u8];
+    push_varint(id, &mut record);
+    objects.iter().for_each(|object| push_varint(u64::from(object.0), &mut record));
+    record
+}
+
+/// The objects of a [`LargeCommit`](Record::LargeCommit).
+pub(crate) fn commit_objects(mut bytes: &[u8]) -> Option<Vec<ObjectId>> {
+    let mut objects = Vec::new();
+    while !bytes.is_empty() {
+        objects.push(ObjectId(u32::try_from(take_varint(&mut bytes)?).ok()?));
+    }
+    Some(objects)
 }
 
 /// The database's setting behind an option of the log.

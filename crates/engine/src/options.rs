@@ -75,9 +75,14 @@ pub struct Options {
     pub log_capacity_bytes: u64,
     /// Size of one log segment file in bytes, a multiple of 4096.
     pub log_segment_bytes: u64,
-    /// Memory between inserters and the log device in bytes, a power of two. A transaction takes
+    /// Memory between inserters and the log device in bytes, a power of two. A record of the log takes
     /// at most an eighth of it.
     pub log_ring_bytes: usize,
+    /// Changes of an open transaction that are kept in memory, in bytes, 1 to 1 GiB and never more than a
+    /// sixteenth of the log ring. With more it is a large one: it writes them to leaves and log before it
+    /// commits, and may become as large as the disk. More: larger transactions commit as one record, which
+    /// costs less and takes more memory.
+    pub large_transaction_bytes: usize,
     /// Durability of transactions that do not choose for themselves.
     pub durability: Durability,
     /// Delayed commits: the sync is issued within so many milliseconds, at least 1.
@@ -135,6 +140,7 @@ impl Default for Options {
             log_capacity_bytes: 4 << 30,
             log_segment_bytes: 64 << 20,
             log_ring_bytes: 64 << 20,
+            large_transaction_bytes: 1 << 20,
             durability: Durability::Durable,
             delayed_window_ms: 10,
             delayed_window_bytes: 16 << 20,
@@ -219,9 +225,14 @@ impl Options {
         work.unwrap_or(self.leaf_memory_bytes / 32).clamp(256 << 10, 128 << 20)
     }
 
-    /// The largest log record, and so the largest transaction, in bytes.
+    /// The largest log record in bytes.
     pub(crate) fn record_bytes_max(&self) -> usize {
         self.log_ring_bytes / 8
+    }
+
+    /// What a transaction keeps in memory before it is a large one, and so about what one of its pieces takes.
+    pub(crate) fn piece_bytes_max(&self) -> usize {
+        self.large_transaction_bytes.min(self.record_bytes_max() / 2)
     }
 
     /// What they say of the log. Its folder, database and registry are for the caller to fill in.
@@ -267,6 +278,7 @@ impl Options {
             log_capacity_bytes,
             log_segment_bytes,
             log_ring_bytes,
+            large_transaction_bytes,
             durability: _,
             delayed_window_ms,
             delayed_window_bytes,
@@ -305,6 +317,12 @@ impl Options {
             "log_ring_bytes",
             size(*log_ring_bytes as u64),
             "a power of two, at least 64 KiB",
+        )?;
+        check(
+            (1..=1 << 30).contains(large_transaction_bytes),
+            "large_transaction_bytes",
+            size(*large_transaction_bytes as u64),
+            "1 byte to 1 GiB",
         )?;
         check(
             *log_segment_bytes >= 64 << 10 && log_segment_bytes.is_multiple_of(4096),

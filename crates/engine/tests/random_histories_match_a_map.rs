@@ -239,6 +239,9 @@ impl World {
     fn new() -> World {
         let mut fixture = Fixture::in_memory();
         fixture.options.leaf_memory_bytes = 128 * 16 * 1024;
+        // No transaction is a large one: those would keep each other off.
+        fixture.options.log_ring_bytes = 2 << 20;
+        fixture.options.log_capacity_bytes = 16 << 20;
         let mut world = World {
             fixture,
             db: None,

@@ -123,6 +123,20 @@ faults! {
     PanicInCommit,
     /// A checkpoint panics under the latch of a leaf.
     PanicInCheckpoint,
+    /// The directory does not hold the verdicts of large transactions.
+    VerdictsNotStored,
+    /// The verdict of a large transaction is forgotten although leaves hold intents of it.
+    VerdictForgottenEarly,
+    /// A large transaction without a verdict is taken for a committed one.
+    LargeAbortedAsCommitted,
+    /// An object that a large transaction has made is not made again by redo.
+    PrivateObjectNotRedone,
+    /// The pieces of large transactions are not redone.
+    PieceNotRedone,
+    /// The commit of a large transaction is not logged.
+    LargeCommitNotLogged,
+    /// A leaf from which the intents of large transactions are taken does not become dirty.
+    SweepNotDirty,
 }
 
 #[cfg(feature = "planted-faults")]

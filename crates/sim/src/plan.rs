@@ -64,6 +64,8 @@ pub enum Action {
     InsertMany,
     MoveRows,
     Truncate,
+    /// A table is emptied and filled again by one transaction.
+    Refill,
     DropAndCreate,
     Alter,
     /// A table's name goes to another table that comes and goes, and back or on.
@@ -195,6 +197,17 @@ impl Plan {
         if alters {
             weights.push((Action::Alter, 30));
         }
+        let mut large = Random::for_part(seed, LARGE_PART);
+        let options = if large.chance(1, 3) {
+            // A row, or a few of them, make a piece.
+            let large_transaction_bytes = 1 + large.below(3000) as usize;
+            if shape != Shape::TightLog {
+                weights.push((Action::Refill, 20));
+            }
+            Options { large_transaction_bytes, ..options }
+        } else {
+            options
+        };
         let passes_names = Random::for_part(seed, NAMES_PART).chance(1, 8);
         if passes_names {
             weights.push((Action::PassNames, 30));
@@ -291,6 +304,7 @@ impl Plan {
 const FRONT: &str = "front";
 /// The table behind it, where the first table makes keys of its own.
 const BEHIND: &str = "behind";
+const LARGE_PART: u64 = 89;
 const FRONT_PART: u64 = 5;
 const RUNS_PART: u64 = 7;
 const TORN_PART: u64 = 8;

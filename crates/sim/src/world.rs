@@ -1,6 +1,7 @@
 //! The engine beside the model: every call is made on both, and the answers must agree.
 //!
 //! - `world/rows.rs`: calls that change or read one row. `world/transactions.rs`: several rows.
+//!   `world/refill.rs`: a table emptied and filled by one.
 //!   `world/hearsay.rs`: answers that rest on what others did.
 //! - `world/tables.rs`: keys, payloads, tables made and dropped. `world/alter.rs`: tables altered.
 //!   `world/checkpoints.rs`: checkpoints with visits, restarts.
@@ -13,6 +14,7 @@ mod alter;
 mod checkpoints;
 mod copies;
 mod hearsay;
+mod refill;
 mod rows;
 mod tables;
 mod transactions;
@@ -40,6 +42,8 @@ const FILL_ROWS: usize = 60;
 
 /// Where the numbers that decide about copies come from.
 const COPY_PART: u64 = 3 << 40;
+/// Where the numbers that decide about savepoints come from.
+const SAVEPOINT_PART: u64 = 5 << 40;
 /// After one in so many actions there is a copy, in runs that have copies.
 const COPY_ONE_IN: u64 = 80;
 
@@ -66,6 +70,8 @@ pub struct World {
     random: Random,
     /// Whether and when there are copies: a stream of its own, so that all else stays what it was.
     copy_random: Option<Random>,
+    /// Likewise whether and when transactions have savepoints.
+    pub(crate) savepoint_random: Option<Random>,
     /// What was covered.
     pub summary: Summary,
     /// Calls may fail because the disk does.
@@ -119,6 +125,8 @@ impl World {
         let copy_random = Random::for_part(plan.seed, COPY_PART)
             .chance(1, 3)
             .then(|| Random::for_part(plan.seed, COPY_PART + 1 + part));
+        let is_large = plan.options.large_transaction_bytes < 4096;
+        let savepoint_random = is_large.then(|| Random::for_part(plan.seed, SAVEPOINT_PART + part));
         let mut world = World {
             plan,
             disk,
@@ -133,6 +141,7 @@ impl World {
             ends: Vec::new(),
             random,
             copy_random,
+            savepoint_random,
             summary: Summary::default(),
             failures_expected: false,
             stopped: None,
@@ -306,6 +315,7 @@ impl World {
             Action::InsertMany => self.insert_many(),
             Action::MoveRows => self.move_rows(),
             Action::Truncate => self.truncate(),
+            Action::Refill => self.refill(),
             Action::DropAndCreate => self.drop_and_create(),
             Action::Alter => self.alter(),
             Action::PassNames => self.pass_names(),

@@ -8,6 +8,47 @@ use super::slot::{BlobPlace, NO_SLOT, SlotNumber};
 pub(crate) struct Root {
     pub(crate) next_object: u32,
     pub(crate) tables: Vec<RootTable>,
+    pub(crate) large: Large,
+}
+
+/// What the root says of large transactions.
+#[derive(Debug, Default)]
+pub(crate) struct Large {
+    /// Numbers below it were given.
+    pub(crate) next: u64,
+    pub(crate) committed: Vec<Committed>,
+    /// Objects that open ones have made: they stand among the tables, under their own numbers.
+    pub(crate) private: Vec<u32>,
+}
+
+/// A large transaction that was committed, and of which images may hold intents.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub(crate) id: u64,
+    pub(crate) lsn: u64,
+    pub(crate) objects: Vec<u32>,
+}
+
+impl Large {
+    /// Nothing follows as long as there was none.
+    fn read(input: &mut Input<'_>) -> Option<Large> {
+        if input.is_empty() {
+            return Some(Large { next: 1, ..Large::default() });
+        }
+        let mut large = Large { next: input.varint()?, ..Large::default() };
+        for _ in 0..input.varint()? {
+            let (id, lsn, count) = (input.varint()?, input.varint()?, input.varint()?);
+            let mut objects = Vec::new();
+            for _ in 0..count {
+                objects.push(u32::try_from(input.varint()?).ok()?);
+            }
+            large.committed.push(Committed { id, lsn, objects });
+        }
+        for _ in 0..input.varint()? {
+            large.private.push(u32::try_from(input.varint()?).ok()?);
+        }
+        Some(large)
+    }
 }
 
 /// One table of the root.
@@ -48,7 +89,8 @@ pub(crate) fn read_root(bytes: &[u8]) -> Option<Root> {
         }
         tables.push(RootTable { id, object, definition, counters, segments });
     }
-    input.is_empty().then_some(Root { next_object, tables })
+    let large = Large::read(&mut input)?;
+    input.is_empty().then_some(Root { next_object, tables, large })
 }
 
 /// One leaf of a segment; its low fence is a part of the segment's bytes.

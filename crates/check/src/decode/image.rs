@@ -69,12 +69,38 @@ impl<'b> Image<'b> {
     }
 }
 
-/// One row of an image.
+/// One row of an image, or an intent.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'b> {
+    /// The LSN of a row; with its top bit an intent.
     pub(crate) lsn: u64,
     pub(crate) key: &'b [u8],
     pub(crate) value: &'b [u8],
+}
+
+/// What a large transaction has placed on a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Intent {
+    pub(crate) id: u64,
+    /// It removes the key.
+    pub(crate) removes: bool,
+}
+
+impl Entry<'_> {
+    /// Whose intent it is; none for a row.
+    #[inline]
+    pub(crate) fn intent(&self) -> Option<Intent> {
+        if self.lsn >> 63 == 0 {
+            return None;
+        }
+        let id = self.lsn >> 25 & ((1 << 36) - 1);
+        Some(Intent { id, removes: self.lsn >> 62 & 1 == 1 })
+    }
+
+    /// Whether an intent is of a large transaction: others are never stored.
+    pub(crate) fn is_of_large(&self) -> bool {
+        self.lsn >> 61 & 1 == 1
+    }
 }
 
 /// Takes the first entry off `entries`. `None`: they end inside it.

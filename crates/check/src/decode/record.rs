@@ -30,7 +30,26 @@ pub(crate) enum Record<'b> {
     },
     /// A change whose rows are not logged.
     Tick,
+    /// A piece of a large transaction; its rows as in a group.
+    Piece {
+        id: u64,
+        rows: &'b [u8],
+    },
+    /// A large transaction writes to an object that it has made.
+    PrivateObject {
+        object: u32,
+        definition: &'b [u8],
+    },
+    /// The commit of a large transaction.
+    LargeCommit {
+        id: u64,
+    },
 }
+
+/// Numbers of large transactions are below it.
+pub(crate) const LARGE_IDS: u64 = 1 << 36;
+/// Numbers of their pieces are below it.
+pub(crate) const LARGE_PIECES: u64 = 1 << 25;
 
 /// What one record says about one row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +73,8 @@ pub enum Change<'b> {
     Put(&'b [u8]),
     /// It has none any more.
     Remove,
+    /// What the pieces before have said of it does not count.
+    TakeBack,
 }
 
 /// Reads the payload of a record.
@@ -61,7 +82,7 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
     let mut input = Input::new(payload);
     let number = |input: &mut Input<'_>| u32::try_from(input.varint()?).ok();
     let record = match input.u8()? {
-        1..=3 | 10 => return read_row(payload).map(Record::Row),
+        1..=3 | 10 | 14 => return read_row(payload).map(Record::Row),
         4 => return Some(Record::Group(input.rest())),
         5 => {
             let object = number(&mut input)?;
@@ -71,6 +92,10 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
             let object = number(&mut input)?;
             return Some(Record::AlterTable { object, definition: input.rest() });
         }
+        15 => {
+            let object = number(&mut input)?;
+            return Some(Record::PrivateObject { object, definition: input.rest() });
+        }
         6 => Record::DropTable { object: number(&mut input)? },
         7 => Record::TruncateTable { object: number(&mut input)?, new_object: number(&mut input)? },
         8 => Record::Sequence {
@@ -79,6 +104,18 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
             mark: input.varint()?,
         },
         9 => Record::Tick,
+        12 => {
+            let id = input.varint().filter(|id| (1..LARGE_IDS).contains(id))?;
+            input.varint().filter(|piece| *piece < LARGE_PIECES)?;
+            return Some(Record::Piece { id, rows: input.rest() });
+        }
+        13 => {
+            let id = input.varint().filter(|id| (1..LARGE_IDS).contains(id))?;
+            while !input.is_empty() {
+                number(&mut input)?;
+            }
+            Record::LargeCommit { id }
+        }
         _ => return None,
     };
     input.is_empty().then_some(record)
@@ -94,6 +131,7 @@ fn read_row(payload: &[u8]) -> Option<Row<'_>> {
         10 => Change::PutElided { row: input.rest(), names_version: true },
         2 => Change::Put(input.rest()),
         3 if input.is_empty() => Change::Remove,
+        14 if input.is_empty() => Change::TakeBack,
         _ => return None,
     };
     Some(Row { object, key, change })
@@ -115,7 +153,8 @@ pub(crate) fn group_records<'b>(
     while !input.is_empty() {
         let payload = input.counted().ok_or(SHORT)?;
         match read_record(payload).ok_or("a record of the group does not decode")? {
-            Record::Group(_) => return Err("the group holds a group"),
+            Record::Group(_) | Record::Piece { .. } => return Err("the group holds a group"),
+            Record::PrivateObject { .. } => return Err("the group holds what is in none"),
             row @ Record::Row(_) => {
                 rows += 1;
                 record(row);

@@ -8,6 +8,7 @@ use crate::invariant::Invariant;
 use crate::salvage::images::Keys;
 use crate::salvage::survey::Wanted;
 use crate::salvage::{SalvageReport, SalvageTarget};
+use crate::steps::large::Verdicts;
 use crate::steps::log;
 use crate::steps::records::{RecordFault, RecordSink};
 use crate::store::Store;
@@ -21,6 +22,7 @@ pub(super) struct Changes<'a, T: SalvageTarget> {
     /// Rows that are newer than the log.
     newer: &'a Keys,
     end: u64,
+    verdicts: &'a Verdicts,
     report: &'a mut SalvageReport,
     row: Vec<u8>,
     /// The first error of the target; nothing is done after it.
@@ -33,7 +35,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
         store: &Store<'_>,
         wanted: &mut Wanted,
         newer: &Keys,
-        end: u64,
+        (end, verdicts): (u64, &Verdicts),
         target: &mut T,
         report: &mut SalvageReport,
     ) -> Result<(), T::Error> {
@@ -43,7 +45,8 @@ impl<T: SalvageTarget> Changes<'_, T> {
         let findings = Findings::new(usize::MAX);
         let store = Store { findings: &findings, ..store.clone() };
         let (row, outcome) = (Vec::new(), Ok(()));
-        let mut changes = Changes { target, wanted, objects, newer, end, report, row, outcome };
+        let mut changes =
+            Changes { target, wanted, objects, newer, end, verdicts, report, row, outcome };
         log::check(&store, Some(&mut changes));
         let outcome = changes.outcome;
         report.take_unlike(&findings);
@@ -69,6 +72,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
                 self.report.tables[number].log_removes += 1;
                 return self.target.remove(number, row.key);
             }
+            Change::TakeBack => return Ok(()),
             Change::Put(whole) => whole,
             Change::PutElided { row: elided, names_version } => {
                 if table.plan.row.check_elided(elided, names_version).is_err() {
@@ -102,6 +106,7 @@ impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
         if lsn >= self.end {
             return;
         }
+        let verdicts = self.verdicts;
         let mut change = |row: Row<'_>| {
             if self.outcome.is_ok() {
                 self.outcome = self.change(&row, report);
@@ -115,6 +120,15 @@ impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
                     change(row);
                 }
             })),
+            Some(Record::Piece { id, rows }) => {
+                let _ = group_records(rows, |record| {
+                    if let Record::Row(row) = record
+                        && verdicts.counts(id, row.object, row.key)
+                    {
+                        change(row);
+                    }
+                });
+            }
             _ => {}
         }
     }

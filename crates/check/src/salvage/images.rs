@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use onrush_files::AlignedBuffer;
 
-use crate::decode::image::{Image, entry_offset, take_entry};
+use crate::decode::image::{Entry, Image, entry_offset, take_entry};
 use crate::decode::slot::SLOT_BYTES;
 use crate::finding::Finding;
 use crate::salvage::report::Loss;
@@ -13,6 +13,7 @@ use crate::salvage::{SalvageReport, SalvageTarget};
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{self, Batch, Named, range_words};
 use crate::steps::images::{ImageChecker, Tally};
+use crate::steps::large::Verdicts;
 use crate::steps::owners::Owners;
 use crate::store::Store;
 
@@ -27,6 +28,7 @@ pub(super) struct Images<'a> {
     page: AlignedBuffer,
     /// The end of the good part of the log.
     end: u64,
+    verdicts: &'a Verdicts,
     /// Rows that are newer than that: older records of the log do not touch them.
     newer: &'a mut Keys,
 }
@@ -35,11 +37,11 @@ impl<'a> Images<'a> {
     pub(super) fn new(
         store: &'a Store<'a>,
         catalogue: &'a Catalogue,
-        end: u64,
+        (end, verdicts): (u64, &'a Verdicts),
         newer: &'a mut Keys,
     ) -> Images<'a> {
         let page = AlignedBuffer::new(SLOT_BYTES);
-        Images { store, catalogue, owners: Owners::new(store), page, end, newer }
+        Images { store, catalogue, owners: Owners::new(store), page, end, verdicts, newer }
     }
 
     /// All rows of one table's images.
@@ -69,6 +71,21 @@ impl<'a> Images<'a> {
         Ok(())
     }
 
+    /// Whether a row, or an intent, is what its key has in the end. `rest` is behind it.
+    fn stands(&self, image: &Image<'_>, entry: &Entry<'_>, mut rest: &[u8]) -> bool {
+        let counts = |entry: &Entry<'_>| {
+            let intent = entry.intent();
+            intent.is_some_and(|it| self.verdicts.intent_counts(it, image.object, entry.key))
+        };
+        match entry.intent() {
+            Some(intent) => !intent.removes && counts(entry),
+            None => {
+                let next = take_entry(&mut rest).filter(|next| next.key == entry.key);
+                !next.is_some_and(|next| counts(&next))
+            }
+        }
+    }
+
     fn image<T: SalvageTarget>(
         &mut self,
         wanted: &mut Wanted,
@@ -81,7 +98,9 @@ impl<'a> Images<'a> {
         let (store, catalogue) = (self.store, self.catalogue);
         if store.read(named.slot, &mut self.page).is_ok() {
             let tally = Tally::new(catalogue);
-            let mut checker = ImageChecker { store, catalogue, batch, physical_only: false, tally };
+            let (physical_only, verdicts) = (false, None);
+            let mut checker =
+                ImageChecker { store, catalogue, batch, physical_only, verdicts, tally };
             checker.check_image(named, &self.page, false);
         }
         store.progress.add_done(SLOT_BYTES as u64);
@@ -118,7 +137,10 @@ impl<'a> Images<'a> {
             if entry.key < leaf.low || leaf.high.is_some_and(|high| entry.key >= high) {
                 continue;
             }
-            if entry.lsn >= self.end {
+            if !self.stands(&image, &entry, rest) {
+                continue;
+            }
+            if entry.intent().is_none() && entry.lsn >= self.end {
                 self.newer.insert((table, entry.key.into()));
             }
             wanted.tables[table].note_numbers(entry.key, entry.value);

@@ -32,6 +32,7 @@ use crate::salvage::images::Images;
 use crate::salvage::start::Start;
 use crate::salvage::survey::{Survey, Wanted};
 use crate::steps::catalogue::Catalogue;
+use crate::steps::large::Verdicts;
 use crate::steps::log;
 use crate::store::Store;
 
@@ -156,11 +157,12 @@ fn salvage_store<T: SalvageTarget>(
     report.begin(&wanted);
     target.begin(&wanted.described()).map_err(SalvageError::Target)?;
     let mut newer = HashSet::new();
-    let mut images = Images::new(store, catalogue, end, &mut newer);
+    let verdicts = Verdicts::read(store, catalogue, Some(end));
+    let mut images = Images::new(store, catalogue, (end, &verdicts), &mut newer);
     for table in 0..wanted.tables.len() {
         images.hand_over(&mut wanted, table, target, report).map_err(SalvageError::Target)?;
     }
-    Changes::hand_over(store, &mut wanted, &newer, end, target, report)
+    Changes::hand_over(store, &mut wanted, &newer, (end, &verdicts), target, report)
         .map_err(SalvageError::Target)?;
     for (number, table) in wanted.tables.iter().enumerate() {
         for (column, next) in table.counters() {

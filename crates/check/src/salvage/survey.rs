@@ -29,12 +29,13 @@ struct Known {
 
 impl<'a> Survey<'a> {
     pub(super) fn new(catalogue: &'a Catalogue) -> Survey<'a> {
-        let known = catalogue.tables.iter().map(|table| {
+        let listed = catalogue.tables.iter().filter(|table| !catalogue.is_private(table));
+        let known = listed.map(|table| {
             let root = &table.root;
             let (definition, counters) = (root.definition.clone(), root.counters.clone());
             (root.id, Known { object: root.object, definition, counters })
         });
-        Survey { tables: known.collect(), records: Records::new(catalogue, &()), end: None }
+        Survey { tables: known.collect(), records: Records::new(catalogue, &(), None), end: None }
     }
 
     fn define(&mut self, record: &Record<'_>) {
@@ -126,9 +127,8 @@ impl Wanted {
                 let logged = records.marks.get(&(id, column)).copied().unwrap_or(0);
                 stored.map_or(0, |(_, mark)| *mark).max(logged)
             };
-            let in_images = |root: &crate::decode::directory::RootTable| {
-                root.id == id && root.object == known.object
-            };
+            let in_images =
+                |root: &crate::decode::directory::RootTable| root.object == known.object;
             tables.push(WantedTable {
                 object: known.object,
                 catalogue: catalogue.tables.iter().position(|table| in_images(&table.root)),

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use crate::decode::definition::{Definition, read_definition};
-use crate::decode::directory::{Root, RootTable, read_root};
+use crate::decode::directory::{Committed, Large, Root, RootTable, read_root};
 use crate::decode::key::KeyPlan;
+use crate::decode::record::LARGE_IDS;
 use crate::decode::row::RowPlan;
 use crate::decode::slot::SlotNumber;
 use crate::finding::Finding;
@@ -40,6 +41,8 @@ impl TablePlan {
 pub(crate) struct Catalogue {
     pub(crate) next_object: u32,
     pub(crate) tables: Vec<CatalogueTable>,
+    /// Large transactions.
+    pub(crate) large: Large,
 }
 
 /// One table.
@@ -51,11 +54,19 @@ pub(crate) struct CatalogueTable {
 }
 
 impl CatalogueTable {
+    /// Its name, or a number where that is damaged. No other table is called so while it is not committed.
     pub(crate) fn name(&self) -> String {
         match &self.plan {
             Some(plan) => plan.name.clone(),
             None => format!("number {}", self.root.id),
         }
+    }
+}
+
+impl Catalogue {
+    /// Whether it is of no table yet: a large transaction has made it and is open.
+    pub(crate) fn is_private(&self, table: &CatalogueTable) -> bool {
+        self.large.private.contains(&table.root.object)
     }
 }
 
@@ -70,6 +81,7 @@ pub(crate) fn read(store: &Store<'_>, owners: &mut Owners) -> Option<Catalogue> 
         return None;
     };
     check_numbers(store, place.first, &root);
+    check_large(store, place.first, &root);
     let next_object = root.next_object;
     let mut tables = Vec::new();
     for table in root.tables {
@@ -88,13 +100,41 @@ pub(crate) fn read(store: &Store<'_>, owners: &mut Owners) -> Option<Catalogue> 
         tables.push(CatalogueTable { root: table, plan });
     }
     let mut names = HashSet::new();
-    for plan in tables.iter().filter_map(|table| table.plan.as_ref()) {
+    let is_private = |table: &CatalogueTable| root.large.private.contains(&table.root.object);
+    let listed = tables.iter().filter(|table| !is_private(table));
+    for plan in listed.filter_map(|table| table.plan.as_ref()) {
         if !names.insert(&plan.name) {
             let finding = store.at_slot(Invariant::ObjectNumbers, place.first, "two of that name");
             store.findings.add(finding.of_table(&plan.name));
         }
     }
-    Some(Catalogue { next_object, tables })
+    Some(Catalogue { next_object, tables, large: root.large })
+}
+
+fn check_large(store: &Store<'_>, at: SlotNumber, root: &Root) {
+    let Large { next, committed, private } = &root.large;
+    let mut ids = HashSet::new();
+    if *next == 0 || *next > LARGE_IDS {
+        let found = format!("large transactions below {next}, where numbers end at {LARGE_IDS}");
+        store.findings.add(store.at_slot(Invariant::LargeTransactions, at, found));
+    }
+    let objects = |object: &u32| root.tables.iter().any(|table| table.object == *object);
+    if let Some(object) = private.iter().find(|object| !objects(object)) {
+        let found = format!("object {object} of a large transaction, which has no images");
+        store.findings.add(store.at_slot(Invariant::LargeTransactions, at, found));
+    }
+    for Committed { id, lsn, objects } in committed {
+        let is_possible = *id > 0 && id < next && *lsn > 0 && *lsn < store.superblock.end;
+        let unknown = objects.iter().find(|object| **object >= root.next_object);
+        let found = if !is_possible || !ids.insert(*id) {
+            format!("large transaction {id} at LSN {lsn}, where {next} comes next")
+        } else if let Some(object) = unknown {
+            format!("large transaction {id} has written to object {object}, which never was")
+        } else {
+            continue;
+        };
+        store.findings.add(store.at_slot(Invariant::LargeTransactions, at, found));
+    }
 }
 
 /// Marks the slots of a blob.

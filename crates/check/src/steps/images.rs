@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::decode::image::{self, Image, take_entry};
+use crate::decode::image::{self, Image};
 use crate::decode::slot::SLOT_BYTES;
 use crate::finding::Finding;
 use crate::invariant::Invariant;
 use crate::pieces::{Piece, PieceChecker};
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{Batch, LeafView, Named, range_words};
+use crate::steps::large::Verdicts;
 use crate::steps::rows;
 use crate::store::Store;
 
@@ -57,6 +58,8 @@ pub(crate) struct ImageChecker<'a> {
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) batch: &'a Batch,
     pub(crate) physical_only: bool,
+    /// Where rows are handed over.
+    pub(crate) verdicts: Option<&'a Verdicts>,
     pub(crate) tally: Tally,
 }
 
@@ -184,14 +187,15 @@ impl ImageChecker<'_> {
         let tally = &mut self.tally.tables[leaf.table];
         let is_whole = image.fences == Some((leaf.low, leaf.high));
         tally.rows += match is_whole {
-            true => u64::from(image.count),
-            false => rows::count_between(image, leaf.low, leaf.high),
+            true if !rows::has_intents(image) => u64::from(image.count),
+            _ => rows::count_between(image, leaf.low, leaf.high),
         };
         if is_shared {
             return;
         }
         let store = self.store;
-        rows::check(image, plan, store.superblock.end, &mut tally.highest, |fault| {
+        let limits = (store.superblock.end, self.catalogue.large.next);
+        rows::check(image, plan, limits, &mut tally.highest, |fault| {
             let offset = named.slot.offset() + fault.offset as u64;
             let finding =
                 Finding::new(fault.invariant, store.path(named.slot), offset, fault.found);
@@ -205,8 +209,9 @@ impl ImageChecker<'_> {
 
     /// Hands the rows of a leaf to the companion.
     fn hand_over(&self, leaf: &LeafView<'_>, image: &Image<'_>, object: u32) {
-        let mut rest = image.entries;
-        let mut rows = std::iter::from_fn(|| take_entry(&mut rest))
+        let none = Verdicts::default();
+        let verdicts = self.verdicts.unwrap_or(&none);
+        let mut rows = rows::resolved(image, object, verdicts)
             .filter(|entry| entry.key >= leaf.low && leaf.high.is_none_or(|high| entry.key < high))
             .map(|entry| (entry.key, entry.value));
         self.store.companion.leaf(object, leaf.low, &mut rows);

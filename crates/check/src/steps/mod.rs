@@ -4,6 +4,7 @@ pub(crate) mod catalogue;
 pub(crate) mod counters;
 pub(crate) mod directory;
 pub(crate) mod images;
+pub(crate) mod large;
 pub(crate) mod log;
 pub(crate) mod owners;
 pub(crate) mod records;

@@ -8,11 +8,14 @@ use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::{Catalogue, TablePlan};
+use crate::steps::large::Verdicts;
 
 /// Where keys and rows of records are checked, and what they raise.
 pub(crate) struct Records<'a> {
     catalogue: &'a Catalogue,
     companion: &'a dyn Companion,
+    /// What of large transactions counts, where somebody takes rows.
+    verdicts: Option<&'a Verdicts>,
     /// Objects at this place of the log: a table of the catalogue, or of `created`.
     objects: HashMap<u32, Origin>,
     created: Vec<Option<TablePlan>>,
@@ -56,7 +59,11 @@ impl RecordFault {
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(catalogue: &'a Catalogue, companion: &'a dyn Companion) -> Records<'a> {
+    pub(crate) fn new(
+        catalogue: &'a Catalogue,
+        companion: &'a dyn Companion,
+        verdicts: Option<&'a Verdicts>,
+    ) -> Records<'a> {
         let tables = catalogue.tables.iter().enumerate();
         let objects = tables.map(|(index, table)| (table.root.object, Origin::Catalogue(index)));
         let columns =
@@ -65,6 +72,7 @@ impl<'a> Records<'a> {
         Records {
             catalogue,
             companion,
+            verdicts,
             objects: objects.collect(),
             created: Vec::new(),
             gone: HashSet::new(),
@@ -75,8 +83,17 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn row(&mut self, row: &Row<'_>, report: &mut dyn FnMut(RecordFault)) {
-        self.companion.log_change(row.object, row.key, row.change);
+    fn row(&mut self, row: &Row<'_>, of_large: Option<u64>, report: &mut dyn FnMut(RecordFault)) {
+        let counts = of_large.is_none_or(|id| {
+            self.verdicts.is_some_and(|verdicts| verdicts.counts(id, row.object, row.key))
+        });
+        if counts && row.change != Change::TakeBack {
+            self.companion.log_change(row.object, row.key, row.change);
+        }
+        if of_large.is_none() && row.change == Change::TakeBack {
+            let found = "a key is taken back outside of a large transaction";
+            report(RecordFault::new(Invariant::RecordFits, found));
+        }
         let Some(origin) = self.objects.get(&row.object) else {
             // The rows of a table that is gone by the end of the log; a number that was never handed
             // out belongs to none.
@@ -104,7 +121,7 @@ impl<'a> Records<'a> {
                     plan.row.check_elided(row, names_version)
                 }
                 Change::Put(value) => plan.row.check(value),
-                Change::Remove => Ok(()),
+                Change::Remove | Change::TakeBack => Ok(()),
             });
         let found = match checked {
             Ok(()) => {
@@ -134,7 +151,8 @@ impl Records<'_> {
             && plan.key.check(row.key).is_ok()
         {
             let key_only = Change::PutElided { row: &[], names_version: false };
-            let change = if row.change == Change::Remove { Change::Remove } else { key_only };
+            let is_gone = matches!(row.change, Change::Remove | Change::TakeBack);
+            let change = if is_gone { Change::Remove } else { key_only };
             plan.note_numbers(&Row { change, ..*row }, highest);
         }
     }
@@ -171,7 +189,7 @@ impl TablePlan {
         let value = if let Change::Put(value) = row.change { value } else { &[] };
         for (generated, highest) in self.generated.iter().zip(highest) {
             let in_row = !value.is_empty() || generated.is_in_key();
-            if in_row && row.change != Change::Remove {
+            if in_row && !matches!(row.change, Change::Remove | Change::TakeBack) {
                 *highest = (*highest).max(generated.number(&self.key, &self.row, row.key, value));
             }
         }
@@ -189,6 +207,17 @@ impl RecordSink for Records<'_> {
                     report(RecordFault::new(RecordDecodes, fault));
                 }
             }
+            Some(Record::Piece { id, rows }) => {
+                let mut has_others = false;
+                let decoded = group_records(rows, |record| match record {
+                    Record::Row(row) => self.row(&row, Some(id), report),
+                    _ => has_others = true,
+                });
+                if has_others || decoded.is_err() {
+                    let found = decoded.err().unwrap_or("a piece with more than rows");
+                    report(RecordFault::new(RecordDecodes, found));
+                }
+            }
             Some(record) => self.record(&record, report),
         }
     }
@@ -199,7 +228,7 @@ impl Records<'_> {
     fn record(&mut self, record: &Record<'_>, report: &mut dyn FnMut(RecordFault)) {
         use Invariant::RecordFits;
         match *record {
-            Record::Row(row) => self.row(&row, report),
+            Record::Row(row) => self.row(&row, None, report),
             Record::CreateTable { object, definition } => {
                 self.next_object = self.next_object.max(object.saturating_add(1));
                 let known = self.catalogue.tables.iter().any(|table| table.root.id == object);
@@ -213,6 +242,17 @@ impl Records<'_> {
                 if !known {
                     self.objects.insert(object, Origin::Created(self.created.len()));
                     self.created.push(plan);
+                }
+            }
+            Record::PrivateObject { object, definition } => {
+                self.next_object = self.next_object.max(object.saturating_add(1));
+                match read_definition(definition) {
+                    Ok(definition) if !self.objects.contains_key(&object) => {
+                        self.objects.insert(object, Origin::Created(self.created.len()));
+                        self.created.push(Some(TablePlan::new(&definition)));
+                    }
+                    Ok(_) => {}
+                    Err(fault) => report(RecordFault::new(RecordFits, fault)),
                 }
             }
             Record::AlterTable { object, definition } => self.alter(object, definition, report),
@@ -235,7 +275,8 @@ impl Records<'_> {
                 let highest = self.marks.entry((table, column)).or_default();
                 *highest = (*highest).max(mark);
             }
-            Record::Group(_) | Record::Tick => {}
+            Record::Group(_) | Record::Piece { .. } | Record::LargeCommit { .. } | Record::Tick => {
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Every row of one image.
 
-use crate::decode::image::{Image, entry_offset, take_entry};
+use crate::decode::image::{Entry, Image, Intent, entry_offset, take_entry};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::TablePlan;
+use crate::steps::large::Verdicts;
 
 /// Key and row together take no more.
 const ROW_BYTES_MAX: usize = 8000;
@@ -17,17 +18,19 @@ pub(crate) struct Fault<'b> {
     pub(crate) found: String,
 }
 
-/// Checks all rows of an image against its table; `end` is E. Raises the highest numbers of the
+/// Checks all rows of an image against its table; `end` is E, and large transactions below `next_large` were
+/// begun. Raises the highest numbers of the
 /// generated columns.
 pub(crate) fn check<'b>(
     image: &Image<'b>,
     plan: &TablePlan,
-    end: u64,
+    (end, next_large): (u64, u64),
     highest: &mut [Option<u64>],
     mut report: impl FnMut(Fault<'b>),
 ) {
     let mut rest = image.entries;
     let mut previous: &[u8] = &[];
+    let mut had_intent = false;
     for number in 0..image.count {
         let start = rest;
         let Some(entry) = take_entry(&mut rest) else {
@@ -36,16 +39,35 @@ pub(crate) fn check<'b>(
         };
         let key = entry.key;
         let mut at = |invariant, found: String| report(fault(image, invariant, start, key, found));
-        if entry.lsn.wrapping_sub(1) >= end.wrapping_sub(1) {
-            at(Invariant::RowLsn, format!("LSN {}, where E is {end}", entry.lsn));
+        let intent = entry.intent();
+        match intent {
+            Some(Intent { id, .. }) if !entry.is_of_large() || id == 0 || id >= next_large => {
+                let found = format!("an intent of transaction {id}, where {next_large} comes next");
+                at(Invariant::RowLsn, found);
+            }
+            Some(_) => {}
+            None if entry.lsn.wrapping_sub(1) >= end.wrapping_sub(1) => {
+                at(Invariant::RowLsn, format!("LSN {}, where E is {end}", entry.lsn));
+            }
+            None => {}
         }
-        if number > 0 && !is_below(previous, key) {
+        // An intent stands behind the row of its key.
+        let is_beside = intent.is_some() && !had_intent && previous == key;
+        had_intent = intent.is_some();
+        if number > 0 && !is_beside && !is_below(previous, key) {
             at(Invariant::KeysAscend, "a key that is not above the one before".to_owned());
         }
         if let Err(found) = plan.key.check(key) {
             at(Invariant::KeyDecodes, found.to_owned());
         }
-        match plan.row.check(entry.value) {
+        let removes = intent.is_some_and(|intent| intent.removes);
+        let checked = match removes {
+            true if entry.value.is_empty() => Ok(()),
+            true => Err(RowFault::Shape("a removal with a row")),
+            false => plan.row.check(entry.value),
+        };
+        match checked {
+            _ if removes && checked.is_ok() => {}
             Ok(()) if key.len() + entry.value.len() > ROW_BYTES_MAX => {
                 at(Invariant::RowDecodes, "key and row take more bytes than they may".to_owned());
             }
@@ -94,13 +116,47 @@ fn is_below(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
-/// How many rows of an image lie between two fences.
+/// How many rows of an image lie between two fences, without intents.
 pub(crate) fn count_between(image: &Image<'_>, low: &[u8], high: Option<&[u8]>) -> u64 {
     let mut rest = image.entries;
     let mut found = 0;
     while let Some(entry) = take_entry(&mut rest) {
         let inside = entry.key >= low && high.is_none_or(|high| entry.key < high);
-        found += u64::from(inside);
+        found += u64::from(inside && entry.intent().is_none());
     }
     found
+}
+
+/// Whether the image holds intents.
+pub(crate) fn has_intents(image: &Image<'_>) -> bool {
+    let mut rest = image.entries;
+    std::iter::from_fn(|| take_entry(&mut rest)).any(|entry| entry.intent().is_some())
+}
+
+/// The rows of an image of `object`, with the intents that count in place of the rows that they replace.
+pub(crate) fn resolved<'i>(
+    image: &Image<'i>,
+    object: u32,
+    verdicts: &'i Verdicts,
+) -> impl Iterator<Item = Entry<'i>> {
+    let mut rest = image.entries;
+    std::iter::from_fn(move || {
+        loop {
+            let entry = take_entry(&mut rest)?;
+            let mut behind = rest;
+            let next = take_entry(&mut behind).filter(|next| next.key == entry.key);
+            let counts = |entry: &Entry<'_>| {
+                entry.intent().is_some_and(|it| verdicts.intent_counts(it, object, entry.key))
+            };
+            let stands = match (entry.intent(), next) {
+                (Some(intent), _) if intent.removes => false,
+                (Some(_), _) => counts(&entry),
+                (None, Some(next)) => !counts(&next),
+                (None, None) => true,
+            };
+            if stands {
+                return Some(entry);
+            }
+        }
+    })
 }

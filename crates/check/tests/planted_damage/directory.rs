@@ -221,7 +221,8 @@ fn between(low: &[u8], high: &[u8]) -> Vec<u8> {
 }
 
 fn catalogue() -> Vec<Kind> {
-    use Invariant::{CounterBeyond, Counters, DefinitionDecodes, NumbersLeft, ObjectNumbers};
+    use Invariant::{CounterBeyond, Counters, DefinitionDecodes, LargeTransactions};
+    use Invariant::{NumbersLeft, ObjectNumbers};
     vec![
         kind("a definition with a type that there is not", DefinitionDecodes, |case| {
             let table = case.random.below(case.model.tables.len());
@@ -292,6 +293,14 @@ fn catalogue() -> Vec<Kind> {
             case.model.save();
             // Random keys have no sequence.
             !name.contains("uuid-v4")
+        }),
+        kind("a large transaction whose number was never given", LargeTransactions, |case| {
+            let mut root = case.model.root();
+            let id = 9 + case.random.below(100) as u8;
+            // The next number is 5; one was committed, at LSN 1, and wrote to no object; no object is private.
+            root.extend([5, 1, id, 1, 0, 0]);
+            case.model.save_root(&root);
+            true
         }),
         kind("table numbers near their end", NumbersLeft, |case| {
             let left = case.random.next() as u32 % (u32::MAX / 16);

@@ -1,4 +1,5 @@
-//! Intents: the rows of a transaction that is being committed, placed before its LSN is known.
+//! Intents: the rows of a transaction that is being committed, or that is too large for the memory of its
+//! session, placed before its LSN is known.
 //!
 //! A reader asks the transaction what an intent means; a writer waits for the verdict. After the
 //! verdict anyone who has the leaf's latch exclusive may *fold* the intent: turn it into a row
@@ -8,7 +9,12 @@
 //! 1. Intents are placed in (object, key) order, so two transactions never wait for each other.
 //! 2. A transaction's slot is given back only after all its intents are folded, so the slot
 //!    number in an intent always means the transaction that placed it.
-//! 3. Placing may wait and may fail; nothing is logged before all intents stand.
+//! 3. Placing may wait and may fail; the commit is logged after all intents stand.
+//! 4. Who meets an intent of a large transaction that is open does not wait, but is refused: it may stay
+//!    open for long, and nobody who waits for it can be waited for by it.
+//! 5. The number of a large transaction is never given again, so its intents may stay in leaves and images
+//!    after the verdict. A leaf becomes dirty before such an intent is folded, unless it is being imaged:
+//!    else the intent would come back from the image when its verdict is forgotten.
 
 use onrush_log::Lsn;
 
@@ -17,9 +23,9 @@ use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::engine::Engine;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
-use crate::node::leaf::{Entry, LeafRows, Stamp};
+use crate::node::leaf::{Entry, LeafRows, Owner, Stamp};
 use crate::space::Purpose;
-use crate::transaction::TransactionState;
+use crate::transaction::{OwnValue, TransactionState};
 use crate::units::ObjectId;
 
 /// One row of a transaction that commits.
@@ -33,12 +39,18 @@ pub(crate) struct Intent<'a> {
     pub(crate) must_be_absent: bool,
     /// Nobody may have changed the key at or after this LSN: first committer wins.
     pub(crate) unchanged_since: Option<Lsn>,
-    /// The transaction's slot.
-    pub(crate) transaction: u32,
+    /// Whose it is.
+    pub(crate) owner: Owner,
+}
+
+/// What a transaction had placed on a key itself.
+pub(crate) struct OwnIntent {
+    pub(crate) piece: u32,
+    pub(crate) value: OwnValue,
 }
 
 impl Tree {
-    /// Places an intent, or tells why not.
+    /// Places an intent, or tells why not. It replaces an earlier one of the same large transaction.
     pub(crate) fn place_intent(
         &self,
         engine: &Engine,
@@ -72,7 +84,7 @@ impl Tree {
         let at = (head(key), key);
         let (id, mut leaf) =
             self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
-        // A leaf that holds an intent is never evicted: without rows there is nothing to fold.
+        // A leaf that holds such an intent is never evicted: without rows there is nothing to fold.
         if let Some(rows) = leaf.rows.as_mut() {
             fold_key(engine, self, rows, key);
             engine.note_emptied(id, &leaf);
@@ -88,9 +100,17 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
-        let found = self.find(tree, intent.key)?;
+        let found = self.find(tree, seat, intent.key)?;
         if let Some(slot) = found.intent {
-            return Err(self.transaction_of(slot).into());
+            if !self.is_own(slot, intent.owner) {
+                return Err(self.refusal_of(slot));
+            }
+            return Ok(self.replace_intent(
+                tree,
+                seat,
+                intent.owner,
+                (intent.key, intent.value),
+            )?);
         }
         let lsn = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
         if intent.must_be_absent
@@ -107,58 +127,128 @@ impl Placing<'_> {
         self.make_dirty(seat)?;
         let value = intent.value.unwrap_or(&[]);
         self.make_room(seat, intent.key, Entry::bytes(intent.key, value))?;
-        let stamp = Stamp::intent(intent.transaction, intent.value.is_none());
+        let stamp = Stamp::intent(intent.owner, intent.value.is_none());
         self.rows().append(stamp, intent.key, value);
         Ok(())
     }
 
-    pub(super) fn transaction_of(&self, slot: usize) -> Blocked {
+    /// Whether the intent in `slot` is of the same large transaction as `owner`.
+    pub(super) fn is_own(&mut self, slot: usize, owner: Owner) -> bool {
+        let there = self.rows().entry(slot).stamp.as_intent();
+        match (there, owner) {
+            (Some((Owner::Large(there), _)), Owner::Large(own)) => there.id == own.id,
+            _ => false,
+        }
+    }
+
+    /// Puts an intent in place of the one on its key, whosever that is, or where there is none.
+    pub(super) fn replace_intent(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        owner: Owner,
+        (key, value): (&[u8], Option<&[u8]>),
+    ) -> Result<(), Blocked> {
+        self.make_dirty(seat)?;
+        let stamp = Stamp::intent(owner, value.is_none());
+        let value = value.unwrap_or(&[]);
+        self.make_room(seat, key, Entry::bytes(key, value))?;
+        // Making room may have moved it.
+        if let Some(slot) = self.find(tree, seat, key)?.intent {
+            if self.rows().overwrite(slot, stamp, value) {
+                return Ok(());
+            }
+            self.rows().remove(slot);
+        }
+        self.rows().append(stamp, key, value);
+        Ok(())
+    }
+
+    /// Why nobody else may change the key of the intent in `slot`, which has no verdict.
+    pub(super) fn refusal_of(&self, slot: usize) -> Refusal {
         let rows = self.leaf.rows.as_ref().expect("`find` has seen the rows under this latch");
-        let (transaction, _) = rows.entry(slot).stamp.as_intent().expect("the slot of an intent");
-        Blocked::Transaction(transaction)
+        let (owner, _) = rows.entry(slot).stamp.as_intent().expect("the slot of an intent");
+        match owner {
+            Owner::Slot(slot) => Blocked::Transaction(slot).into(),
+            Owner::Large(_) => Refusal::Held,
+        }
+    }
+
+    /// As [`fold_key`]. A leaf that loses an intent that its image may have becomes dirty first.
+    #[cold]
+    pub(super) fn fold_found(
+        &mut self,
+        tree: &Tree,
+        seat: &Seat<'_>,
+        key: &[u8],
+    ) -> Result<(), Blocked> {
+        let rows = self.rows();
+        let found = rows.find(key).intent.and_then(|slot| rows.entry(slot).stamp.as_intent());
+        if let Some((owner @ Owner::Large(_), _)) = found
+            && self.engine.state_of(owner) != TransactionState::Pending
+        {
+            self.make_dirty(seat)?;
+        }
+        let engine = self.engine;
+        fold_key(engine, tree, self.rows(), key);
+        Ok(())
     }
 }
 
 /// Folds the intent on `key` if its transaction has a verdict. The leaf is latched exclusive.
 pub(super) fn fold_key(engine: &Engine, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
     let Some(slot) = rows.find(key).intent else { return };
-    let Some((transaction, removal)) = rows.entry(slot).stamp.as_intent() else { return };
-    match engine.transactions.state(transaction) {
+    let Some((owner, removal)) = rows.entry(slot).stamp.as_intent() else { return };
+    match engine.state_of(owner) {
         TransactionState::Pending => {}
         TransactionState::Aborted => rows.remove(slot),
         TransactionState::Committed(lsn) => {
+            let keeps = matches!(owner, Owner::Slot(_)) || engine.horizon().0 <= lsn;
             if removal {
                 rows.remove(slot);
             } else {
                 rows.restamp(slot, Stamp::committed(lsn));
             }
-            remove_older(tree, rows, key, lsn);
+            remove_older(tree, rows, key, lsn, keeps);
         }
     }
 }
 
-/// Moves the row that a folded intent replaces to the version store.
-fn remove_older(tree: &Tree, rows: &mut LeafRows, key: &[u8], ended_at: u64) {
+/// Takes the row that a folded intent replaces out, into the version store if a snapshot may need it.
+fn remove_older(tree: &Tree, rows: &mut LeafRows, key: &[u8], ended_at: u64, keeps: bool) {
     let older = rows.committed_below(key, ended_at);
     if let Some(slot) = older {
         let entry = rows.entry(slot);
-        let written_at = Lsn(entry.stamp.lsn().unwrap_or(0));
-        tree.versions.keep(entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
+        if keeps {
+            let written_at = Lsn(entry.stamp.lsn().unwrap_or(0));
+            tree.versions.keep(entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
+        }
         rows.remove(slot);
     }
 }
 
-/// Folds every intent of the leaf whose transaction has a verdict; before an image is made.
+/// Folds every intent of the leaf whose transaction has a verdict; before an image is made. Those of large
+/// transactions stay as long as a snapshot may need what they replace, which is kept beside them.
 pub(crate) fn fold_resolved(engine: &Engine, tree: &Tree, rows: &mut LeafRows) {
     if rows.intents() == 0 {
         return;
     }
-    let keys: Vec<Box<[u8]>> = (0..rows.len())
-        .map(|slot| rows.entry(slot))
-        .filter(|entry| entry.stamp.as_intent().is_some())
-        .map(|entry| entry.key.into())
-        .collect();
-    for key in keys {
+    let horizon = engine.horizon();
+    for key in foldable(engine, rows, horizon) {
         fold_key(engine, tree, rows, &key);
     }
+}
+
+/// Keys of intents that can be folded, those of large transactions only without a version to be kept.
+pub(super) fn foldable(engine: &Engine, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
+    let is_foldable = |owner: Owner| match (owner, engine.state_of(owner)) {
+        (_, TransactionState::Pending) => false,
+        (Owner::Large(_), TransactionState::Committed(lsn)) => lsn < horizon.0,
+        _ => true,
+    };
+    (0..rows.len())
+        .map(|slot| rows.entry(slot))
+        .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_foldable(owner)))
+        .map(|entry| entry.key.into())
+        .collect()
 }

@@ -7,6 +7,7 @@ mod descend;
 mod group;
 mod intent;
 mod join;
+mod large_intent;
 mod leaves_ahead;
 mod read;
 mod scan;
@@ -19,14 +20,15 @@ pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
 pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 pub(crate) use group::{GroupRefusal, GroupRows};
-pub(crate) use intent::{Intent, fold_resolved};
+pub(crate) use intent::{Intent, OwnIntent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
+pub(crate) use large_intent::Swept;
 pub(crate) use leaves_ahead::LeavesAhead;
 pub(crate) use read::{Look, Seen, View};
 pub use scan::Direction;
 pub(crate) use scan::{Batch, Bounds};
 pub(crate) use tree::{Hint, Tree};
-pub(crate) use write::{Change, Expect};
+pub(crate) use write::{Change, Expect, RedoneAs};
 
 use onrush_waits::Recorder;
 
@@ -73,6 +75,8 @@ pub(crate) enum Refusal {
     Missing(u64),
     /// The row is not the version that the change is based on; it was changed at this LSN.
     Changed(u64),
+    /// A large transaction that is open has changed the row.
+    Held,
     /// The table was truncated or dropped meanwhile.
     Gone,
 }

@@ -1,11 +1,13 @@
 //! One row by its key.
 
+use std::borrow::Cow;
+
 use onrush_log::Lsn;
 
 use super::{Blocked, Refusal, Seat, Tree};
 use crate::engine::Engine;
-use crate::node::leaf::LeafRows;
-use crate::transaction::TransactionState;
+use crate::node::leaf::{Entry, Owner};
+use crate::transaction::{OwnValue, TransactionState};
 use crate::units::ObjectId;
 
 /// Which versions a reader sees.
@@ -15,6 +17,8 @@ pub(crate) enum View {
     Newest,
     /// What was committed before this LSN.
     Before(Lsn),
+    /// The same, and what the large transaction `id` itself has placed in the pieces below `pieces`.
+    Own { before: Lsn, id: u64, pieces: u32 },
 }
 
 impl View {
@@ -23,7 +27,15 @@ impl View {
     pub(crate) fn sees(self, lsn: u64) -> bool {
         match self {
             View::Newest => true,
-            View::Before(snapshot) => lsn < snapshot.0,
+            View::Before(snapshot) | View::Own { before: snapshot, .. } => lsn < snapshot.0,
+        }
+    }
+
+    /// The LSN that it is of; none for the newest.
+    pub(crate) fn lsn(self) -> Option<Lsn> {
+        match self {
+            View::Newest => None,
+            View::Before(lsn) | View::Own { before: lsn, .. } => Some(lsn),
         }
     }
 }
@@ -71,11 +83,11 @@ impl Tree {
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let found = rows.find(key);
         if let Some(slot) = found.intent
-            && let Some(seen) = resolved_intent(engine, rows, slot, view)
+            && let Some((lsn, row)) = resolved_intent(engine, object, rows.entry(slot), view)?
         {
-            return Ok(match seen {
-                (lsn, Some(bytes)) => take(lsn, bytes),
-                (lsn, None) => Look { is_there: false, lsn },
+            return Ok(match row {
+                Some(bytes) => take(lsn, &bytes),
+                None => Look { is_there: false, lsn },
             });
         }
         if let Some(slot) = found.committed {
@@ -87,10 +99,8 @@ impl Tree {
         }
         // The leaf's version is too new or gone; an older one may be kept. The latch is still
         // held, so no version moves between leaf and store meanwhile.
-        let (older, below) = match view {
-            View::Newest => (None, Lsn(u64::MAX)),
-            View::Before(snapshot) => (self.versions.get(key, snapshot), snapshot),
-        };
+        let older = view.lsn().and_then(|snapshot| self.versions.get(key, snapshot));
+        let below = view.lsn().unwrap_or(Lsn(u64::MAX));
         Ok(match older {
             Some(seen) => take(seen.lsn, &seen.value),
             None => Look { is_there: false, lsn: self.versions.removed_below(key, below) },
@@ -98,20 +108,31 @@ impl Tree {
     }
 }
 
-/// What an intent means for `view`: `None` if it is not (yet) committed there; else the LSN, and the
-/// bytes of the row if it is not removed.
-fn resolved_intent<'r>(
+/// What an intent means: its LSN, which is 0 for the own rows of an open transaction, and the row, if it
+/// is not removed.
+pub(super) type SeenIntent<'r> = (u64, Option<Cow<'r, [u8]>>);
+
+/// What an intent means for `view`: `None` if it is not (yet) there.
+pub(super) fn resolved_intent<'r>(
     engine: &Engine,
-    rows: &'r LeafRows,
-    slot: usize,
+    object: ObjectId,
+    entry: Entry<'r>,
     view: View,
-) -> Option<(u64, Option<&'r [u8]>)> {
-    let entry = rows.entry(slot);
-    let (transaction, removal) = entry.stamp.as_intent()?;
-    match engine.transactions.state(transaction) {
-        TransactionState::Committed(lsn) if view.sees(lsn) => {
-            Some((lsn, (!removal).then_some(entry.value)))
+) -> Result<Option<SeenIntent<'r>>, Blocked> {
+    let Some((owner, removal)) = entry.stamp.as_intent() else { return Ok(None) };
+    let row = || (!removal).then_some(Cow::Borrowed(entry.value));
+    if let (Owner::Large(large), View::Own { id, pieces, .. }) = (owner, view)
+        && large.id == id
+    {
+        if large.piece < pieces {
+            return Ok(Some((0, row())));
         }
-        _ => None,
+        let earlier = engine.large.own_version(engine, id, (object, entry.key), pieces)?;
+        let row = |value: OwnValue| (0, value.map(|value| Cow::Owned(value.into_vec())));
+        return Ok(earlier.map(row));
     }
+    Ok(match engine.state_of(owner) {
+        TransactionState::Committed(lsn) if view.sees(lsn) => Some((lsn, row())),
+        _ => None,
+    })
 }

@@ -4,15 +4,14 @@
 //! stopped, found from the root. So a split, an eviction or the reuse of a leaf's place between
 //! two batches cannot lose or repeat a row.
 
-use onrush_log::Lsn;
+use std::borrow::Cow;
 
 use super::{Blocked, Refusal, Seat, Tree, View};
-use crate::btree::read::Seen;
+use crate::btree::read::{Seen, resolved_intent};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
 use crate::node::fence::{Fence, head};
 use crate::node::leaf::LeafRows;
-use crate::transaction::TransactionState;
 use crate::units::{LeafId, ObjectId};
 use onrush_waits::LatchClass;
 
@@ -91,7 +90,7 @@ impl Tree {
         &self,
         engine: &Engine,
         seat: &Seat<'_>,
-        (object, snapshot): (ObjectId, Lsn),
+        (object, view): (ObjectId, View),
         direction: Direction,
         bounds: &mut Bounds,
         batch: &mut Batch,
@@ -103,7 +102,7 @@ impl Tree {
         match direction {
             Direction::Forward => {
                 let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
-                self.collect(engine, id, &leaf, snapshot, bounds, batch)?;
+                self.collect(engine, id, &leaf, view, bounds, batch)?;
                 match &leaf.high {
                     Some(high) => bounds.low = high.bytes().to_vec(),
                     None => return Ok(false),
@@ -111,7 +110,7 @@ impl Tree {
             }
             Direction::Backward => {
                 let (id, leaf) = self.latch_below(engine, seat, bounds.high.as_deref(), object)?;
-                self.collect(engine, id, &leaf, snapshot, bounds, batch)?;
+                self.collect(engine, id, &leaf, view, bounds, batch)?;
                 batch.rows.reverse();
                 if leaf.low.bytes() <= bounds.low.as_slice() {
                     return Ok(false);
@@ -161,7 +160,7 @@ impl Tree {
         engine: &Engine,
         id: LeafId,
         leaf: &LeafState,
-        snapshot: Lsn,
+        view: View,
         bounds: &Bounds,
         batch: &mut Batch,
     ) -> Result<(), Blocked> {
@@ -172,10 +171,10 @@ impl Tree {
             (Some(bound), None) => Some(bound.as_slice()),
             (None, fence) => fence.as_ref().map(|fence| fence.bytes()),
         };
-        let older = self.versions.range(low, high, snapshot);
+        let older = view.lsn().map_or_else(Vec::new, |lsn| self.versions.range(low, high, lsn));
         let takes_all = low == leaf.low.bytes() && high == leaf.high.as_ref().map(Fence::bytes);
         if takes_all && older.is_empty() && rows.intents() == 0 {
-            batch.take_leaf(rows, View::Before(snapshot));
+            batch.take_leaf(rows, view);
             return Ok(());
         }
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
@@ -192,7 +191,7 @@ impl Tree {
                 order[index..].iter().take(2).filter(|s| rows.entry(usize::from(**s)).key == key);
             let count = same.count();
             let slots = &order[index..index + count];
-            merged.push(key, visible(engine, rows, slots, View::Before(snapshot)));
+            merged.push(key, visible(engine, leaf.object, rows, slots, view)?);
             index += count;
         }
         merged.finish();
@@ -203,7 +202,7 @@ impl Tree {
 /// What the leaf itself says about a key.
 enum InLeaf<'a> {
     /// The snapshot sees this value.
-    Row(&'a [u8]),
+    Row(Cow<'a, [u8]>),
     /// The snapshot sees that the key is removed.
     Removed,
     /// Too new: an older version may be kept.
@@ -211,23 +210,27 @@ enum InLeaf<'a> {
 }
 
 /// The version among `slots`, a row and perhaps an intent on the same key, that `view` sees.
-fn visible<'a>(engine: &Engine, rows: &'a LeafRows, slots: &[u16], view: View) -> InLeaf<'a> {
+fn visible<'a>(
+    engine: &Engine,
+    object: ObjectId,
+    rows: &'a LeafRows,
+    slots: &[u16],
+    view: View,
+) -> Result<InLeaf<'a>, Blocked> {
     let mut answer = InLeaf::NotVisible;
     for slot in slots {
         let entry = rows.entry(usize::from(*slot));
-        match entry.stamp.as_intent() {
-            None if view.sees(entry.stamp.raw()) => answer = InLeaf::Row(entry.value),
-            None => {}
-            Some((transaction, removal)) => {
-                if let TransactionState::Committed(lsn) = engine.transactions.state(transaction)
-                    && view.sees(lsn)
-                {
-                    return if removal { InLeaf::Removed } else { InLeaf::Row(entry.value) };
-                }
-            }
+        match entry.stamp.lsn() {
+            Some(lsn) if view.sees(lsn) => answer = InLeaf::Row(Cow::Borrowed(entry.value)),
+            Some(_) => {}
+            None => match resolved_intent(engine, object, entry, view)? {
+                Some((_, Some(value))) => return Ok(InLeaf::Row(value)),
+                Some((_, None)) => return Ok(InLeaf::Removed),
+                None => {}
+            },
         }
     }
-    answer
+    Ok(answer)
 }
 
 /// Merges the rows of a leaf with older versions from the store, both in key order.
@@ -243,7 +246,7 @@ impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
         }
         let older = self.older.next_if(|(older, _)| **older == *key);
         match (row, older) {
-            (InLeaf::Row(value), _) => self.batch.push(key, value),
+            (InLeaf::Row(value), _) => self.batch.push(key, &value),
             (InLeaf::NotVisible, Some((_, seen))) => self.batch.push(key, &seen.value),
             (InLeaf::Removed | InLeaf::NotVisible, _) => {}
         }

@@ -10,14 +10,13 @@ use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
 use onrush_waits::{Phase, Recorder, Spin};
 
-use super::intent::fold_key;
 use super::split::{HalfSplit, open_edge, split};
 use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
 use crate::buffer::LeafState;
 use crate::engine::Engine;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
-use crate::node::leaf::{Entry, Found, Stamp};
+use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
 use crate::space::Purpose;
 use crate::units::{Epoch, LeafId, ObjectId};
 
@@ -157,9 +156,9 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
-        let found = self.find(tree, change.key)?;
+        let found = self.find(tree, seat, change.key)?;
         if let Some(slot) = found.intent {
-            return Err(self.transaction_of(slot).into());
+            return Err(self.refusal_of(slot));
         }
         self.check(tree, found, change)?;
         self.make_dirty(seat)?;
@@ -187,7 +186,12 @@ impl Placing<'_> {
 
     /// The key in this leaf, a resolved intent on it folded; a leaf on disk must be loaded first.
     #[inline]
-    pub(super) fn find(&mut self, tree: &Tree, key: &[u8]) -> Result<Found, Blocked> {
+    pub(super) fn find(
+        &mut self,
+        tree: &Tree,
+        seat: &Seat<'_>,
+        key: &[u8],
+    ) -> Result<Found, Blocked> {
         let rows = self.leaf.rows.as_mut().ok_or(Blocked::Load(self.id))?;
         if rows.is_above_all(key) {
             return Ok(Found::default());
@@ -196,8 +200,8 @@ impl Placing<'_> {
         if found.intent.is_none() {
             return Ok(found);
         }
-        fold_key(self.engine, tree, rows, key);
-        Ok(rows.find(key))
+        self.fold_found(tree, seat, key)?;
+        Ok(self.rows().find(key))
     }
 
     pub(super) fn rows(&mut self) -> &mut crate::node::leaf::LeafRows {
@@ -268,8 +272,10 @@ impl Placing<'_> {
     ) -> Result<Reservation, Refusal> {
         self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
         // Making room may have moved the row.
-        let slot =
-            self.find(tree, change.key)?.committed.expect("a row stays in the half of its key");
+        let slot = self
+            .find(tree, seat, change.key)?
+            .committed
+            .expect("a row stays in the half of its key");
         let kept = self.keep_version(tree, slot);
         let reservation = self.reserve(seat, change);
         kept.ends_at(reservation.lsn);
@@ -300,7 +306,7 @@ impl Placing<'_> {
 
 impl Tree {
     /// Redoes one change of the log, unless the leaf has it already. `hint` is the leaf of the change
-    /// before.
+    /// before. What a large transaction has placed is an intent again; whose verdict came is a row.
     pub(crate) fn redo(
         &self,
         engine: &Engine,
@@ -308,7 +314,7 @@ impl Tree {
         hint: &mut Hint,
         object: ObjectId,
         (key, value): (&[u8], Option<&[u8]>),
-        lsn: u64,
+        (lsn, as_what): (u64, RedoneAs),
     ) -> Result<(), Blocked> {
         let at = (head(key), key);
         let latched = self.latch_exclusive(engine, seat.recorder, hint, at, object);
@@ -317,7 +323,11 @@ impl Tree {
         // What was there before the crash had its slots.
         let purpose = Purpose::Checkpoint;
         let mut placing = Placing { engine, id, leaf, half: None, purpose };
-        let result = placing.redo(self, seat, (key, value), lsn);
+        let result = match as_what {
+            RedoneAs::Row => placing.redo(self, seat, (key, value), lsn),
+            RedoneAs::Intent(owner) => placing.redo_intent(self, seat, (key, value), (lsn, owner)),
+            RedoneAs::NoIntent(owner) => placing.remove_intent(self, seat, key, owner.id),
+        };
         let Placing { id, leaf, half, .. } = placing;
         hint.remember(id, &leaf);
         drop(leaf);
@@ -328,15 +338,42 @@ impl Tree {
     }
 }
 
+/// What a change of the log is redone as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RedoneAs {
+    Row,
+    /// Of a large transaction, of which it is not known yet whether it was committed.
+    Intent(LargeOwner),
+    /// A large transaction took back what it had placed.
+    NoIntent(LargeOwner),
+}
+
 impl Placing<'_> {
-    fn redo(
+    /// A row that is as new as the piece came from an image, in which the transaction was resolved already.
+    /// Whatever intent is there came earlier, or will be redone later.
+    fn redo_intent(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        (key, value): (&[u8], Option<&[u8]>),
+        (lsn, owner): (u64, LargeOwner),
+    ) -> Result<(), Blocked> {
+        let found = self.find(tree, seat, key)?;
+        let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        if known.is_some_and(|known| known >= lsn) {
+            return Ok(());
+        }
+        self.replace_intent(tree, seat, Owner::Large(owner), (key, value))
+    }
+
+    pub(super) fn redo(
         &mut self,
         tree: &Tree,
         seat: &mut Seat<'_>,
         (key, value): (&[u8], Option<&[u8]>),
         lsn: u64,
     ) -> Result<(), Blocked> {
-        let found = self.find(tree, key)?;
+        let found = self.find(tree, seat, key)?;
         let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
@@ -350,7 +387,7 @@ impl Placing<'_> {
             (Some(value), _) => {
                 self.make_dirty(seat)?;
                 self.make_room(seat, key, Entry::bytes(key, value))?;
-                if let Some(slot) = self.find(tree, key)?.committed {
+                if let Some(slot) = self.find(tree, seat, key)?.committed {
                     self.rows().remove(slot);
                 }
                 self.rows().append(Stamp::committed(lsn), key, value);

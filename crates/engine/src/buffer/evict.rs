@@ -124,7 +124,7 @@ impl Evictor {
         }
         let Some(mut state) = leaf.latch.try_exclusive() else { return Visit::Kept };
         let Some(rows) = &state.rows else { return Visit::Kept };
-        if rows.intents() > 0 {
+        if rows.holds_small_intents() {
             return Visit::Kept;
         }
         if rows.len() == 0 && (state.is_dirty() || !state.logged) {
@@ -163,7 +163,7 @@ impl Evictor {
             let leaf = engine.leaves.get(captured.leaf.0);
             let Some(mut state) = leaf.latch.try_exclusive() else { continue };
             let same = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, &captured.image));
-            let idle = state.rows.as_ref().is_some_and(|rows| rows.intents() == 0);
+            let idle = state.rows.as_ref().is_some_and(|rows| !rows.holds_small_intents());
             if same
                 && idle
                 && !state.is_dirty()

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, compare, head};
-use crate::node::leaf::{LeafRows, Stamp, read_entry};
+use crate::node::leaf::{LeafRows, Owner, Stamp, read_entry};
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
 
@@ -100,13 +100,14 @@ impl Image {
     }
 }
 
-/// Copies the committed rows of a leaf and its fences into `page`, all but the header's fields that
+/// Copies the committed rows of a leaf, the intents of large transactions and its fences into
+/// `page`, all but the header's fields that
 /// depend on place and content, which [`seal`] fills in. The fences are not for reading, which
 /// takes them from the directory: they tell a check what the image was made for. They stand behind
 /// the entries, and are left out where there is no room.
 pub(crate) fn copy_leaf(rows: &LeafRows, low: &Fence, high: Option<&Fence>, page: &mut [u8]) {
     let (header, entries) = page.split_at_mut(IMAGE_HEADER_BYTES);
-    let (count, bytes) = rows.copy_committed(entries);
+    let (count, bytes) = rows.copy_lasting(entries);
     header.fill(0);
     header[32..36].copy_from_slice(&(count as u32).to_le_bytes());
     header[36..40].copy_from_slice(&(bytes as u32).to_le_bytes());
@@ -201,7 +202,8 @@ pub(crate) fn load_rows(
         let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
         let key_head = head(entry.key);
         if leaf.range_holds(key_head, entry.key) || planted(Fault::NoTrim) {
-            let is_intent = planted(Fault::IntentImaged) && entry.stamp.as_intent().is_some();
+            let is_small = matches!(entry.stamp.as_intent(), Some((Owner::Slot(_), _)));
+            let is_intent = planted(Fault::IntentImaged) && is_small;
             let stamp = if is_intent { Stamp::committed(1) } else { entry.stamp };
             ascends &= last.is_none_or(|(last_head, last)| {
                 compare(last_head, last, key_head, entry.key) == std::cmp::Ordering::Less

@@ -3,8 +3,8 @@
 //! Invariants
 //! 1. Copying the rows, choosing the slot and marking the leaf clean happen under one exclusive
 //!    latch: no change falls between.
-//! 2. A leaf with an unresolved intent gets an image of its committed rows and stays dirty, in the
-//!    epoch that is current then.
+//! 2. A leaf with an unresolved intent of a small transaction gets an image without it and stays dirty, in
+//!    the epoch that is current then. Intents of large transactions go into images.
 //! 3. Until the batch is written, the imager itself keeps every image, so no slot of it is free.
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Imager {
         {
             fold_resolved(engine, &tree, rows);
         }
-        let unresolved = rows.intents() > 0;
+        let unresolved = rows.holds_small_intents();
         if unresolved && !engine.space.try_reserve(1, Purpose::Checkpoint) {
             return false;
         }

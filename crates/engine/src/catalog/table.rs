@@ -40,12 +40,12 @@ impl TableEntry {
     pub(crate) fn new(
         id: u32,
         definition: Arc<TableDefinition>,
-        tree: Tree,
+        tree: Arc<Tree>,
         counters: &[(u32, u64)],
     ) -> Result<TableEntry> {
         let schema = Schema::new(Arc::clone(&definition))?;
         tree.set_version(definition.version());
-        TableEntry::around(id, schema, Arc::new(tree), |number| {
+        TableEntry::around(id, schema, tree, |number| {
             let next = counters.iter().find(|(column, _)| *column as usize == number);
             Arc::new(Sequence::starting_at(next.map_or(0, |(_, next)| *next)))
         })
@@ -265,6 +265,9 @@ struct Tables {
     by_name: BTreeMap<String, Arc<TableEntry>>,
     by_id: HashMap<u32, Arc<TableEntry>>,
     by_object: HashMap<ObjectId, Arc<TableEntry>>,
+    /// Objects that open large transactions have made and written to: in no list of tables, but checkpoints
+    /// image them, since the log behind C has only a part of their rows.
+    private: BTreeMap<ObjectId, Arc<TableEntry>>,
 }
 
 impl Catalog {
@@ -328,6 +331,23 @@ impl Catalog {
     /// Rows of an object are on their way into a tree that no table has yet.
     pub(crate) fn expect(&self, table: &Arc<TableEntry>) {
         self.tables.write().by_object.insert(table.tree.object(), Arc::clone(table));
+    }
+
+    /// An open large transaction writes to an object that it has made.
+    pub(crate) fn keep_private(&self, table: &Arc<TableEntry>) {
+        self.expect(table);
+        self.tables.write().private.insert(table.tree.object(), Arc::clone(table));
+    }
+
+    /// The object is a table's now, or nobody's. The caller holds the lock that a checkpoint takes to read the
+    /// list, if there can be one.
+    pub(crate) fn release_private(&self, object: ObjectId) -> Option<Arc<TableEntry>> {
+        self.tables.write().private.remove(&object)
+    }
+
+    /// The objects that open large transactions have made and written to.
+    pub(crate) fn all_private(&self) -> Vec<Arc<TableEntry>> {
+        self.tables.read().private.values().cloned().collect()
     }
 
     /// They do not come.

@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use onrush_log::Lsn;
+
 use crate::btree::LeafDescription;
 use crate::buffer::Image;
 use crate::engine::Engine;
 use crate::error::{Damage, Error, Result};
 use crate::logging::{push_varint, take_varint};
+use crate::node::leaf::LargeOwner;
 use crate::space::{Blob, BlobPlace, Cursor, DataFiles, SlotId, Space};
+use crate::transaction::LargeTable;
 use crate::units::ObjectId;
 
 /// Entries of a full segment; one with half as many again is divided.
@@ -22,6 +26,7 @@ const NO_SLOT: u64 = u64::MAX;
 pub(crate) struct Directory {
     pub(super) tables: BTreeMap<u32, TableDirectory>,
     pub(super) next_object: u32,
+    pub(super) large: LargeTable,
     pub(super) root: Option<Blob>,
 }
 
@@ -110,6 +115,7 @@ impl Directory {
                 push_place(segment.blob.place(), &mut bytes);
             }
         }
+        push_large(&self.large, &mut bytes);
         let mut cursor = Cursor::default();
         let blob = Blob::write(&engine.space, &mut cursor, engine.database_id, &bytes)
             .map_err(|error| stop_unless_full(engine, error))?;
@@ -117,6 +123,45 @@ impl Directory {
         self.root = Some(blob);
         Ok(place)
     }
+}
+
+/// What is known of large transactions; nothing as long as there was none.
+fn push_large(large: &LargeTable, out: &mut Vec<u8>) {
+    if large.next <= 1 {
+        return;
+    }
+    push_varint(large.next, out);
+    push_varint(large.committed.len() as u64, out);
+    for (id, lsn, objects) in &large.committed {
+        push_varint(*id, out);
+        push_varint(lsn.0, out);
+        push_varint(objects.len() as u64, out);
+        objects.iter().for_each(|object| push_varint(u64::from(object.0), out));
+    }
+    push_varint(large.private.len() as u64, out);
+    large.private.iter().for_each(|object| push_varint(u64::from(object.0), out));
+}
+
+fn take_large(from: &mut &[u8]) -> Option<LargeTable> {
+    if from.is_empty() {
+        return Some(LargeTable::default());
+    }
+    let mut large = LargeTable { next: take_varint(from)?, ..LargeTable::default() };
+    for _ in 0..take_varint(from)? {
+        let (id, lsn) = (take_varint(from)?, Lsn(take_varint(from)?));
+        let mut objects = Vec::new();
+        for _ in 0..take_varint(from)? {
+            objects.push(ObjectId(u32::try_from(take_varint(from)?).ok()?));
+        }
+        if id >= large.next || large.next > LargeOwner::IDS {
+            return None;
+        }
+        large.committed.push((id, lsn, objects));
+    }
+    for _ in 0..take_varint(from)? {
+        large.private.push(ObjectId(u32::try_from(take_varint(from)?).ok()?));
+    }
+    Some(large)
 }
 
 fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -155,6 +200,7 @@ pub(super) fn take_place(from: &mut &[u8]) -> Option<BlobPlace> {
 pub(crate) struct Root {
     pub(crate) next_object: u32,
     pub(crate) tables: Vec<RootTable>,
+    large: LargeTable,
     place: BlobPlace,
     slots: Vec<SlotId>,
 }
@@ -185,7 +231,7 @@ impl Root {
     ) -> Result<Root> {
         let (bytes, slots) = Blob::read(files, database_id, place, used)?;
         let path = files.path(place.first.file).to_owned();
-        let (next_object, mut tables) = read_root(&bytes)
+        let (next_object, mut tables, large) = read_root(&bytes)
             .ok_or_else(|| unreadable(&path, place, "the directory's root does not decode"))?;
         for table in &mut tables {
             let mut images = Vec::new();
@@ -205,14 +251,15 @@ impl Root {
             images.dedup();
             used.append(&mut images);
         }
-        Ok(Root { next_object, tables, place, slots })
+        Ok(Root { next_object, tables, large, place, slots })
     }
 
     /// Gives every slot its owner: the directory, and the leaves of each table.
-    pub(crate) fn adopt(self, space: &Arc<Space>) -> (Directory, Vec<AdoptedTable>) {
+    pub(crate) fn adopt(self, space: &Arc<Space>) -> (Directory, Vec<AdoptedTable>, LargeTable) {
         let mut directory = Directory {
             tables: BTreeMap::new(),
             next_object: self.next_object,
+            large: self.large.clone(),
             root: Some(Blob::adopt(space, self.place, &self.slots)),
         };
         let mut adopted = Vec::new();
@@ -251,7 +298,7 @@ impl Root {
                 leaves,
             });
         }
-        (directory, adopted)
+        (directory, adopted, self.large)
     }
 }
 
@@ -268,7 +315,7 @@ fn unreadable(path: &Path, place: BlobPlace, what: &str) -> Error {
     Error::Damaged(Damage::new(path, place.first.offset(), what))
 }
 
-fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>)> {
+fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>, LargeTable)> {
     let from = &mut bytes;
     let next_object = u32::from_le_bytes(take_array(from)?);
     let count = take_varint(from)?;
@@ -290,7 +337,8 @@ fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>)> {
         }
         tables.push(RootTable { id, object, definition, counters, segments });
     }
-    from.is_empty().then_some((next_object, tables))
+    let large = take_large(from)?;
+    from.is_empty().then_some((next_object, tables, large))
 }
 
 type Entries = Vec<(Box<[u8]>, Option<(SlotId, u32)>)>;
@@ -326,6 +374,11 @@ impl Directory {
             table.segments.iter().map(|segment| segment.low.clone()).collect()
         };
         self.tables.values().map(|table| (table.object.0, lows(table))).collect()
+    }
+
+    /// Whether the object is of no table yet.
+    pub(crate) fn is_private(&self, object: ObjectId) -> bool {
+        self.large.private.contains(&object)
     }
 
     /// Objects below were handed out.

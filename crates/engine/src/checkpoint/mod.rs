@@ -8,6 +8,7 @@ mod progress;
 mod record;
 mod report;
 mod superblock;
+mod sweep;
 mod throttle;
 mod walk;
 
@@ -28,6 +29,7 @@ pub use record::CheckpointRecord;
 pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
+pub(crate) use sweep::{sweep_all, sweep_due};
 pub(crate) use throttle::Throttle;
 
 use crate::buffer::Imager;
@@ -100,6 +102,8 @@ impl Checkpointer {
         let began_unix_micros = record::unix_micros();
         let _running = engine.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
         engine.join_emptied(recorder);
+        sweep::sweep_due(engine, recorder);
+        let swept = engine.large.swept();
         let (start, epoch) = begin(engine);
         let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
         let drained = drain::drain(engine, recorder, &mut self.imagers, epoch);
@@ -111,7 +115,8 @@ impl Checkpointer {
         let (collected, end) = {
             let definitions = &engine.catalog.definitions;
             let _definitions = lock_counted(definitions, recorder, LatchClass::Catalog);
-            let collected = walk::collect(engine, recorder, &self.directory, &self.changed)?;
+            let collected =
+                walk::collect(engine, recorder, &self.directory, &self.changed, &swept)?;
             // Under the lock: the directory holds exactly the definitions below E, and redo skips them.
             (collected, early_end.unwrap_or_else(|| engine.log.tail()))
         };
@@ -121,6 +126,7 @@ impl Checkpointer {
         engine.progress.set_stage(CheckpointStage::Install);
         let segments = collected.changed_segments();
         self.install(engine, recorder, collected, start, end)?;
+        engine.large.forget(&swept);
         recorder.count(Counter::Checkpoints, 1);
         let report = CheckpointReport {
             number: self.installed.checkpoint,

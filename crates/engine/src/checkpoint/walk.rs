@@ -12,12 +12,14 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::space::Cursor;
+use crate::transaction::LargeTable;
 use crate::units::ObjectId;
 
 /// What the next directory will hold.
 pub(super) struct Collected {
     tables: Vec<CollectedTable>,
     next_object: u32,
+    large: LargeTable,
 }
 
 struct CollectedTable {
@@ -42,32 +44,49 @@ pub(super) fn collect(
     recorder: &Recorder,
     installed: &Directory,
     changed: &[(ObjectId, Box<[u8]>)],
+    swept: &[u64],
 ) -> Result<Collected> {
     let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
     for (object, low) in changed {
         lows.entry(*object).or_default().push(low);
     }
     let mut tables = Vec::new();
-    for table in engine.catalog.all() {
-        let object = table.tree.object();
+    let mut collect_table = |id: u32, table: &TableEntry, object: ObjectId| {
         let lows = lows.remove(&object).unwrap_or_default();
-        let known = installed.tables.get(&table.id).filter(|known| known.object == object);
+        let known = installed.tables.get(&id).filter(|known| known.object == object);
         let parts = match known {
-            Some(known) => changed_parts(engine, recorder, &table, known, &lows)?,
+            Some(known) => changed_parts(engine, recorder, table, known, &lows)?,
             None if !table.tree.is_logged() => vec![Part::Fresh(vec![SegmentEntry::empty()])],
             None => {
-                vec![Part::Fresh(leaves(engine, recorder, &table, object, &[], None)?.entries)]
+                vec![Part::Fresh(leaves(engine, recorder, table, object, &[], None)?.entries)]
             }
         };
         tables.push(CollectedTable {
-            id: table.id,
+            id,
             object,
             definition: table.schema.definition().to_bytes(),
             counters: table.counters(),
             parts,
         });
+        Ok::<_, Error>(())
+    };
+    for table in engine.catalog.all() {
+        collect_table(table.id, &table, table.tree.object())?;
     }
-    Ok(Collected { tables, next_object: engine.catalog.next_object() })
+    let mut private = Vec::new();
+    for table in engine.catalog.all_private() {
+        let object = table.tree.object();
+        // Its own number stands for the table's, which it may share with one that is there.
+        match collect_table(object.0, &table, object) {
+            Ok(()) => private.push(object),
+            // Its transaction was rolled back meanwhile.
+            Err(_) if table.tree.object() != object => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // Behind the leaves: whoever was committed when one of them was imaged is in it.
+    let large = LargeTable { private, ..engine.large.table(swept) };
+    Ok(Collected { tables, next_object: engine.catalog.next_object(), large })
 }
 
 fn changed_parts(
@@ -225,7 +244,7 @@ impl Collected {
             let CollectedTable { id, object, definition, counters, parts: _ } = table;
             tables.insert(id, TableDirectory { object, definition, counters, segments });
         }
-        Ok(Directory { tables, next_object: self.next_object, root: None })
+        Ok(Directory { tables, next_object: self.next_object, large: self.large, root: None })
     }
 }
 

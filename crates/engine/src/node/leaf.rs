@@ -38,6 +38,32 @@ pub(crate) struct Stamp(u64);
 
 const INTENT: u64 = 1 << 63;
 const REMOVAL: u64 = 1 << 62;
+/// Of an intent: its transaction is a large one.
+const LARGE: u64 = 1 << 61;
+const PIECE_BITS: u32 = 25;
+
+/// Whose an intent is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// A transaction that is being committed, by its slot: known only as long as the database is open.
+    Slot(u32),
+    /// A large transaction, by the number that no other one ever has, and the piece of it.
+    Large(LargeOwner),
+}
+
+/// A large transaction, and which of its pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LargeOwner {
+    pub(crate) id: u64,
+    pub(crate) piece: u32,
+}
+
+impl LargeOwner {
+    /// No transaction has this number or a higher one.
+    pub(crate) const IDS: u64 = 1 << (61 - PIECE_BITS);
+    /// No piece has this number or a higher one.
+    pub(crate) const PIECES: u32 = 1 << PIECE_BITS;
+}
 
 impl Stamp {
     pub(crate) fn committed(lsn: u64) -> Stamp {
@@ -45,9 +71,16 @@ impl Stamp {
         Stamp(lsn)
     }
 
-    /// An intent of the transaction in `slot`: to put this row, or (`removal`) to remove the key.
-    pub(crate) fn intent(slot: u32, removal: bool) -> Stamp {
-        Stamp(INTENT | if removal { REMOVAL } else { 0 } | u64::from(slot))
+    /// An intent: to put this row, or (`removal`) to remove the key.
+    pub(crate) fn intent(owner: Owner, removal: bool) -> Stamp {
+        let owner = match owner {
+            Owner::Slot(slot) => u64::from(slot),
+            Owner::Large(LargeOwner { id, piece }) => {
+                debug_assert!(id < LargeOwner::IDS && piece < LargeOwner::PIECES);
+                LARGE | id << PIECE_BITS | u64::from(piece)
+            }
+        };
+        Stamp(INTENT | if removal { REMOVAL } else { 0 } | owner)
     }
 
     pub(crate) fn from_raw(raw: u64) -> Stamp {
@@ -63,9 +96,23 @@ impl Stamp {
         (self.0 & INTENT == 0).then_some(self.0)
     }
 
-    /// The transaction slot of an intent, and whether it removes the key.
-    pub(crate) fn as_intent(self) -> Option<(u32, bool)> {
-        (self.0 & INTENT != 0).then_some((self.0 as u32, self.0 & REMOVAL != 0))
+    /// Whose intent it is, and whether it removes the key.
+    pub(crate) fn as_intent(self) -> Option<(Owner, bool)> {
+        (self.0 & INTENT != 0).then(|| (self.owner(), self.0 & REMOVAL != 0))
+    }
+
+    fn owner(self) -> Owner {
+        if self.0 & LARGE == 0 {
+            return Owner::Slot(self.0 as u32);
+        }
+        let number = self.0 & (LARGE - 1);
+        let piece = number as u32 & (LargeOwner::PIECES - 1);
+        Owner::Large(LargeOwner { id: number >> PIECE_BITS, piece })
+    }
+
+    /// Whether it is the intent of a transaction that only memory knows.
+    fn is_small_intent(self) -> bool {
+        self.0 & (INTENT | LARGE) == INTENT
     }
 }
 
@@ -141,6 +188,11 @@ impl LeafRows {
     /// Entries that belong to transactions not resolved yet.
     pub(crate) fn intents(&self) -> usize {
         usize::from(self.intents)
+    }
+
+    /// Whether there are intents of transactions that only memory knows: such a leaf must stay in memory.
+    pub(crate) fn holds_small_intents(&self) -> bool {
+        self.intents > 0 && (0..self.len()).any(|slot| self.entry(slot).stamp.is_small_intent())
     }
 
     /// Bytes of all live entries.
@@ -401,9 +453,9 @@ impl LeafRows {
         }
     }
 
-    /// Copies the committed entries into `out`, in key order, one behind the other: what an image
-    /// is made from. Returns how many there are and how many bytes.
-    pub(crate) fn copy_committed(&self, out: &mut [u8]) -> (usize, usize) {
+    /// Copies the committed entries and the intents of large transactions into `out`, in key order, one
+    /// behind the other: what an image is made from. Returns how many there are and how many bytes.
+    pub(crate) fn copy_lasting(&self, out: &mut [u8]) -> (usize, usize) {
         let planted = crate::fault::planted(crate::fault::Fault::IntentImaged);
         if self.sorted && self.dead_bytes == 0 && self.intents == 0 && self.lies_in_slot_order() {
             let bytes = usize::from(self.end);
@@ -414,7 +466,7 @@ impl LeafRows {
         for slot in self.order() {
             let slot = usize::from(slot);
             let entry = self.entry(slot);
-            if entry.stamp.as_intent().is_some() && !planted {
+            if entry.stamp.is_small_intent() && !planted {
                 continue;
             }
             let (at, length) = (self.offset(slot), Entry::bytes(entry.key, entry.value));

@@ -35,7 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The entries as an image gets them, read back.
 fn imaged(rows: &LeafRows) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut bytes = [0; LEAF_BYTES];
-    let (count, end) = rows.copy_committed(&mut bytes);
+    let (count, end) = rows.copy_lasting(&mut bytes);
     let mut at = 0;
     let entries = (0..count).map(|_| {
         let (entry, next) = read_entry(&bytes, at).unwrap();
@@ -128,13 +128,30 @@ fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
     let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     let mut rows = leaf(&pool);
     rows.append(Stamp::committed(5), b"key", b"old");
-    rows.append(Stamp::intent(9, false), b"key", b"new");
+    rows.append(Stamp::intent(Owner::Slot(9), false), b"key", b"new");
     let found = rows.find(b"key");
     assert_eq!((found.committed, found.intent), (Some(0), Some(1)));
-    assert_eq!(rows.entry(1).stamp.as_intent(), Some((9, false)));
+    assert_eq!(rows.entry(1).stamp.as_intent(), Some((Owner::Slot(9), false)));
     assert_eq!(rows.intents(), 1);
     let mut entries = [0; LEAF_BYTES];
-    assert_eq!(rows.copy_committed(&mut entries).0, 1, "an image has committed rows only");
+    assert_eq!(
+        rows.copy_lasting(&mut entries).0,
+        1,
+        "an image has no intent that only memory knows"
+    );
+}
+
+#[test]
+fn an_intent_of_a_large_transaction_goes_into_the_image_behind_the_row() {
+    let pool = FramePool::new(1, LargePages::Off, false).unwrap();
+    let mut rows = leaf(&pool);
+    let owner = Owner::Large(LargeOwner { id: LargeOwner::IDS - 1, piece: LargeOwner::PIECES - 1 });
+    rows.append(Stamp::intent(owner, true), b"key", b"");
+    rows.append(Stamp::committed(5), b"key", b"old");
+    assert_eq!(rows.entry(0).stamp.as_intent(), Some((owner, true)));
+    assert!(!rows.holds_small_intents());
+    let expected = [(b"key".to_vec(), b"old".to_vec()), (b"key".to_vec(), Vec::new())];
+    assert_eq!(imaged(&rows), expected);
 }
 
 #[test]

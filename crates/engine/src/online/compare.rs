@@ -125,6 +125,7 @@ impl Comparison {
         let hash = key_hash(key);
         let mut side = self.changes.lock();
         let row = match change {
+            LogChange::TakeBack => return,
             LogChange::Remove => None,
             LogChange::Put(value) => Some(row_hash(hash, value)),
             LogChange::PutElided { row, names_version } => {

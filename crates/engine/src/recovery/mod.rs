@@ -38,7 +38,7 @@ use crate::error::{Damage, Error, Result};
 use crate::memory::{FramePool, LARGE_PAGE_BYTES};
 use crate::options::{BACKGROUND_PLACES, Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
-use crate::units::Epoch;
+use crate::units::{Epoch, ObjectId};
 pub use progress::{OpenPhase, OpenProgress, OpenState};
 use redo::Redo;
 
@@ -122,6 +122,7 @@ pub(crate) fn create(
     };
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
+    engine.large.end_recovery();
     let checkpointer = Checkpointer::new(file, superblock, Directory::default(), writers(&engine));
     *engine.checkpointer.lock() = Some(checkpointer);
     Ok((engine, locks))
@@ -165,7 +166,7 @@ pub(crate) fn open(
     let mut report =
         RecoveryReport { checkpoint: superblock.checkpoint, ..RecoveryReport::default() };
     let directory = match root {
-        Some(root) => load_tables(&engine, root, &mut report)?,
+        Some(root) => load_tables(&engine, root, superblock.start.lsn, &mut report)?,
         None => Directory::default(),
     };
     let redo_started = Instant::now();
@@ -182,6 +183,8 @@ pub(crate) fn open(
     let superblock = Superblock { incarnation, generation, ..superblock };
     file.write(&superblock)?;
     engine.log.set(recovered.resume(incarnation)?);
+    engine.large.end_recovery();
+    drop_private(&engine);
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
@@ -328,17 +331,38 @@ fn writers(engine: &Engine) -> usize {
 }
 
 /// Tables, leaves and inner nodes from the directory.
-fn load_tables(engine: &Arc<Engine>, root: Root, report: &mut RecoveryReport) -> Result<Directory> {
-    let (directory, tables) = root.adopt(&engine.space);
+fn load_tables(
+    engine: &Arc<Engine>,
+    root: Root,
+    start: Lsn,
+    report: &mut RecoveryReport,
+) -> Result<Directory> {
+    let (directory, tables, mut large) = root.adopt(&engine.space);
+    // Pieces of others are redone before their verdict, which the log has, too.
+    large.committed.retain(|(_, lsn, _)| *lsn < start);
+    engine.large.restore(large);
     engine.catalog.raise_next_object(directory.next_object());
     for table in tables {
         report.leaves += table.leaves.len() as u64;
         let definition = Arc::new(TableDefinition::from_bytes(&table.definition)?);
         let tree = Tree::build(engine, table.object, table.leaves, definition.is_logged());
-        let entry = TableEntry::new(table.id, definition, tree, &table.counters)?;
-        engine.catalog.add(Arc::new(entry));
+        let entry = TableEntry::new(table.id, definition, Arc::new(tree), &table.counters)?;
+        match directory.is_private(table.object) {
+            true => engine.catalog.keep_private(&Arc::new(entry)),
+            false => engine.catalog.add(Arc::new(entry)),
+        }
     }
     Ok(directory)
+}
+
+/// Objects of large transactions that were never committed.
+fn drop_private(engine: &Engine) {
+    for entry in engine.catalog.all_private() {
+        let object = entry.tree.object();
+        engine.catalog.release_private(object);
+        engine.catalog.expect_no_longer(object);
+        entry.tree.clear(engine, &engine.recorder, ObjectId(0));
+    }
 }
 
 fn redo_log(

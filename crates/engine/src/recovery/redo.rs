@@ -16,7 +16,8 @@ use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
-use crate::logging::{Record, RowRecord, group_records, read_record};
+use crate::logging::{Record, RowRecord, commit_objects, group_records, read_record};
+use crate::node::leaf::LargeOwner;
 use crate::units::ObjectId;
 
 /// What was redone.
@@ -47,7 +48,17 @@ impl Redo {
         let unreadable = || Error::DamagedLog(format!("the record at LSN {lsn} does not decode"));
         self.totals.records += 1;
         match read_record(payload).ok_or_else(unreadable)? {
-            Record::Row(row) => self.row(lsn, &row),
+            Record::Row(row) => self.row(lsn, &row, None),
+            Record::Piece { .. } if planted(Fault::PieceNotRedone) => Ok(()),
+            Record::Piece { id, piece, rows } => {
+                self.engine.large.note_number(id);
+                let owner = Some(LargeOwner { id, piece });
+                let rows = group_records(rows).ok_or_else(unreadable)?;
+                rows.iter().try_for_each(|record| match record {
+                    Record::Row(row) => self.row(lsn, row, owner),
+                    _ => Err(unreadable()),
+                })
+            }
             Record::Group(body) => {
                 let records = group_records(body).ok_or_else(unreadable)?;
                 let definitions =
@@ -55,18 +66,37 @@ impl Redo {
                 let (definitions, rows) = records.split_at(definitions);
                 self.definitions(lsn, definitions)?;
                 rows.iter().try_for_each(|record| match record {
-                    Record::Row(row) => self.row(lsn, row),
+                    Record::Row(row) => self.row(lsn, row, None),
                     _ => Err(unreadable()),
                 })
             }
+            Record::PrivateObject { definition, object } => self.private_object(definition, object),
             Record::Tick => Ok(()),
             definition => self.definitions(lsn, &[definition]),
         }
     }
 
-    fn row(&mut self, lsn: Lsn, row: &RowRecord<'_>) -> Result<()> {
+    fn row(&mut self, lsn: Lsn, row: &RowRecord<'_>, owner: Option<LargeOwner>) -> Result<()> {
         self.totals.rows += 1;
-        self.rows.push(lsn, row)
+        self.rows.push(lsn, row, owner)
+    }
+
+    /// Rows of an object come that only a commit behind them makes a table's.
+    fn private_object(&mut self, definition: &[u8], object: ObjectId) -> Result<()> {
+        self.rows.barrier()?;
+        let engine = &self.engine;
+        engine.catalog.raise_next_object(object.0.saturating_add(1));
+        if engine.catalog.by_object(object).is_none() && !planted(Fault::PrivateObjectNotRedone) {
+            let definition = Arc::new(TableDefinition::from_bytes(definition)?);
+            let tree = Arc::new(Tree::new(engine, object, definition.is_logged()));
+            engine.catalog.keep_private(&Arc::new(TableEntry::new(
+                object.0,
+                definition,
+                tree,
+                &[],
+            )?));
+        }
+        Ok(())
     }
 
     /// What one transaction has defined, all at one moment.
@@ -74,12 +104,17 @@ impl Redo {
         if records.is_empty() {
             return Ok(());
         }
+        // Also before a verdict: what a piece places must not be folded before all pieces have been redone.
         self.rows.barrier()?;
         let is_known = lsn < self.defined_to;
         let mut defined = Defined { engine: &self.engine, changes: BTreeMap::new() };
         for record in records {
             // Marks only rise, so those of the directory stand.
-            if !is_known || matches!(record, Record::Sequence { .. }) {
+            if let Record::LargeCommit { id, objects } = record {
+                let objects = commit_objects(objects).unwrap_or_default();
+                self.engine.large.note_number(*id);
+                self.engine.large.commit(*id, lsn, &objects);
+            } else if !is_known || matches!(record, Record::Sequence { .. }) {
                 defined.record(record)?;
             }
         }
@@ -107,7 +142,9 @@ impl Defined<'_> {
             Record::CreateTable { definition, object } => {
                 engine.catalog.raise_next_object(object.0.saturating_add(1));
                 let definition = Arc::new(TableDefinition::from_bytes(definition)?);
-                let tree = Tree::new(engine, object, definition.is_logged());
+                let made = || Arc::new(Tree::new(engine, object, definition.is_logged()));
+                let private = engine.catalog.release_private(object);
+                let tree = private.map_or_else(made, |entry| Arc::clone(&entry.tree));
                 let new = Arc::new(TableEntry::new(object.0, definition, tree, &[])?);
                 self.changes.insert(object.0, CatalogChange { old: None, new: Some(new) });
             }
@@ -127,7 +164,10 @@ impl Defined<'_> {
             Record::TruncateTable { object, new_object } => {
                 engine.catalog.raise_next_object(new_object.0.saturating_add(1));
                 if let Some(entry) = self.entry(object) {
-                    entry.tree.clear(engine, &engine.recorder, new_object);
+                    match engine.catalog.release_private(new_object) {
+                        Some(fresh) => entry.tree.take_over(engine, &engine.recorder, &fresh.tree),
+                        None => entry.tree.clear(engine, &engine.recorder, new_object),
+                    }
                     self.put(&entry, Some(Arc::clone(&entry)));
                 }
             }
@@ -139,7 +179,12 @@ impl Defined<'_> {
                     sequence.raise(reserved);
                 }
             }
-            Record::Row(_) | Record::Group(_) | Record::Tick => {}
+            Record::Row(_)
+            | Record::Group(_)
+            | Record::Piece { .. }
+            | Record::LargeCommit { .. }
+            | Record::PrivateObject { .. }
+            | Record::Tick => {}
         }
         Ok(())
     }

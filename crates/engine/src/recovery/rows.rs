@@ -21,7 +21,7 @@ use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder};
 use parking_lot::Mutex;
 
-use crate::btree::{Hint, SPARE_FRAMES, Seat};
+use crate::btree::{Hint, RedoneAs, SPARE_FRAMES, Seat};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ use crate::fault::{Fault, planted};
 use crate::logging::{RowChange, RowRecord};
 use crate::memory::Frame;
 use crate::node::fence::head;
+use crate::node::leaf::LargeOwner;
 use crate::options::Background;
 use crate::units::ObjectId;
 
@@ -72,7 +73,12 @@ struct BatchRow {
     body_bytes: u32,
     key_bytes: u16,
     kind: BatchKind,
+    /// The large transaction whose piece it is in; its number is 0 for a row that is committed.
+    owner: LargeOwner,
 }
+
+/// Numbers of large transactions begin above it.
+const NO_OWNER: LargeOwner = LargeOwner { id: 0, piece: 0 };
 
 #[derive(Clone, Copy)]
 enum BatchKind {
@@ -80,6 +86,7 @@ enum BatchKind {
     PutElidedVersion,
     Put,
     Remove,
+    TakeBack,
 }
 
 /// A batch that workers take part by part.
@@ -107,8 +114,13 @@ impl RowRedo {
     }
 
     /// Takes a row.
-    pub(super) fn push(&mut self, lsn: Lsn, row: &RowRecord<'_>) -> Result<()> {
-        self.gathered.push(lsn, row);
+    pub(super) fn push(
+        &mut self,
+        lsn: Lsn,
+        row: &RowRecord<'_>,
+        owner: Option<LargeOwner>,
+    ) -> Result<()> {
+        self.gathered.push(lsn, row, owner);
         if self.gathered.memory_bytes() < self.batch_bytes { Ok(()) } else { self.send() }
     }
 
@@ -187,12 +199,13 @@ impl Worker {
 }
 
 impl Batch {
-    fn push(&mut self, lsn: Lsn, row: &RowRecord<'_>) {
+    fn push(&mut self, lsn: Lsn, row: &RowRecord<'_>, owner: Option<LargeOwner>) {
         let (kind, body): (BatchKind, &[u8]) = match row.change {
             RowChange::PutElided(body) => (BatchKind::PutElided, body),
             RowChange::PutElidedVersion(body) => (BatchKind::PutElidedVersion, body),
             RowChange::Put(body) => (BatchKind::Put, body),
             RowChange::Remove => (BatchKind::Remove, &[]),
+            RowChange::TakeBack => (BatchKind::TakeBack, &[]),
         };
         // A batch is far below 4 GiB, and neither a key nor a row fills a leaf.
         let start = self.bytes.len() as u32;
@@ -206,6 +219,7 @@ impl Batch {
             body_bytes: body.len() as u32,
             key_bytes: row.key.len() as u16,
             kind,
+            owner: owner.unwrap_or(NO_OWNER),
         });
     }
 
@@ -323,7 +337,7 @@ impl Redoer {
         let Some((_, table)) = &self.table else { return Ok(()) };
         let value: Option<&[u8]> = match row.kind {
             BatchKind::Put => Some(body),
-            BatchKind::Remove => None,
+            BatchKind::Remove | BatchKind::TakeBack => None,
             BatchKind::PutElided | BatchKind::PutElidedVersion => {
                 let names_version = matches!(row.kind, BatchKind::PutElidedVersion);
                 self.row.clear();
@@ -331,11 +345,17 @@ impl Redoer {
                 Some(&self.row)
             }
         };
+        let as_what = match row.kind {
+            _ if row.owner == NO_OWNER => RedoneAs::Row,
+            BatchKind::TakeBack => RedoneAs::NoIntent(row.owner),
+            _ => RedoneAs::Intent(row.owner),
+        };
+        let lsn = (row.lsn, as_what);
         loop {
             let mut seat =
                 Seat { place: self.place, recorder: &self.recorder, spares: &mut self.spares };
             let (tree, hint) = (&table.tree, &mut self.hint);
-            match tree.redo(&self.engine, &mut seat, hint, row.object, (key, value), row.lsn) {
+            match tree.redo(&self.engine, &mut seat, hint, row.object, (key, value), lsn) {
                 Ok(()) => return Ok(()),
                 Err(blocked) => self.engine.unblock(blocked, &mut self.spares, &self.recorder)?,
             }
@@ -362,7 +382,7 @@ mod tests {
     fn divided(rows: &[(u32, Vec<u8>)], count: usize) -> Parts {
         let mut batch = Batch::default();
         for (number, (object, key)) in rows.iter().enumerate() {
-            batch.push(Lsn(number as u64), &row(*object, key));
+            batch.push(Lsn(number as u64), &row(*object, key), None);
         }
         let mut parts = Parts::default();
         batch.divide(count, &mut parts);
@@ -410,7 +430,7 @@ mod tests {
         let mut capacities = Vec::new();
         for _ in 0..4 {
             for (number, (object, key)) in rows.iter().enumerate() {
-                batch.push(Lsn(number as u64), &row(*object, key));
+                batch.push(Lsn(number as u64), &row(*object, key), None);
             }
             batch.divide(4, &mut parts);
             let of_parts: usize = parts.parts.iter().map(|part| part.lock().capacity()).sum();

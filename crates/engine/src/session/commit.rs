@@ -23,6 +23,7 @@ use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{TICK, group_header, push_varint, take_varint};
+use crate::node::leaf::Owner;
 use crate::units::ObjectId;
 
 /// Rows that one stay inside the engine places or folds at most.
@@ -34,18 +35,29 @@ pub(super) struct Committed {
     pub(super) end: Lsn,
     /// Whether the record holds rows.
     pub(super) logged: bool,
+    /// Whether intents are left in leaves.
+    pub(super) is_large: bool,
 }
 
 impl Transaction<'_> {
     /// Commits the write set; none if there was nothing.
     pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
-        let mut writes = self.writes.take();
+        let limit = self.session.worker.engine.options.record_bytes_max();
+        if self.large.is_some() || self.writes.bytes() > limit {
+            return self.commit_large();
+        }
+        let writes = self.writes.take();
+        self.commit_small(writes)
+    }
+
+    /// Commits what was never spilled.
+    pub(super) fn commit_small(&mut self, mut writes: Writes) -> Result<Option<Committed>> {
         let definitions = self.definitions.take();
         if let Some(mut own) = definitions {
             own.hold_written(&mut self.session.worker, &writes)?;
             if own.is_defining() {
                 writes.retain(|(object, _), write| !own.has_left(write.table.id(), *object));
-                return self.commit_definitions(&mut own, &writes).map(Some);
+                return self.commit_definitions(&mut own, &writes, None).map(Some);
             }
             // Its shares are given back behind the commit.
             return self.commit_rows(&writes, Some(&own));
@@ -83,7 +95,7 @@ impl Transaction<'_> {
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = self.begin_commit()?;
         let committed = self
-            .place_intents(writes, transaction, own)
+            .place_intents(writes, Owner::Slot(transaction), own)
             .and_then(|()| publish(&mut self.session.worker, transaction, record));
         if committed.is_err() {
             engine.transactions.decide(transaction, None);
@@ -154,7 +166,7 @@ impl Transaction<'_> {
     fn committed(&self, writes: &Writes, end: Lsn) -> Committed {
         self.count_rows(writes);
         let logged = writes.values().any(|write| !write.record.is_empty());
-        Committed { end, logged }
+        Committed { end, logged, is_large: false }
     }
 
     /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
@@ -178,10 +190,11 @@ impl Transaction<'_> {
     pub(super) fn place_intents(
         &mut self,
         writes: &Writes,
-        transaction: u32,
+        owner: Owner,
         own: Option<&OwnDefinitions>,
     ) -> Result<()> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
+        let large = self.large.as_deref();
         let place = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
             let intent = Intent {
                 object: at.0,
@@ -189,11 +202,14 @@ impl Transaction<'_> {
                 value: write.value.as_deref(),
                 must_be_absent: write.must_be_absent,
                 unchanged_since: since.filter(|_| !write.is_unguarded),
-                transaction,
+                owner,
             };
             let entry = &write.table.entry;
             if own.is_none_or(|own| !own.defines(entry.id)) {
                 entry.check_shared_version()?;
+            }
+            if let Some(large) = large {
+                large.keep_replaced(engine, seat, at, &entry.tree)?;
             }
             entry.tree.place_intent(engine, seat, &intent)
         };

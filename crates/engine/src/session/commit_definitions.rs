@@ -16,6 +16,7 @@ use onrush_waits::LatchClass;
 
 use super::commit::{Committed, fold, group_record};
 use super::definitions::{OwnDefinitions, OwnTable};
+use super::large::LargeVerdict;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
@@ -24,6 +25,7 @@ use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, definition_record, sequence_record};
+use crate::node::leaf::Owner;
 use crate::units::ObjectId;
 
 /// What a commit makes of the list of tables.
@@ -43,13 +45,18 @@ struct Definitions {
 }
 
 impl Definitions {
-    fn of(own: &OwnDefinitions, writes: &Writes) -> Result<Definitions> {
+    fn of(
+        own: &OwnDefinitions,
+        writes: &Writes,
+        large: Option<&LargeVerdict>,
+    ) -> Result<Definitions> {
         let mut definitions = Definitions::default();
         own.tables().try_for_each(|table| definitions.add(table))?;
         let has_rows = |entry: &&Arc<TableEntry>| {
             let object = entry.tree.object();
             let first = writes.range((object, Vec::new())..).next();
-            first.is_some_and(|((of, _), _)| *of == object)
+            let in_pieces = large.is_some_and(|large| large.has_written(object));
+            in_pieces || first.is_some_and(|((of, _), _)| *of == object)
         };
         let with_rows = definitions.fresh.iter().filter(has_rows).cloned().collect();
         Ok(Definitions { with_rows, ..definitions })
@@ -126,6 +133,9 @@ impl Definitions {
         for entry in &self.with_rows {
             entry.tree.begin_at(lsn);
         }
+        for entry in &self.fresh {
+            engine.catalog.release_private(entry.tree.object());
+        }
         for (tree, fresh) in &self.emptied {
             tree.begin_at(lsn);
             tree.take_over(engine, &worker.recorder, fresh);
@@ -140,8 +150,10 @@ impl Transaction<'_> {
         &mut self,
         own: &mut OwnDefinitions,
         writes: &Writes,
+        large: Option<&LargeVerdict>,
     ) -> Result<Committed> {
-        let definitions = Definitions::of(own, writes)?;
+        let mut definitions = Definitions::of(own, writes, large)?;
+        definitions.records.extend(large.map(LargeVerdict::record));
         let record = group_record(&definitions.records, writes);
         let limit = self.session.worker.engine.options.record_bytes_max();
         if record.len() > limit {
@@ -151,10 +163,11 @@ impl Transaction<'_> {
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = self.begin_commit()?;
         definitions.fresh.iter().for_each(|entry| engine.catalog.expect(entry));
-        let placed = self.place_intents(writes, transaction, Some(own));
+        let placed = self.place_intents(writes, Owner::Slot(transaction), Some(own));
         let worker = &mut self.session.worker;
+        let verdicts = (transaction, large);
         let published =
-            placed.and_then(|()| publish(worker, transaction, &record, &definitions, writes));
+            placed.and_then(|()| publish(worker, verdicts, &record, &definitions, writes));
         if published.is_err() {
             engine.transactions.decide(transaction, None);
             engine.transactions.announce(&worker.recorder);
@@ -172,14 +185,14 @@ impl Transaction<'_> {
             tree.clear(&engine, &worker.recorder, ObjectId(0));
         }
         self.count_rows(writes);
-        Ok(Committed { end, logged: true })
+        Ok(Committed { end, logged: true, is_large: false })
     }
 }
 
 /// The moment of the commit: the end of its record, and whether its intents have become rows.
 fn publish(
     worker: &mut Worker,
-    transaction: u32,
+    (transaction, large): (u32, Option<&LargeVerdict>),
     record: &[u8],
     definitions: &Definitions,
     writes: &Writes,
@@ -194,6 +207,7 @@ fn publish(
             let reservation = engine.log.reserve(seat.place, record.len());
             engine.log.fill(&reservation, &[record]);
             engine.transactions.decide(transaction, Some(reservation.lsn));
+            large.iter().for_each(|large| large.give(engine, reservation.lsn));
             engine.log.complete(seat.place);
             (reservation.lsn, reservation.end)
         })?;

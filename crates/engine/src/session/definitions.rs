@@ -93,6 +93,17 @@ impl OwnDefinitions {
             || self.stopped.iter().any(is_stopped)
     }
 
+    /// Whether the rows of the table are in a tree that the transaction has made.
+    pub(super) fn has_made(&self, tree: &Arc<Tree>) -> bool {
+        self.made.iter().any(|made| Arc::ptr_eq(made, tree))
+    }
+
+    /// Whether the rows of the table are kept in memory until the commit: it was altered, and only the commit
+    /// tells what the rows mean.
+    pub(super) fn keeps_in_memory(&self, table: &TableEntry) -> bool {
+        self.defines(table.id) && !self.has_made(&table.tree)
+    }
+
     /// Whether rows of this object are of no use: the transaction has emptied or dropped the table.
     pub(super) fn has_left(&self, table: u32, object: ObjectId) -> bool {
         let Some(own) = self.tables.get(&table) else { return false };
@@ -361,13 +372,15 @@ impl Transaction<'_> {
         worker.wait_complete(worker.engine.log.tail());
         let held = HeldLsn::open(&worker.engine, &worker.recorder);
         let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
-        Snapshot::new(held).with_own(own.collect())
+        let large = self.large.as_ref().map(|large| large.view());
+        Snapshot::new(held).with_large(large).with_own(own.collect())
     }
 
     /// Reads from a snapshot taken now, from here on, if the transaction has neither read nor changed
     /// anything yet; else nothing happens. So what it waited for before its first statement is seen.
     pub fn refresh(&mut self) {
-        if self.has_read || !self.writes.is_empty() || self.held.is_none() {
+        let has_changed = !self.writes.is_empty() || self.large.is_some();
+        if self.has_read || has_changed || self.held.is_none() {
             return;
         }
         let worker = &self.session.worker;
@@ -399,6 +412,7 @@ impl Transaction<'_> {
         self.engine().check_open()?;
         loop {
             let entry = self.entry(name)?;
+            self.check_not_spilled(&entry)?;
             let own = self.own_definitions();
             let is_stopped = |(stopped, _): &(u32, Arc<Tree>)| *stopped == entry.id;
             if own.defines(entry.id) || own.stopped.iter().any(is_stopped) {
@@ -419,6 +433,14 @@ impl Transaction<'_> {
             if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {
                 return Ok(entry);
             }
+        }
+    }
+
+    /// Rows that were spilled are of the table as everyone knows it.
+    fn check_not_spilled(&self, entry: &TableEntry) -> Result<()> {
+        match self.large.as_ref().filter(|large| large.has_written(entry.tree.object())) {
+            None => Ok(()),
+            Some(_) => Err(Error::DefinedTooLate { table: entry.name().to_owned() }),
         }
     }
 

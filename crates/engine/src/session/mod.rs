@@ -6,7 +6,8 @@
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
-//! * `commit.rs`: how its rows become one record, all at once or over intents.
+//! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
+//!   large for memory.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops.
 //!   `commit_definitions.rs`: how those and its rows become one record.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
@@ -21,6 +22,8 @@ mod commit_definitions;
 mod context;
 mod counters;
 mod definitions;
+mod large;
+mod large_undo;
 mod moving;
 mod read;
 mod read_ahead;

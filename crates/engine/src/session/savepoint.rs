@@ -46,13 +46,14 @@ impl Transaction<'_> {
     /// stays, later ones are gone. Generated keys are not given again.
     ///
     /// # Errors
-    /// [`NoSavepoint`](Error::NoSavepoint): the savepoint is another transaction's, or gone.
+    /// [`NoSavepoint`](Error::NoSavepoint): the savepoint is another transaction's, or gone. Those of
+    /// writing to leaves, for a large transaction, which then can only be rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.writes.roll_back_to(savepoint.0).then_some(()).ok_or(Error::NoSavepoint)?;
         if let Some(own) = &mut self.definitions {
             own.roll_back_to(savepoint.0);
         }
-        Ok(())
+        self.undo_pieces(savepoint.0)
     }
 
     /// Forgets the savepoint and all later ones. What was changed since stays changed.
@@ -64,6 +65,7 @@ impl Transaction<'_> {
         if let Some(own) = &mut self.definitions {
             own.release(savepoint.0);
         }
+        self.release_marks(savepoint.0);
         Ok(())
     }
 }

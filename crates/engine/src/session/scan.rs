@@ -7,7 +7,7 @@ use onrush_types::{Value, prefix_end};
 use super::read_ahead::{Position, ReadAhead};
 use super::snapshot::Snapshot;
 use crate::Row;
-use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal, View};
+use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal};
 use crate::database::Table;
 use crate::error::{Error, Result};
 use crate::units::{LeafId, ObjectId};
@@ -253,13 +253,13 @@ impl Scan {
     }
 
     fn fill(&mut self) -> Result<()> {
-        let View::Before(lsn) = self.snapshot.held.view() else { return Ok(()) };
+        let view = self.snapshot.view()?;
         self.snapshot.worker.engine.check_readable()?;
         let outcome = loop {
             let Scan { snapshot, table, object, direction, bounds, batch, .. } = self;
             let tree = &table.entry.tree;
             let outcome = snapshot.worker.inside(|engine, seat| {
-                match tree.scan(engine, seat, (*object, lsn), *direction, bounds, batch) {
+                match tree.scan(engine, seat, (*object, view), *direction, bounds, batch) {
                     Err(Refusal::Blocked(Blocked::LoadToRead(leaf))) => Ok(Step::OnDisk(leaf)),
                     other => other.map(Step::Filled),
                 }
@@ -275,6 +275,8 @@ impl Scan {
             }
         };
         self.next = 0;
+        // What it saw of its own transaction was there as long as that was open.
+        self.snapshot.view()?;
         match outcome {
             Ok(more) => {
                 self.exhausted = !more;

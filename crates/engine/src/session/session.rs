@@ -367,9 +367,8 @@ impl Session {
             [TICK, &[]]
         };
         let payload = header.len() + rows.len();
-        let limit = self.worker.engine.options.record_bytes_max();
-        if payload > limit {
-            return Err(Error::TransactionTooLarge { bytes: payload, limit });
+        if payload > self.worker.engine.options.record_bytes_max() {
+            return Transaction::new(self, None).commit_batch(table, object, batch);
         }
         match self.write_group(table, object, batch, [header, rows], false)? {
             Ok(Some(end)) => {
@@ -511,6 +510,11 @@ impl Session {
                 if let Err(error) = self.rest_on(lsn) {
                     return error;
                 }
+                Error::Conflict { key: table.describe_key(key), table: name }
+            }
+            // Whoever holds it has not committed, so there is nothing that this rests on.
+            Refusal::Held => {
+                self.worker.recorder.count(Counter::Conflicts, 1);
                 Error::Conflict { key: table.describe_key(key), table: name }
             }
             Refusal::Gone => Error::TableChanged { name },

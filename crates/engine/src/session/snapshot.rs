@@ -7,6 +7,7 @@ use onrush_log::Lsn;
 use onrush_types::Value;
 use onrush_waits::Recorder;
 
+use super::large::OwnView;
 use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
 use super::worker::Worker;
 use super::write_set::Place;
@@ -42,6 +43,8 @@ pub struct Snapshot {
     /// The changes of the transaction that it was taken in, as they were then: value bytes, or none
     /// for a row that is removed.
     own: Option<Arc<OwnChanges>>,
+    /// What that transaction had written to the leaves by then, if it is a large one.
+    large: Option<OwnView>,
 }
 
 /// Changes of a transaction that nobody else sees yet.
@@ -98,12 +101,13 @@ impl HeldLsn {
         worker: &mut Worker,
         table: &Table,
         key: &[u8],
+        view: View,
     ) -> Result<(Look, Vec<u8>)> {
         table.check_database(&worker.engine)?;
         worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         self.check_sees(table)?;
-        let (object, view) = (tree.object(), self.view());
+        let object = tree.object();
         let mut value = Vec::new();
         let outcome =
             worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
@@ -125,7 +129,29 @@ impl Snapshot {
     pub(super) fn new(held: HeldLsn) -> Snapshot {
         let engine = &held.engine;
         let worker = Worker::new(engine, Recorder::new(&engine.registry, "snapshot"));
-        Snapshot { worker, held, own: None }
+        Snapshot { worker, held, own: None, large: None }
+    }
+
+    /// The same view with what a large transaction has written itself.
+    pub(super) fn with_large(mut self, large: Option<OwnView>) -> Snapshot {
+        self.large = large;
+        self
+    }
+
+    /// The same view once more, without changes that are not in the leaves.
+    fn again(&self) -> Snapshot {
+        let large = self.large.as_ref().map(OwnView::again);
+        Snapshot::new(self.held.again()).with_large(large)
+    }
+
+    /// What it sees in leaves.
+    ///
+    /// # Errors
+    /// What it saw of a transaction is not there any more: that has ended.
+    pub(super) fn view(&self) -> Result<View> {
+        let Some(large) = &self.large else { return Ok(self.held.view()) };
+        large.check()?;
+        Ok(large.over(self.held.lsn()))
     }
 
     /// The same view with changes that nobody else sees.
@@ -154,7 +180,8 @@ impl Snapshot {
             return Ok(own.as_ref().map(decode).transpose()?);
         }
         let bytes = place.1;
-        let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes)?;
+        let view = self.view()?;
+        let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes, view)?;
         let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));
         Ok(row.transpose()?)
     }
@@ -164,7 +191,7 @@ impl Snapshot {
     /// # Errors
     /// Bounds that do not fit the table's key.
     pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        Scan::new(Snapshot::new(self.held.again()), table, options, self.own_changes(table))
+        Scan::new(self.again(), table, options, self.own_changes(table))
     }
 
     /// The keys between the bounds of `options`, cut into at most `parts` ranges with about as many
@@ -205,8 +232,7 @@ impl Snapshot {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Scan> {
-        let snapshot = Snapshot::new(self.held.again());
-        Scan::between(snapshot, table, range.bounds.clone(), direction, self.own_changes(table))
+        Scan::between(self.again(), table, range.bounds.clone(), direction, self.own_changes(table))
     }
 
     pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {

@@ -3,6 +3,7 @@
 //! | state | how it ends |
 //! |---|---|
 //! | open: changes are in the write set of the session alone | `commit`, or dropped: forgotten |
+//! | open and large: changes are intents in the leaves and pieces in the log (`large.rs`) | the same |
 //! | committing: intents stand in the leaves | a verdict: committed at an LSN, or aborted |
 //!
 //! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
@@ -15,6 +16,7 @@ use onrush_waits::Phase;
 use super::batch::Batch;
 use super::commit::group_record;
 use super::definitions::OwnDefinitions;
+use super::large::Large;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
@@ -71,6 +73,8 @@ pub struct Transaction<'s> {
     pub(super) has_read: bool,
     /// What it defines and keeps others from defining, if anything.
     pub(super) definitions: Option<Box<OwnDefinitions>>,
+    /// What it has written to the leaves and the log already, if it is a large one.
+    pub(super) large: Option<Box<Large>>,
 }
 
 impl<'s> Transaction<'s> {
@@ -81,6 +85,7 @@ impl<'s> Transaction<'s> {
             writes: WriteSet::default(),
             has_read: false,
             definitions: None,
+            large: None,
         }
     }
 
@@ -102,18 +107,25 @@ impl<'s> Transaction<'s> {
             Some(Write { must_be_absent, .. }) => *must_be_absent,
             None => {
                 // That a key is free is told by the commit, which lies behind whoever freed it.
-                if let Some(held) = &self.held
-                    && let (look, _) = held.get_bytes(&mut self.session.worker, table, &at.1)?
-                    && look.is_there
-                {
+                let (look, _) = self.seen(table, &at.1)?;
+                if look.is_there {
                     self.session.rest_on(look.lsn)?;
                     return Err(duplicate(table, &at.1));
                 }
                 true
             }
         };
-        self.write_encoded(table, at, must_be_absent);
-        Ok(())
+        self.write_encoded(table, at, must_be_absent)
+    }
+
+    /// The row at `key` that was there when the transaction began, or that it has spilled since.
+    fn seen(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
+        let Some(held) = &self.held else {
+            return Ok((Look { is_there: false, lsn: 0 }, Vec::new()));
+        };
+        let own = self.large.as_ref().map(|large| large.view());
+        let view = own.as_ref().map_or_else(|| held.view(), |own| own.over(held.lsn()));
+        held.get_bytes(&mut self.session.worker, table, key, view)
     }
 
     /// Key bytes and value bytes of the row that this transaction encoded last: after an insert, the
@@ -131,8 +143,7 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Statement, |transaction| {
             transaction.session.encode(table, values)?;
             let key = transaction.session.encoded.key.clone();
-            transaction.write_encoded(table, (table.entry.tree.object(), key), false);
-            Ok(())
+            transaction.write_encoded(table, (table.entry.tree.object(), key), false)
         })
     }
 
@@ -186,7 +197,7 @@ impl<'s> Transaction<'s> {
         if !moved {
             let fresh = self.writes.get(&(object, new_key.clone()));
             let must_be_absent = fresh.is_some_and(|write| write.must_be_absent);
-            self.write_encoded(table, (object, new_key), must_be_absent);
+            self.write_encoded(table, (object, new_key), must_be_absent)?;
             return Ok(true);
         }
         let encoded = self.session.encoded.clone();
@@ -198,8 +209,8 @@ impl<'s> Transaction<'s> {
         self.session.encoded = encoded;
         let removed = self.writes.get(&(object, new_key.clone()));
         let must_be_absent = removed.is_none_or(|write| write.must_be_absent);
-        self.write_encoded(table, (object, new_key), must_be_absent);
-        self.remove(table, key);
+        self.write_encoded(table, (object, new_key), must_be_absent)?;
+        self.remove(table, key)?;
         Ok(true)
     }
 
@@ -215,7 +226,7 @@ impl<'s> Transaction<'s> {
             if !look.is_there {
                 return transaction.session.nothing_there(look);
             }
-            transaction.remove(table, &bytes);
+            transaction.remove(table, &bytes)?;
             Ok(true)
         })
     }
@@ -230,10 +241,10 @@ impl<'s> Transaction<'s> {
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
             table.check_database(&transaction.session.worker.engine)?;
-            transaction.remove(table, &bytes);
             let at = (table.entry.tree.object(), bytes);
+            transaction.put_removal(table, &at.1);
             transaction.writes.let_anyone_be_first(&at);
-            Ok(())
+            transaction.spill_if_large()
         })
     }
 
@@ -287,7 +298,8 @@ impl<'s> Transaction<'s> {
     fn view(&self) -> Snapshot {
         let Worker { engine, recorder, .. } = &self.session.worker;
         let held = self.held.as_ref().map(HeldLsn::again);
-        Snapshot::new(held.unwrap_or_else(|| HeldLsn::open(engine, recorder)))
+        let snapshot = Snapshot::new(held.unwrap_or_else(|| HeldLsn::open(engine, recorder)));
+        snapshot.with_large(self.large.as_ref().map(|large| large.view()))
     }
 
     /// Commits: all changes, or on error none. Waits as the session's durability says.
@@ -332,10 +344,15 @@ impl<'s> Transaction<'s> {
     fn commit_and_wait(&mut self) -> Result<()> {
         let committed = self.commit_writes();
         self.held = None;
-        match committed? {
+        let committed = committed?;
+        let acknowledged = match &committed {
             Some(commit) => self.session.acknowledge(commit.end, commit.logged),
             None => self.session.rest_on_all_seen(),
+        };
+        if committed.is_some_and(|commit| commit.is_large) {
+            self.sweep_committed();
         }
+        acknowledged
     }
 
     /// Commits and returns at once, with a token to wait on.
@@ -399,7 +416,14 @@ impl<'s> Transaction<'s> {
             self.writes.put((object, key.to_vec()), write);
         }
         let writes = self.writes.take();
-        Ok(self.commit_over_intents(&writes, &group_record(&[], &writes), None)?.end)
+        let record = group_record(&[], &writes);
+        if record.len() <= self.session.worker.engine.options.record_bytes_max() {
+            return Ok(self.commit_over_intents(&writes, &record, None)?.end);
+        }
+        drop(record);
+        writes.into_iter().for_each(|(at, write)| self.writes.put_public(at, write));
+        let committed = self.commit_large()?;
+        committed.map(|commit| commit.end).ok_or_else(|| Error::Internal("a batch was lost".into()))
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -415,16 +439,16 @@ impl<'s> Transaction<'s> {
             let look = Look { is_there: write.value.is_some(), lsn: 0 };
             return Ok((look, write.value.clone().unwrap_or_default()));
         }
-        let Some(held) = &self.held else {
-            return Ok((Look { is_there: false, lsn: 0 }, Vec::new()));
-        };
-        let (look, value) = held.get_bytes(&mut self.session.worker, table, key)?;
+        let (look, value) = self.seen(table, key)?;
+        if self.held.is_none() {
+            return Ok((look, value));
+        }
         self.has_read = true;
         self.session.saw_at(look);
         Ok((look, value))
     }
 
-    fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) {
+    fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) -> Result<()> {
         let encoded = &self.session.encoded;
         let schema = &table.entry.schema;
         let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
@@ -432,10 +456,23 @@ impl<'s> Transaction<'s> {
         let value = Some(encoded.row.clone());
         let write =
             Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record };
-        self.writes.put(at, write);
+        self.put(at, write);
+        self.spill_if_large()
     }
 
-    fn remove(&mut self, table: &Table, key: &[u8]) {
+    fn put(&mut self, at: Place, write: Write) {
+        match self.is_public(&write.table) {
+            true => self.writes.put_public(at, write),
+            false => self.writes.put(at, write),
+        }
+    }
+
+    fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+        self.put_removal(table, key);
+        self.spill_if_large()
+    }
+
+    fn put_removal(&mut self, table: &Table, key: &[u8]) {
         let at = (table.entry.tree.object(), key.to_vec());
         if self.writes.get(&at).is_some_and(|write| write.must_be_absent) {
             // Inserted by this very transaction: nothing remains, but if the key was there the
@@ -451,17 +488,18 @@ impl<'s> Transaction<'s> {
             is_unguarded: false,
             record,
         };
-        self.writes.put(at, write);
+        self.put(at, write);
     }
 }
 
 /// Closing the snapshot takes its time, too, unless the commit has done so.
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if self.held.is_some() {
+        if self.held.is_some() || self.large.is_some() {
             let _: Result<()> = self.call(Phase::Commit, |transaction| {
                 transaction.held = None;
                 transaction.writes = WriteSet::default();
+                transaction.abort_large();
                 Ok(())
             });
         }

@@ -3,10 +3,14 @@
 //! Rows are kept by their place, so what a row was is gone once it changes again. While there is a
 //! savepoint, each change first puts away what it replaces; going back puts those rows in again,
 //! the newest first.
+//!
+//! A transaction that gets large takes its rows out from time to time (`large.rs`).
 
 use std::collections::BTreeMap;
 
+use super::row_record::framed_row;
 use crate::database::Table;
+use crate::logging::RecordKind;
 use crate::units::ObjectId;
 
 /// One row of the write set.
@@ -20,6 +24,15 @@ pub(super) struct Write {
     pub(super) is_unguarded: bool,
     /// The row's log record, with its length in front; empty where rows are not logged.
     pub(super) record: Vec<u8>,
+}
+
+impl Write {
+    /// The removal of what was inserted and removed again.
+    fn removal(of: &Write, at: &Place) -> Write {
+        let record = framed_row(&of.table, RecordKind::Remove, at.0, &at.1, &[]);
+        let table = of.table.clone();
+        Write { table, value: None, must_be_absent: false, is_unguarded: of.is_unguarded, record }
+    }
 }
 
 /// Where a row is: object and key bytes.
@@ -36,7 +49,12 @@ pub(super) struct WriteSet {
     replaced: Vec<(Place, Option<Write>)>,
     /// The number of each savepoint, and how long `replaced` was then.
     savepoints: Vec<(u64, usize)>,
+    /// What was put since rows were last taken out, but for those of private tables.
+    bytes: usize,
 }
+
+/// Changes that belong together: behind a savepoint and before the next one.
+type Generation = (Option<u64>, Writes);
 
 impl WriteSet {
     pub(super) fn get(&self, at: &Place) -> Option<&Write> {
@@ -49,6 +67,18 @@ impl WriteSet {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Write)> {
         self.writes.iter()
+    }
+
+    /// Bytes that were put since rows were last taken out.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// As [`put`](Self::put), of a row that can be taken out before the commit.
+    pub(super) fn put_public(&mut self, at: Place, write: Write) {
+        self.bytes += at.1.len() + write.record.len() + write.value.as_ref().map_or(0, Vec::len);
+        self.put(at, write);
     }
 
     pub(super) fn put(&mut self, at: Place, write: Write) {
@@ -77,6 +107,49 @@ impl WriteSet {
     /// All changed rows, for the commit; nothing is left.
     pub(super) fn take(&mut self) -> Writes {
         std::mem::take(self).writes
+    }
+
+    /// Takes out all rows of tables that `is_public`, by savepoints: first what was changed before the oldest
+    /// one, then behind each what was changed since, as it was before the next one.
+    pub(super) fn take_generations(
+        &mut self,
+        is_public: impl Fn(&Table) -> bool,
+    ) -> Vec<Generation> {
+        self.bytes = 0;
+        let (mut now, private): (Writes, Writes) = std::mem::take(&mut self.writes)
+            .into_iter()
+            .partition(|(_, write)| is_public(&write.table));
+        self.writes = private;
+        let mut generations = Vec::new();
+        let (mut kept, mut kept_behind) = (Vec::new(), Vec::new());
+        for (number, first) in self.savepoints.iter().rev() {
+            let mut changed = Writes::new();
+            for (at, before) in self.replaced.drain(*first..).rev() {
+                let table = before.as_ref().or(now.get(&at)).or(changed.get(&at));
+                if !table.is_some_and(|write| is_public(&write.table)) {
+                    kept.push((at, before));
+                    continue;
+                }
+                let after = now.remove(&at);
+                if !changed.contains_key(&at)
+                    && let Some(write) =
+                        after.or_else(|| Some(Write::removal(before.as_ref()?, &at)))
+                {
+                    changed.insert(at.clone(), write);
+                }
+                before.into_iter().for_each(|before| drop(now.insert(at.clone(), before)));
+            }
+            generations.push((Some(*number), changed));
+            kept_behind.push(kept.len());
+        }
+        for ((_, first), behind) in self.savepoints.iter_mut().rev().zip(kept_behind) {
+            *first = kept.len() - behind;
+        }
+        generations.push((None, now));
+        generations.reverse();
+        self.replaced = kept;
+        self.replaced.reverse();
+        generations
     }
 
     pub(super) fn set_savepoint(&mut self, number: u64) {

@@ -75,6 +75,9 @@ pub struct Statistics {
     /// Now: the memory that was divided among them; none if each has a bound of its own.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
+    /// Now: large transactions that are open, and bytes of log that their pieces take.
+    #[serde(default)]
+    pub large_transactions: (u64, u64),
     /// Now: slots of 16 KiB in the data files.
     pub slots: u64,
     /// Now: how far the running checkpoint is.
@@ -99,6 +102,7 @@ impl Statistics {
             frames: (frames - engine.frames.available() as u64, frames),
             memory: memory::parts(engine),
             memory_limit_bytes: engine.options.memory_bytes,
+            large_transactions: engine.large.open(),
             slots: engine.space.slots(),
             checkpoint: engine.progress.read(),
             recovery: recovery.clone(),

@@ -34,4 +34,5 @@ mod statements_of_a_simple_query_do_what_they_say;
 mod tables_stand_in_schemas;
 mod the_operator_is_told_of_the_disk;
 mod transactions_are_all_or_nothing;
+mod transactions_are_as_large_as_the_disk;
 mod what_drivers_send_is_understood;

@@ -1,9 +1,9 @@
 //! Several rows as one transaction, and several transactions at the same time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use onrush::{CheckpointStage, CommitToken, Error, Session, Table, Transaction, Value};
+use onrush::{CheckpointStage, CommitToken, Error, Savepoint, Session, Table, Transaction, Value};
 
 use super::tables::{LiveTable, encode};
 use super::{Failed, Place, World};
@@ -23,6 +23,12 @@ struct Open<'s> {
     /// Commits when it began.
     since: usize,
     writes: Writes,
+    /// Where it can go back to, and what it had written by then.
+    savepoints: Vec<(Savepoint, Writes)>,
+    /// What it has ever written, taken back or not: in the leaves already, if it is a large one.
+    touched: BTreeSet<Place>,
+    /// It was told of a conflict: it cannot be committed any more.
+    is_lost: bool,
 }
 
 /// What a transaction wrote: value bytes unless removed, and whether it was a plain insert.
@@ -33,6 +39,10 @@ struct Ended {
     begun_at: usize,
     since: usize,
     writes: Writes,
+    is_lost: bool,
+    /// Others were open, and a large one keeps everybody else off the rows that it has written; or others
+    /// have changed what it had written, too.
+    may_conflict: bool,
     outcome: Result<Option<CommitToken>, Error>,
 }
 
@@ -74,6 +84,9 @@ impl World {
                     snapshot: self.history.now().clone(),
                     since: self.history.len(),
                     writes: BTreeMap::new(),
+                    savepoints: Vec::new(),
+                    touched: BTreeSet::new(),
+                    is_lost: false,
                 }),
                 Err(error) => return self.failed("begin", &error).map(|_| ()),
             }
@@ -81,7 +94,8 @@ impl World {
         let steps = 1 + self.random.below(10);
         for _ in 0..steps {
             let which = self.random.below(open.len() as u64) as usize;
-            if !self.step(&mut open[which])? {
+            let is_contended = open.len() > 1;
+            if !self.step(&mut open[which], is_contended)? {
                 return Ok(());
             }
         }
@@ -89,13 +103,23 @@ impl World {
             let which = self.random.below(open.len() as u64) as usize;
             let one = open.swap_remove(which);
             let wait = waits[one.number];
-            self.end(one, wait)?;
+            let is_contended = !open.is_empty();
+            self.end(one, wait, is_contended)?;
         }
         Ok(())
     }
 
     /// One call inside a transaction. False when the engine failed it.
-    fn step(&mut self, open: &mut Open<'_>) -> Checked<bool> {
+    fn step(&mut self, open: &mut Open<'_>, is_contended: bool) -> Checked<bool> {
+        if open.is_lost {
+            return Ok(true);
+        }
+        if let Some(large) = &mut self.savepoint_random
+            && large.chance(1, 5)
+        {
+            let goes_back = large.chance(1, 2);
+            return self.savepoint(open, goes_back);
+        }
         let table = match self.some_table() {
             Some(table) => table,
             None => return Ok(true),
@@ -129,6 +153,7 @@ impl World {
             5 => return self.read_in(open, table, &place, seen, &keys),
             _ => open.transaction.insert(&handle, &values).map(|()| true),
         };
+        open.touched.insert(place.clone());
         let before = open.writes.get(&place).map(|(_, fresh)| *fresh);
         let write = match (kind, answer, seen) {
             (0 | 1, Ok(true), Some(_)) if before == Some(true) => {
@@ -147,6 +172,14 @@ impl World {
             (4, Ok(true), _) => (Some(value), false),
             (0 | 1 | 6 | 7, Ok(true), None) => (Some(value), before.is_none_or(|fresh| fresh)),
             (0 | 1 | 6 | 7, Err(Error::DuplicateKey { .. }), Some(_)) => return Ok(true),
+            (_, Err(Error::Conflict { .. }), _) if is_contended || self.is_overtaken(open) => {
+                open.is_lost = true;
+                return Ok(true);
+            }
+            (_, Err(Error::DuplicateKey { .. }), None) if self.is_overtaken(open) => {
+                open.is_lost = true;
+                return Ok(true);
+            }
             (_, Err(error), _) => {
                 self.failed("a call in a transaction", &error)?;
                 return Ok(false);
@@ -158,6 +191,27 @@ impl World {
         };
         open.writes.insert(place, write);
         Ok(true)
+    }
+
+    /// Whether another one has committed a change of what it has written.
+    fn is_overtaken(&self, open: &Open<'_>) -> bool {
+        open.touched.iter().any(|place| self.changed.get(place).is_some_and(|at| *at > open.since))
+    }
+
+    /// Sets a savepoint, or goes back to one.
+    fn savepoint(&mut self, open: &mut Open<'_>, goes_back: bool) -> Checked<bool> {
+        if !goes_back || open.savepoints.is_empty() {
+            open.savepoints.push((open.transaction.savepoint(), open.writes.clone()));
+            return Ok(true);
+        }
+        let at = self.random.below(open.savepoints.len() as u64) as usize;
+        open.savepoints.truncate(at + 1);
+        let (savepoint, writes) = &open.savepoints[at];
+        open.writes = writes.clone();
+        match open.transaction.rollback_to(*savepoint) {
+            Ok(()) => Ok(true),
+            Err(error) => self.failed("going back to a savepoint", &error).map(|_| false),
+        }
     }
 
     fn known_key(&mut self, open: &Open<'_>, table: usize) -> Option<Vec<u8>> {
@@ -192,8 +246,9 @@ impl World {
         }
     }
 
-    fn end(&mut self, open: Open<'_>, waits: bool) -> Checked<()> {
-        let Open { transaction, since, writes, .. } = open;
+    fn end(&mut self, open: Open<'_>, waits: bool, is_contended: bool) -> Checked<()> {
+        let may_conflict = is_contended || self.is_overtaken(&open);
+        let Open { transaction, since, writes, is_lost, .. } = open;
         let begun_at = self.moment();
         let outcome = match self.random.below(6) {
             0 => {
@@ -203,7 +258,7 @@ impl World {
             1 => self.visited(|| transaction.commit_token().map(Some))?,
             _ => self.visited(|| transaction.commit().map(|()| None))?,
         };
-        let ended = Ended { begun_at, since, writes, outcome };
+        let ended = Ended { begun_at, since, writes, is_lost, may_conflict, outcome };
         self.settle(ended, waits)
     }
 
@@ -246,8 +301,19 @@ impl World {
             Ok(transaction) => {
                 let (snapshot, since) = (self.history.now().clone(), self.history.len());
                 let writes = Writes::new();
-                let open = Open { number, transaction, snapshot, since, writes };
-                self.shorten(open, table, &handle).and_then(|open| self.end(open, wait))
+                let savepoints = Vec::new();
+                let (touched, is_lost) = (BTreeSet::new(), false);
+                let open = Open {
+                    number,
+                    transaction,
+                    snapshot,
+                    since,
+                    writes,
+                    savepoints,
+                    touched,
+                    is_lost,
+                };
+                self.shorten(open, table, &handle).and_then(|open| self.end(open, wait, false))
             }
             Err(error) => self.failed("begin", &error).map(|_| ()),
         };
@@ -278,7 +344,7 @@ impl World {
     }
 
     fn settle(&mut self, ended: Ended, waits: bool) -> Checked<()> {
-        let Ended { begun_at, since, writes, outcome } = ended;
+        let Ended { begun_at, since, writes, is_lost, may_conflict, outcome } = ended;
         let overtaken =
             writes.keys().any(|place| self.changed.get(place).is_some_and(|at| *at > since));
         let effects: Vec<Effect> = writes
@@ -289,6 +355,9 @@ impl World {
             })
             .collect();
         match outcome {
+            Ok(_) if is_lost => violation!("a transaction was told of a conflict, and committed"),
+            Err(Error::Conflict { .. } | Error::DuplicateKey { .. }) if is_lost => Ok(()),
+            Err(Error::Conflict { .. }) if may_conflict => Ok(()),
             Ok(_) if overtaken => violation!("a transaction was overtaken, and no conflict"),
             Ok(_) if effects.is_empty() => Ok(()),
             Ok(token) => {

@@ -1,0 +1,248 @@
+//! Large transactions: their numbers and their verdicts.
+//!
+//! The intents of a large transaction get into images, so its number must mean the same after any crash,
+//! and whoever meets an intent must learn its verdict:
+//!
+//! | state | what the table has | what an intent means |
+//! |---|---|---|
+//! | open | its number, in memory only | not there, but for the transaction itself |
+//! | committed | its number, its LSN and the objects that it wrote | the row, from that LSN on |
+//! | aborted | nothing | nothing |
+//!
+//! Invariants
+//! 1. A number is given once: the root of a directory holds the next one, and redo raises it above those of
+//!    the pieces that it meets.
+//! 2. A committed number stays in the table, and in the root of every directory, until a checkpoint is
+//!    installed that began after all leaves which could hold its intents were looked at (swept).
+//! 3. During redo a number that the table lacks is open: its verdict may come. Afterwards it is aborted.
+//! 4. The verdict *committed* is given between the in-flight mark and its clearing, as that of any other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use onrush_log::Lsn;
+use parking_lot::RwLock;
+
+use super::TransactionState;
+use super::own_versions::{OwnValue, OwnVersions};
+use crate::btree::Blocked;
+use crate::engine::Engine;
+use crate::fault::{Fault, planted};
+use crate::node::leaf::LargeOwner;
+use crate::units::ObjectId;
+
+/// See the module.
+pub(crate) struct LargeTransactions {
+    next: AtomicU64,
+    known: RwLock<BTreeMap<u64, Known>>,
+    /// The log has been read to its end.
+    is_recovered: AtomicBool,
+    /// Bytes of the pieces of those that are open.
+    open_bytes: AtomicU64,
+}
+
+enum Known {
+    Open(Arc<OwnVersions>),
+    Committed(Verdict),
+}
+
+/// A large transaction that was committed, until nothing is left to be known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) lsn: Lsn,
+    /// Whose rows it has changed.
+    pub(crate) objects: Vec<ObjectId>,
+    /// No leaf holds an intent of it.
+    pub(crate) is_swept: bool,
+}
+
+/// What the root of a directory holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LargeTable {
+    pub(crate) next: u64,
+    pub(crate) committed: Vec<(u64, Lsn, Vec<ObjectId>)>,
+    /// Objects of the directory that open large transactions have made.
+    pub(crate) private: Vec<ObjectId>,
+}
+
+impl Default for LargeTransactions {
+    fn default() -> LargeTransactions {
+        LargeTransactions {
+            next: AtomicU64::new(1),
+            known: RwLock::default(),
+            is_recovered: AtomicBool::new(false),
+            open_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl LargeTransactions {
+    /// A number that no other transaction ever has; none once there are no more.
+    pub(crate) fn begin(&self, own: &Arc<OwnVersions>) -> Option<u64> {
+        let id = self.next.fetch_add(1, Ordering::AcqRel);
+        if id >= LargeOwner::IDS {
+            return None;
+        }
+        self.known.write().insert(id, Known::Open(Arc::clone(own)));
+        Some(id)
+    }
+
+    pub(crate) fn state(&self, id: u64) -> TransactionState {
+        match self.known.read().get(&id) {
+            Some(Known::Open(_)) => TransactionState::Pending,
+            Some(Known::Committed(verdict)) => TransactionState::Committed(verdict.lsn.0),
+            None if !self.is_recovered.load(Ordering::Acquire) => TransactionState::Pending,
+            None if planted(Fault::LargeAbortedAsCommitted) => TransactionState::Committed(1),
+            None => TransactionState::Aborted,
+        }
+    }
+
+    /// The verdict; only memory writes.
+    pub(crate) fn commit(&self, id: u64, lsn: Lsn, objects: &[ObjectId]) {
+        let verdict = Verdict { lsn, objects: objects.to_vec(), is_swept: false };
+        self.known.write().insert(id, Known::Committed(verdict));
+    }
+
+    /// What the transaction has placed means nothing from now on.
+    pub(crate) fn abort(&self, id: u64) {
+        self.known.write().remove(&id);
+    }
+
+    pub(crate) fn is_open(&self, id: u64) -> bool {
+        matches!(self.known.read().get(&id), Some(Known::Open(_)))
+    }
+
+    /// What the open transaction had at a key before piece `before`, if it has replaced that since.
+    pub(crate) fn own_version(
+        &self,
+        engine: &Engine,
+        id: u64,
+        at: (ObjectId, &[u8]),
+        before: u32,
+    ) -> Result<Option<OwnValue>, Blocked> {
+        let own = match self.known.read().get(&id) {
+            Some(Known::Open(own)) => Arc::clone(own),
+            _ => return Ok(None),
+        };
+        Ok(own.before(engine, at, before)?.map(|(_, value)| value))
+    }
+
+    /// Those whose intents may still stand in leaves and are needed by no snapshot below `horizon`.
+    pub(crate) fn to_sweep(&self, horizon: Lsn) -> Vec<(u64, Vec<ObjectId>)> {
+        let known = self.known.read();
+        let due = known.iter().filter_map(|(id, known)| match known {
+            Known::Committed(verdict) if !verdict.is_swept && verdict.lsn < horizon => {
+                Some((*id, verdict.objects.clone()))
+            }
+            _ => None,
+        });
+        due.collect()
+    }
+
+    /// No leaf holds an intent of it any more.
+    pub(crate) fn set_swept(&self, id: u64) {
+        if let Some(Known::Committed(verdict)) = self.known.write().get_mut(&id) {
+            verdict.is_swept = true;
+        }
+    }
+
+    /// Those that were swept, for a checkpoint that begins now.
+    pub(crate) fn swept(&self) -> Vec<u64> {
+        let known = self.known.read();
+        let is_swept =
+            |known: &Known| matches!(known, Known::Committed(verdict) if verdict.is_swept);
+        known.iter().filter(|(_, known)| is_swept(known)).map(|(id, _)| *id).collect()
+    }
+
+    /// What the directory of a checkpoint holds that began when those of `swept` were swept.
+    pub(crate) fn table(&self, swept: &[u64]) -> LargeTable {
+        let known = self.known.read();
+        let committed = known.iter().filter_map(|(id, known)| match known {
+            Known::Committed(verdict)
+                if !swept.contains(id) && !planted(Fault::VerdictsNotStored) =>
+            {
+                Some((*id, verdict.lsn, verdict.objects.clone()))
+            }
+            _ => None,
+        });
+        let (committed, private) = (committed.collect(), Vec::new());
+        LargeTable { committed, private, next: self.next.load(Ordering::Acquire) }
+    }
+
+    /// A directory without them is installed, and no image that it names has intents of theirs.
+    pub(crate) fn forget(&self, swept: &[u64]) {
+        let mut known = self.known.write();
+        swept.iter().for_each(|id| drop(known.remove(id)));
+    }
+
+    /// What the root says, at open.
+    pub(crate) fn restore(&self, table: LargeTable) {
+        self.next.fetch_max(table.next, Ordering::AcqRel);
+        for (id, lsn, objects) in table.committed {
+            self.commit(id, lsn, &objects);
+        }
+    }
+
+    /// Redo has met a piece.
+    pub(crate) fn note_number(&self, id: u64) {
+        self.next.fetch_max(id.saturating_add(1), Ordering::AcqRel);
+    }
+
+    /// The log has been read: what has no verdict gets none.
+    pub(crate) fn end_recovery(&self) {
+        self.is_recovered.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn add_open_bytes(&self, bytes: u64) {
+        self.open_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn remove_open_bytes(&self, bytes: u64) {
+        self.open_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How many are open, and how much they have written.
+    pub(crate) fn open(&self) -> (u64, u64) {
+        let known = self.known.read();
+        let open = known.values().filter(|known| matches!(known, Known::Open(_))).count();
+        (open as u64, self.open_bytes.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_number_may_get_a_verdict_until_the_log_has_been_read_and_is_aborted_then() {
+        let large = LargeTransactions::default();
+        assert_eq!(large.state(7), TransactionState::Pending);
+        large.commit(8, Lsn(100), &[ObjectId(1)]);
+        large.end_recovery();
+        assert_eq!(large.state(7), TransactionState::Aborted);
+        assert_eq!(large.state(8), TransactionState::Committed(100));
+    }
+
+    #[test]
+    fn a_verdict_is_stored_until_a_checkpoint_begins_after_the_sweep() {
+        let large = LargeTransactions::default();
+        large.commit(8, Lsn(100), &[ObjectId(1)]);
+        let before = large.swept();
+        assert_eq!(large.to_sweep(Lsn(100)), []);
+        assert_eq!(large.to_sweep(Lsn(101)), [(8, vec![ObjectId(1)])]);
+        large.set_swept(8);
+        assert_eq!(large.table(&before).committed.len(), 1);
+        let after = large.swept();
+        assert_eq!(large.table(&after).committed, []);
+    }
+
+    #[test]
+    fn no_number_is_given_twice_whatever_tells_of_it() {
+        let (large, own) = (LargeTransactions::default(), Arc::default());
+        large.restore(LargeTable { next: 5, ..LargeTable::default() });
+        assert_eq!(large.begin(&own), Some(5));
+        large.note_number(9);
+        assert_eq!(large.begin(&own), Some(10));
+    }
+}
