@@ -71,14 +71,6 @@ impl Kinds {
         Kinds::of(Kind::ALL)
     }
 
-    /// Those that the server keeps its promises for today; what each of the others shows stands in
-    /// `docs/testing.md`.
-    pub fn kept() -> Kinds {
-        let broken =
-            [Kind::Hearsay, Kind::Reads, Kind::Transactional, Kind::Grants, Kind::Comments];
-        broken.into_iter().fold(Kinds::all(), Kinds::without)
-    }
-
     /// These, and rows.
     pub fn of(kinds: &[Kind]) -> Kinds {
         Kinds(kinds.iter().fold(1 << Kind::Rows as u32, |set, kind| set | 1 << *kind as u32))
@@ -95,14 +87,11 @@ impl Kinds {
         Kinds(self.0 & !(1 << kind as u32))
     }
 
-    /// Reads `all`, `kept`, or words with commas; a word with `-` in front leaves that one out of all.
+    /// Reads `all`, or words with commas; a word with `-` in front leaves that one out of all.
     ///
     /// # Errors
     /// A word that is none.
     pub fn read(text: &str) -> Result<Kinds, String> {
-        if text == "kept" {
-            return Ok(Kinds::kept());
-        }
         let words: Vec<&str> = text.split(',').filter(|word| !word.is_empty()).collect();
         let leaves_out = words.iter().all(|word| word.starts_with('-') || *word == "all");
         let mut kinds = if leaves_out { Kinds::all() } else { Kinds::of(&[]) };

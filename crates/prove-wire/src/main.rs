@@ -33,8 +33,7 @@ struct Arguments {
     /// Cuts of each round.
     #[arg(long, default_value_t = 400)]
     round_cuts: u64,
-    /// What clients may do: `all`, `kept` (what the server keeps its promises for today), words with commas, or words
-    /// with `-` in front to leave these out.
+    /// What clients may do: `all`, words with commas, or words with `-` in front to leave these out.
     #[arg(long, default_value = "all", allow_hyphen_values = true)]
     kinds: String,
     /// In each round a call of the disk fails: the disk is full or broken, once or for ever.

@@ -16,7 +16,7 @@ const BUDGET: Budget = Budget { cuts: 150, check_one_in: 8, nested_one_in: 24, n
 fn what_a_power_cut_leaves_is_what_clients_were_told() {
     let mut summary = Summary::default();
     for seed in 1.. {
-        let plan = Plan { seed, kinds: Kinds::kept(), fault: None };
+        let plan = Plan { seed, kinds: Kinds::all(), fault: None };
         if let Err(violation) = prove(plan, BUDGET, &mut summary) {
             let kinds = plan.kinds;
             panic!("{}\nagain: cargo xtask prove-wire --seed {seed} --kinds {kinds}", violation.0);
@@ -36,7 +36,7 @@ fn what_a_power_cut_leaves_is_what_clients_were_told() {
 fn what_clients_were_told_stays_where_the_disk_fails_or_is_full() {
     let mut summary = Summary::default();
     for seed in 1..=12 {
-        let plan = Plan { seed, kinds: Kinds::kept(), fault: Some(failing_call(seed)) };
+        let plan = Plan { seed, kinds: Kinds::all(), fault: Some(failing_call(seed)) };
         if let Err(violation) = prove(plan, Budget { cuts: 30, ..BUDGET }, &mut summary) {
             let kinds = plan.kinds;
             let again = "cargo xtask prove-wire --failing-disk";

@@ -12,7 +12,7 @@ fn what_clients_were_told_is_there_after_kills() {
         program: env!("CARGO_BIN_EXE_onrush-prove-wire").into(),
         arguments: vec!["--serve".into()],
         between: Vec::new(),
-        kinds: Kinds::kept(),
+        kinds: Kinds::all(),
         seed: 1,
     };
     let mut summary = Summary::default();
