@@ -195,7 +195,10 @@ impl Source {
             Statement::RenameTable { table, to } => {
                 is_there(table) && sight.is_free(to) && !sight.view().names.contains_key(to)
             }
-            Statement::DropTable { table } => is_there(table),
+            Statement::DropTable { table } | Statement::Grant { table, .. } => is_there(table),
+            Statement::Insert { table, .. } => {
+                sight.tables().iter().any(|(known, _)| known == table)
+            }
             _ => true,
         }
     }

@@ -80,7 +80,7 @@ pub fn look(disk: &CrashDisk, probes: &[&str]) -> Checked<Found> {
     };
     let started_at = disk.operation_count();
     let mut client = match server.client().and_then(Client::begin) {
-        Ok(client) => client,
+        Ok(client) => client.writing_the_log_of(&database),
         Err(error) => violation!("no client gets in: {error}"),
     };
     let lines = see(&mut client)?;

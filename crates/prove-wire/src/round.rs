@@ -27,6 +27,9 @@ use crate::statement::{Statement, Way};
 use crate::violation;
 use crate::wire::{Answer, Client};
 
+/// A statement that is not heard of for so long waits for its commit.
+const SILENCE: Duration = Duration::from_millis(200);
+
 /// A statement that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a round does.
@@ -287,7 +290,10 @@ impl Round {
             if let Some(answer) = self.poll(number)? {
                 return self.answered(number, &answer);
             }
-            if self.database.awaited_commits() > awaited {
+            let waiting = self.database.awaited_commits();
+            // A definition that waits by itself makes durable what others await: then it may be the only one.
+            let is_alone = waiting > 0 && begun.elapsed() > SILENCE;
+            if waiting > awaited || is_alone {
                 let may_be_left =
                     self.may_be_left(number) && self.in_flight().len() < self.seats.len();
                 if may_be_left && self.random.chance(1, 2) {

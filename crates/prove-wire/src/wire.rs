@@ -6,6 +6,8 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
+use onrush::Database;
+
 /// What a statement, or several sent at once, came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -27,7 +29,6 @@ impl Answer {
 }
 
 /// One connection that was let in.
-#[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
     input: Vec<u8>,
@@ -36,6 +37,8 @@ pub struct Client {
     awaited: usize,
     /// To be sent when the server asks for the rows of a COPY.
     copy_data: Option<Vec<u8>>,
+    /// The database whose log it writes when it waits for a commit, where nobody else does.
+    database: Option<Database>,
 }
 
 /// What is to be sent.
@@ -63,6 +66,7 @@ impl Client {
             answer: Answer::default(),
             awaited: 1,
             copy_data: None,
+            database: None,
         };
         let body = b"\0\x03\0\0user\0prover\0\0";
         let mut first = length_of(body.len()).to_vec();
@@ -112,16 +116,38 @@ impl Client {
         self.go_on()
     }
 
+    /// From here on the log of this database is written while this client waits for its commits.
+    #[must_use]
+    pub fn writing_the_log_of(self, database: &Database) -> Client {
+        Client { database: Some(database.clone()), ..self }
+    }
+
     /// Waits for the answer.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
     pub fn wait(&mut self) -> io::Result<Answer> {
+        if let Some(database) = self.database.clone() {
+            return self.wait_writing(&database);
+        }
         self.stream.set_nonblocking(false)?;
         loop {
             if let Some(answer) = self.go_on()? {
                 return Ok(answer);
             }
+        }
+    }
+
+    fn wait_writing(&mut self, database: &Database) -> io::Result<Answer> {
+        loop {
+            if let Some(answer) = self.poll()? {
+                return Ok(answer);
+            }
+            if database.awaited_commits() > 0 {
+                // A log that has failed says so to those who wait for it.
+                let _ = database.write_log();
+            }
+            std::thread::yield_now();
         }
     }
 

@@ -217,7 +217,7 @@ mod tests {
             "WRITELOG",
             "waits now for",
             "waited most for",
-            "till 3 cashier@10…",
+            "till 3 cashier@10.0…",
             "checkpoint",
             "none is being taken",
         ] {
