@@ -41,7 +41,7 @@ pub use error::{DiskError, DiskErrorKind};
 pub use folder::{create_durably, read_whole, replace_whole_durably};
 pub use lock::FolderLock;
 pub use memory::MemoryDisk;
-pub use os::OsDisk;
+pub use os::{OsDisk, scratch_folder};
 pub use sparse_bytes::SparseBytes;
 pub use sticky::StickyDisk;
 pub use unfinished::{MARK_NAME, Making, Unfinished};

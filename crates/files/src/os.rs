@@ -20,6 +20,8 @@ mod file;
 mod folders;
 mod transfer;
 
+pub use folders::scratch_folder;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -76,13 +76,8 @@ pub enum QueryError {
         message: String,
     },
     /// The folder for temporary files cannot be used.
-    #[error("the folder {} for temporary files of queries cannot be used: {cause}", folder.display())]
-    SpillFolder {
-        /// Which.
-        folder: std::path::PathBuf,
-        /// Why.
-        cause: String,
-    },
+    #[error("temporary files of queries: {0}")]
+    SpillFolder(#[from] onrush_files::DiskError),
     /// Something was divided by zero.
     #[error("division by zero")]
     DivisionByZero,

@@ -22,8 +22,9 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use onrush_files::scratch_folder;
 
-use crate::error::{QueryError, Result};
+use crate::error::Result;
 
 /// Where queries write what their memory does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,7 +155,7 @@ impl Runtimes {
         let files = match spill {
             None => DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled),
             Some(spill) => {
-                empty(spill)?;
+                scratch_folder(&spill.folder)?;
                 DiskManagerBuilder::default()
                     .with_mode(DiskManagerMode::Directories(vec![spill.folder.clone()]))
                     .with_max_temp_directory_size(spill.bytes_max)
@@ -178,22 +179,6 @@ impl Runtimes {
         };
         Arc::new(RuntimeEnv { memory_pool: Arc::new(memory), ..self.base.clone() })
     }
-}
-
-/// Makes the folder, and removes what a process that was killed has left in it.
-fn empty(spill: &SpillOptions) -> Result<()> {
-    let failed = |error: std::io::Error| QueryError::SpillFolder {
-        folder: spill.folder.clone(),
-        cause: error.to_string(),
-    };
-    std::fs::create_dir_all(&spill.folder).map_err(failed)?;
-    for entry in std::fs::read_dir(&spill.folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            std::fs::remove_dir_all(path).map_err(failed)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -225,15 +210,5 @@ mod tests {
         assert!(one.try_grow(81).is_err());
         assert_eq!(runtimes.memory().used_bytes(), 0);
         one.try_grow(80).unwrap();
-    }
-
-    #[test]
-    fn files_of_a_process_that_was_killed_go_at_the_next_start() {
-        let folder = tempfile::tempdir().unwrap();
-        let left = folder.path().join("datafusion-left");
-        std::fs::create_dir(&left).unwrap();
-        let spill = SpillOptions { folder: folder.path().to_owned(), bytes_max: 1 << 20 };
-        Runtimes::new(100, 80, Some(&spill)).unwrap();
-        assert!(!left.exists());
     }
 }

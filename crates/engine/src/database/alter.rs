@@ -16,7 +16,7 @@ use crate::error::Result;
 impl Database {
     /// Changes a table: all of `changes`, in their order, or none. Durable when this returns. It takes
     /// the same time for a table of any size: no row is written. Sessions go on; whoever has a handle
-    /// from before can no longer write by it and gets [`TableChanged`](Error::TableChanged), also when
+    /// from before can no longer write by it and gets [`TableChanged`](crate::Error::TableChanged), also when
     /// he meets rows that are newer than his handle. The new handle is returned.
     ///
     /// Rows that are there hold a new column's constant default, the moment of this call where its
@@ -40,10 +40,10 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable); [`TableExists`](Error::TableExists) for a new name that
-    /// is taken; [`RowsInTheWay`](Error::RowsInTheWay) for a column without a value for the rows that
-    /// there are; [`RowsViolateCheck`](Error::RowsViolateCheck); what [`TableDefinition::altered`]
-    /// refuses.
+    /// [`UnknownTable`](crate::Error::UnknownTable); [`TableExists`](crate::Error::TableExists) for a new name that
+    /// is taken; [`RowsInTheWay`](crate::Error::RowsInTheWay) for a column without a value for the rows that
+    /// there are; [`RowsViolateCheck`](crate::Error::RowsViolateCheck); what
+    /// [`TableDefinition::altered`](crate::TableDefinition::altered) refuses.
     pub fn alter_table(&self, name: &str, changes: &[TableChange]) -> Result<Table> {
         self.define(|transaction| transaction.alter_table(name, changes))
     }

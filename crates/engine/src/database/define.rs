@@ -58,7 +58,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`TableExists`](Error::TableExists); a definition that is not possible.
+    /// [`TableExists`](crate::Error::TableExists); a definition that is not possible.
     pub fn create_table(&self, definition: TableDefinition) -> Result<Table> {
         self.define(|transaction| transaction.create_table(definition))
     }
@@ -81,7 +81,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable).
+    /// [`UnknownTable`](crate::Error::UnknownTable).
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.define(|transaction| transaction.drop_table(name))
     }
@@ -105,7 +105,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable).
+    /// [`UnknownTable`](crate::Error::UnknownTable).
     pub fn truncate_table(&self, name: &str) -> Result<()> {
         self.define(|transaction| transaction.truncate_table(name).map(drop))
     }

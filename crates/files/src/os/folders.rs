@@ -72,3 +72,20 @@ fn sync_names(descriptor: &rustix::fd::OwnedFd) -> Result<(), Errno> {
 fn sync_names(descriptor: &rustix::fd::OwnedFd) -> Result<(), Errno> {
     super::sync_data(descriptor)
 }
+
+/// Makes a folder for temporary files, and removes the folders that a process which was killed has left in it.
+/// Nothing of it is durable, and nothing needs to be.
+///
+/// # Errors
+/// It cannot be made, read or emptied.
+pub fn scratch_folder(path: &Path) -> Result<(), DiskError> {
+    let failed = |error| DiskError::from_io("make a folder for temporary files", path, error);
+    std::fs::create_dir_all(path).map_err(failed)?;
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let left = entry.map_err(failed)?.path();
+        if left.is_dir() {
+            std::fs::remove_dir_all(left).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

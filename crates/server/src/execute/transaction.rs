@@ -184,7 +184,7 @@ impl Backend {
             }),
             Work::Idle(session) => {
                 let mut tries = 0;
-                let done = loop {
+                loop {
                     tries += 1;
                     let mut transaction = session.begin()?;
                     let done = work(&mut transaction)?;
@@ -195,8 +195,7 @@ impl Backend {
                                 && tries < TRIES => {}
                         Err(error) => break Err(error),
                     }
-                };
-                done
+                }
             }
             _ => Err(super::in_failed_transaction()),
         }
