@@ -41,7 +41,8 @@ fn steps(root: &Path) -> Vec<Step> {
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
     if has_planted_faults(&root.join("crates/prove-wire/Cargo.toml")) {
-        let test = ["test", "--package", "onrush-prove-wire", "--features", "planted-faults"];
+        // The whole workspace, so that the query engine is not built again with other features.
+        let test = ["test", "--workspace", "--features", "onrush-prove-wire/planted-faults"];
         let arguments = [&test[..], &["--test", "planted_faults_are_found"]].concat();
         steps.push(Step::cargo(root, "planted faults under the server", &arguments));
     }

@@ -17,7 +17,6 @@ fn faults() -> Vec<(Fault, Kinds)> {
     let rows = Kinds::of(&[Tables]);
     vec![
         (Fault::AnswerNotAwaited, rows),
-        (Fault::TableNotDurable, rows),
         (Fault::AlterNotRedone, Kinds::of(&[Tables, Names, Columns])),
         (Fault::TruncateNotRedone, Kinds::of(&[Tables, Truncate, Checkpoints])),
         (Fault::RemoveNotRedone, rows),
