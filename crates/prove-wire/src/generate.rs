@@ -188,6 +188,9 @@ impl Source {
     fn may_still(&self, sight: &Sight<'_>, next: &Statement) -> bool {
         let definable = sight.definable();
         let is_there = |name: &str| definable.iter().any(|(known, _)| known == name);
+        if sight.open.is_some_and(|open| !sight.world.keeps_its_view(open)) {
+            return false;
+        }
         match next {
             Statement::CreateTable { table, .. } => {
                 sight.is_free(table) && !sight.view().names.contains_key(table)
@@ -226,13 +229,17 @@ impl Source {
                 let name = self.one_of(&names)?;
                 Some(Statement::RollbackTo((*name).to_owned()))
             }
-            35..58 if self.kinds.has(Kind::Transactional) => match self.random.below(10) {
+            35..58 if self.may_define_inside(sight, open) => match self.random.below(10) {
                 0..5 => self.create_table(sight),
                 5..9 => self.drop_table(sight),
                 _ => self.pass_within(sight),
             },
             _ => self.rows(sight),
         }
+    }
+
+    fn may_define_inside(&self, sight: &Sight<'_>, open: &Transaction) -> bool {
+        self.kinds.has(Kind::Transactional) && sight.world.keeps_its_view(open)
     }
 
     fn outside(&mut self, sight: &Sight<'_>) -> Option<Statement> {

@@ -119,6 +119,14 @@ impl World {
         since(&Thing::Name(name.to_owned())) || since(&Thing::Shape(id))
     }
 
+    /// Whether a definition leaves what the transaction sees as it is: one that has changed no row yet goes on with
+    /// what is committed by the time it has its locks.
+    pub fn keeps_its_view(&self, transaction: &Transaction) -> bool {
+        let is_row = |change: &Change| matches!(change, Change::Put { .. } | Change::Delete { .. });
+        let is_as_it_was = self.states.len() == transaction.begun_at + 1;
+        is_as_it_was || transaction.changes.iter().any(is_row)
+    }
+
     /// The state that the answer of a durable session rests on: the oldest from which on it would have been the same.
     pub fn rests_on(
         &self,
