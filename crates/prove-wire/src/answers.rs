@@ -5,7 +5,7 @@ use crate::statement::{Statement, Way};
 use crate::wire::Answer;
 
 /// Errors that say that nothing has happened, and why: not here, not now.
-const REFUSALS: [&str; 3] = ["0A000", "25001", "55006"];
+const REFUSALS: [&str; 2] = ["0A000", "25001"];
 /// Somebody else came first.
 const CONFLICTS: [&str; 2] = ["40001", "23505"];
 /// The disk failed: the outcome is not known, or nothing goes any more.
