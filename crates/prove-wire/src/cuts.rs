@@ -37,8 +37,8 @@ impl Default for Budget {
     }
 }
 
-/// What was found on disks, by what is on them.
-type Known = HashMap<u128, Found>;
+/// What was found on disks, by what is on them: nothing on one that a lie has broken.
+type Known = HashMap<u128, Option<Found>>;
 
 /// Cuts the power of a round.
 ///
@@ -89,6 +89,13 @@ fn judge(
     let digest = disk.digest();
     let found = match known.get(&digest) {
         Some(found) => found.clone(),
+        None if round.plan.is_lying => {
+            summary.starts += 1;
+            let found = look_after_lies(&disk)?;
+            summary.broken += u64::from(found.is_none());
+            known.insert(digest, found.clone());
+            found
+        }
         None => {
             if seed.is_multiple_of(budget.check_one_in) {
                 summary.checks += 1;
@@ -99,11 +106,28 @@ fn judge(
             if (seed >> 8).is_multiple_of(budget.nested_one_in) {
                 cut_start(round, boundary, &disk, &found, (seed, budget), summary)?;
             }
-            known.insert(digest, found.clone());
-            found
+            known.insert(digest, Some(found.clone()));
+            Some(found)
         }
     };
-    round.history.judge(boundary, &found.lines).map(drop)
+    let Some(found) = found else { return Ok(()) };
+    let judged = match round.plan.is_lying {
+        true => round.history.judge_after_lies(boundary, &found.lines),
+        false => round.history.judge(boundary, &found.lines),
+    };
+    judged.map(drop)
+}
+
+/// What is on a disk that has lied; nothing if it is refused as damaged, which is right, too. A server that ends or
+/// that does not know its own error is not.
+fn look_after_lies(disk: &CrashDisk) -> Checked<Option<Found>> {
+    match look::look(disk, &[]) {
+        Ok(found) => Ok(Some(found)),
+        Err(Violation(text)) if text.contains("XX000") || text.contains("hung up") => {
+            Err(Violation(text))
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// The power is cut again, while the database recovers and the server starts on what the first cut has left.

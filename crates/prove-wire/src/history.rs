@@ -65,7 +65,23 @@ impl History {
     /// # Errors
     /// It is none of them; says how it differs from the nearest one.
     pub fn judge(&self, boundary: usize, found: &[String]) -> Checked<usize> {
-        let (oldest, newest) = self.bounds(boundary);
+        self.judge_within(self.bounds(boundary), boundary, found)
+    }
+
+    /// The same on a disk that lies: what was acknowledged may be lost, but only from the end.
+    ///
+    /// # Errors
+    /// It is no state that there ever was.
+    pub fn judge_after_lies(&self, boundary: usize, found: &[String]) -> Checked<usize> {
+        self.judge_within((0, self.bounds(boundary).1), boundary, found)
+    }
+
+    fn judge_within(
+        &self,
+        (oldest, newest): (usize, usize),
+        boundary: usize,
+        found: &[String],
+    ) -> Checked<usize> {
         let newest = newest.max(oldest);
         if let Some(at) = (oldest..=newest).rev().find(|at| self.states[*at].as_slice() == found) {
             return Ok(at);

@@ -59,6 +59,8 @@ kinds! {
     Checkpoints = "checkpoints",
     /// Statements of others in the middle of a checkpoint.
     Visits = "visits",
+    /// Statements of others while the log is being written: the disk is slow.
+    Slow = "slow",
 }
 
 /// A set of kinds.

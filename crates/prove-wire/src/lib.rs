@@ -36,6 +36,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cuts::Budget;
 use history::{Checked, Violation};
+use onrush_sim::FaultError;
 use round::Plan;
 use summary::Summary;
 
@@ -50,8 +51,13 @@ pub fn prove(plan: Plan, budget: Budget, summary: &mut Summary) -> Checked<()> {
         summary.statements += round.statements;
         summary.refused += round.refused;
         summary.visits += round.visits;
+        summary.overtaken += round.overtaken;
         summary.left_waiting += round.left_waiting;
         summary.commits += round.history.states.len() as u64 - 1;
+        let is_read_only = plan.fault.is_some_and(|fault| fault.error == FaultError::ReadOnly);
+        if is_read_only {
+            look::prove_refused_while_read_only(&round.disk)?;
+        }
         let outcome = cuts::cut(&round, budget, summary);
         outcome.map_err(|Violation(text)| {
             let marks: Vec<String> = round.history.marks.iter().map(ToString::to_string).collect();

@@ -11,7 +11,7 @@ use onrush::{Background, Database, Durability, Options};
 use onrush_check::{CheckOptions, Progress, check};
 use onrush_files::Disk;
 use onrush_server::{Server, ServerOptions};
-use onrush_sim::CrashDisk;
+use onrush_sim::{Call, CrashDisk, Fault, FaultError, Repeat, Unsynced};
 
 use crate::history::Checked;
 use crate::state::{column_line, comment_line, row_line};
@@ -38,6 +38,29 @@ pub fn options() -> Options {
 pub fn server_options() -> ServerOptions {
     let listen = Some(std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0)));
     ServerOptions { listen, threads: 1, ..ServerOptions::default() }
+}
+
+/// Opens what a round has left while nobody may write: that is refused with its cause, and changes nothing.
+///
+/// # Errors
+/// It opens, or something else is told.
+pub fn prove_refused_while_read_only(disk: &CrashDisk) -> Checked<()> {
+    disk.clear_faults();
+    let before = disk.digest();
+    let (call, error) = (Call::AnyChange, FaultError::ReadOnly);
+    let (repeat, unsynced) = (Repeat::ForEver, Unsynced::Kept);
+    disk.inject(Fault { call, nth: 1, error, repeat, unsynced });
+    let opened = Database::open_on(Arc::new(disk.clone()) as Arc<dyn Disk>, folder(), options());
+    let refusal = opened.map(drop);
+    disk.clear_faults();
+    match refusal {
+        Ok(()) => violation!("a database opens on a disk that takes no changes"),
+        Err(error) if !error.to_string().contains("read-only") => {
+            violation!("a disk that takes no changes is not told of: {error}")
+        }
+        Err(_) if disk.digest() != before => violation!("opening on such a disk has changed it"),
+        Err(_) => Ok(()),
+    }
 }
 
 /// What is found, and how far the disk was then.

@@ -9,7 +9,7 @@ use onrush::{Database, Options};
 use onrush_prove_wire::cuts::Budget;
 use onrush_prove_wire::kill::Killing;
 use onrush_prove_wire::kinds::Kinds;
-use onrush_prove_wire::round::{Plan, failing_call};
+use onrush_prove_wire::round::{Plan, failing_call, last_change};
 use onrush_prove_wire::summary::Summary;
 use onrush_prove_wire::{lists, prove};
 use onrush_server::{Server, ServerOptions};
@@ -39,6 +39,13 @@ struct Arguments {
     /// In each round a call of the disk fails: the disk is full or broken, once or for ever.
     #[arg(long)]
     failing_disk: bool,
+    /// In each round the disk takes no changes any more from some call on.
+    #[arg(long, conflicts_with = "failing_disk")]
+    read_only_disk: bool,
+    /// The disk confirms syncs and does not do them: what was acknowledged may be lost, but what is there is one of the
+    /// states that were, or is refused as damaged.
+    #[arg(long, conflicts_with_all = ["failing_disk", "read_only_disk"])]
+    lying_disk: bool,
     /// Plants a fault in engine, log or server (needs the feature planted-faults).
     #[arg(long)]
     fault: Option<String>,
@@ -60,6 +67,18 @@ struct Arguments {
     /// Prints the counts as JSON.
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// Which disk a round has, as it is written on the command line.
+    fn disk(&self) -> &'static str {
+        match (self.failing_disk, self.read_only_disk, self.lying_disk) {
+            (true, _, _) => " --failing-disk",
+            (_, true, _) => " --read-only-disk",
+            (_, _, true) => " --lying-disk",
+            _ => "",
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -96,8 +115,12 @@ fn main() -> ExitCode {
             break;
         }
         let budget = Budget { cuts: arguments.round_cuts, ..Budget::default() };
-        let fault = arguments.failing_disk.then(|| failing_call(seed));
-        let plan = Plan { seed, kinds, fault };
+        let fault = match (arguments.failing_disk, arguments.read_only_disk) {
+            (true, _) => Some(failing_call(seed)),
+            (_, true) => Some(last_change(seed)),
+            _ => None,
+        };
+        let plan = Plan { fault, is_lying: arguments.lying_disk, ..Plan::new(seed, kinds) };
         let outcome = match arguments.lists {
             true => {
                 let outcome = lists::prove(seed, arguments.round_cuts, &mut summary);
@@ -108,8 +131,8 @@ fn main() -> ExitCode {
         };
         if let Err(violation) = outcome {
             println!("seed {seed}: {}", violation.0);
-            let failing = if arguments.failing_disk { " --failing-disk" } else { "" };
-            println!("again: cargo xtask prove-wire --seed {seed} --kinds {kinds}{failing}\n");
+            let disk = arguments.disk();
+            println!("again: cargo xtask prove-wire --seed {seed} --kinds {kinds}{disk}\n");
         }
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();

@@ -3,9 +3,11 @@
 //!
 //! A statement is sent when all others have ended or wait for their commits to become durable. Who waits may be left
 //! waiting while others go on: nothing is written for it until the round says so. In the middle of a checkpoint
-//! others may run theirs.
+//! others may run theirs, and while the log is being written ([`slow_log`]).
 //!
 //! Invariant: everything follows from the plan. The server has threads, but only one of them has something to do.
+
+mod slow_log;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -41,6 +43,15 @@ pub struct Plan {
     pub kinds: Kinds,
     /// A call of the disk fails.
     pub fault: Option<Fault>,
+    /// The disk confirms syncs and does not do them.
+    pub is_lying: bool,
+}
+
+impl Plan {
+    /// A round on a disk that does what it says.
+    pub fn new(seed: u64, kinds: Kinds) -> Plan {
+        Plan { seed, kinds, fault: None, is_lying: false }
+    }
 }
 
 /// Which call of the disk fails in a round: by its seed.
@@ -53,6 +64,13 @@ pub fn failing_call(seed: u64) -> Fault {
     // Log and checkpoints do some eighty calls in a round; few of them make room.
     let most = if call == Call::Allocate { 4 } else { 60 };
     Fault { call, nth: 1 + random.below(most), error, repeat, unsynced }
+}
+
+/// From which call on a disk takes no changes any more in a round: by its seed.
+pub fn last_change(seed: u64) -> Fault {
+    let nth = 1 + Random::for_part(seed, 4).below(80);
+    let (call, error) = (Call::AnyChange, FaultError::ReadOnly);
+    Fault { call, nth, error, repeat: Repeat::ForEver, unsynced: Unsynced::Kept }
 }
 
 /// What a round leaves.
@@ -71,6 +89,8 @@ pub struct Ended {
     pub statements: u64,
     /// Those in the middle of checkpoints.
     pub visits: u64,
+    /// Those while the log was being written.
+    pub overtaken: u64,
     /// Those that were left waiting for their commits while others went on.
     pub left_waiting: u64,
 }
@@ -106,8 +126,11 @@ struct Round {
     /// The disk has failed: no more statements.
     has_failed: bool,
     in_checkpoint: bool,
+    /// The log is being written, and waits for the round to let it go on.
+    held_log: Option<slow_log::HeldLog>,
     refused: u64,
     visits: u64,
+    overtaken: u64,
     left_waiting: u64,
 }
 
@@ -128,7 +151,7 @@ pub fn run(plan: Plan) -> Checked<Ended> {
 impl Round {
     fn begin(plan: Plan) -> Checked<Round> {
         let (disk, gate) = (CrashDisk::new(), Gate::new());
-        let gated = Arc::new(GatedDisk::new(disk.clone(), gate.clone()));
+        let gated = Arc::new(GatedDisk::of_all(disk.clone(), gate.clone()));
         let database = match Database::create_on(gated, look::folder(), look::options()) {
             Ok(database) => database,
             Err(error) => violation!("create: {error}"),
@@ -166,8 +189,10 @@ impl Round {
             random,
             has_failed: false,
             in_checkpoint: false,
+            held_log: None,
             refused: 0,
             visits: 0,
+            overtaken: 0,
             left_waiting: 0,
         })
     }
@@ -175,6 +200,9 @@ impl Round {
     fn statements(&mut self) -> Checked<()> {
         if let Some(fault) = self.plan.fault {
             self.disk.inject(fault);
+        }
+        if self.plan.is_lying {
+            self.disk.lie_about_syncs();
         }
         while !self.has_failed {
             let ready = |seat: &&usize| {
@@ -188,7 +216,10 @@ impl Round {
                 return Ok(());
             }
             if ready.is_empty() || (!in_flight.is_empty() && self.random.chance(1, 3)) {
-                self.write_log();
+                match self.is_log_slow() {
+                    true => self.write_log_slowly()?,
+                    false => self.write_log(),
+                }
                 self.take_answers()?;
                 continue;
             }
@@ -227,10 +258,22 @@ impl Round {
         Ok(())
     }
 
+    /// The answer of a statement whose commit is durable. One that had not come to its wait when the log was written, as
+    /// on a slow machine, needs it to be written once more.
     fn wait(&mut self, seat: usize) -> Checked<Answer> {
-        match self.seats[seat].client.wait() {
-            Ok(answer) => Ok(answer),
-            Err(error) => violation!("client {seat}: {error}"),
+        let (begun, mut written) = (Instant::now(), Instant::now());
+        loop {
+            if let Some(answer) = self.poll(seat)? {
+                return Ok(answer);
+            }
+            if written.elapsed() > SILENCE {
+                self.write_log();
+                written = Instant::now();
+            }
+            if begun.elapsed() > PATIENCE {
+                violation!("client {seat} gets no answer");
+            }
+            std::thread::sleep(Duration::from_micros(20));
         }
     }
 
@@ -242,7 +285,8 @@ impl Round {
                 claims.add(&self.world.now, open);
             }
         }
-        let (world, in_checkpoint) = (&self.world, self.in_checkpoint);
+        let in_checkpoint = self.in_checkpoint || self.held_log.is_some();
+        let world = &self.world;
         let seat = &mut self.seats[number];
         seat.left -= 1;
         let statement = {
@@ -296,12 +340,20 @@ impl Round {
             if waiting > awaited || is_alone {
                 let may_be_left =
                     self.may_be_left(number) && self.in_flight().len() < self.seats.len();
-                if may_be_left && self.random.chance(1, 2) {
+                let is_left = self.held_log.is_some() || self.random.chance(1, 2);
+                if may_be_left && is_left {
                     self.take(number);
                     self.left_waiting += 1;
                     return Ok(());
                 }
-                self.write_log();
+                self.let_log_go_on();
+                match may_be_left && self.is_log_slow() {
+                    true => {
+                        self.take(number);
+                        self.write_log_slowly()?;
+                    }
+                    false => self.write_log(),
+                }
                 let answer = self.wait(number)?;
                 return self.answered(number, &answer);
             }
@@ -467,9 +519,18 @@ impl Round {
         drop(database);
         // The database was there, and a server listened, before the first statement.
         let begun_at = marks.first().map_or(disk.operation_count(), |mark| mark.sent_at);
-        let (refused, visits, left_waiting) = (self.refused, self.visits, self.left_waiting);
         let statements = marks.len() as u64;
         let history = History { states: world.states, marks };
-        Ended { plan, disk, begun_at, history, refused, statements, visits, left_waiting }
+        Ended {
+            plan,
+            disk,
+            begun_at,
+            history,
+            refused: self.refused,
+            statements,
+            visits: self.visits,
+            overtaken: self.overtaken,
+            left_waiting: self.left_waiting,
+        }
     }
 }

@@ -13,6 +13,8 @@ pub struct Summary {
     pub refused: u64,
     /// Those in the middle of checkpoints.
     pub visits: u64,
+    /// Those while the log was being written.
+    pub overtaken: u64,
     /// Those that were left waiting for their commits while others went on.
     pub left_waiting: u64,
     /// States of the model.
@@ -23,6 +25,8 @@ pub struct Summary {
     pub cuts: u64,
     /// Servers that were started on what they left: disks with different bytes.
     pub starts: u64,
+    /// Of these, those that were refused as damaged, on a disk that lies.
+    pub broken: u64,
     /// Cuts in such starts.
     pub nested: u64,
     /// Disks that were checked before anybody opened them.
@@ -41,11 +45,13 @@ impl Summary {
             statements,
             refused,
             visits,
+            overtaken,
             left_waiting,
             commits,
             boundaries,
             cuts,
             starts,
+            broken,
             nested,
             checks,
             kills,
@@ -55,11 +61,13 @@ impl Summary {
         self.statements += statements;
         self.refused += refused;
         self.visits += visits;
+        self.overtaken += overtaken;
         self.left_waiting += left_waiting;
         self.commits += commits;
         self.boundaries += boundaries;
         self.cuts += cuts;
         self.starts += starts;
+        self.broken += broken;
         self.nested += nested;
         self.checks += checks;
         self.kills += kills;
@@ -73,11 +81,13 @@ impl Summary {
             "statements": self.statements,
             "refused": self.refused,
             "visits": self.visits,
+            "overtaken": self.overtaken,
             "left_waiting": self.left_waiting,
             "commits": self.commits,
             "boundaries": self.boundaries,
             "cuts": self.cuts,
             "starts": self.starts,
+            "broken": self.broken,
             "nested": self.nested,
             "checks": self.checks,
             "kills": self.kills,
@@ -90,18 +100,20 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} rounds, {} statements ({} refused, {} inside checkpoints, {} left \
-             waiting), {} commits; {} boundaries, {} cuts, {} different disks started, \
+            "{} rounds, {} statements ({} refused, {} inside checkpoints, {} while the log was written, {} left \
+             waiting), {} commits; {} boundaries, {} cuts, {} different disks started, {} that a lie had broken, \
              {} cuts in starts, {} checks; {} kills; {} failed",
             self.rounds,
             self.statements,
             self.refused,
             self.visits,
+            self.overtaken,
             self.left_waiting,
             self.commits,
             self.boundaries,
             self.cuts,
             self.starts,
+            self.broken,
             self.nested,
             self.checks,
             self.kills,

@@ -31,10 +31,7 @@ fn rounds_until_found(fault: Fault, kinds: Kinds) -> Option<u64> {
     let budget = Budget { cuts: 200, ..Budget::default() };
     let mut summary = Summary::default();
     let mut rounds = 1..=ROUNDS_MAX;
-    let found = rounds.find(|seed| {
-        let plan = Plan { seed: *seed, kinds, fault: None };
-        prove(plan, budget, &mut summary).is_err()
-    });
+    let found = rounds.find(|seed| prove(Plan::new(*seed, kinds), budget, &mut summary).is_err());
     plant(Fault::None);
     found
 }

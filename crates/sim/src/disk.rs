@@ -133,6 +133,11 @@ impl CrashDisk {
         self.locked_state().faults.inject(fault);
     }
 
+    /// From now on the disk lies: it confirms syncs, and what it confirms is not durable. Names neither.
+    pub fn lie_about_syncs(&self) {
+        self.locked_state().faults.lie();
+    }
+
     /// Takes back all faults; what they did stays done.
     pub fn clear_faults(&self) {
         self.locked_state().faults.clear();
@@ -240,6 +245,9 @@ impl State {
         if let Some(fault) = self.faults.meet(Call::SyncFolder) {
             return Err(fault_error(fault, "sync folder", folder));
         }
+        if self.faults.is_lying() {
+            return Ok(());
+        }
         let synced = Operation::SyncFolder { folder: folder.to_path_buf() };
         self.record("sync folder", folder, synced).map(|_| ())
     }
@@ -306,6 +314,9 @@ impl Disk for CrashDisk {
     fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
         let mut state = self.begin(Some(Call::SyncFolder), "sync folder", folder)?;
         state.check_folder("sync folder", folder)?;
+        if state.faults.is_lying() {
+            return Ok(());
+        }
         let synced = Operation::SyncFolder { folder: folder.to_path_buf() };
         state.record("sync folder", folder, synced).map(|_| ())
     }
@@ -343,8 +354,9 @@ fn image_of(model: &Model, at_operation: usize, mode: CrashMode, seed: u64) -> C
 
 fn fault_error(fault: Fault, operation: &'static str, path: &Path) -> DiskError {
     let code = match fault.error {
-        FaultError::Device => 5, // EIO
-        FaultError::Full => 28,  // ENOSPC
+        FaultError::Device => 5,    // EIO
+        FaultError::Full => 28,     // ENOSPC
+        FaultError::ReadOnly => 30, // EROFS
     };
     DiskError::from_io(operation, path, io::Error::from_raw_os_error(code))
 }

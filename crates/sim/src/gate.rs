@@ -7,7 +7,8 @@
 //! Invariants
 //! 1. Only calls on data files and superblocks open the gate: then the checkpoint holds no latch
 //!    and the log is free. Or, for the delayed window, only the rounds of the log. Or only reads of
-//!    data files: then whoever needs a leaf has given back its latches and its place.
+//!    data files: then whoever needs a leaf has given back its latches and its place. Or, for a disk
+//!    that is slow, only changes of the log's files: then nobody else can write the log.
 //! 2. What runs behind the gate does not open it again.
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ struct Shared {
 enum Calls {
     Changes = 1,
     Reads = 2,
+    Log = 3,
 }
 
 const CLOSED: u8 = 0;
@@ -63,6 +65,12 @@ impl Gate {
     /// Runs `visitor` before every read of a data file.
     pub fn open_for_reads(&self, visitor: Visitor) {
         self.open_for(Calls::Reads, visitor);
+    }
+
+    /// Runs `visitor` before and after every change of a file of the log. The disk is one of
+    /// [`GatedDisk::of_all`].
+    pub fn open_for_log(&self, visitor: Visitor) {
+        self.open_for(Calls::Log, visitor);
     }
 
     fn open_for(&self, calls: Calls, visitor: Visitor) {
@@ -109,6 +117,8 @@ enum Gated {
     Data,
     /// The durable writes of the log: its rounds.
     Rounds,
+    /// All changes, those of the log's files apart.
+    All,
 }
 
 impl GatedDisk {
@@ -124,14 +134,24 @@ impl GatedDisk {
     }
 }
 
+impl GatedDisk {
+    /// Puts `gate` in front of all files of `disk`.
+    pub fn of_all(disk: CrashDisk, gate: Gate) -> GatedDisk {
+        GatedDisk { disk, gate, gated: Gated::All }
+    }
+}
+
 impl Disk for GatedDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
         let file = self.disk.open(path, mode)?;
         let is_log = path.extension().is_some_and(|ending| ending == "segment");
-        if is_log != (self.gated == Gated::Rounds) {
-            return Ok(file);
-        }
-        Ok(Arc::new(GatedFile { file, gate: self.gate.clone(), gated: self.gated }))
+        let calls = match (self.gated, is_log) {
+            (Gated::Data, true) | (Gated::Rounds, false) => return Ok(file),
+            (Gated::All, true) => Calls::Log,
+            (Gated::Data | Gated::All, false) | (Gated::Rounds, true) => Calls::Changes,
+        };
+        let is_round_only = self.gated == Gated::Rounds;
+        Ok(Arc::new(GatedFile { file, gate: self.gate.clone(), calls, is_round_only }))
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
@@ -167,17 +187,16 @@ impl Disk for GatedDisk {
 struct GatedFile {
     file: Arc<dyn DiskFile>,
     gate: Gate,
-    gated: Gated,
+    calls: Calls,
+    /// Nothing but durable writes goes through the gate.
+    is_round_only: bool,
 }
 
 impl GatedFile {
     fn around<T>(&self, call: impl FnOnce(&dyn DiskFile) -> T) -> T {
-        if self.gated == Gated::Rounds {
-            return call(&*self.file);
-        }
-        self.gate.pass(Calls::Changes);
+        self.gate.pass(self.calls);
         let outcome = call(&*self.file);
-        self.gate.pass(Calls::Changes);
+        self.gate.pass(self.calls);
         outcome
     }
 }
@@ -189,17 +208,20 @@ impl DiskFile for GatedFile {
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        if self.is_round_only {
+            return self.file.write_at(buffer, offset);
+        }
         self.around(|file| file.write_at(buffer, offset))
     }
 
     fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.gate.pass(Calls::Changes);
-        let outcome = self.file.write_at_durable(buffer, offset);
-        self.gate.pass(Calls::Changes);
-        outcome
+        self.around(|file| file.write_at_durable(buffer, offset))
     }
 
     fn sync(&self) -> Result<(), DiskError> {
+        if self.is_round_only {
+            return self.file.sync();
+        }
         self.around(|file| file.sync())
     }
 

@@ -34,6 +34,8 @@ pub enum FaultError {
     Device,
     /// ENOSPC: the disk is full.
     Full,
+    /// EROFS: the file system was mounted anew so that nobody may write. Nothing becomes of any bytes.
+    ReadOnly,
 }
 
 /// How long a fault lasts.
@@ -75,6 +77,7 @@ pub struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     planned: Vec<(Fault, u64)>, // with the number of its kind's calls when it was injected
+    lies: bool,
     calls: BTreeMap<Call, u64>,
 }
 
@@ -86,6 +89,16 @@ impl Faults {
 
     pub(super) fn clear(&mut self) {
         self.planned.clear();
+        self.lies = false;
+    }
+
+    /// From now on syncs are confirmed, and nothing becomes durable by them.
+    pub(super) fn lie(&mut self) {
+        self.lies = true;
+    }
+
+    pub(super) fn is_lying(&self) -> bool {
+        self.lies
     }
 
     pub(super) fn calls(&self, call: Call) -> u64 {

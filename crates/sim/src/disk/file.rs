@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 
 use onrush_files::{DiskError, DiskErrorKind, DiskFile};
 
-use super::faults::{Call, Fault, Unsynced};
+use super::faults::{Call, Fault, FaultError, Unsynced};
 use super::operation::{FileId, Operation};
 use super::{CrashDisk, State, fault_error};
 
@@ -63,7 +63,8 @@ impl CrashFile {
             return Ok((state, number));
         };
         let half = &buffer[..buffer.len() / 2 / SECTOR_BYTES * SECTOR_BYTES];
-        if fault.unsynced == Unsynced::Kept && !half.is_empty() {
+        let is_tried = fault.error != FaultError::ReadOnly;
+        if is_tried && fault.unsynced == Unsynced::Kept && !half.is_empty() {
             state.record("write", &self.path, write_of(half))?;
         }
         Err(fault_error(fault, "write", &self.path).at(offset))
@@ -101,6 +102,9 @@ impl DiskFile for CrashFile {
 
     fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         let (mut state, write) = self.write(buffer, offset)?;
+        if state.faults.is_lying() {
+            return Ok(());
+        }
         let durable = Operation::MakeDurable { file: self.id, write };
         state.record("write", &self.path, durable).map(|_| ())
     }
@@ -108,10 +112,13 @@ impl DiskFile for CrashFile {
     fn sync(&self) -> Result<(), DiskError> {
         let (mut state, fault) = self.begin(Call::Sync, "sync")?;
         let Some(fault) = fault else {
+            if state.faults.is_lying() {
+                return Ok(());
+            }
             let synced = Operation::Sync { file: self.id };
             return state.record("sync", &self.path, synced).map(|_| ());
         };
-        if fault.unsynced == Unsynced::Lost {
+        if fault.error != FaultError::ReadOnly && fault.unsynced == Unsynced::Lost {
             state.record("sync", &self.path, Operation::LoseUnsynced { file: self.id })?;
         }
         Err(fault_error(fault, "sync", &self.path))
