@@ -103,6 +103,8 @@ faults! {
     TruncateNotRedone,
     /// E is taken after the list of tables, not with it: a definition between the two is in neither.
     EAfterList,
+    /// The definitions of a transaction are logged before its rows, in a record of their own.
+    DefinitionsApart,
     /// Recovery does not alter altered tables.
     AlterNotRedone,
     /// A clean close does not make delayed commits durable.

@@ -13,10 +13,11 @@ const ROUNDS_MAX: u64 = 10;
 
 /// What there is to be found, and the kinds of statements that meet it.
 fn faults() -> Vec<(Fault, Kinds)> {
-    use Kind::{Checkpoints, Columns, Names, Tables, Truncate};
+    use Kind::{Checkpoints, Columns, Names, Tables, Transactional, Transactions, Truncate};
     let rows = Kinds::of(&[Tables]);
     vec![
         (Fault::AnswerNotAwaited, rows),
+        (Fault::DefinitionsApart, Kinds::of(&[Tables, Transactions, Transactional])),
         (Fault::AlterNotRedone, Kinds::of(&[Tables, Names, Columns])),
         (Fault::TruncateNotRedone, Kinds::of(&[Tables, Truncate, Checkpoints])),
         (Fault::RemoveNotRedone, rows),

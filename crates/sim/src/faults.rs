@@ -61,7 +61,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::ChainUnchecked => Finder::Torn,
         Fault::PanicInWrite | Fault::PanicInCommit | Fault::PanicInCheckpoint => Finder::Panics,
         Fault::OwnCommitUnseen => Finder::Threads,
-        Fault::AnswerNotAwaited => Finder::Wire,
+        Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
     }
 }

@@ -24,6 +24,7 @@ use crate::btree::Tree;
 use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, definition_record, sequence_record};
 use crate::node::leaf::Owner;
 use crate::units::ObjectId;
@@ -154,7 +155,10 @@ impl Transaction<'_> {
     ) -> Result<Committed> {
         let mut definitions = Definitions::of(own, writes, large)?;
         definitions.records.extend(large.map(LargeVerdict::record));
-        let record = group_record(&definitions.records, writes);
+        let record = match planted(Fault::DefinitionsApart) {
+            true => self.log_definitions_alone(&definitions, writes)?,
+            false => group_record(&definitions.records, writes),
+        };
         let limit = self.session.worker.engine.options.record_bytes_max();
         if record.len() > limit {
             return Err(Error::TransactionTooLarge { bytes: record.len(), limit });
@@ -186,6 +190,25 @@ impl Transaction<'_> {
         }
         self.count_rows(writes);
         Ok(Committed { end, logged: true, is_large: false })
+    }
+}
+
+impl Transaction<'_> {
+    /// Planted: a record of the definitions, written, and then that of the rows, which is given back.
+    fn log_definitions_alone(
+        &mut self,
+        definitions: &Definitions,
+        writes: &Writes,
+    ) -> Result<Vec<u8>> {
+        let alone = group_record(&definitions.records, &Writes::default());
+        let worker = &mut self.session.worker;
+        worker.inside_if_room(alone.len(), |engine, seat| {
+            let reservation = engine.log.reserve(seat.place, alone.len());
+            engine.log.fill(&reservation, &[&alone]);
+            engine.log.complete(seat.place);
+        })?;
+        worker.engine.log.write_now(&worker.recorder)?;
+        Ok(group_record(&[], writes))
     }
 }
 
