@@ -138,6 +138,7 @@ function showFacts(view) {
     ["leaves", short(now.leaves)],
     ["leaves in memory", `${short(now.frames[0])} of ${short(now.frames[1])}`],
     ["memory", memoryOf(now)],
+    ["large transactions", `${now.large_transactions[0]} open, ${bytes(now.large_transactions[1])} of log`],
     ["data files", bytes(now.slots * 16384)],
     ["log in use", `${bytes(now.log_space_bytes[0])} of ${bytes(now.log_space_bytes[1])}`],
     ["checkpoint", stage === "none" ? "none is running" : `${stage}, ${now.checkpoint.written} of ${now.checkpoint.leaves} leaves`],

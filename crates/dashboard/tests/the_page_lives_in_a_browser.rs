@@ -80,6 +80,7 @@ fn it_shows_what_happens_and_complains_of_nothing() {
         assert!(page.contains(PHASES), "the phases between two looks are shown");
         assert!(page.matches("<canvas").count() >= 5, "the charts are drawn");
         assert!(page.contains("<td>orders</td>"), "the tables are listed");
+        assert!(page.contains("0 open, 0 KiB of log"), "open large transactions are told");
         assert!(!page.contains("<b onclick"), "a name is text, never markup");
         assert!(page.contains("&lt;b onclick"), "and it is shown as it is");
     }

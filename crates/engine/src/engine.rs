@@ -24,7 +24,9 @@ use crate::options::{Background, Options};
 use crate::recovery::RecoveryReport;
 use crate::space::{Purpose, Space};
 use crate::statistics::{History, PartsOfProgram};
-use crate::transaction::{LargeTransactions, Snapshots, TransactionState, TransactionStates};
+use crate::transaction::{
+    LargeTransactions, OldVersions, OpenChanges, Snapshots, TransactionState, TransactionStates,
+};
 use crate::units::{Epoch, ObjectId};
 
 /// Everything that lives between open and close.
@@ -49,6 +51,8 @@ pub(crate) struct Engine {
     pub(crate) transactions: TransactionStates,
     pub(crate) large: LargeTransactions,
     pub(crate) snapshots: Snapshots,
+    pub(crate) old_versions: OldVersions,
+    pub(crate) open_changes: OpenChanges,
     pub(crate) catalog: Catalog,
     /// Whoever understands CHECK constraints.
     pub(crate) expression_compiler: Compiler,
@@ -149,6 +153,8 @@ impl Engine {
         } = parts;
         let dirty = DirtyLists::new(admission.places(), epoch);
         let internal = Mutex::new(admission.ticket());
+        let old_versions = OldVersions::new(options.old_versions_bytes);
+        let open_changes = OpenChanges::new(options.open_transactions_bytes);
         Engine {
             options,
             disk,
@@ -169,6 +175,8 @@ impl Engine {
             transactions: TransactionStates::new(),
             large: LargeTransactions::default(),
             snapshots: Snapshots::default(),
+            old_versions,
+            open_changes,
             catalog: Catalog::default(),
             expression_compiler: Compiler::default(),
             internal,

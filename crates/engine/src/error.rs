@@ -166,6 +166,18 @@ pub enum Error {
         /// The key's columns and values.
         key: String,
     },
+    /// Old versions of rows took more memory than they may, and what the snapshot may have seen is not kept any
+    /// more. Try again, with a new snapshot.
+    #[error(
+        "snapshot too old: what it may have seen in table {table} is not kept any more, since old versions of rows \
+         may take {limit_bytes} bytes; read again from a new snapshot, or raise old_versions_bytes or memory_bytes"
+    )]
+    SnapshotTooOld {
+        /// The table.
+        table: String,
+        /// What old versions of all tables may take.
+        limit_bytes: u64,
+    },
     /// Transactions wait for each other's tables or names in a circle. Try again.
     #[error(
         "deadlock: this transaction waits for {what}, and others wait for it; roll it back and retry"
@@ -315,6 +327,7 @@ impl Error {
         matches!(
             self,
             Error::Conflict { .. }
+                | Error::SnapshotTooOld { .. }
                 | Error::DiskFull { .. }
                 | Error::TableChanged { .. }
                 | Error::Deadlock { .. }

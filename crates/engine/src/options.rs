@@ -83,6 +83,14 @@ pub struct Options {
     /// commits, and may become as large as the disk. More: larger transactions commit as one record, which
     /// costs less and takes more memory.
     pub large_transaction_bytes: usize,
+    /// Changes of all open transactions that are kept in memory, in bytes, at least 64 KiB. When they are used up,
+    /// the transaction that grows writes its changes to leaves and log at once, as one with more than
+    /// `large_transaction_bytes` does. More: more transactions at a time commit as one record.
+    pub open_transactions_bytes: u64,
+    /// Memory for what rows were before, of all tables, for open snapshots and transactions, in bytes, at least
+    /// 4096. When it is used up the oldest snapshot is given up: where something has gone that it may have seen it
+    /// is told `SnapshotTooOld`. More: old snapshots last longer while rows are changed.
+    pub old_versions_bytes: u64,
     /// Durability of transactions that do not choose for themselves.
     pub durability: Durability,
     /// Delayed commits: the sync is issued within so many milliseconds, at least 1.
@@ -141,6 +149,8 @@ impl Default for Options {
             log_segment_bytes: 64 << 20,
             log_ring_bytes: 64 << 20,
             large_transaction_bytes: 1 << 20,
+            open_transactions_bytes: 256 << 20,
+            old_versions_bytes: 256 << 20,
             durability: Durability::Durable,
             delayed_window_ms: 10,
             delayed_window_bytes: 16 << 20,
@@ -204,6 +214,8 @@ impl Options {
             memory_bytes: Some(memory_bytes),
             leaf_memory_bytes: word(plan.leaves),
             log_ring_bytes: word(plan.log_ring),
+            open_transactions_bytes: plan.transactions,
+            old_versions_bytes: plan.old_versions,
             ..self
         }
     }
@@ -279,6 +291,8 @@ impl Options {
             log_segment_bytes,
             log_ring_bytes,
             large_transaction_bytes,
+            open_transactions_bytes,
+            old_versions_bytes,
             durability: _,
             delayed_window_ms,
             delayed_window_bytes,
@@ -323,6 +337,18 @@ impl Options {
             "large_transaction_bytes",
             size(*large_transaction_bytes as u64),
             "1 byte to 1 GiB",
+        )?;
+        check(
+            *open_transactions_bytes >= 64 << 10,
+            "open_transactions_bytes",
+            size(*open_transactions_bytes),
+            "at least 64 KiB",
+        )?;
+        check(
+            *old_versions_bytes >= 4096,
+            "old_versions_bytes",
+            size(*old_versions_bytes),
+            "at least 4096 bytes",
         )?;
         check(
             *log_segment_bytes >= 64 << 10 && log_segment_bytes.is_multiple_of(4096),

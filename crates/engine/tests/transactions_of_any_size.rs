@@ -147,6 +147,24 @@ fn one_that_is_rolled_back_leaves_nothing_and_its_keys_are_free() {
 }
 
 #[test]
+fn statistics_and_prometheus_tell_of_those_that_are_open() {
+    let (db, table) = small().create_with(notes());
+    let mut session = db.session().unwrap();
+    let told = |open: &str| {
+        let page = db.statistics().to_prometheus();
+        let line = format!("\nonrush_large_transactions {open}\n");
+        assert!(page.contains(&line), "{line}{page}");
+        assert_eq!(page.contains("\nonrush_large_transaction_bytes 0\n"), open == "0");
+    };
+    told("0");
+    let mut transaction = session.begin().unwrap();
+    insert(&mut transaction, &table, 0..MANY / 10);
+    told("1");
+    transaction.rollback();
+    told("0");
+}
+
+#[test]
 fn whoever_meets_a_row_of_an_open_large_transaction_is_refused_and_goes_on() {
     let fixture = small();
     let (db, table) = fixture.create_with(notes());

@@ -139,6 +139,8 @@ faults! {
     LargeCommitNotLogged,
     /// A leaf from which the intents of large transactions are taken does not become dirty.
     SweepNotDirty,
+    /// A snapshot that was given up is not told that what it may have seen has gone.
+    GivenUpSnapshotUnnoticed,
 }
 
 #[cfg(feature = "planted-faults")]

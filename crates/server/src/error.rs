@@ -77,6 +77,7 @@ pub(crate) mod state {
     pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
+    pub(crate) const SNAPSHOT_TOO_OLD: &str = "72000";
     pub(crate) const QUERY_CANCELED: &str = "57014";
     pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
     pub(crate) const IO_ERROR: &str = "58030";
@@ -287,6 +288,10 @@ impl From<Error> for SqlError {
             Error::Interrupted => state::QUERY_CANCELED,
             Error::BadOption { .. } => state::INVALID_PARAMETER_VALUE,
             Error::TransactionTooLarge { .. } => state::LIMIT_EXCEEDED,
+            Error::DefinedTooLate { .. } => state::FEATURE_NOT_SUPPORTED,
+            // A view of a transaction that is read after its end.
+            Error::TransactionEnded => state::NO_ACTIVE_TRANSACTION,
+            Error::SnapshotTooOld { .. } => state::SNAPSHOT_TOO_OLD,
             Error::LeafMemoryTooSmall { .. } => state::OUT_OF_MEMORY,
             Error::DiskFull { .. } => state::DISK_FULL,
             Error::OutcomeUnknown { .. } => state::TRANSACTION_RESOLUTION_UNKNOWN,

@@ -216,6 +216,8 @@ catalog! {
         Rollbacks = "ROLLBACKS", Events, "Transactions rolled back by their program or client.";
         Conflicts = "CONFLICTS", Events,
             "Transactions refused because another one committed first.";
+        SnapshotsGivenUp = "SNAPSHOTS_GIVEN_UP", Events,
+            "Snapshots and transactions that hold no old versions any more, because these took too much memory.";
         RowsInserted = "ROWS_INSERTED", Events, "Rows inserted.";
         RowsUpdated = "ROWS_UPDATED", Events, "Rows updated.";
         RowsDeleted = "ROWS_DELETED", Events, "Rows deleted.";

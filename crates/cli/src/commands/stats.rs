@@ -153,6 +153,14 @@ fn figures(rates: &Rates, statistics: &Statistics) -> Vec<(&'static str, String)
             format!("{} of {}", grouped(statistics.frames.0), grouped(statistics.frames.1)),
         ),
         ("memory", memory(statistics)),
+        (
+            "large transactions",
+            format!(
+                "{} open, {} of log",
+                grouped(statistics.large_transactions.0),
+                bytes(statistics.large_transactions.1)
+            ),
+        ),
     ]
 }
 

@@ -162,7 +162,8 @@ impl Tree {
     }
 
     fn was_removed_since(&self, key: &[u8], since: Option<Lsn>) -> bool {
-        let is_removed = |since: Lsn| self.versions.removed_at(key) >= since.0;
+        let is_removed =
+            |since: Lsn| self.versions.removed_at(key) >= since.0 || self.versions.lacks(since);
         since.is_some_and(is_removed) && !planted(Fault::ConflictIgnored)
     }
 

@@ -119,6 +119,10 @@ impl Placing<'_> {
             return Err(Refusal::Exists(lsn));
         }
         let changed_at = lsn.unwrap_or_else(|| tree.versions.removed_at(intent.key));
+        // Whoever removed the row may be forgotten, if the snapshot was given up.
+        if lsn.is_none() && intent.unchanged_since.is_some_and(|since| tree.versions.lacks(since)) {
+            return Err(Refusal::TooOld);
+        }
         if intent.unchanged_since.is_some_and(|since| changed_at >= since.0)
             && !planted(Fault::ConflictIgnored)
         {
@@ -209,19 +213,28 @@ pub(super) fn fold_key(engine: &Engine, tree: &Tree, rows: &mut LeafRows, key: &
             } else {
                 rows.restamp(slot, Stamp::committed(lsn));
             }
-            remove_older(tree, rows, key, lsn, keeps);
+            remove_older(engine, tree, rows, key, (lsn, keeps));
         }
     }
 }
 
 /// Takes the row that a folded intent replaces out, into the version store if a snapshot may need it.
-fn remove_older(tree: &Tree, rows: &mut LeafRows, key: &[u8], ended_at: u64, keeps: bool) {
+fn remove_older(
+    engine: &Engine,
+    tree: &Tree,
+    rows: &mut LeafRows,
+    key: &[u8],
+    (ended_at, keeps): (u64, bool),
+) {
     let older = rows.committed_below(key, ended_at);
     if let Some(slot) = older {
         let entry = rows.entry(slot);
         if keeps {
             let written_at = Lsn(entry.stamp.lsn().unwrap_or(0));
-            tree.versions.keep(entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
+            let all = &engine.old_versions;
+            tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
+        } else {
+            tree.versions.let_go(ended_at);
         }
         rows.remove(slot);
     }

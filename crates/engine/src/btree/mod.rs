@@ -77,6 +77,8 @@ pub(crate) enum Refusal {
     Changed(u64),
     /// A large transaction that is open has changed the row.
     Held,
+    /// The snapshot was given up, and something has gone that it may have seen here.
+    TooOld,
     /// The table was truncated or dropped meanwhile.
     Gone,
 }

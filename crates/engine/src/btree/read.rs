@@ -100,11 +100,16 @@ impl Tree {
         // The leaf's version is too new or gone; an older one may be kept. The latch is still
         // held, so no version moves between leaf and store meanwhile.
         let older = view.lsn().and_then(|snapshot| self.versions.get(key, snapshot));
+        if let Some(seen) = older {
+            return Ok(take(seen.lsn, &seen.value));
+        }
         let below = view.lsn().unwrap_or(Lsn(u64::MAX));
-        Ok(match older {
-            Some(seen) => take(seen.lsn, &seen.value),
-            None => Look { is_there: false, lsn: self.versions.removed_below(key, below) },
-        })
+        let look = Look { is_there: false, lsn: self.versions.removed_below(key, below) };
+        // After the look, not before: what is not there may have gone.
+        if view.lsn().is_some_and(|snapshot| self.versions.lacks(snapshot)) {
+            return Err(Refusal::TooOld);
+        }
+        Ok(look)
     }
 }
 

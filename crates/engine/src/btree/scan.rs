@@ -163,7 +163,7 @@ impl Tree {
         view: View,
         bounds: &Bounds,
         batch: &mut Batch,
-    ) -> Result<(), Blocked> {
+    ) -> Result<(), Refusal> {
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let low = bounds.low.as_slice().max(leaf.low.bytes());
         let high = match (&bounds.high, &leaf.high) {
@@ -172,6 +172,10 @@ impl Tree {
             (None, fence) => fence.as_ref().map(|fence| fence.bytes()),
         };
         let older = view.lsn().map_or_else(Vec::new, |lsn| self.versions.range(low, high, lsn));
+        // After the look, not before: what is not there may have gone.
+        if view.lsn().is_some_and(|snapshot| self.versions.lacks(snapshot)) {
+            return Err(Refusal::TooOld);
+        }
         let takes_all = low == leaf.low.bytes() && high == leaf.high.as_ref().map(Fence::bytes);
         if takes_all && older.is_empty() && rows.intents() == 0 {
             batch.take_leaf(rows, view);

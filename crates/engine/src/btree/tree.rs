@@ -375,7 +375,7 @@ impl Tree {
         for node in nodes {
             engine.inners.give_back(node);
         }
-        self.versions.clear();
+        self.versions.clear(&engine.old_versions);
     }
 }
 

@@ -292,9 +292,10 @@ impl Placing<'_> {
         tree: &Tree,
         slot: usize,
     ) -> std::sync::Arc<crate::transaction::OldVersion> {
+        let all = &self.engine.old_versions;
         let entry = self.rows().entry(slot);
         let written_at = Lsn(entry.stamp.lsn().expect("a committed row has an LSN"));
-        tree.versions.keep(entry.key, written_at, entry.value)
+        tree.versions.keep(all, entry.key, written_at, entry.value)
     }
 
     #[inline]

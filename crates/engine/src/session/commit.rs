@@ -101,7 +101,7 @@ impl Transaction<'_> {
             engine.transactions.decide(transaction, None);
         }
         engine.transactions.announce(&self.session.worker.recorder);
-        let folded = fold(&mut self.session.worker, writes);
+        let folded = fold(&mut self.session.worker, writes, Worker::make_room_if_over);
         if folded.is_ok() {
             engine.transactions.end(transaction, &self.session.worker.recorder);
         }
@@ -163,7 +163,7 @@ impl Transaction<'_> {
         Ok(outcome.unwrap_or(None))
     }
 
-    fn committed(&self, writes: &Writes, end: Lsn) -> Committed {
+    fn committed(&mut self, writes: &Writes, end: Lsn) -> Committed {
         self.count_rows(writes);
         let logged = writes.values().any(|write| !write.record.is_empty());
         Committed { end, logged, is_large: false }
@@ -171,8 +171,7 @@ impl Transaction<'_> {
 
     /// Counts the rows of a commit by what happened to them, and drops old versions in the tables
     /// that it changed.
-    pub(super) fn count_rows(&self, writes: &Writes) {
-        let recorder = &self.session.worker.recorder;
+    pub(super) fn count_rows(&mut self, writes: &Writes) {
         let mut last = None;
         for ((object, _), write) in writes {
             let counter = match (&write.value, write.must_be_absent) {
@@ -180,7 +179,7 @@ impl Transaction<'_> {
                 (Some(_), false) => Counter::RowsUpdated,
                 (None, _) => Counter::RowsDeleted,
             };
-            recorder.count(counter, 1);
+            self.session.worker.recorder.count(counter, 1);
             if last.replace(*object) != Some(*object) {
                 self.session.collect_versions(&write.table);
             }
@@ -296,8 +295,13 @@ fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> 
     outcome.map_err(|refusal| Error::Internal(format!("a commit was refused: {refusal:?}")))
 }
 
-/// Turns the intents into rows, or takes them out, as the verdict says.
-pub(super) fn fold(worker: &mut Worker, writes: &Writes) -> Result<()> {
+/// Turns the intents into rows, or takes them out, as the verdict says. What they replace becomes old versions:
+/// `between` is called after every handful.
+pub(super) fn fold(
+    worker: &mut Worker,
+    writes: &Writes,
+    between: impl Fn(&mut Worker),
+) -> Result<()> {
     let fold_one = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
         match write.table.entry.tree.fold_key(engine, seat, at.0, &at.1) {
             // A table that is gone took its intents with it.
@@ -305,7 +309,7 @@ pub(super) fn fold(worker: &mut Worker, writes: &Writes) -> Result<()> {
             outcome => outcome,
         }
     };
-    match for_each(worker, writes, fold_one)? {
+    match for_each_and(worker, writes, fold_one, between)? {
         None => Ok(()),
         Some((refusal, ..)) => {
             Err(Error::Internal(format!("an intent was not folded: {refusal:?}")))
@@ -321,6 +325,16 @@ fn for_each<'w>(
     writes: &'w Writes,
     operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
 ) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
+    for_each_and(worker, writes, operation, |_| {})
+}
+
+/// As [`for_each`], with a call of `between` outside, after each handful.
+fn for_each_and<'w>(
+    worker: &mut Worker,
+    writes: &'w Writes,
+    operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
+    between: impl Fn(&mut Worker),
+) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
     let mut left = writes.iter().peekable();
     while left.peek().is_some() {
         let outcome = worker.inside(|engine, seat| {
@@ -334,6 +348,7 @@ fn for_each<'w>(
         if let (Err(refusal), Some((at, write))) = (outcome, left.peek()) {
             return Ok(Some((refusal, at, write)));
         }
+        between(worker);
     }
     Ok(None)
 }

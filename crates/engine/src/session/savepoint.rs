@@ -53,6 +53,7 @@ impl Transaction<'_> {
         if let Some(own) = &mut self.definitions {
             own.roll_back_to(savepoint.0);
         }
+        self.count_changes();
         self.undo_pieces(savepoint.0)
     }
 
@@ -65,6 +66,7 @@ impl Transaction<'_> {
         if let Some(own) = &mut self.definitions {
             own.release(savepoint.0);
         }
+        self.count_changes();
         self.release_marks(savepoint.0);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use onrush_types::{Value, prefix_end};
 
 use super::read_ahead::{Position, ReadAhead};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, too_old};
 use crate::Row;
 use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal};
 use crate::database::Table;
@@ -291,6 +291,7 @@ impl Scan {
                 self.left = 0;
                 Err(match refusal {
                     Refusal::Gone => Error::TableChanged { name: self.table.name().to_owned() },
+                    Refusal::TooOld => too_old(&self.snapshot.worker.engine, &self.table),
                     other => Error::Internal(format!("a scan was refused: {other:?}")),
                 })
             }

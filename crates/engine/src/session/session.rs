@@ -231,6 +231,7 @@ impl Session {
             let written = session.put(table, Expect::Anything)?;
             let written = written.map_err(|refusal| session.explain(table, refusal))?;
             session.worker.recorder.count(Counter::RowsUpdated, 1);
+            session.collect_versions(table);
             session.acknowledge(written.end, table.entry.tree.is_logged())
         })
     }
@@ -271,6 +272,7 @@ impl Session {
             match self.put(table, Expect::Version(seen_at))? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
+                    self.collect_versions(table);
                     let logged = table.entry.tree.is_logged();
                     return self.acknowledge(written.end, logged).map(|()| true);
                 }
@@ -517,18 +519,25 @@ impl Session {
                 self.worker.recorder.count(Counter::Conflicts, 1);
                 Error::Conflict { key: table.describe_key(key), table: name }
             }
+            // Nobody knows any more whether somebody was first.
+            Refusal::TooOld => {
+                self.worker.recorder.count(Counter::Conflicts, 1);
+                Error::Conflict { key: table.describe_key(key), table: name }
+            }
             Refusal::Gone => Error::TableChanged { name },
             Refusal::Blocked(_) => Error::Internal("a blocked operation was given up".into()),
         }
     }
 
-    /// Now and then drops old versions that no snapshot needs.
-    pub(super) fn collect_versions(&self, table: &Table) {
+    /// Behind a change of rows: now and then drops old versions that no snapshot needs, and makes room where
+    /// those of all tables take too much.
+    pub(super) fn collect_versions(&mut self, table: &Table) {
         let versions = &table.entry.tree.versions;
+        let engine = &self.worker.engine;
         if versions.is_due() {
-            let engine = &self.worker.engine;
-            versions.collect(engine.snapshots.horizon(&engine.log));
+            versions.collect(&engine.old_versions, engine.snapshots.horizon(&engine.log));
         }
+        self.worker.make_room_if_over();
     }
 
     /// Index of what this session remembers of the table.

@@ -18,7 +18,9 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 
 /// A consistent view: every read sees the same committed rows, whatever is inserted, changed or
-/// deleted meanwhile. Old versions are kept in memory as long as it is open.
+/// deleted meanwhile. Old versions are kept in memory as long as it is open, within
+/// [`old_versions_bytes`](crate::Options::old_versions_bytes): beyond that a read of a table of which something
+/// is not kept any more says [`SnapshotTooOld`](Error::SnapshotTooOld).
 ///
 /// ```
 /// # use onrush::*;
@@ -114,9 +116,17 @@ impl HeldLsn {
         match outcome {
             Ok(look) => Ok((look, value)),
             Err(Refusal::Gone) => Err(Error::TableChanged { name: table.name().to_owned() }),
+            Err(Refusal::TooOld) => Err(too_old(&worker.engine, table)),
             Err(other) => Err(Error::Internal(format!("a read was refused: {other:?}"))),
         }
     }
+}
+
+/// The snapshot was given up, and may have seen in the table what is not kept any more.
+#[cold]
+pub(super) fn too_old(engine: &Engine, table: &Table) -> Error {
+    let limit_bytes = engine.options.old_versions_bytes;
+    Error::SnapshotTooOld { table: table.name().to_owned(), limit_bytes }
 }
 
 impl Drop for HeldLsn {

@@ -75,6 +75,8 @@ pub struct Transaction<'s> {
     pub(super) definitions: Option<Box<OwnDefinitions>>,
     /// What it has written to the leaves and the log already, if it is a large one.
     pub(super) large: Option<Box<Large>>,
+    /// What it has counted of the memory that its changes take.
+    pub(super) counted_bytes: usize,
 }
 
 impl<'s> Transaction<'s> {
@@ -86,6 +88,7 @@ impl<'s> Transaction<'s> {
             has_read: false,
             definitions: None,
             large: None,
+            counted_bytes: 0,
         }
     }
 
@@ -422,6 +425,7 @@ impl<'s> Transaction<'s> {
         }
         drop(record);
         writes.into_iter().for_each(|(at, write)| self.writes.put_public(at, write));
+        self.count_changes();
         let committed = self.commit_large()?;
         committed.map(|commit| commit.end).ok_or_else(|| Error::Internal("a batch was lost".into()))
     }
@@ -502,6 +506,9 @@ impl Drop for Transaction<'_> {
                 transaction.abort_large();
                 Ok(())
             });
+        }
+        if self.counted_bytes > 0 {
+            self.session.worker.engine.open_changes.count(self.counted_bytes, 0);
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
+use crate::transaction::make_room;
 
 /// One thread's way into the engine.
 pub(crate) struct Worker {
@@ -185,6 +186,20 @@ impl Worker {
     fn wait_for_room(&mut self, bytes: usize) -> Result<()> {
         self.ticket.release();
         self.engine.wait_for_room(bytes, &self.recorder)
+    }
+
+    /// As [`make_room_for_versions`](Self::make_room_for_versions), where they take too much.
+    pub(crate) fn make_room_if_over(&mut self) {
+        if self.engine.old_versions.is_over() {
+            self.make_room_for_versions();
+        }
+    }
+
+    /// Drops old versions until they take no more than they may, which may have to wait for the log.
+    #[cold]
+    pub(crate) fn make_room_for_versions(&mut self) {
+        self.ticket.release();
+        make_room(&self.engine, &self.recorder);
     }
 
     /// Lets others in while this thread waits for something long.

@@ -7,6 +7,7 @@
 //! A transaction that gets large takes its rows out from time to time (`large.rs`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::row_record::framed_row;
 use crate::database::Table;
@@ -51,6 +52,22 @@ pub(super) struct WriteSet {
     savepoints: Vec<(u64, usize)>,
     /// What was put since rows were last taken out, but for those of private tables.
     bytes: usize,
+    /// What the changed rows take in memory, about.
+    held_bytes: usize,
+    /// The same of those that were replaced.
+    replaced_bytes: usize,
+}
+
+/// What a changed row takes beside its bytes: its place among the others, and three pieces of the allocator's.
+const ROW_BYTES: usize = (size_of::<Place>() + size_of::<Write>()) * 3 / 2 + 48;
+
+fn row_bytes(at: &Place, write: &Write) -> usize {
+    let value_bytes = write.value.as_ref().map_or(0, Vec::capacity);
+    ROW_BYTES + at.1.len() + value_bytes + write.record.capacity()
+}
+
+fn replaced_bytes(at: &Place, write: Option<&Write>) -> usize {
+    write.map_or(ROW_BYTES, |write| row_bytes(at, write))
 }
 
 /// Changes that belong together: behind a savepoint and before the next one.
@@ -81,12 +98,42 @@ impl WriteSet {
         self.put(at, write);
     }
 
+    /// What all of it takes in memory, about.
+    #[inline]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes + self.replaced_bytes
+    }
+
     pub(super) fn put(&mut self, at: Place, write: Write) {
-        if self.savepoints.is_empty() {
-            self.writes.insert(at, write);
-            return;
+        let replaced = (!self.savepoints.is_empty()).then(|| at.clone());
+        let before = self.insert(at, write);
+        if let Some(at) = replaced {
+            self.replace((at, before));
         }
-        let before = self.writes.insert(at.clone(), write);
+    }
+
+    fn insert(&mut self, at: Place, write: Write) -> Option<Write> {
+        self.held_bytes += row_bytes(&at, &write);
+        match self.writes.entry(at) {
+            Entry::Vacant(free) => {
+                free.insert(write);
+                None
+            }
+            Entry::Occupied(mut taken) => {
+                self.held_bytes -= row_bytes(taken.key(), taken.get());
+                Some(taken.insert(write))
+            }
+        }
+    }
+
+    fn take_out(&mut self, at: &Place) -> Option<Write> {
+        let write = self.writes.remove(at)?;
+        self.held_bytes -= row_bytes(at, &write);
+        Some(write)
+    }
+
+    fn replace(&mut self, (at, before): (Place, Option<Write>)) {
+        self.replaced_bytes += replaced_bytes(&at, before.as_ref());
         self.replaced.push((at, before));
     }
 
@@ -98,9 +145,9 @@ impl WriteSet {
     }
 
     pub(super) fn remove(&mut self, at: &Place) {
-        let before = self.writes.remove(at);
+        let before = self.take_out(at);
         if before.is_some() && !self.savepoints.is_empty() {
-            self.replaced.push((at.clone(), before));
+            self.replace((at.clone(), before));
         }
     }
 
@@ -149,6 +196,9 @@ impl WriteSet {
         generations.reverse();
         self.replaced = kept;
         self.replaced.reverse();
+        self.held_bytes = self.writes.iter().map(|(at, write)| row_bytes(at, write)).sum();
+        let replaced = self.replaced.iter();
+        self.replaced_bytes = replaced.map(|(at, write)| replaced_bytes(at, write.as_ref())).sum();
         generations
     }
 
@@ -165,10 +215,11 @@ impl WriteSet {
     pub(super) fn roll_back_to(&mut self, number: u64) -> bool {
         let Some(index) = self.index_of(number) else { return false };
         self.savepoints.truncate(index + 1);
-        for (at, before) in self.replaced.drain(self.savepoints[index].1..).rev() {
+        for (at, before) in self.replaced.split_off(self.savepoints[index].1).into_iter().rev() {
+            self.replaced_bytes -= replaced_bytes(&at, before.as_ref());
             match before {
-                Some(write) => self.writes.insert(at, write),
-                None => self.writes.remove(&at),
+                Some(write) => self.insert(at, write),
+                None => self.take_out(&at),
             };
         }
         true
@@ -179,7 +230,8 @@ impl WriteSet {
         let Some(index) = self.index_of(number) else { return false };
         self.savepoints.truncate(index);
         if index == 0 {
-            self.replaced.clear();
+            self.replaced = Vec::new();
+            self.replaced_bytes = 0;
         }
         true
     }

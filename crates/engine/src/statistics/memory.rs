@@ -64,10 +64,6 @@ fn inner_bytes(engine: &Engine) -> u64 {
     (engine.inners.made() * InnerNode::memory_bytes()) as u64
 }
 
-fn version_bytes(engine: &Engine) -> u64 {
-    engine.catalog.all().iter().map(|table| table.tree.versions.memory_bytes() as u64).sum()
-}
-
 /// All parts of the engine.
 pub(crate) fn parts(engine: &Engine) -> Vec<MemoryPart> {
     let options = &engine.options;
@@ -82,7 +78,16 @@ pub(crate) fn parts(engine: &Engine) -> Vec<MemoryPart> {
         of("inner nodes", inner_bytes(engine), None),
         of("log ring", ring, Some(ring)),
         of("image writes", engine.image_buffer_bytes(), plan.map(|plan| plan.work)),
-        of("old versions", version_bytes(engine), plan.map(|plan| plan.old_versions)),
+        of(
+            "old versions",
+            engine.old_versions.bytes() as u64,
+            Some(engine.options.old_versions_bytes),
+        ),
+        of(
+            "open transactions",
+            engine.open_changes.bytes() as u64,
+            Some(engine.options.open_transactions_bytes),
+        ),
     ];
     parts.extend(engine.memory_of_program.0.lock().iter().map(|count| count()));
     parts

@@ -32,7 +32,12 @@ pub(super) fn page(statistics: &Statistics) -> String {
         ("onrush_recovery_records", "Records redone at opening.", statistics.recovery.records),
         ("onrush_recovery_log_bytes", "Log read at opening.", statistics.recovery.log_bytes),
     ];
-    for (name, help, value) in gauges {
+    let (large, large_bytes) = statistics.large_transactions;
+    let large = [
+        ("onrush_large_transactions", "Large transactions that are open.", large),
+        ("onrush_large_transaction_bytes", "Log that their pieces take.", large_bytes),
+    ];
+    for (name, help, value) in gauges.into_iter().chain(large) {
         page.single(name, MetricKind::Gauge, help, value as f64);
     }
     memory(&mut page, statistics);

@@ -7,7 +7,9 @@
 //! 1. A version is kept before the LSN that replaces it is reserved, under the leaf's exclusive
 //!    latch; readers look while they hold that latch shared.
 //! 2. A version goes only when no open snapshot, and none that may still open, is at or below the
-//!    LSN that replaced it.
+//!    LSN that replaced it. Snapshots that were given up do not count (`old_versions.rs`).
+//! 3. Before a version goes, the store says up to where versions have gone. So whoever does not find a
+//!    version and asks *afterwards* whether something has gone that his snapshot needs is told.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -18,7 +20,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use onrush_log::Lsn;
 use parking_lot::{Mutex, RwLock};
 
+use super::OldVersions;
 use crate::btree::Seen;
+use crate::fault::{Fault, planted};
 
 /// A version that was replaced or removed.
 #[derive(Debug)]
@@ -46,31 +50,62 @@ impl OldVersion {
     }
 }
 
+/// Versions for which a collection pays.
+const DUE_VERSIONS: usize = 256;
+
+/// Places for arrivals that a store keeps, used or not.
+const ARRIVALS_KEPT: usize = 4096;
+
 type Versions = BTreeMap<Box<[u8]>, Vec<Arc<OldVersion>>>;
 
 /// The old versions of one table.
 #[derive(Default)]
 pub(crate) struct VersionStore {
     versions: RwLock<Versions>,
-    /// Keys in the order in which their versions were kept.
-    arrivals: Mutex<VecDeque<Box<[u8]>>>,
+    /// All versions with their keys, in the order in which they were kept.
+    arrivals: Mutex<VecDeque<(Box<[u8]>, Arc<OldVersion>)>>,
     /// Versions kept now; lets readers skip an empty store.
     count: AtomicUsize,
     /// Memory that they take, about.
     bytes: AtomicUsize,
+    /// The highest LSN that ended a version which has gone. Raised before the version goes.
+    gone_to: AtomicU64,
+    /// A collection pays with so many versions: many more than the last one has left.
+    due_at: AtomicUsize,
 }
 
 impl VersionStore {
     /// Keeps what the row at `key` is until now.
-    pub(crate) fn keep(&self, key: &[u8], written_at: Lsn, value: &[u8]) -> Arc<OldVersion> {
+    pub(crate) fn keep(
+        &self,
+        all: &OldVersions,
+        key: &[u8],
+        written_at: Lsn,
+        value: &[u8],
+    ) -> Arc<OldVersion> {
         let ended_at = AtomicU64::new(u64::MAX);
         let version = Arc::new(OldVersion { written_at, ended_at, value: value.into() });
         let mut versions = self.versions.write();
         versions.entry(key.into()).or_default().push(Arc::clone(&version));
         self.count.fetch_add(1, Ordering::Release);
-        self.bytes.fetch_add(version_bytes(key, value.len()), Ordering::Relaxed);
-        self.arrivals.lock().push_back(key.into());
+        let bytes = version_bytes(key, value.len());
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        all.add(bytes);
+        self.arrivals.lock().push_back((key.into(), Arc::clone(&version)));
         version
+    }
+
+    /// A version that ended at this LSN was not kept: no snapshot needed it. Under the exclusive latch of
+    /// its leaf, before it is taken out of that.
+    pub(crate) fn let_go(&self, ended_at: u64) {
+        self.gone_to.fetch_max(ended_at, Ordering::Release);
+    }
+
+    /// Whether a version has gone that `snapshot` may have seen: only if that was given up. To be asked
+    /// after a look that did not find what it looked for.
+    pub(crate) fn lacks(&self, snapshot: Lsn) -> bool {
+        snapshot.0 <= self.gone_to.load(Ordering::Acquire)
+            && !planted(Fault::GivenUpSnapshotUnnoticed)
     }
 
     /// The version of `key` that `snapshot` sees, if it is an old one.
@@ -120,61 +155,58 @@ impl VersionStore {
         ends.filter(|ended_at| *ended_at < below.0).max().unwrap_or(0)
     }
 
-    /// Memory that all versions take, about.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
     /// Whether enough has come together that a collection pays.
     pub(crate) fn is_due(&self) -> bool {
-        self.count.load(Ordering::Relaxed) >= 256
+        self.count.load(Ordering::Relaxed) >= self.due_at.load(Ordering::Relaxed).max(DUE_VERSIONS)
     }
 
     /// Drops versions that ended below `horizon`, which no snapshot is at or below.
-    pub(crate) fn collect(&self, horizon: Lsn) {
+    pub(crate) fn collect(&self, all: &OldVersions, horizon: Lsn) {
         if self.is_empty() {
             return;
         }
         let mut versions = self.versions.write();
         let mut arrivals = self.arrivals.lock();
-        while let Some(key) = arrivals.front() {
-            let Some(kept) = versions.get_mut(key) else {
-                arrivals.pop_front();
-                continue;
-            };
-            let before = kept.len();
-            let is_kept = |version: &OldVersion| version.ended_at() >= horizon.0;
-            let ended = kept.iter().filter(|version| !is_kept(version));
-            let bytes: usize = ended.map(|version| version_bytes(key, version.value.len())).sum();
-            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            kept.retain(|version| is_kept(version));
-            self.count.fetch_sub(before - kept.len(), Ordering::Release);
-            if kept.is_empty() {
-                versions.remove(key);
-            } else if before == kept.len() {
-                return;
+        while let Some((key, version)) =
+            arrivals.pop_front_if(|(_, version)| version.ended_at() < horizon.0)
+        {
+            self.let_go(version.ended_at());
+            if let Some(kept) = versions.get_mut(&key) {
+                kept.retain(|own| !Arc::ptr_eq(own, &version));
+                if kept.is_empty() {
+                    versions.remove(&key);
+                }
             }
-            arrivals.pop_front();
+            let bytes = version_bytes(&key, version.value.len());
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            all.remove(bytes);
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+        let left = arrivals.len();
+        self.due_at.store(left + (left / 4).max(DUE_VERSIONS), Ordering::Relaxed);
+        if arrivals.capacity() > ARRIVALS_KEPT && arrivals.len() * 4 < arrivals.capacity() {
+            arrivals.shrink_to_fit();
         }
     }
 
     /// Forgets everything: the table was truncated or dropped.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear(&self, all: &OldVersions) {
         let mut versions = self.versions.write();
         versions.clear();
-        self.arrivals.lock().clear();
+        *self.arrivals.lock() = VecDeque::new();
+        self.due_at.store(0, Ordering::Relaxed);
         self.count.store(0, Ordering::Release);
-        self.bytes.store(0, Ordering::Relaxed);
+        all.remove(self.bytes.swap(0, Ordering::Relaxed));
     }
 }
 
 /// What a version takes: itself and its value, its key twice, and a place in both collections.
 fn version_bytes(key: &[u8], value_bytes: usize) -> usize {
-    const ALLOCATIONS: usize = 160;
+    const ALLOCATIONS: usize = 168;
     size_of::<OldVersion>() + value_bytes + 2 * key.len() + ALLOCATIONS
 }
 
@@ -187,15 +219,19 @@ fn seen(versions: &[Arc<OldVersion>], snapshot: Lsn) -> Option<Seen> {
 mod tests {
     use super::*;
 
-    fn store(from: u64, to: u64) -> VersionStore {
-        let store = VersionStore::default();
-        store.keep(b"k", Lsn(from), b"old").ends_at(Lsn(to));
-        store
+    fn keep(store: &VersionStore, all: &OldVersions, key: &[u8], (from, to): (u64, u64)) {
+        store.keep(all, key, Lsn(from), b"old").ends_at(Lsn(to));
+    }
+
+    fn store(from: u64, to: u64) -> (VersionStore, OldVersions) {
+        let (store, all) = (VersionStore::default(), OldVersions::new(u64::MAX));
+        keep(&store, &all, b"k", (from, to));
+        (store, all)
     }
 
     #[test]
     fn a_snapshot_between_write_and_end_sees_the_version() {
-        let store = store(10, 20);
+        let (store, _) = store(10, 20);
         assert!(store.get(b"k", Lsn(10)).is_none());
         assert_eq!(store.get(b"k", Lsn(11)).unwrap().value, b"old");
         assert_eq!(store.get(b"k", Lsn(20)).unwrap().lsn, 10);
@@ -204,23 +240,57 @@ mod tests {
 
     #[test]
     fn a_version_goes_when_the_horizon_is_above_its_end() {
-        let store = store(10, 20);
-        store.collect(Lsn(20));
+        let (store, all) = store(10, 20);
+        store.collect(&all, Lsn(20));
         assert!(!store.is_empty());
-        assert!(store.memory_bytes() > 0);
-        store.collect(Lsn(21));
+        assert!(all.bytes() > 0);
+        store.collect(&all, Lsn(21));
         assert!(store.is_empty());
-        assert_eq!(store.memory_bytes(), 0);
+        assert_eq!(all.bytes(), 0);
         assert_eq!(store.removed_at(b"k"), 0);
     }
 
     #[test]
     fn a_range_gives_versions_in_key_order() {
-        let store = VersionStore::default();
+        let (store, all) = (VersionStore::default(), OldVersions::new(u64::MAX));
         for key in [b"c", b"a", b"b"] {
-            store.keep(key, Lsn(1), key).ends_at(Lsn(9));
+            keep(&store, &all, key, (1, 9));
         }
         let keys: Vec<_> = store.range(b"a", Some(b"c"), Lsn(5)).into_iter().map(|v| v.0).collect();
         assert_eq!(keys, [Box::from(*b"a"), Box::from(*b"b")]);
+    }
+
+    #[test]
+    fn a_row_that_changes_all_the_time_keeps_no_version_of_another_one() {
+        let (store, all) = (VersionStore::default(), OldVersions::new(u64::MAX));
+        let versions = [(b"hot", 10, 20), (b"hot", 20, 21), (b"old", 1, 22), (b"hot", 21, 1000)];
+        for (key, from, to) in versions {
+            keep(&store, &all, key, (from, to));
+        }
+        store.collect(&all, Lsn(100));
+        assert!(store.get(b"old", Lsn(15)).is_none());
+        assert_eq!(store.get(b"hot", Lsn(500)).unwrap().lsn, 21);
+        assert_eq!(store.count.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_store_lacks_something_for_snapshots_that_would_have_seen_what_has_gone() {
+        let (store, all) = store(10, 20);
+        assert!(!store.lacks(Lsn(15)));
+        store.collect(&all, Lsn(21));
+        assert!(store.lacks(Lsn(15)) && store.lacks(Lsn(20)));
+        assert!(!store.lacks(Lsn(21)));
+        store.let_go(30);
+        assert!(store.lacks(Lsn(30)) && !store.lacks(Lsn(31)));
+    }
+
+    #[test]
+    fn what_all_stores_take_is_given_back_when_a_table_goes() {
+        let (store, all) = store(10, 20);
+        let taken = all.bytes();
+        keep(&store, &all, b"other", (3, 4));
+        assert!(all.bytes() > taken);
+        store.clear(&all);
+        assert_eq!(all.bytes(), 0);
     }
 }
