@@ -428,3 +428,22 @@ impl From<ParserError> for SqlError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_transactions_and_snapshots_meet_has_a_state_of_its_own() {
+        let table = || "t".to_owned();
+        for (error, state) in [
+            (Error::DefinedTooLate { table: table() }, "0A000"),
+            (Error::TransactionEnded, "25P01"),
+            (Error::SnapshotTooOld { table: table(), limit_bytes: 1 << 20 }, "72000"),
+            (Error::Conflict { table: table(), key: "1".to_owned() }, "40001"),
+        ] {
+            let told = SqlError::from(error);
+            assert_eq!((told.state, told.severity), (state, Severity::Error), "{told}");
+        }
+    }
+}

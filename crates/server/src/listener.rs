@@ -26,7 +26,7 @@ use crate::bound::{BACKLOG, BoundServer};
 use crate::catalog;
 use crate::checks::Compiler;
 use crate::clients::Clients;
-use crate::connection::{self, Door, Peer};
+use crate::connection::{self, ConnectionMemory, Door, Peer};
 use crate::defaults::DatabaseDefaults;
 use crate::options::ServerOptions;
 
@@ -113,6 +113,7 @@ pub(crate) struct Shared {
     /// Those of them that are kept for superusers.
     reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) connection_memory: Arc<ConnectionMemory>,
 }
 
 impl Shared {
@@ -199,6 +200,13 @@ impl Server {
                 [memory.used_bytes(), memory.limit_bytes()].map(|bytes| bytes as u64);
             MemoryPart::new("queries", used, Some(limit))
         });
+        let connection_memory = ConnectionMemory::new(options.connection_memory_bytes);
+        let counted = Arc::clone(&connection_memory);
+        database.count_memory(move || {
+            let [used, limit] =
+                [counted.used_bytes(), counted.limit_bytes()].map(|bytes| bytes as u64);
+            MemoryPart::new("connections", used, Some(limit))
+        });
         let compiler = Compiler { queries: Arc::downgrade(&queries) };
         database.set_expression_compiler(Arc::new(compiler));
         let sockets_max = options.connections_max + BEGINNING_MAX;
@@ -212,6 +220,7 @@ impl Server {
             defaults,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
+            connection_memory,
             options: options.clone(),
         });
         let mut server = Server {

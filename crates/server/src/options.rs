@@ -32,6 +32,9 @@ pub struct ServerOptions {
     /// Largest message of a client in bytes, 64 KiB to 1 GiB. A row has to fit, and so has the text of
     /// an INSERT with many rows.
     pub message_bytes_max: usize,
+    /// Memory in bytes that all connections together may have, at least 1 MiB: 48 KiB each, and buffers, long
+    /// messages, prepared statements, portals and copies. What does not fit is refused.
+    pub connection_memory_bytes: usize,
     /// How long a connection may take to begin. One deadline, which no byte puts off.
     pub handshake_timeout: Duration,
     /// A client that does not read its answers is left after so long.
@@ -60,6 +63,7 @@ impl Default for ServerOptions {
             connections_max: 1000,
             connections_reserved: 3,
             message_bytes_max: 16 << 20,
+            connection_memory_bytes: 256 << 20,
             handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
@@ -84,6 +88,7 @@ impl ServerOptions {
             connections_max,
             connections_reserved,
             message_bytes_max,
+            connection_memory_bytes,
             handshake_timeout: _,
             write_timeout: _,
             drain_timeout: _,
@@ -112,6 +117,10 @@ impl ServerOptions {
         }
         if !(64 << 10..=1 << 30).contains(message_bytes_max) {
             return bad("message_bytes_max", message_bytes_max.to_string(), "64 KiB to 1 GiB");
+        }
+        if *connection_memory_bytes < 1 << 20 {
+            let given = connection_memory_bytes.to_string();
+            return bad("connection_memory_bytes", given, "at least 1 MiB");
         }
         if *query_memory_bytes < 1 << 20 {
             return bad("query_memory_bytes", query_memory_bytes.to_string(), "at least 1 MiB");

@@ -67,6 +67,10 @@ pub struct Serve {
     /// The most that temporary files of all queries may take; 0: none are written
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "10GiB")]
     spill: u64,
+    /// Memory that all connections together may have: 48 KiB each, and buffers, long messages, prepared
+    /// statements, portals and copies [default: 256MiB, or a sixteenth of --memory]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    connection_memory: Option<u64>,
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
@@ -108,6 +112,16 @@ fn bound_queries(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Resu
     Ok(())
 }
 
+/// What connections may have of memory.
+fn bound_connections(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Result<()> {
+    let share = arguments.engine.memory.map(|memory| MemoryPlan::of(memory).connections);
+    if let Some(bytes) = arguments.connection_memory.or(share) {
+        options.connection_memory_bytes =
+            usize::try_from(bytes).context("--connection-memory is too large")?;
+    }
+    Ok(())
+}
+
 /// Serves until the process is asked to end.
 pub fn run(arguments: &Serve) -> Outcome {
     start_messages(arguments.log_json);
@@ -129,6 +143,7 @@ pub fn run(arguments: &Serve) -> Outcome {
         ..ServerOptions::default()
     };
     bound_queries(arguments, &mut server_options)?;
+    bound_connections(arguments, &mut server_options)?;
     // A wrong flag or an address that is in use makes no database.
     let tls = server_options.tls.clone();
     let server = Server::bind(server_options)?;

@@ -14,6 +14,7 @@ use onrush::{Row, Value};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::memory::Part;
 use super::wire::OUTPUT_BYTES;
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
@@ -26,6 +27,8 @@ use fields::Fields;
 const BATCH_ROWS: usize = 1000;
 /// Bytes of input committed at a time, about.
 const BATCH_BYTES: usize = 256 << 10;
+/// What a copy takes: a batch as it came, as values, as rows, and its record.
+const COPY_BYTES: usize = 4 * BATCH_BYTES;
 
 /// A copy on its way in.
 struct Incoming<'p> {
@@ -40,6 +43,7 @@ struct Incoming<'p> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn copy_in(&mut self, plan: &CopyPlan) -> std::result::Result<(), Stop> {
+        self.wire.memory.ask(Part::Copy, COPY_BYTES)?;
         let columns = i16::try_from(plan.columns.len()).unwrap_or(i16::MAX);
         let code = code(&plan.format);
         let codes = vec![i16::from(code); plan.columns.len()];
@@ -53,6 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             committed: 0,
         };
         let outcome = self.receive(&mut incoming).await;
+        self.wire.memory.note(Part::Copy, 0);
         if let Err(Stop::Error(error)) = outcome {
             return Err(self.explain(&incoming, error).into());
         }
@@ -71,6 +76,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.wait_for_input().await?;
                 continue;
             };
+            if let Some(why) = frame.refused {
+                return Err(why.into());
+            }
             match frame.kind {
                 b'd' => {
                     incoming.decoder.push(&frame.body);

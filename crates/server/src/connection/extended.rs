@@ -11,6 +11,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::EmptyQueryResponse;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::memory::{Part, parsed_bytes};
 use super::message::{self, Bind, Execute, Named, Parse};
 use super::portal::{Portal, State};
 use super::{Connection, PLANS_MAX, Stop};
@@ -29,6 +30,8 @@ pub(super) struct Prepared {
     parsed: Option<Parsed>,
     /// Its text, as others may see it.
     text: Arc<str>,
+    /// What all of its text takes, about.
+    parsed_bytes: usize,
     plan: Plan,
     /// The schemas where its tables were looked for.
     path: Arc<[String]>,
@@ -36,7 +39,21 @@ pub(super) struct Prepared {
     oids: Arc<[u32]>,
 }
 
+/// Shorter texts are read without being asked for.
+const TEXT_BYTES_UNASKED: usize = 16 << 10;
+
+/// The parameters of the portal without a name are counted, not asked for, up to here.
+const BIND_BYTES_UNASKED: usize = 4 << 10;
+
+/// What a plan takes, beside what its text became.
+const PLAN_BYTES: usize = 12 << 10;
+
 impl Prepared {
+    /// What it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        PLAN_BYTES + self.parsed_bytes
+    }
+
     /// The columns of the answer as clients are told of them. Where in a row each comes from may change.
     fn described(&self) -> Option<Vec<(String, ColumnType)>> {
         let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
@@ -58,11 +75,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.backend.look_if_old();
         let prepared = match self.known_plan(text, &oids) {
             Some(known) => known,
-            None => self.prepare_new(text, oids)?,
+            None => {
+                self.ask_for_text(text)?;
+                let prepared = self.prepare_new(text, oids);
+                self.wire.memory.note(Part::Text, 0);
+                prepared?
+            }
         };
-        self.statements.insert(name.to_owned(), prepared);
+        self.keep_statement(name.to_owned(), prepared)?;
         self.wire.put(&ParseComplete::new());
         Ok(())
+    }
+
+    /// Room for what a text becomes when it is read.
+    pub(super) fn ask_for_text(&mut self, text: &str) -> Result<()> {
+        match text.len() > TEXT_BYTES_UNASKED {
+            true => self.wire.memory.ask(Part::Text, parsed_bytes(text)),
+            false => Ok(()),
+        }
     }
 
     /// The plan of a statement that was prepared before, if its names mean what they meant then.
@@ -88,9 +118,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let message = "a prepared statement has several statements in it";
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
-        let prepared = Arc::new(self.prepare(parsed, clients::shown(text), oids.clone())?);
+        let shown = (clients::shown(text), parsed_bytes(text));
+        let prepared = Arc::new(self.prepare(parsed, shown, oids.clone())?);
         if prepared.plan.is_of_rows() && !self.backend.seen.is_own() {
             self.known.insert(text, oids, version, &prepared);
+            self.wire.memory.note(Part::Known, self.known.bytes());
         }
         Ok(prepared)
     }
@@ -109,12 +141,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// Keeps a statement for the client, in the place of one of the same name.
+    fn keep_statement(&mut self, name: String, prepared: Arc<Prepared>) -> Result<()> {
+        let more = prepared.bytes();
+        self.wire.memory.ask(Part::Statements, self.statement_bytes + more)?;
+        let before = self.statements.insert(name, prepared);
+        self.statement_bytes += more;
+        self.statement_bytes -= before.map_or(0, |before| before.bytes());
+        self.wire.memory.note(Part::Statements, self.statement_bytes);
+        Ok(())
+    }
+
+    fn drop_statement(&mut self, name: &str) {
+        if let Some(dropped) = self.statements.remove(name) {
+            self.statement_bytes -= dropped.bytes();
+            self.wire.memory.note(Part::Statements, self.statement_bytes);
+        }
+    }
+
     /// PREPARE.
     pub(super) fn prepare_text(&mut self, plan: PreparePlan) -> Result<()> {
         self.check_new(&plan.name)?;
-        let text = clients::shown(&plan.text);
+        let text = (clients::shown(&plan.text), parsed_bytes(&plan.text));
         let prepared = self.prepare(Some(plan.statement), text, plan.oids)?;
-        self.statements.insert(plan.name, Arc::new(prepared));
+        self.keep_statement(plan.name, Arc::new(prepared))?;
         self.complete("PREPARE".into());
         Ok(())
     }
@@ -124,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut prepared = Arc::clone(self.statement(&plan.name)?);
         if prepared.is_stale(&self.backend) {
             prepared = self.plan_again(&prepared)?;
-            self.statements.insert(plan.name.clone(), Arc::clone(&prepared));
+            self.keep_statement(plan.name.clone(), Arc::clone(&prepared))?;
         }
         let bound = plan.bind(&prepared.oids)?;
         Ok((prepared, bound))
@@ -141,14 +191,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    fn prepare(&self, parsed: Option<Parsed>, text: Arc<str>, oids: Vec<u32>) -> Result<Prepared> {
+    /// `text` is what others may see of it, and what all of it takes.
+    fn prepare(
+        &self,
+        parsed: Option<Parsed>,
+        text: (Arc<str>, usize),
+        oids: Vec<u32>,
+    ) -> Result<Prepared> {
         let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => Plan::Nothing(""),
         };
         let path = Arc::clone(&self.backend.settings.path);
-        Ok(Prepared { parsed, text, plan, path, oids: parameters.into_oids()?.into() })
+        let (text, parsed_bytes) = text;
+        let oids = parameters.into_oids()?.into();
+        Ok(Prepared { parsed, text, parsed_bytes, plan, path, oids })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {
@@ -164,6 +222,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let bound = Bound { message: body.clone(), values, formats: bind.formats, oids };
         let formats = message::for_each(bind.result_formats, columns)?;
         let portal = Portal { statement, bound, formats, state: State::New };
+        if !bind.portal.is_empty() || body.len() > BIND_BYTES_UNASKED {
+            self.wire.memory.ask(Part::Portals, self.portals.bytes() + portal.bytes())?;
+        }
         self.portals.insert(bind.portal, portal)?;
         self.wire.put(&BindComplete::new());
         Ok(())
@@ -210,20 +271,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// DISCARD ALL, DEALLOCATE ALL.
     pub(super) fn forget_statements(&mut self) {
         self.statements.clear();
+        self.statement_bytes = 0;
+        self.wire.memory.note(Part::Statements, 0);
         self.known.clear();
+        self.wire.memory.note(Part::Known, 0);
     }
 
     /// DEALLOCATE, which unlike Close wants the statement to be there.
     pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
         self.statement(name)?;
-        self.statements.remove(name);
+        self.drop_statement(name);
         self.complete("DEALLOCATE".into());
         Ok(())
     }
 
     pub(super) fn close(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         match Named::read(body)? {
-            Named::Statement(name) => drop(self.statements.remove(name)),
+            Named::Statement(name) => self.drop_statement(name),
             Named::Portal(name) => drop(self.portals.take(name)),
         }
         self.wire.put(&CloseComplete::new());
@@ -329,7 +393,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// A table was altered, or dropped and perhaps created again, since the statement was planned.
     fn plan_again(&self, old: &Prepared) -> Result<Arc<Prepared>> {
-        let text = Arc::clone(&old.text);
+        let text = (Arc::clone(&old.text), old.parsed_bytes);
         let fresh = self.prepare(old.parsed.clone(), text, old.oids.to_vec())?;
         if fresh.oids != old.oids || fresh.described() != old.described() {
             let message = "cached plan must not change result type";

@@ -49,6 +49,11 @@ impl KnownPlans {
         self.by_text.insert(text.into(), Known { oids, version, prepared });
     }
 
+    /// What they take in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.by_text.values().map(|known| known.prepared.bytes()).sum()
+    }
+
     pub(super) fn clear(&mut self) {
         self.by_text.clear();
     }

@@ -18,6 +18,7 @@ mod door;
 mod extended;
 mod known;
 mod login;
+mod memory;
 mod message;
 mod portal;
 mod startup;
@@ -29,11 +30,12 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 use onrush_fault::{Fault, planted};
+use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Identity;
@@ -47,6 +49,8 @@ use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
 use extended::{Prepared, execute_in_execute};
 use known::KnownPlans;
+pub(crate) use memory::ConnectionMemory;
+use memory::{Part, Share};
 use portal::Portals;
 use startup::Beginning;
 use wire::{Frame, OUTPUT_BYTES, Wire};
@@ -74,6 +78,8 @@ struct Connection<S> {
     wire: Wire<S>,
     backend: Backend,
     statements: HashMap<String, Arc<Prepared>>,
+    /// What they take in memory, about.
+    statement_bytes: usize,
     known: KnownPlans,
     portals: Portals,
     cursors: Cursors,
@@ -99,14 +105,19 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     door: Door,
 ) {
     let deadline = Instant::now() + shared.options.handshake_timeout;
-    let mut wire = new_wire(stream, &shared);
+    let memory = match Share::enter(&shared.connection_memory) {
+        Ok(memory) => memory,
+        Err(error) => return turn_away(stream, &shared, &door, &error).await,
+    };
+    let mut wire = new_wire(stream, &shared, memory);
     let beginning = begin(&mut wire, door.tls.is_some(), deadline).await;
     let (Ok(Beginning::Encrypt), Some(tls)) = (&beginning, &door.tls) else {
         return go_on(wire, beginning, &shared, &door, deadline).await;
     };
-    match timeout_at(deadline, tls.accept(wire.into_stream())).await {
+    let (stream, memory) = wire.into_parts();
+    match timeout_at(deadline, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let mut wire = new_wire(stream, &shared);
+            let mut wire = new_wire(stream, &shared, memory);
             let beginning = begin(&mut wire, false, deadline).await;
             let door = Door { needs_tls: false, ..door };
             go_on(wire, beginning, &shared, &door, deadline).await;
@@ -118,9 +129,32 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-fn new_wire<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared) -> Wire<S> {
+/// There is no room for the connection: its client is told so. Its first bytes are read before, since the system throws
+/// away what is sent on a socket that is closed with something unread.
+async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    shared: &Shared,
+    door: &Door,
+    error: &SqlError,
+) {
+    door.tell_sent_away(error, "");
+    let mut output = BytesMut::new();
+    if error.clone().fatal().to_response().encode(&mut output).is_ok() {
+        let told = async {
+            stream.read(&mut [0; 1024]).await?;
+            stream.write_all(&output).await
+        };
+        let _ = tokio::time::timeout(shared.options.handshake_timeout, told).await;
+    }
+}
+
+fn new_wire<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    shared: &Shared,
+    memory: Share,
+) -> Wire<S> {
     let limits = &shared.options;
-    Wire::new(stream, limits.message_bytes_max, limits.write_timeout)
+    Wire::new(stream, limits.message_bytes_max, limits.write_timeout, memory)
 }
 
 async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
@@ -227,6 +261,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         wire,
         backend,
         statements: HashMap::new(),
+        statement_bytes: 0,
         known: KnownPlans::default(),
         portals: Portals::default(),
         cursors: Cursors::default(),
@@ -299,6 +334,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn wait_for_input(&mut self) -> std::result::Result<(), Stop> {
+        self.wire.memory.note(Part::Portals, self.portals.bytes());
         let timeout = self.backend.settings.idle_in_transaction_timeout;
         let limit = self.backend.is_in_transaction() && !timeout.is_zero();
         let mut shutdown = self.shared.shutdown.subscribe();
@@ -316,6 +352,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn handle_at_once(&mut self, frame: Frame) -> std::result::Result<Option<Frame>, Stop> {
         let outcome = match frame.kind {
             kind if self.skips_to_sync && !matches!(kind, b'S' | b'X') => Ok(()),
+            // What is left of a COPY that has failed.
+            b'd' | b'c' | b'f' => Ok(()),
+            kind if frame.refused.is_some() && kind != b'Q' => {
+                frame.refused.map_or(Ok(()), |why| Err(why.into()))
+            }
             b'P' => self.parse(&frame.body),
             b'B' => self.bind(frame.body),
             b'D' => self.describe(&frame.body),
@@ -329,8 +370,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.ready();
                 Ok(())
             }
-            // What is left of a COPY that has failed.
-            b'd' | b'c' | b'f' => Ok(()),
             _ => return Ok(Some(frame)),
         };
         self.report(outcome, true)?;
@@ -338,10 +377,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn handle(&mut self, frame: Frame) -> std::result::Result<(), Stop> {
-        let Frame { kind, body } = frame;
+        let Frame { kind, body, refused } = frame;
         let outcome = match kind {
             b'Q' => {
-                let outcome = self.simple_query(&body).await;
+                let outcome = match refused {
+                    None => self.simple_query(&body).await,
+                    Some(why) => Err(why.into()),
+                };
                 return self.end_of_query(outcome);
             }
             b'E' => self.run_portal(&body).await,
@@ -382,6 +424,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         &mut self,
         outcome: std::result::Result<(), Stop>,
     ) -> std::result::Result<(), Stop> {
+        self.wire.memory.note(Part::Text, 0);
         self.report(outcome, false)?;
         self.ready();
         Ok(())
@@ -411,6 +454,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// one transaction.
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let text = message::text(body)?;
+        self.ask_for_text(text)?;
         let (statements, text) = (sql::read(text)?, clients::shown(text));
         if statements.is_empty() {
             self.wire.put(&EmptyQueryResponse::new());

@@ -24,6 +24,17 @@ pub(super) struct Portal {
     pub(super) state: State,
 }
 
+/// What a portal takes beside its parameters, without the rows that a query holds for it: itself, and the piece of
+/// input that its message is in.
+const PORTAL_BYTES: usize = 10 << 10;
+
+impl Portal {
+    /// What it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        PORTAL_BYTES + self.bound.message.len()
+    }
+}
+
 pub(super) enum State {
     New,
     /// Rows were sent, and there may be more.
@@ -40,6 +51,11 @@ pub(super) struct Portals {
 }
 
 impl Portals {
+    /// What they take in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.named.values().chain(&self.unnamed).map(Portal::bytes).sum()
+    }
+
     pub(super) fn get(&self, name: &str) -> Result<&Portal> {
         let portal = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
         portal.ok_or_else(|| no_portal(name))

@@ -4,6 +4,7 @@
 //! 1. The length of a message is checked before room is made for it, and room grows as bytes arrive.
 //! 2. A message is cut out of the input before it is read, so that no message is read into the next.
 //! 3. A client that does not read is left after a while; until then it costs one buffer.
+//! 4. A long message that does not fit into the memory of connections is read past, and told of as refused.
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use pgwire::messages::Message;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::Stop;
+use super::memory::{Part, Share};
 use crate::error::{Result, SqlError, state};
 
 /// Bytes of a message's kind and length.
@@ -23,11 +25,23 @@ const INPUT_BYTES: usize = 8 << 10;
 /// More output than this is sent before more is made.
 pub(super) const OUTPUT_BYTES: usize = 64 << 10;
 
+/// A longer message has to be granted.
+const LONG_MESSAGE_BYTES: usize = 64 << 10;
+
 /// One message of a client.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) kind: u8,
     pub(super) body: Bytes,
+    /// Why its body was read past, and is empty.
+    pub(super) refused: Option<SqlError>,
+}
+
+/// A message that is being read past.
+struct Refused {
+    kind: u8,
+    bytes_left: usize,
+    why: SqlError,
 }
 
 /// One client's connection.
@@ -37,17 +51,39 @@ pub(super) struct Wire<S> {
     pub(super) output: BytesMut,
     message_bytes_max: usize,
     write_timeout: Duration,
+    /// What the connection takes.
+    pub(super) memory: Share,
+    refused: Option<Refused>,
+    /// Length of the long message that is coming, which was granted.
+    long_bytes: usize,
+    /// Whether a long message has come and is being handled.
+    handles_long: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    pub(super) fn new(stream: S, message_bytes_max: usize, write_timeout: Duration) -> Wire<S> {
+    pub(super) fn new(
+        stream: S,
+        message_bytes_max: usize,
+        write_timeout: Duration,
+        memory: Share,
+    ) -> Wire<S> {
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Wire { stream, input, output, message_bytes_max, write_timeout }
+        Wire {
+            stream,
+            input,
+            output,
+            message_bytes_max,
+            write_timeout,
+            memory,
+            refused: None,
+            long_bytes: 0,
+            handles_long: false,
+        }
     }
 
-    /// The stream itself. Nothing may be left to be read or sent.
-    pub(super) fn into_stream(self) -> S {
-        self.stream
+    /// The stream itself, and what the connection takes. Nothing may be left to be read or sent.
+    pub(super) fn into_parts(self) -> (S, Share) {
+        (self.stream, self.memory)
     }
 
     /// The next message, if all of it has arrived.
@@ -61,6 +97,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     fn next_frame_below(&mut self, bytes_max: usize) -> Result<Option<Frame>> {
+        if self.refused.is_some() {
+            return Ok(self.read_past());
+        }
         let Some(header) = self.input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let length = i32::from_be_bytes([header[1], header[2], header[3], header[4]]);
         let length = usize::try_from(length).ok().and_then(|length| length.checked_sub(4));
@@ -72,13 +111,46 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             let hint = format!("At most {bytes_max} bytes are taken.");
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint(hint).fatal());
         }
+        if length > LONG_MESSAGE_BYTES && self.long_bytes == 0 {
+            if let Err(why) = self.memory.ask(Part::Message, length) {
+                let bytes_left = HEADER_BYTES + length;
+                self.refused = Some(Refused { kind: header[0], bytes_left, why });
+                return Ok(self.read_past());
+            }
+            self.long_bytes = length;
+        }
         if self.input.len() < HEADER_BYTES + length {
             return Ok(None);
         }
         let mut message = self.input.split_to(HEADER_BYTES + length);
+        self.handles_long |= self.long_bytes > 0;
+        self.long_bytes = 0;
         let kind = message.get_u8();
         message.advance(4);
-        Ok(Some(Frame { kind, body: message.freeze() }))
+        Ok(Some(Frame { kind, body: message.freeze(), refused: None }))
+    }
+
+    /// The refused message, once all of it has gone by.
+    #[cold]
+    fn read_past(&mut self) -> Option<Frame> {
+        let refused = self.refused.as_mut()?;
+        let bytes = refused.bytes_left.min(self.input.len());
+        self.input.advance(bytes);
+        refused.bytes_left -= bytes;
+        if refused.bytes_left > 0 {
+            return None;
+        }
+        let Refused { kind, why, .. } = self.refused.take()?;
+        Some(Frame { kind, body: Bytes::new(), refused: Some(why) })
+    }
+
+    /// The long message has been handled: neither it nor its buffer is kept.
+    #[cold]
+    fn end_long_message(&mut self) {
+        self.handles_long = false;
+        self.memory.note(Part::Message, 0);
+        let rest = BytesMut::from(&self.input[..]);
+        self.input = rest;
     }
 
     /// The first message, which has no kind, with its length. `is_alone`: nothing came behind it.
@@ -100,9 +172,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Waits for more input.
     pub(super) async fn fill(&mut self) -> std::result::Result<(), Stop> {
+        if self.handles_long && self.long_bytes == 0 {
+            self.end_long_message();
+        }
         if self.input.capacity() - self.input.len() < INPUT_BYTES / 2 {
             self.input.reserve(INPUT_BYTES);
         }
+        let input = self.input.capacity().saturating_sub(self.long_bytes);
+        self.memory.note(Part::Buffers, input + self.output.capacity());
         match self.stream.read_buf(&mut self.input).await {
             Ok(0) | Err(_) => Err(Stop::Closed),
             Ok(_) => Ok(()),

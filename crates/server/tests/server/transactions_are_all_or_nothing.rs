@@ -1,6 +1,10 @@
 //! BEGIN, COMMIT, ROLLBACK, and what fails between them.
 
+use std::sync::Arc;
+
 use crate::common::{World, code, failure, message, query, read_message};
+use onrush::Options;
+use onrush_files::MemoryDisk;
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,4 +234,24 @@ async fn clients_that_count_up_one_row_lose_nothing() {
         counted.await.unwrap();
     }
     assert_eq!(query(&reader, "SELECT n FROM t").await, ["200", "200"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_snapshot_is_too_old_is_told_and_others_go_on() {
+    let options = Options { old_versions_bytes: 64 << 10, ..Options::small() };
+    let world = World::on_disk(Arc::new(MemoryDisk::new()), options);
+    let (old, other) = (world.client().await, world.client().await);
+    query(&other, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
+    query(&other, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    query(&old, "BEGIN").await;
+    assert_eq!(query(&old, "SELECT n FROM t WHERE id = 1").await, ["0"]);
+    for _ in 0..1000 {
+        query(&other, "UPDATE t SET n = n + 1 WHERE id = 1").await;
+    }
+    let error = old.simple_query("SELECT sum(n) FROM t").await.unwrap_err();
+    assert_eq!(code(&error), "72000");
+    let message = error.as_db_error().unwrap().message().to_owned();
+    assert!(message.contains("old_versions_bytes"), "{message}");
+    query(&old, "ROLLBACK").await;
+    assert_eq!(query(&old, "SELECT sum(n) FROM t").await, ["1000"]);
 }
