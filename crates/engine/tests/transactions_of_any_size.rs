@@ -320,6 +320,26 @@ fn a_table_that_it_has_spilled_rows_of_cannot_be_defined_in_it() {
     assert_eq!(count(&mut session, &table), MANY as usize);
 }
 
+/// The database after a crash of `db`: behind the commit of the transaction and so many checkpoints, or while it is
+/// open, with all that it has written.
+fn crash(
+    fixture: &Fixture,
+    disk: &MemoryDisk,
+    db: &Database,
+    transaction: Transaction<'_>,
+    checkpoints_behind_commit: Option<i32>,
+) -> Database {
+    let mut open = Some(transaction);
+    if let Some(checkpoints) = checkpoints_behind_commit {
+        open.take().map(|transaction| transaction.commit().unwrap());
+        (0..checkpoints).for_each(|_| assert!(db.checkpoint().is_ok()));
+    }
+    db.barrier().unwrap();
+    let crashed = Arc::new(disk.copy());
+    drop(open);
+    Database::open_on(crashed, fixture.path(), fixture.options.clone()).unwrap()
+}
+
 #[test]
 fn after_a_crash_it_is_there_as_a_whole_or_not_at_all() {
     for (commits, checkpoints) in
@@ -338,17 +358,8 @@ fn after_a_crash_it_is_there_as_a_whole_or_not_at_all() {
                 db.checkpoint().unwrap();
             }
         }
-        let open = if commits {
-            transaction.commit().unwrap();
-            (1..checkpoints).for_each(|_| assert!(db.checkpoint().is_ok()));
-            None
-        } else {
-            db.barrier().unwrap();
-            Some(transaction)
-        };
-        let crashed = Arc::new(disk.copy());
-        drop(open);
-        let db = Database::open_on(crashed, fixture.path(), fixture.options.clone()).unwrap();
+        let behind = commits.then(|| checkpoints - i32::from(checkpoints > 0));
+        let db = crash(&fixture, &disk, &db, transaction, behind);
         let mut session = db.session().unwrap();
         let table = db.table("notes").unwrap();
         let expected = if commits { "new" } else { "old" };
@@ -436,17 +447,7 @@ fn after_a_crash_a_table_that_was_made_or_emptied_has_all_its_rows_or_is_as_befo
                     db.checkpoint().unwrap();
                 }
             }
-            let open = if commits {
-                transaction.commit().unwrap();
-                (0..checkpoints).for_each(|_| assert!(db.checkpoint().is_ok()));
-                None
-            } else {
-                db.barrier().unwrap();
-                Some(transaction)
-            };
-            let crashed = Arc::new(disk.copy());
-            drop(open);
-            let db = Database::open_on(crashed, fixture.path(), fixture.options.clone()).unwrap();
+            let db = crash(&fixture, &disk, &db, transaction, commits.then_some(checkpoints));
             check(&db);
             let mut session = db.session().unwrap();
             let table = db.table("notes").unwrap();

@@ -49,7 +49,7 @@ impl Tree {
         }
         let place = engine.background_place();
         if !planted(Fault::SweepNotDirty)
-            && make_dirty(engine, place, id, &mut leaf, Purpose::NewRows).is_err()
+            && make_dirty(engine, place, id, &mut leaf, Purpose::Removal).is_err()
         {
             return Swept::NoSlot;
         }

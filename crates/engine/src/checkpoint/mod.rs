@@ -29,7 +29,7 @@ pub use record::CheckpointRecord;
 pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
-pub(crate) use sweep::{sweep_all, sweep_due};
+pub(crate) use sweep::{sweep_aborted, sweep_due};
 pub(crate) use throttle::Throttle;
 
 use crate::buffer::Imager;

@@ -7,6 +7,8 @@
 //! Invariant: a number is marked as swept only when no leaf, in memory or on disk, holds an intent of it. A
 //! leaf that the sweep changes becomes dirty, so the image that the next checkpoint names has none either.
 
+use std::sync::Arc;
+
 use onrush_waits::{Recorder, Wait};
 
 use crate::btree::Swept;
@@ -18,18 +20,35 @@ use crate::units::ObjectId;
 /// for the next time.
 pub(crate) fn sweep_due(engine: &Engine, recorder: &Recorder) {
     for (id, objects) in engine.large.to_sweep(engine.horizon()) {
-        if planted(Fault::VerdictForgottenEarly) || sweep_all(engine, recorder, &objects) {
+        let grow = || engine.space.grow().is_ok();
+        if planted(Fault::VerdictForgottenEarly) || sweep_all(engine, recorder, &objects, &grow) {
             engine.large.set_swept(id);
         }
     }
 }
 
-/// Folds what can be folded in all leaves of these objects. False if a leaf could not be looked at.
-pub(crate) fn sweep_all(engine: &Engine, recorder: &Recorder, objects: &[ObjectId]) -> bool {
-    objects.iter().all(|object| sweep_object(engine, recorder, *object))
+/// Takes what an aborted transaction has placed out of the leaves of these objects. On a full disk checkpoints make
+/// the room for that, since what is taken out gives room back; the caller holds nothing that they need.
+pub(crate) fn sweep_aborted(engine: &Arc<Engine>, recorder: &Recorder, objects: &[ObjectId]) {
+    sweep_all(engine, recorder, objects, &|| engine.make_slots(recorder).is_ok());
 }
 
-fn sweep_object(engine: &Engine, recorder: &Recorder, object: ObjectId) -> bool {
+/// Folds what can be folded in all leaves of these objects. False if a leaf could not be looked at.
+fn sweep_all(
+    engine: &Engine,
+    recorder: &Recorder,
+    objects: &[ObjectId],
+    make_slots: &dyn Fn() -> bool,
+) -> bool {
+    objects.iter().all(|object| sweep_object(engine, recorder, *object, make_slots))
+}
+
+fn sweep_object(
+    engine: &Engine,
+    recorder: &Recorder,
+    object: ObjectId,
+    make_slots: &dyn Fn() -> bool,
+) -> bool {
     let Some(tree) = engine.tree_of(object) else { return true };
     let mut at = Vec::new();
     while engine.check_open().is_ok() || engine.is_closing() {
@@ -42,7 +61,7 @@ fn sweep_object(engine: &Engine, recorder: &Recorder, object: ObjectId) -> bool 
                 }
             }
             Swept::NoSlot => {
-                if engine.space.grow().is_err() {
+                if !make_slots() {
                     return false;
                 }
             }

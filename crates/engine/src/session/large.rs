@@ -28,7 +28,7 @@ use super::commit::Committed;
 use super::transaction::Transaction;
 use super::write_set::{Place, Writes};
 use crate::btree::{OwnIntent, Refusal, Seat, Tree, View};
-use crate::checkpoint::{sweep_all, sweep_due};
+use crate::checkpoint::{sweep_aborted, sweep_due};
 use crate::database::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -252,7 +252,7 @@ impl Transaction<'_> {
         }
         let has_some = self.writes.bytes() >= STEP_BYTES;
         let is_large = self.writes.bytes() >= engine.options.piece_bytes_max();
-        if !is_large && !(has_some && engine.open_changes.is_over()) {
+        if !(is_large || has_some && engine.open_changes.is_over()) {
             return Ok(());
         }
         let spilled = self.spill();
@@ -473,7 +473,7 @@ impl Transaction<'_> {
         drop(large);
         let worker = &self.session.worker;
         if worker.engine.check_open().is_ok() {
-            sweep_all(&worker.engine, &worker.recorder, &objects);
+            sweep_aborted(&worker.engine, &worker.recorder, &objects);
         }
     }
 }
