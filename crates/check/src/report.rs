@@ -54,6 +54,9 @@ pub struct TableReport {
     /// Rows in them that count: those inside their leaf's fences. 0 when only structure was checked.
     /// What the log changes on top is not in it.
     pub rows: u64,
+    /// Changes in them, not among the rows, of large transactions that were not committed when the checkpoint
+    /// began: the log tells what became of those, and nothing if it does not tell of their commit.
+    pub undecided: u64,
 }
 
 impl CheckReport {
@@ -95,7 +98,14 @@ impl fmt::Display for CheckReport {
             if self.physical_only {
                 writeln!(formatter)?;
             } else {
-                writeln!(formatter, ", {} rows", table.rows)?;
+                write!(formatter, ", {} rows", table.rows)?;
+                match table.undecided {
+                    0 => writeln!(formatter)?,
+                    some => writeln!(
+                        formatter,
+                        ", {some} changes of transactions not committed at the checkpoint"
+                    )?,
+                }
             }
         }
         writeln!(

@@ -279,6 +279,7 @@ fn fill_report(
             leaves: *leaves,
             images: tally.images,
             rows: tally.rows,
+            undecided: tally.undecided,
         })
         .collect();
     report.log_bytes = log.bytes;

@@ -10,7 +10,7 @@ use crate::pieces::{Piece, PieceChecker};
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{Batch, LeafView, Named, range_words};
 use crate::steps::large::Verdicts;
-use crate::steps::rows;
+use crate::steps::rows::{self, Counted};
 use crate::store::Store;
 
 /// What one thread has seen.
@@ -26,6 +26,7 @@ pub(crate) struct Tally {
 pub(crate) struct TableTally {
     pub(crate) images: u64,
     pub(crate) rows: u64,
+    pub(crate) undecided: u64,
     /// The highest number met of each generated column.
     pub(crate) highest: Vec<Option<u64>>,
 }
@@ -45,6 +46,7 @@ impl Tally {
         for (own, other) in self.tables.iter_mut().zip(&other.tables) {
             own.images += other.images;
             own.rows += other.rows;
+            own.undecided += other.undecided;
             for (own, other) in own.highest.iter_mut().zip(&other.highest) {
                 *own = (*own).max(*other);
             }
@@ -186,10 +188,17 @@ impl ImageChecker<'_> {
         }
         let tally = &mut self.tally.tables[leaf.table];
         let is_whole = image.fences == Some((leaf.low, leaf.high));
-        tally.rows += match is_whole {
-            true if !rows::has_intents(image) => u64::from(image.count),
-            _ => rows::count_between(image, leaf.low, leaf.high),
+        let large = &self.catalogue.large.committed;
+        let begin = self.store.superblock.start.lsn;
+        let is_committed = |id| large.iter().any(|own| own.id == id && own.lsn < begin);
+        let counted = match is_whole {
+            true if !rows::has_intents(image) => {
+                Counted { rows: u64::from(image.count), undecided: 0 }
+            }
+            _ => rows::count_between(image, leaf.low, leaf.high, is_committed),
         };
+        tally.rows += counted.rows;
+        tally.undecided += counted.undecided;
         if is_shared {
             return;
         }

@@ -116,15 +116,42 @@ fn is_below(left: &[u8], right: &[u8]) -> bool {
     }
 }
 
-/// How many rows of an image lie between two fences, without intents.
-pub(crate) fn count_between(image: &Image<'_>, low: &[u8], high: Option<&[u8]>) -> u64 {
+/// What lies between two fences of an image: rows, with what committed intents make of them, and changes of
+/// transactions that are not committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) rows: u64,
+    pub(crate) undecided: u64,
+}
+
+/// Counts what lies between two fences of an image.
+pub(crate) fn count_between(
+    image: &Image<'_>,
+    low: &[u8],
+    high: Option<&[u8]>,
+    is_committed: impl Fn(u64) -> bool,
+) -> Counted {
     let mut rest = image.entries;
-    let mut found = 0;
+    let mut counted = Counted::default();
+    // Whether the entry before was a row of this key, which an intent may replace.
+    let mut row_before: Option<&[u8]> = None;
     while let Some(entry) = take_entry(&mut rest) {
-        let inside = entry.key >= low && high.is_none_or(|high| entry.key < high);
-        found += u64::from(inside && entry.intent().is_none());
+        if entry.key < low || high.is_some_and(|high| entry.key >= high) {
+            continue;
+        }
+        let Some(intent) = entry.intent() else {
+            counted.rows += 1;
+            row_before = Some(entry.key);
+            continue;
+        };
+        if is_committed(intent.id) {
+            counted.rows -= u64::from(row_before == Some(entry.key));
+            counted.rows += u64::from(!intent.removes);
+        } else {
+            counted.undecided += 1;
+        }
     }
-    found
+    counted
 }
 
 /// Whether the image holds intents.
