@@ -88,6 +88,12 @@ impl LogCell {
         assert!(self.0.set(log).is_ok(), "the log is opened once");
     }
 
+    /// All that was changed so far was changed below. Before recovery has ended that is where the log begins:
+    /// no snapshot is older than what is redone.
+    pub(crate) fn changed_below(&self) -> Lsn {
+        self.0.get().map_or(Lsn(0), Log::tail)
+    }
+
     /// Makes the log fail, if there is one yet: recovery can fail, too.
     fn fail(&self, cause: Arc<dyn std::error::Error + Send + Sync>) {
         if let Some(log) = self.0.get() {

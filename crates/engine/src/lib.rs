@@ -101,7 +101,8 @@ pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Tot
 pub use options::{Background, Durability, LargePages, MemoryPlan, Options, SequentialKeys};
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
-    CommitToken, KeyRange, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
+    Changes, CommitToken, KeyRange, RowChange, Savepoint, Scan, ScanOptions, Session, Snapshot,
+    Transaction,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 

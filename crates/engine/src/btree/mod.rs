@@ -2,6 +2,7 @@
 
 mod approach;
 mod build;
+mod changes;
 mod cuts;
 mod descend;
 mod group;
@@ -18,6 +19,7 @@ mod write;
 
 pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
+pub(crate) use changes::TwoBatches;
 pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, OwnIntent, fold_resolved};

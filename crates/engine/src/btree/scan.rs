@@ -57,7 +57,7 @@ impl Batch {
         (&self.bytes[place.key_at..place.value_at], &self.bytes[place.value_at..place.end])
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.rows.clear();
     }
@@ -155,7 +155,7 @@ impl Tree {
     }
 
     /// The rows of a latched leaf that are inside `bounds` and visible, in key order.
-    fn collect(
+    pub(super) fn collect(
         &self,
         engine: &Engine,
         id: LeafId,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use onrush_log::Lsn;
 use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
@@ -34,6 +35,8 @@ pub(crate) struct Image {
     checksum: AtomicU32,
     /// Assigned, then written or failed; changed once, by the writer.
     state: AtomicU8,
+    /// All its rows were written below.
+    below: Lsn,
 }
 
 /// Wakes those who wait for images to be written.
@@ -53,16 +56,23 @@ impl ImageWrites {
 }
 
 impl Image {
-    /// An image whose slot is chosen and whose bytes are not written yet.
-    pub(crate) fn assigned(slot: Slot) -> Arc<Image> {
+    /// An image whose slot is chosen and whose bytes are not written yet, of rows written below `below`.
+    pub(crate) fn assigned(slot: Slot, below: Lsn) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(0), AtomicU8::new(ASSIGNED));
-        Arc::new(Image { slot, checksum, state })
+        Arc::new(Image { slot, checksum, state, below })
     }
 
     /// An image that the directory names, at open.
     pub(crate) fn standing(slot: Slot, checksum: u32) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(checksum), AtomicU8::new(WRITTEN));
-        Arc::new(Image { slot, checksum, state })
+        // No snapshot is older, and all verdicts on its intents were given before.
+        Arc::new(Image { slot, checksum, state, below: Lsn(0) })
+    }
+
+    /// What every snapshot from here on sees of its leaf is the same, as long as it stands for the leaf and
+    /// nothing was removed.
+    pub(crate) fn below(&self) -> Lsn {
+        self.below
     }
 
     pub(crate) fn slot(&self) -> SlotId {
@@ -236,7 +246,7 @@ mod tests {
         let space = Space::new(files, &[]).unwrap();
         space.grow().unwrap();
         assert!(space.try_reserve(1, Purpose::Checkpoint));
-        let image = Image::assigned(space.allocate(&mut Cursor::default()));
+        let image = Image::assigned(space.allocate(&mut Cursor::default()), Lsn(1));
         let writes = ImageWrites::default();
         std::thread::scope(|scope| {
             for _ in 0..8 {

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use onrush_files::AlignedBuffer;
+use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
 use super::image::{self, Image};
@@ -71,7 +72,10 @@ impl Imager {
         let start = self.batch.len() * LEAF_BYTES;
         let page = &mut self.pages[start..start + LEAF_BYTES];
         image::copy_leaf(rows, &leaf.low, leaf.high.as_ref(), page);
-        let image = Image::assigned(engine.space.allocate(&mut self.cursor));
+        // An intent is seen from its verdict on, which may come at any time.
+        let has_intents = rows.intents() > 0;
+        let below = if has_intents { Lsn(u64::MAX) } else { engine.log.changed_below() };
+        let image = Image::assigned(engine.space.allocate(&mut self.cursor), below);
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);
         if unresolved && !planted(Fault::CleanWithIntent) {

@@ -3,6 +3,7 @@
 //! | lock | taken by | until | who waits |
 //! |---|---|---|---|
 //! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction | writers, and other definitions |
+//! | a table, reserved | a definition that copies rows before it is exclusive | the same | other definitions, not writers |
 //! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
 //! | a name | CREATE, a new name | the end of the transaction | who wants the same name |
 //!
@@ -11,7 +12,9 @@
 //!
 //! Invariants
 //! 1. While a table is locked exclusive nobody else's change is on its way into the table.
-//! 2. Of transactions that wait for each other in a circle the last to begin waiting is refused.
+//! 2. Nobody but who has reserved a table takes it exclusive, and who waits for that stops no writer.
+//! 3. Of transactions that wait for each other in a circle the last to begin waiting is refused. Who has
+//!    reserved a table will wait for all who share it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -105,6 +108,8 @@ pub(crate) struct DefinitionLocks {
 struct State {
     /// Owners of tables.
     tables: HashMap<u32, u64>,
+    /// Owners of tables that are reserved.
+    reserved: HashMap<u32, u64>,
     /// Owners of names.
     names: HashMap<String, u64>,
     /// Owners that wait.
@@ -121,6 +126,8 @@ struct Request {
 enum Target {
     /// Whoever has the table exclusive.
     Table(u32),
+    /// Whoever has the table reserved.
+    Reserved(u32),
     /// Whoever shares the table, which is the waiter's.
     Shares(u32),
     /// Whoever has the name.
@@ -152,14 +159,11 @@ impl DefinitionLocks {
         let (id, began) = (entry.id, Instant::now());
         let what = || format!("table {}", entry.name());
         let mut state = self.state.lock();
-        loop {
-            match state.tables.get(&id) {
-                Some(other) if *other == owner.number => return Ok(()),
-                Some(_) => {
-                    self.wait(&mut state, waiter, owner, Target::Table(id), (&what(), began))?;
-                }
-                None => break,
-            }
+        if state.tables.get(&id) == Some(&owner.number) {
+            return Ok(());
+        }
+        while let Some(taken) = state.taken_by_another(id, owner) {
+            self.wait(&mut state, waiter, owner, taken, (&what(), began))?;
         }
         state.tables.insert(id, owner.number);
         entry.tree.stop();
@@ -175,6 +179,27 @@ impl DefinitionLocks {
         drop(state);
         waiter.engine.admission.wait_until_left();
         Ok(())
+    }
+
+    /// Reserves a table: nobody else defines it, and those who write to it go on.
+    ///
+    /// # Errors
+    /// As [`lock_table`](Self::lock_table).
+    pub(crate) fn reserve(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: &LockOwner,
+        entry: &TableEntry,
+    ) -> Result<()> {
+        waiter.wait.run(|| {
+            let (what, began) = (format!("table {}", entry.name()), Instant::now());
+            let mut state = self.state.lock();
+            while let Some(taken) = state.taken_by_another(entry.id, owner) {
+                self.wait(&mut state, waiter, owner, taken, (&what, began))?;
+            }
+            state.reserved.insert(entry.id, owner.number);
+            Ok(())
+        })
     }
 
     /// Takes a name that a table is to get.
@@ -258,6 +283,7 @@ impl DefinitionLocks {
     pub(crate) fn release(&self, owner: &LockOwner) {
         let mut state = self.state.lock();
         state.tables.retain(|_, other| *other != owner.number);
+        state.reserved.retain(|_, other| *other != owner.number);
         state.names.retain(|_, other| *other != owner.number);
         self.released.notify_all();
     }
@@ -286,6 +312,15 @@ impl DefinitionLocks {
 }
 
 impl State {
+    /// What stands in the way of one who wants to define a table.
+    fn taken_by_another(&self, table: u32, owner: &LockOwner) -> Option<Target> {
+        let is_anothers = |other: Option<&u64>| other.is_some_and(|other| *other != owner.number);
+        if is_anothers(self.tables.get(&table)) {
+            return Some(Target::Table(table));
+        }
+        is_anothers(self.reserved.get(&table)).then_some(Target::Reserved(table))
+    }
+
     /// Whether an owner waits, by way of others that wait, for itself.
     fn is_in_a_circle(&self, owner: u64) -> bool {
         let mut seen = vec![owner];
@@ -305,17 +340,24 @@ impl State {
     }
 
     fn waits_for(&self, waiter: u64) -> Vec<u64> {
+        let reserved = self.reserved.iter().filter(|(_, owner)| **owner == waiter);
+        let mut others: Vec<u64> =
+            reserved.flat_map(|(table, _)| self.waiters_that_share(*table, waiter)).collect();
         match self.waiting.get(&waiter).map(|request| &request.target) {
-            None => Vec::new(),
-            Some(Target::Table(table)) => self.tables.get(table).copied().into_iter().collect(),
-            Some(Target::Name(name)) => self.names.get(name).copied().into_iter().collect(),
-            Some(Target::Shares(table)) => {
-                let shares = |(other, request): (&u64, &Request)| {
-                    (*other != waiter && request.shared.contains(table)).then_some(*other)
-                };
-                self.waiting.iter().filter_map(shares).collect()
-            }
+            None => {}
+            Some(Target::Table(table)) => others.extend(self.tables.get(table)),
+            Some(Target::Reserved(table)) => others.extend(self.reserved.get(table)),
+            Some(Target::Name(name)) => others.extend(self.names.get(name)),
+            Some(Target::Shares(table)) => others.extend(self.waiters_that_share(*table, waiter)),
         }
+        others
+    }
+
+    fn waiters_that_share(&self, table: u32, except: u64) -> impl Iterator<Item = u64> {
+        let shares = move |(other, request): (&u64, &Request)| {
+            (*other != except && request.shared.contains(&table)).then_some(*other)
+        };
+        self.waiting.iter().filter_map(shares)
     }
 }
 
@@ -342,6 +384,20 @@ mod tests {
         assert!(!waits(&mut state, 1, Target::Shares(7), &[]));
         assert!(!waits(&mut state, 3, Target::Table(7), &[]));
         assert!(waits(&mut state, 2, Target::Name("n".into()), &[7]));
+    }
+
+    #[test]
+    fn who_waits_for_a_reserved_table_waits_for_who_has_it() {
+        let reserved = HashMap::from([(7, 1)]);
+        let mut state = State { tables: HashMap::from([(8, 2)]), reserved, ..State::default() };
+        assert!(!waits(&mut state, 2, Target::Reserved(7), &[]));
+        assert!(waits(&mut state, 1, Target::Table(8), &[]));
+    }
+
+    #[test]
+    fn who_shares_a_table_does_not_wait_for_who_will_wait_for_the_share() {
+        let mut state = State { reserved: HashMap::from([(7, 1)]), ..State::default() };
+        assert!(waits(&mut state, 2, Target::Reserved(7), &[7]));
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl Sequence {
         self.reserved.load(Ordering::Acquire)
     }
 
+    /// Numbers below were handed out, to who draws keys or in advance to a session.
+    pub(crate) fn handed_out(&self) -> u64 {
+        *self.next.lock()
+    }
+
     /// Replay: numbers below `reserved` may have been handed out.
     pub(crate) fn raise(&self, reserved: u64) {
         let mut next = self.next.lock();

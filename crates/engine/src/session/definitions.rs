@@ -41,6 +41,8 @@ pub(super) struct OwnDefinitions {
     made: Vec<Arc<Tree>>,
     /// What has become of tables, by number.
     tables: Defined,
+    /// Tables that it has made to take the place of others, and that have no name before they do.
+    substitutes: Vec<Arc<TableEntry>>,
     /// What it was at savepoints, by their numbers.
     savepoints: Vec<(u64, Defined)>,
 }
@@ -66,6 +68,7 @@ impl OwnDefinitions {
             stopped: Vec::new(),
             made: Vec::new(),
             tables: Defined::new(),
+            substitutes: Vec::new(),
             savepoints: Vec::new(),
         }
     }
@@ -77,7 +80,8 @@ impl OwnDefinitions {
 
     /// Whether the commit has anything to define.
     pub(super) fn is_defining(&self) -> bool {
-        self.tables().any(|own| own.before.is_some() || own.now.is_some())
+        let is_defined = |own: &OwnTable| own.before.is_some() || own.now.is_some();
+        self.tables().any(is_defined) || !self.substitutes.is_empty()
     }
 
     /// Whether the transaction has created, altered, emptied or dropped the table.
@@ -87,10 +91,28 @@ impl OwnDefinitions {
 
     /// Whether the transaction keeps others from defining the table, so that it must not wait for them.
     pub(super) fn holds(&self, table: u32) -> bool {
+        self.owner.shared.contains(&table) || self.is_substitute(table) || self.has_locked(table)
+    }
+
+    /// Whether nobody else writes to the table or defines it.
+    pub(super) fn has_locked(&self, table: u32) -> bool {
         let is_stopped = |(stopped, _): &(u32, Arc<Tree>)| *stopped == table;
-        self.owner.shared.contains(&table)
-            || self.defines(table)
-            || self.stopped.iter().any(is_stopped)
+        self.defines(table) || self.stopped.iter().any(is_stopped)
+    }
+
+    fn is_substitute(&self, table: u32) -> bool {
+        self.substitutes.iter().any(|substitute| substitute.id == table)
+    }
+
+    /// A table takes the place of `entry`, which is dropped. False if it was not made for that.
+    pub(super) fn substitute(&mut self, entry: &Arc<TableEntry>, by: &Arc<TableEntry>) -> bool {
+        let Some(at) = self.substitutes.iter().position(|known| Arc::ptr_eq(known, by)) else {
+            return false;
+        };
+        let substitute = self.substitutes.swap_remove(at);
+        self.put(entry, None);
+        self.tables.insert(substitute.id, OwnTable { before: None, now: Some(substitute) });
+        true
     }
 
     /// Whether the rows of the table are in a tree that the transaction has made.
@@ -106,7 +128,7 @@ impl OwnDefinitions {
 
     /// Whether rows of this object are of no use: the transaction has emptied or dropped the table.
     pub(super) fn has_left(&self, table: u32, object: ObjectId) -> bool {
-        let Some(own) = self.tables.get(&table) else { return false };
+        let Some(own) = self.tables.get(&table) else { return self.is_substitute(table) };
         own.now.as_ref().is_none_or(|now| now.tree.object() != object)
     }
 
@@ -197,7 +219,7 @@ impl Transaction<'_> {
         self.entry(name).map(|entry| self.handle(entry))
     }
 
-    fn entry(&self, name: &str) -> Result<Arc<TableEntry>> {
+    pub(super) fn entry(&self, name: &str) -> Result<Arc<TableEntry>> {
         let unknown = || Error::UnknownTable { name: name.into() };
         let Some(own) = &self.definitions else { return self.engine().catalog.get(name) };
         if let Some(entry) = own.find(name) {
@@ -285,14 +307,33 @@ impl Transaction<'_> {
         let definition = Arc::new(definition);
         Schema::new(Arc::clone(&definition))?;
         self.lock_free_name(definition.name())?;
+        let entry = self.make_table(definition)?;
+        let own = OwnTable { before: None, now: Some(Arc::clone(&entry)) };
+        self.own_definitions().tables.insert(entry.id, own);
+        Ok(self.handle(entry))
+    }
+
+    /// As [`create_table`](Self::create_table), of a table that is found by no name before it
+    /// [takes the place](Self::replace_table) of the one that has its name now.
+    ///
+    /// # Errors
+    /// A definition that is not possible.
+    pub fn create_substitute(&mut self, definition: TableDefinition) -> Result<Table> {
+        self.engine().check_open()?;
+        let definition = Arc::new(definition);
+        Schema::new(Arc::clone(&definition))?;
+        let entry = self.make_table(definition)?;
+        self.own_definitions().substitutes.push(Arc::clone(&entry));
+        Ok(self.handle(entry))
+    }
+
+    /// A table of the transaction's alone, which is in no list yet.
+    fn make_table(&mut self, definition: Arc<TableDefinition>) -> Result<Arc<TableEntry>> {
         let engine = Arc::clone(self.engine());
         let object = engine.catalog.new_object()?;
         let tree = Arc::new(Tree::new(&engine, object, definition.is_logged()));
-        let own = self.own_definitions();
-        own.made.push(Arc::clone(&tree));
-        let entry = Arc::new(TableEntry::private(object, definition, tree)?);
-        own.tables.insert(entry.id, OwnTable { before: None, now: Some(Arc::clone(&entry)) });
-        Ok(self.handle(entry))
+        self.own_definitions().made.push(Arc::clone(&tree));
+        Ok(Arc::new(TableEntry::private(object, definition, tree)?))
     }
 
     /// Drops a table and its rows: for everyone else when the transaction commits.
@@ -377,10 +418,10 @@ impl Transaction<'_> {
     }
 
     /// Reads from a snapshot taken now, from here on, if the transaction has neither read nor changed
-    /// anything yet; else nothing happens. So what it waited for before its first statement is seen.
+    /// anything yet but in tables that it has made itself; else nothing happens. So what it waited for before
+    /// its first statement is seen, and what was replaced meanwhile need not be kept for it.
     pub fn refresh(&mut self) {
-        let has_changed = !self.writes.is_empty() || self.large.is_some();
-        if self.has_read || has_changed || self.held.is_none() {
+        if self.has_read || self.held.is_none() || self.has_changed_others() {
             return;
         }
         let worker = &self.session.worker;
@@ -388,11 +429,23 @@ impl Transaction<'_> {
         self.held = Some(HeldLsn::open(&worker.engine, &worker.recorder));
     }
 
-    fn engine(&self) -> &Arc<Engine> {
+    /// Whether it has written to a table that others know.
+    fn has_changed_others(&self) -> bool {
+        let mut written = self.writes.iter().map(|(_, write)| &write.table);
+        let mut spilled = self.large.iter().flat_map(|large| large.tables.values());
+        written.any(|table| !self.has_made(table)) || spilled.any(|table| !self.has_made(table))
+    }
+
+    /// Whether nobody else knows the rows of the table.
+    pub(super) fn has_made(&self, table: &Table) -> bool {
+        self.definitions.as_ref().is_some_and(|own| own.has_made(&table.entry.tree))
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.session.worker.engine
     }
 
-    fn handle(&self, entry: Arc<TableEntry>) -> Table {
+    pub(super) fn handle(&self, entry: Arc<TableEntry>) -> Table {
         Table { entry, database_id: self.engine().database_id }
     }
 
@@ -408,14 +461,12 @@ impl Transaction<'_> {
     }
 
     /// The table of this name, which nobody else writes to or defines from now on.
-    fn lock_entry(&mut self, name: &str) -> Result<Arc<TableEntry>> {
+    pub(super) fn lock_entry(&mut self, name: &str) -> Result<Arc<TableEntry>> {
         self.engine().check_open()?;
         loop {
             let entry = self.entry(name)?;
             self.check_not_spilled(&entry)?;
-            let own = self.own_definitions();
-            let is_stopped = |(stopped, _): &(u32, Arc<Tree>)| *stopped == entry.id;
-            if own.defines(entry.id) || own.stopped.iter().any(is_stopped) {
+            if self.own_definitions().has_locked(entry.id) {
                 return Ok(entry);
             }
             let Transaction { session, definitions: Some(own), .. } = self else {

@@ -112,7 +112,8 @@ impl Large {
         LargeVerdict { id: self.id, objects: self.objects() }
     }
 
-    /// Nobody looks at what the transaction has made any more; it clears that itself.
+    /// Nobody looks any more at what the transaction has made and no commit has made a table's; it clears that
+    /// itself.
     fn release_private(&self) {
         if self.private.is_empty() {
             return;
@@ -120,8 +121,9 @@ impl Large {
         let catalog = &self.engine.catalog;
         let _list = lock_counted(&catalog.definitions, &self.engine.recorder, LatchClass::Catalog);
         for object in &self.private {
-            catalog.release_private(*object);
-            catalog.expect_no_longer(*object);
+            if catalog.release_private(*object).is_some() {
+                catalog.expect_no_longer(*object);
+            }
         }
     }
 
@@ -176,8 +178,8 @@ impl Drop for Large {
         self.engine.large.remove_open_bytes(self.bytes);
         if self.engine.large.is_open(self.id) {
             self.engine.large.abort(self.id);
-            self.release_private();
         }
+        self.release_private();
         self.versions.clear(&self.engine);
     }
 }

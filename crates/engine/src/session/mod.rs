@@ -10,6 +10,7 @@
 //!   large for memory.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops.
 //!   `commit_definitions.rs`: how those and its rows become one record.
+//! * `replace.rs`: one table in the place of another. `changes.rs`: what has changed between two snapshots.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
 //!   a scan comes to them. `rest.rs`: what answers rest on. `token.rs`: waiting for durability later.
@@ -17,6 +18,7 @@
 mod account;
 mod ahead;
 mod batch;
+mod changes;
 mod commit;
 mod commit_definitions;
 mod context;
@@ -27,6 +29,7 @@ mod large_undo;
 mod moving;
 mod read;
 mod read_ahead;
+mod replace;
 mod rest;
 mod row_record;
 mod savepoint;
@@ -40,6 +43,7 @@ mod transaction;
 mod worker;
 mod write_set;
 
+pub use changes::{Changes, RowChange};
 pub(crate) use moving::check_alike;
 pub use savepoint::Savepoint;
 pub use scan::{KeyRange, Scan, ScanOptions};

@@ -447,7 +447,7 @@ impl<'s> Transaction<'s> {
         if self.held.is_none() {
             return Ok((look, value));
         }
-        self.has_read = true;
+        self.has_read |= !self.has_made(table);
         self.session.saw_at(look);
         Ok((look, value))
     }

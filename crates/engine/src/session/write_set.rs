@@ -78,10 +78,6 @@ impl WriteSet {
         self.writes.get(at)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.writes.is_empty()
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Write)> {
         self.writes.iter()
     }

@@ -1,0 +1,78 @@
+//! Which leaves may have changed between two snapshots, and what each snapshot sees in them.
+//!
+//! A row that was changed or removed since the earlier one is in the store of old versions, as long as that
+//! snapshot is open; one that is new has a stamp that it does not see. An image on disk was made of rows
+//! below a known LSN. So a leaf that has nothing of these need not be read, nor compared.
+//!
+//! Invariant: a leaf is left out only if both snapshots see the same rows in its range.
+
+use onrush_log::Lsn;
+
+use super::scan::{Batch, Bounds};
+use super::{Blocked, Refusal, Seat, Tree, View};
+use crate::buffer::LeafState;
+use crate::engine::Engine;
+use crate::node::fence::Fence;
+use crate::units::ObjectId;
+
+/// Leaves that one stay inside the engine looks at at most.
+const LEAVES_INSIDE: usize = 64;
+
+/// What two snapshots see in one leaf.
+#[derive(Default, Debug)]
+pub(crate) struct TwoBatches {
+    pub(crate) earlier: Batch,
+    pub(crate) later: Batch,
+}
+
+impl Tree {
+    /// Fills `batches` with the rows of the next leaf of `bounds` that may have changed between the snapshots
+    /// `lsns`, and narrows `bounds` to what is left. Returns false when nothing is left. The batches may be
+    /// empty before that.
+    pub(crate) fn scan_changed(
+        &self,
+        engine: &Engine,
+        seat: &Seat<'_>,
+        (object, lsns): (ObjectId, (Lsn, Lsn)),
+        bounds: &mut Bounds,
+        batches: &mut TwoBatches,
+    ) -> Result<bool, Refusal> {
+        batches.earlier.clear();
+        batches.later.clear();
+        let (earlier, later) = lsns;
+        for _ in 0..LEAVES_INSIDE {
+            let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
+            let is_unchanged = self.is_unchanged(&leaf, &bounds.low, earlier);
+            if !is_unchanged {
+                if leaf.rows.is_none() {
+                    return Err(Blocked::LoadToRead(id).into());
+                }
+                let view = View::Before(earlier);
+                self.collect(engine, id, &leaf, view, bounds, &mut batches.earlier)?;
+                let view = View::Before(later);
+                self.collect(engine, id, &leaf, view, bounds, &mut batches.later)?;
+            }
+            match &leaf.high {
+                Some(high) => bounds.low = high.bytes().to_vec(),
+                None => return Ok(false),
+            }
+            if !is_unchanged {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all snapshots from `earlier` on see the same rows in the leaf, from `low` on.
+    fn is_unchanged(&self, leaf: &LeafState, low: &[u8], earlier: Lsn) -> bool {
+        let low = low.max(leaf.low.bytes());
+        let is_new = |stamp: Option<u64>| stamp.is_none_or(|lsn| lsn >= earlier.0);
+        let has_new = match (&leaf.rows, &leaf.image) {
+            (Some(rows), _) => (0..rows.len()).any(|slot| is_new(rows.entry(slot).stamp.lsn())),
+            (None, Some(image)) => image.below() > earlier,
+            (None, None) => false,
+        };
+        let high = leaf.high.as_ref().map(Fence::bytes);
+        !has_new && self.versions.range(low, high, earlier).is_empty()
+    }
+}

@@ -1,0 +1,92 @@
+//! One table in the place of another: for definitions that write rows anew while others go on changing them.
+//!
+//! | step | what holds others off |
+//! |---|---|
+//! | the table is [reserved](Transaction::reserve_table), its rows are read from a snapshot and written to a [substitute](Transaction::create_substitute) | other definitions wait |
+//! | what was [changed since](Snapshot::changes_since) the snapshot is done to the substitute, as often as it pays | the same |
+//! | the table is locked, what has changed since is done once more, and the substitute [takes its place](Transaction::replace_table) | everybody waits |
+//!
+//! It is one transaction, so a crash leaves the one table or the other.
+//!
+//! Invariant: a number that the old table has handed out does not come again from the new one.
+
+use std::sync::Arc;
+
+use super::snapshot::{HeldLsn, Snapshot};
+use super::transaction::Transaction;
+use crate::catalog::{TableEntry, Waiter};
+use crate::database::Table;
+use crate::error::{Error, Result};
+
+impl Transaction<'_> {
+    /// Keeps others from defining the table until the transaction ends. Rows that others write are not kept
+    /// off, and who waits to define the table does not keep them off, either.
+    ///
+    /// # Errors
+    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who defines it: [`Deadlock`](Error::Deadlock),
+    /// [`LockTimeout`](Error::LockTimeout), [`Interrupted`](Error::Interrupted).
+    pub fn reserve_table(&mut self, name: &str) -> Result<Table> {
+        self.engine().check_open()?;
+        loop {
+            let entry = self.entry(name)?;
+            if self.own_definitions().has_locked(entry.id) {
+                return Ok(self.handle(entry));
+            }
+            let Transaction { session, definitions: Some(own), .. } = self else {
+                return Err(Error::Internal("definitions were not begun".into()));
+            };
+            // Others could not leave where this one keeps a place.
+            session.worker.release();
+            let worker = &session.worker;
+            let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
+            let waiter = Waiter { engine, recorder, wait };
+            engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?;
+            worker.wait_complete(engine.log.tail());
+            // While it was waited for it may have become another one.
+            if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {
+                return Ok(self.handle(entry));
+            }
+        }
+    }
+
+    /// Drops `table`, and lets one that was [made for that](Self::create_substitute) have its name. The
+    /// numbers of generated keys go on behind those that `table` has handed out, column by column of one name.
+    ///
+    /// # Errors
+    /// [`TableChanged`](Error::TableChanged), [`UnknownTable`](Error::UnknownTable); those of waiting for who
+    /// uses the table.
+    pub fn replace_table(&mut self, table: &Table, substitute: &Table) -> Result<()> {
+        let entry = self.lock_entry(table.name())?;
+        if !Arc::ptr_eq(&entry, &table.entry) || substitute.name() != table.name() {
+            return Err(Error::TableChanged { name: table.name().to_owned() });
+        }
+        self.carry_numbers(&entry, &substitute.entry)?;
+        match self.own_definitions().substitute(&entry, &substitute.entry) {
+            true => Ok(()),
+            false => Err(Error::UnknownTable { name: substitute.name().to_owned() }),
+        }
+    }
+
+    fn carry_numbers(&self, from: &TableEntry, to: &TableEntry) -> Result<()> {
+        let worker = &self.session.worker;
+        let (old, new) = (from.schema.definition(), to.schema.definition());
+        for (column, definition) in new.columns().iter().enumerate() {
+            let old_column = old.column_index(&definition.name).ok();
+            let counters = (old_column.and_then(|old| from.sequence(old)), to.sequence(column));
+            if let (Some(old), Some(new)) = counters {
+                let place = (to.id, to.column_number(column));
+                new.skip_to(&worker.engine, place, old.handed_out(), &worker.recorder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything committed now, without the transaction's own changes.
+    #[must_use]
+    pub fn committed_snapshot(&self) -> Snapshot {
+        let worker = &self.session.worker;
+        // Those who have given a lock back may have committed just now.
+        worker.wait_complete(worker.engine.log.tail());
+        Snapshot::new(HeldLsn::open(&worker.engine, &worker.recorder))
+    }
+}
