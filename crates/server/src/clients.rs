@@ -8,6 +8,7 @@ use onrush::Uuid;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
 
+use crate::rewrite::Rewrites;
 use crate::sql::unix_micros;
 
 /// What is kept of a statement's text, in bytes.
@@ -18,6 +19,8 @@ const STATEMENT_BYTES_MAX: usize = 1024;
 pub(crate) struct Clients {
     by_number: Mutex<BTreeMap<i32, Arc<ClientEntry>>>,
     last_number: AtomicI32,
+    /// Tables that some of them have written anew just now.
+    pub(crate) rewrites: Arc<Rewrites>,
 }
 
 /// One client.

@@ -196,6 +196,11 @@ impl SqlError {
         matches!(self.cause.as_deref(), Some(Error::Interrupted))
     }
 
+    /// Whether there is no table of this name.
+    pub(crate) fn is_unknown_table(&self, table: &str) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::UnknownTable { name }) if name == table)
+    }
+
     /// Whether the table that a prepared statement was made for is no longer there.
     pub(crate) fn is_table_changed(&self) -> bool {
         matches!(self.cause.as_deref(), Some(Error::TableChanged { .. }))

@@ -28,7 +28,7 @@ mod execute;
 mod kept;
 mod listener;
 mod options;
-mod rekey;
+mod rewrite;
 mod schemas;
 mod seen;
 mod sql;

@@ -11,9 +11,10 @@ use onrush_query::QueryEngine;
 use super::transaction::Work;
 use super::{Answer, Backend};
 use crate::error::{Result, SqlError, state};
+use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, PlannedChange};
-use crate::{access, comments, rekey};
+use crate::{access, comments};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,35 +114,58 @@ impl Backend {
     }
 
     pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
+        let columns = column_changes(plan);
+        match (&plan.key, columns.as_slice()) {
+            (Some(key), _) => self.rewrite_table(plan, &Form::Key(key))?,
+            (None, []) => self.alter_definition(plan)?,
+            (None, columns) => self.rewrite_table(plan, &Form::Columns(columns))?,
+        }
+        Ok(Answer::Done("ALTER TABLE".into()))
+    }
+
+    /// Copies the rows: online, unless the client's transaction may have changed the table.
+    fn rewrite_table(&mut self, plan: &AlterPlan, form: &Form<'_>) -> Result<()> {
         let (database, queries) = (self.database.clone(), self.queries.clone());
         let patience = self.patience.clone();
-        let is_copied = plan.key.is_some() || !column_changes(plan).is_empty();
-        let touched = if is_copied { Touched::ROLES } else { Touched::KEPT };
-        let notices = self.define(touched, |transaction| {
+        let is_alone = matches!(self.work, Work::Idle(_));
+        // Seen by others until the commit is over.
+        let progress = self.clients.rewrites.begin(self.client.number, &plan.table);
+        let check = || patience.check();
+        let (queries, progress, check) = (&*queries, &progress, &check);
+        let rewrite = Rewrite { database: &database, queries, progress, check };
+        let skipping = self.define(Touched::ROLES, |transaction| {
+            let rewritten = match is_alone {
+                true => rewrite.online(transaction, &plan.table, form),
+                false => rewrite.locked(transaction, &plan.table, form),
+            };
+            match rewritten {
+                Err(error) if plan.if_exists && error.is_unknown_table(&plan.table) => {
+                    Ok(Some(no_table(&plan.table)))
+                }
+                other => other.map(|()| None),
+            }
+        })?;
+        self.notices.extend(skipping);
+        Ok(())
+    }
+
+    /// Changes what the table is, and no row.
+    fn alter_definition(&mut self, plan: &AlterPlan) -> Result<()> {
+        let (database, queries) = (self.database.clone(), self.queries.clone());
+        let notices = self.define(Touched::KEPT, |transaction| {
             let table = match transaction.lock_table(&plan.table) {
                 Err(Error::UnknownTable { name }) if plan.if_exists => {
                     return Ok(vec![no_table(&name)]);
                 }
                 other => other?,
             };
-            if let Some(key) = &plan.key {
-                let rewrite = rekey::Rewrite { database: &database, queries: &queries };
-                rewrite.add_key(transaction, &table, key, || patience.check())?;
-                return Ok(Vec::new());
-            }
-            let columns = column_changes(plan);
-            if !columns.is_empty() {
-                let rewrite = rekey::Rewrite { database: &database, queries: &queries };
-                rewrite.change_columns(transaction, &table, &columns, || patience.check())?;
-                return Ok(Vec::new());
-            }
             let (changes, notices) = changes(&queries, &table, &plan.changes)?;
             forget_columns(&database, transaction, &table, &changes)?;
             transaction.alter_table(&plan.table, &changes)?;
             Ok(notices)
         })?;
         self.notices.extend(notices);
-        Ok(Answer::Done("ALTER TABLE".into()))
+        Ok(())
     }
 
     pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<Answer> {

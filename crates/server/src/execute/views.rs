@@ -6,6 +6,8 @@ use onrush::{CheckpointStage, DataType, Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 use crate::access::is_reserved;
+use crate::clients::Clients;
+use crate::rewrite::RewriteEntry;
 
 /// A view of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +21,10 @@ pub(crate) enum View {
     Sessions,
     Settings,
     Tables,
+    Rewrites,
 }
 
-const ALL: [View; 9] = [
+const ALL: [View; 10] = [
     View::WaitStats,
     View::LatchStats,
     View::SpinStats,
@@ -31,6 +34,7 @@ const ALL: [View; 9] = [
     View::Sessions,
     View::Settings,
     View::Tables,
+    View::Rewrites,
 ];
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -59,6 +63,7 @@ impl View {
             View::Sessions => "sessions",
             View::Settings => "settings",
             View::Tables => "tables",
+            View::Rewrites => "rewrites",
         }
     }
 
@@ -121,17 +126,35 @@ impl View {
                 ("key", TEXT),
                 ("is_logged", DataType::Boolean),
             ],
+            View::Rewrites => &[
+                ("client", DataType::Int32),
+                ("table_name", TEXT),
+                ("phase", TEXT),
+                ("rows_done", COUNT),
+                ("rows_expected", COUNT),
+                ("rounds", COUNT),
+                ("rows_caught_up", COUNT),
+                ("began", DataType::TimestampTz),
+            ],
         }
     }
 
     /// The view, for the query engine.
-    pub(crate) fn of_database(self, database: &Database) -> Arc<dyn MadeRows> {
-        Arc::new(ViewOfDatabase { view: self, database: database.clone() })
+    pub(crate) fn of_database(
+        self,
+        database: &Database,
+        clients: &Arc<Clients>,
+    ) -> Arc<dyn MadeRows> {
+        let (database, clients) = (database.clone(), Arc::clone(clients));
+        Arc::new(ViewOfDatabase { view: self, database, clients })
     }
 
     /// The rows as things are now.
-    fn rows(self, database: &Database) -> Vec<Row> {
+    fn rows(self, database: &Database, clients: &Clients) -> Vec<Row> {
         match self {
+            View::Rewrites => {
+                clients.rewrites.all().iter().map(|rewrite| of_rewrite(rewrite)).collect()
+            }
             View::Checkpoints => checkpoints(database),
             View::Sessions => sessions(database),
             View::Settings => settings(database),
@@ -145,6 +168,7 @@ impl View {
 struct ViewOfDatabase {
     view: View,
     database: Database,
+    clients: Arc<Clients>,
 }
 
 impl std::fmt::Debug for ViewOfDatabase {
@@ -160,7 +184,7 @@ impl MadeRows for ViewOfDatabase {
     }
 
     fn rows(&self, _: &Statement) -> Vec<Row> {
-        self.view.rows(&self.database)
+        self.view.rows(&self.database, &self.clients)
     }
 }
 
@@ -305,6 +329,20 @@ fn tables(database: &onrush::Database) -> Vec<Row> {
     let definitions = database.tables();
     let shown = definitions.iter().filter(|table| !is_reserved(table.name()));
     shown.map(row).collect()
+}
+
+fn of_rewrite(rewrite: &RewriteEntry) -> Row {
+    let now = rewrite.state();
+    vec![
+        Value::Int32(rewrite.client),
+        rewrite.table.clone().into(),
+        now.phase.name().into(),
+        count(now.rows_done),
+        now.rows_expected.map_or(Value::Null, count),
+        count(now.rounds),
+        count(now.rows_caught_up),
+        Value::TimestampTz(rewrite.began_micros),
+    ]
 }
 
 fn count(value: u64) -> Value<'static> {

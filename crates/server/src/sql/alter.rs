@@ -13,7 +13,7 @@ use super::names::{self, TableName};
 use super::plan::Plan;
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
-use crate::{rekey, schemas};
+use crate::{rewrite, schemas};
 
 /// A table to be altered.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ fn change(
             if is_key {
                 let known = planner.seen.table(table).ok();
                 if known.is_some_and(|known| known.definition().row_id().is_none()) {
-                    return Err(rekey::has_key_already(table));
+                    return Err(rewrite::has_key_already(table));
                 }
                 return Err(SqlError::not_supported(
                     format!("PRIMARY KEY on the new column {}", definition.name),

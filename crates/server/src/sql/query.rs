@@ -111,7 +111,9 @@ impl Relations for Known<'_> {
         }
         match schema {
             Some(names::SYSTEM_SCHEMA) => View::of(name)
-                .map(|view| Relation::Made(view.of_database(self.planner.database)))
+                .map(|view| {
+                    Relation::Made(view.of_database(self.planner.database, self.planner.clients))
+                })
                 .ok_or_else(|| {
                     let message = format!("there is no view onrush.{name}");
                     let hint = format!("There are: {}.", View::names());

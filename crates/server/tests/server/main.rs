@@ -32,6 +32,7 @@ mod queries_have_bounded_memory;
 mod roles_come_in_by_password_and_do_what_was_granted;
 mod rows_are_copied_in_and_out;
 mod statements_of_a_simple_query_do_what_they_say;
+mod tables_are_rewritten_online;
 mod tables_stand_in_schemas;
 mod the_operator_is_told_of_the_disk;
 mod transactions_are_all_or_nothing;

@@ -1,0 +1,183 @@
+//! The rows of a table, brought into another form: those that a snapshot sees, and then what has changed from one
+//! snapshot to the next.
+//!
+//! Invariant: between two calls the copy holds exactly the rows of the snapshot that the last one was given.
+
+use onrush::{
+    ColumnDefinition, Direction, Error, Row, RowChange, ScanOptions, Snapshot, Table,
+    TableDefinition, Transaction, Value,
+};
+
+use super::Rewrite;
+use crate::error::{Result, SqlError, state};
+use crate::values;
+
+/// After how many rows it is looked whether to go on, and told how far it is.
+const BATCH_ROWS: u64 = 1_000;
+
+/// Into how many parts a table is cut, to tell from some of them how many rows there are in all.
+const PARTS: usize = 100;
+
+/// See the module.
+pub(super) struct Copy<'c> {
+    rewrite: &'c Rewrite<'c>,
+    table: &'c Table,
+    copy: &'c Table,
+    /// Where the table has each column of the copy.
+    from: Vec<usize>,
+    /// Whether every row has the same key in both.
+    keeps_keys: bool,
+    /// Rows looked at since it was last looked whether to go on.
+    unchecked: u64,
+}
+
+/// Which half of a round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Old rows go.
+    Old,
+    /// New rows come.
+    New,
+    /// Both, row by row: no new row can want the key of an old one of another key.
+    Both,
+}
+
+impl<'c> Copy<'c> {
+    pub(super) fn new(
+        rewrite: &'c Rewrite<'c>,
+        table: &'c Table,
+        copy: &'c Table,
+    ) -> Result<Copy<'c>> {
+        let columns = copy.definition().columns();
+        let from = columns.iter().map(|column| table.definition().column_index(&column.name));
+        let from: Vec<usize> = from.collect::<std::result::Result<_, _>>()?;
+        let keeps_keys = keys_alike(table.definition(), copy.definition(), &from);
+        Ok(Copy { rewrite, table, copy, from, keeps_keys, unchecked: 0 })
+    }
+
+    /// Copies all rows that the snapshot sees.
+    ///
+    /// # Errors
+    /// Two rows with one key, a NULL where none may be, a value that does not fit.
+    pub(super) fn fill(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<()> {
+        let parts = snapshot.key_ranges(self.table, &ScanOptions::default(), PARTS)?;
+        for (number, part) in (1..).zip(&parts) {
+            for row in snapshot.scan_range(self.table, part, Direction::Forward)? {
+                let row = self.converted(&row?)?;
+                self.insert(transaction, &row)?;
+                self.one_more()?;
+            }
+            self.rewrite.progress.parts_are_done(number, parts.len() as u64);
+        }
+        self.rewrite.progress.add_rows(std::mem::take(&mut self.unchecked));
+        Ok(())
+    }
+
+    /// Brings the copy from the first snapshot to the second, and tells how many rows were others.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub(super) fn catch_up(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        (seen, now): (&Snapshot, &Snapshot),
+    ) -> Result<u64> {
+        let passes: &[Pass] = if self.keeps_keys { &[Pass::Both] } else { &[Pass::Old, Pass::New] };
+        let mut changed = 0;
+        for pass in passes {
+            changed = 0;
+            for change in now.changes_since(seen, self.table)? {
+                self.apply(transaction, *pass, change?)?;
+                changed += 1;
+                self.one_more()?;
+            }
+        }
+        self.unchecked = 0;
+        self.rewrite.progress.round_is_done(changed);
+        Ok(changed)
+    }
+
+    fn apply(
+        &self,
+        transaction: &mut Transaction<'_>,
+        pass: Pass,
+        change: RowChange,
+    ) -> Result<()> {
+        let RowChange { before, after } = change;
+        let before = before.filter(|_| pass != Pass::New);
+        let after = after.filter(|_| pass != Pass::Old);
+        let after = after.map(|row| self.converted(&row)).transpose()?;
+        match (before, after) {
+            (Some(_), Some(after)) => Ok(transaction.upsert(self.copy, &after)?),
+            (Some(before), None) => self.remove(transaction, &self.converted(&before)?),
+            (None, Some(after)) => self.insert(transaction, &after),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn insert(&self, transaction: &mut Transaction<'_>, row: &Row) -> Result<()> {
+        transaction.insert(self.copy, row).map_err(|error| explained(error, self.table))
+    }
+
+    fn remove(&self, transaction: &mut Transaction<'_>, row: &Row) -> Result<()> {
+        let key = self.copy.definition().primary_key();
+        let key: Vec<Value<'_>> = key.iter().map(|at| row[*at].borrowed()).collect();
+        match transaction.delete(self.copy, &key)? {
+            true => Ok(()),
+            false => {
+                let message =
+                    format!("a row of table {} is missing in its copy", self.table.name());
+                Err(SqlError::new(state::INTERNAL, message))
+            }
+        }
+    }
+
+    /// A row of the table as one of the copy.
+    fn converted(&self, row: &Row) -> Result<Row> {
+        let columns = self.copy.definition().columns();
+        let value = |(at, column): (&usize, &ColumnDefinition)| {
+            let value = values::coerce(row[*at].borrowed(), column.data_type)?.into_owned();
+            check_null(column, &value)?;
+            Ok(value)
+        };
+        self.from.iter().zip(columns).map(value).collect()
+    }
+
+    fn one_more(&mut self) -> Result<()> {
+        self.unchecked += 1;
+        if self.unchecked < BATCH_ROWS {
+            return Ok(());
+        }
+        self.rewrite.progress.add_rows(std::mem::take(&mut self.unchecked));
+        (self.rewrite.check)()
+    }
+}
+
+/// Whether the keys of two tables have the same columns of the same types.
+fn keys_alike(old: &TableDefinition, new: &TableDefinition, from: &[usize]) -> bool {
+    let types = |table: &TableDefinition| -> Vec<_> {
+        let key = table.primary_key().iter();
+        key.map(|at| table.columns()[*at].data_type).collect()
+    };
+    let places: Vec<usize> = new.primary_key().iter().map(|at| from[*at]).collect();
+    places == old.primary_key() && types(old) == types(new)
+}
+
+fn check_null(column: &ColumnDefinition, value: &Value<'_>) -> Result<()> {
+    if column.nullable || !value.is_null() {
+        return Ok(());
+    }
+    let message = format!("column {} contains null values", column.name);
+    Err(SqlError::new(state::NOT_NULL_VIOLATION, message))
+}
+
+fn explained(error: Error, from: &Table) -> SqlError {
+    let Error::DuplicateKey { key, .. } = error else { return error.into() };
+    let table = from.name();
+    let message = format!("could not give table {table} this primary key: {key} is there twice");
+    SqlError::new(state::UNIQUE_VIOLATION, message)
+}

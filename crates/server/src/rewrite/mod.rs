@@ -1,0 +1,175 @@
+//! ALTER TABLE ... ADD PRIMARY KEY and ALTER COLUMN: the key orders the rows, and what a column is tells how they are
+//! written, so the table is copied into another one, which takes its place. It is one transaction: a crash leaves the
+//! one or the other, and nobody else sees both.
+//!
+//! | phase | what it does | who waits |
+//! |---|---|---|
+//! | copying | rows are read from a snapshot and written to the copy | other definitions of the table |
+//! | catching up | what was changed since is done to the copy, again and again while it becomes less | the same |
+//! | waiting for the lock | those who are in the middle of a change end it | writers too |
+//! | switching | the last changes, and the commit | writers too |
+//!
+//! In a transaction block the table is locked first, and there is the first and the last phase alone.
+//!
+//! Invariants
+//! 1. What was granted on the table and said of it goes with its rows.
+//! 2. The snapshot behind one phase's reading is the one that the next phase's changes count from, and the last one
+//!    is taken under the lock: no change is lost or done twice.
+
+mod copy;
+mod progress;
+
+use onrush::{ColumnDefinition, Database, Table, TableBuilder, TableDefinition, Transaction};
+use onrush_query::QueryEngine;
+
+use crate::error::{Result, SqlError, state};
+use crate::sql::{ColumnChange, NewCheck};
+use crate::{access, column_change, comments};
+use copy::Copy;
+pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
+
+/// So few changes are left for the time under the lock.
+const LAST_ROUND_CHANGES: u64 = 2_000;
+
+/// What becomes of a table.
+pub(crate) enum Form<'f> {
+    /// It was made without a key, and gets this one.
+    Key(&'f [String]),
+    /// These columns become others.
+    Columns(&'f [(&'f str, &'f ColumnChange)]),
+}
+
+/// What it takes to copy a table into one of another form.
+pub(crate) struct Rewrite<'r> {
+    pub(crate) database: &'r Database,
+    pub(crate) queries: &'r QueryEngine,
+    /// Where others see how far it is.
+    pub(crate) progress: &'r Progress,
+    /// Called now and then; may refuse to go on.
+    pub(crate) check: &'r dyn Fn() -> Result<()>,
+}
+
+impl Rewrite<'_> {
+    /// Gives the table this form while others go on writing to it. The transaction has done nothing else.
+    ///
+    /// # Errors
+    /// Two rows with one key, a NULL in it, a value that does not fit.
+    pub(crate) fn online(
+        &self,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+        form: &Form<'_>,
+    ) -> Result<()> {
+        let table = transaction.reserve_table(name)?;
+        let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
+        let mut copy = Copy::new(self, &table, &substitute)?;
+        self.progress.enter(Phase::Copying);
+        transaction.refresh();
+        let mut seen = transaction.committed_snapshot();
+        copy.fill(transaction, &seen)?;
+        self.progress.enter(Phase::CatchingUp);
+        let mut before = u64::MAX;
+        loop {
+            transaction.refresh();
+            let now = transaction.committed_snapshot();
+            let changes = copy.catch_up(transaction, (&seen, &now))?;
+            seen = now;
+            if changes <= LAST_ROUND_CHANGES || changes >= before {
+                break;
+            }
+            before = changes;
+        }
+        self.progress.enter(Phase::Waiting);
+        transaction.lock_table(name)?;
+        self.progress.enter(Phase::Switching);
+        // What the transaction reads of grants and comments is read from here on.
+        transaction.refresh();
+        let last = transaction.committed_snapshot();
+        copy.catch_up(transaction, (&seen, &last))?;
+        self.replace(transaction, (&table, &substitute))
+    }
+
+    /// Gives the table this form while nobody else writes to it, whatever the transaction has done to it before.
+    ///
+    /// # Errors
+    /// As [`online`](Self::online).
+    pub(crate) fn locked(
+        &self,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+        form: &Form<'_>,
+    ) -> Result<()> {
+        self.progress.enter(Phase::Waiting);
+        let table = transaction.lock_table(name)?;
+        let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
+        self.progress.enter(Phase::Copying);
+        let newest = transaction.newest_snapshot();
+        Copy::new(self, &table, &substitute)?.fill(transaction, &newest)?;
+        drop(newest);
+        self.progress.enter(Phase::Switching);
+        self.replace(transaction, (&table, &substitute))
+    }
+
+    fn replace(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (table, substitute): (&Table, &Table),
+    ) -> Result<()> {
+        transaction.replace_table(table, substitute)?;
+        access::move_table(self.database, transaction, (table, substitute))?;
+        Ok(comments::move_table(self.database, transaction, (table, substitute))?)
+    }
+
+    /// The definition of the table in its new form.
+    fn definition(&self, table: &Table, form: &Form<'_>) -> Result<TableDefinition> {
+        let old = table.definition();
+        let mut columns = shown_columns(old);
+        let builder = TableDefinition::builder(table.name());
+        let old_key = old.primary_key().iter().map(|at| old.columns()[*at].name.clone());
+        let mut builder = match (form, old.row_id()) {
+            (Form::Key(_), None) => return Err(has_key_already(table.name())),
+            (Form::Key(key), Some(_)) => builder.primary_key(*key),
+            (Form::Columns(_), None) => builder.primary_key(old_key),
+            (Form::Columns(_), Some(_)) => builder.keyed_by_row_id(),
+        };
+        if let Form::Columns(changes) = form {
+            change_columns(old, &mut columns, changes)?;
+        }
+        builder = columns.into_iter().fold(builder, TableBuilder::column);
+        if !old.is_logged() {
+            builder = builder.unlogged();
+        }
+        let bare = builder.clone().build()?;
+        let mut checks = Vec::new();
+        for check in old.checks() {
+            checks.push(NewCheck::again(old, check)?.kept(self.queries, &bare, &checks)?);
+        }
+        Ok(checks.into_iter().fold(builder, TableBuilder::check).build()?)
+    }
+}
+
+fn change_columns(
+    old: &TableDefinition,
+    columns: &mut [ColumnDefinition],
+    changes: &[(&str, &ColumnChange)],
+) -> Result<()> {
+    for (name, change) in changes {
+        let at = old.shown_column_index(name)?;
+        let name = &old.columns()[at].name;
+        let is_key = old.primary_key().contains(&at);
+        if let Some(column) = columns.iter_mut().find(|column| column.name == *name) {
+            column_change::apply(column, change, is_key)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn has_key_already(table: &str) -> SqlError {
+    let message = format!("table {table} has a primary key already");
+    SqlError::new(state::INVALID_TABLE_DEFINITION, message)
+}
+
+/// The columns that SQL shows.
+fn shown_columns(table: &TableDefinition) -> Vec<ColumnDefinition> {
+    table.shown_columns().map(|at| table.columns()[at].clone()).collect()
+}
