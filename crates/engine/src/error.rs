@@ -109,6 +109,14 @@ pub enum Error {
         /// The new constraint.
         constraint: String,
     },
+    /// A column that must not be NULL from now on, and is in rows that are there. Your input.
+    #[error("table {table}: column {column} contains null values; give it others first")]
+    RowsHoldNull {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
     /// Whether a CHECK constraint is met could not be told, or a default not be computed.
     #[error("{0}")]
     CheckFailed(Arc<dyn std::error::Error + Send + Sync>),

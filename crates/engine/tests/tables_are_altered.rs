@@ -7,8 +7,8 @@ mod common;
 
 use common::{Fixture, all_rows, generated, ids, note, notes, refused};
 use onrush::{
-    CheckOptions, CheckProgress, ColumnDefinition, DataType, Database, Error, KeyStrategy,
-    NeedsNoRows, OnlineOptions, Row, TableChange, Value,
+    CheckOptions, CheckProgress, ColumnDefinition, DataType, Database, DefaultValue, Error,
+    KeyStrategy, NeedsNoRows, OnlineOptions, Row, TableChange, Value,
 };
 
 fn add(column: ColumnDefinition) -> TableChange {
@@ -259,4 +259,67 @@ fn the_version_of_definitions_grows_when_a_name_comes_to_mean_something_else() {
     grows();
     db.create_table(notes()).unwrap();
     grows();
+}
+
+fn set(name: &str, nullable: bool, default: DefaultValue) -> TableChange {
+    TableChange::SetColumn { name: name.into(), nullable, default }
+}
+
+/// The log leaves out what is at its default: each row comes back with the default of its own time.
+#[test]
+fn rows_keep_the_values_of_the_defaults_that_they_were_inserted_with() {
+    for (checkpoint_at, cleanly) in [(None, false), (Some(1), false), (Some(2), true)] {
+        let fixture = Fixture::in_memory();
+        let (db, mut table) = fixture.create_with(notes());
+        let mut session = db.session().unwrap();
+        let defaults = [
+            (true, DefaultValue::Constant("first".into())),
+            (false, DefaultValue::Constant("second".into())),
+            (true, DefaultValue::None),
+        ];
+        for (id, (nullable, default)) in (1i64..).zip(defaults) {
+            table = db.alter_table("notes", &[set("note", nullable, default)]).unwrap();
+            session.insert(&table, &[id.into(), Value::Default]).unwrap();
+            if checkpoint_at == Some(id) {
+                db.checkpoint().unwrap();
+            }
+        }
+        let table = db.alter_table("notes", &[rename_column("note", "text")]).unwrap();
+        let expected: [Row; 3] = [
+            vec![1i64.into(), "first".into()],
+            vec![2i64.into(), "second".into()],
+            vec![3i64.into(), Value::Null],
+        ];
+        assert_eq!(all_rows(&mut session, &table), expected);
+        checks_out(&db);
+        drop(session);
+        if cleanly {
+            db.close().unwrap();
+        } else {
+            drop((db, table));
+        }
+        let db = fixture.open();
+        assert_eq!(rows_of(&db, "notes"), expected);
+        checks_out(&db);
+        db.alter_table("notes", &[drop_column("text")]).unwrap();
+        assert_eq!(ids(&rows_of(&db, "notes")), [1, 2, 3]);
+        checks_out(&db);
+    }
+}
+
+#[test]
+fn a_column_with_nulls_stays_one_that_may_be_null() {
+    let fixture = Fixture::in_memory();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    session.insert(&table, &[1i64.into(), Value::Null]).unwrap();
+    let not_null = [set("note", false, DefaultValue::None)];
+    let error = refused(db.alter_table("notes", &not_null), &["notes", "note", "null"]);
+    assert!(matches!(error, Error::RowsHoldNull { .. }));
+    session.update(&table, &[1i64.into()], &[("note", "one".into())]).unwrap();
+    let table = db.alter_table("notes", &not_null).unwrap();
+    refused(session.insert(&table, &[2i64.into(), Value::Null]), &["note"]);
+    session.insert(&table, &note(2, "two")).unwrap();
+    assert_eq!(ids(&all_rows(&mut session, &table)), [1, 2]);
+    checks_out(&db);
 }

@@ -6,7 +6,19 @@ use crate::error::{Result, SqlError, state};
 use crate::sql::ColumnChange;
 use crate::values;
 
-/// Changes the column. Its rows are looked at when they are copied.
+/// Whether the rows must be written anew for a change. A counter, too, goes on behind the numbers in the rows.
+pub(crate) fn rewrites(change: &ColumnChange) -> bool {
+    match change {
+        ColumnChange::Type(_) => true,
+        ColumnChange::NotNull(_) => false,
+        ColumnChange::Default(DefaultValue::Key(strategy)) => {
+            !matches!(strategy, KeyStrategy::UuidV4 | KeyStrategy::UuidV7)
+        }
+        ColumnChange::Default(_) => false,
+    }
+}
+
+/// Changes the column. The rows that are there are looked at by whoever makes the table have it.
 pub(crate) fn apply(
     column: &mut ColumnDefinition,
     change: &ColumnChange,

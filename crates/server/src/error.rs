@@ -283,6 +283,7 @@ impl From<Error> for SqlError {
             Error::Type(inner) => state_of_type_error(inner),
             Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
             Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
+            Error::RowsHoldNull { .. } => state::NOT_NULL_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
             Error::TableExists { .. } => state::DUPLICATE_TABLE,
             Error::RowsInTheWay { reason: NeedsNoRows::NoValue, .. } => state::NOT_NULL_VIOLATION,

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onrush_types::{
-    ColumnDefinition, DataType, EncodedRow, Schema, TableChange, TableDefinition, TypeError, Value,
+    ColumnDefinition, DataType, DefaultValue, EncodedRow, Schema, TableChange, TableDefinition,
+    TypeError, Value,
 };
 use proptest::prelude::*;
 
@@ -17,6 +18,7 @@ enum Step {
     Drop(usize),
     Rename(usize),
     RenameTable,
+    Set(usize, Option<i32>),
     Insert(i32),
 }
 
@@ -27,6 +29,8 @@ fn step() -> impl Strategy<Value = Step> {
         (0usize..8).prop_map(Step::Drop),
         (0usize..8).prop_map(Step::Rename),
         Just(Step::RenameTable),
+        (0usize..8, proptest::option::of(any::<i32>()))
+            .prop_map(|(at, default)| Step::Set(at, default)),
         any::<i32>().prop_map(Step::Insert),
         any::<i32>().prop_map(Step::Insert),
     ]
@@ -63,6 +67,18 @@ fn change(definition: &TableDefinition, step: &Step, fresh: usize) -> Option<Tab
         Step::Drop(at) if named(*at) != "id" => TableChange::DropColumn { name: named(*at) },
         Step::Rename(at) if named(*at) != "id" => {
             TableChange::RenameColumn { from: named(*at), to: format!("c{fresh}") }
+        }
+        Step::Set(at, default) => {
+            let column = &definition.columns()[at % definition.columns().len()];
+            let is_key = column.name == "id";
+            // NOT NULL goes, and does not come: not every row has a value.
+            let nullable = !is_key && (column.nullable || at % 2 == 0);
+            let default = match (default, column.data_type) {
+                (None, _) if nullable || is_key => DefaultValue::None,
+                (value, DataType::Text) => DefaultValue::Constant(format!("{value:?}").into()),
+                (value, _) => DefaultValue::Constant(value.unwrap_or(0).into()),
+            };
+            TableChange::SetColumn { name: column.name.clone(), nullable, default }
         }
         Step::RenameTable => TableChange::Rename { to: format!("t{fresh}") },
         _ => return None,
@@ -116,7 +132,7 @@ proptest! {
                 let number = altered.column_number(altered.columns().len() - 1);
                 for row in &mut rows {
                     let missing = match &column.default {
-                        onrush_types::DefaultValue::Constant(value) => value.clone(),
+                        DefaultValue::Constant(value) => value.clone(),
                         _ => Value::Null,
                     };
                     row.values.insert(number, missing);

@@ -47,6 +47,8 @@ pub(crate) enum Default {
     /// Also the constant NULL.
     Constant,
     Now,
+    /// Computed for each row.
+    Expression,
     Key(KeyStrategy),
 }
 
@@ -56,7 +58,7 @@ impl Column {
         match self.default {
             Default::Constant => true,
             Default::None => self.nullable,
-            Default::Now | Default::Key(_) => false,
+            Default::Now | Default::Expression | Default::Key(_) => false,
         }
     }
 
@@ -170,16 +172,32 @@ fn read_history(
         }
         dropped.push((number, from, until, read_column(input)?));
     }
-    let ascends = |numbers: &[u16]| numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    let live: Vec<u16> = since.iter().map(|(number, _)| *number).collect();
-    let gone: Vec<u16> = dropped.iter().map(|(number, ..)| *number).collect();
-    let mut all = [live.as_slice(), &gone].concat();
-    all.sort_unstable();
-    let each_once = (0..COLUMNS_MAX).zip(&all).filter(|(at, number)| at == *number).count();
-    if !ascends(&live) || !ascends(&gone) || each_once != all.len() {
+    let history = History { first_version, columns: since, dropped };
+    if !history.has_each_number_once() {
         return Err("the numbers of the columns are not each there once");
     }
-    Ok(History { first_version, columns: since, dropped })
+    Ok(history)
+}
+
+impl History {
+    /// Whether the columns of every version have each a number of their own, and none is left out.
+    fn has_each_number_once(&self) -> bool {
+        // Each column as it was, and from which version on and up to which, those of one number behind each other.
+        let live = self.columns.iter().map(|(number, from)| (*number, *from, u16::MAX));
+        let gone = self.dropped.iter().map(|(number, from, until, _)| (*number, *from, *until));
+        let mut forms: Vec<(u16, u16, u16)> = gone.clone().chain(live.clone()).collect();
+        forms.sort_unstable();
+        let follows = |pair: &[(u16, u16, u16)]| match pair[1].0.checked_sub(pair[0].0) {
+            Some(0) => pair[0].2 <= pair[1].1,
+            Some(1) => true,
+            _ => false,
+        };
+        let begins = forms.first().is_some_and(|(number, ..)| *number == 0);
+        let is_one_row = begins && forms.windows(2).all(follows);
+        let live_ascends = live.clone().zip(live.skip(1)).all(|(one, next)| one.0 < next.0);
+        let gone_ascends = gone.clone().zip(gone.skip(1)).all(|(one, next)| one < next);
+        is_one_row && live_ascends && gone_ascends && forms.len() <= usize::from(COLUMNS_MAX)
+    }
 }
 
 /// Reads the checks of a table whose columns have the numbers that `live` tells.
@@ -196,13 +214,18 @@ fn read_checks(input: &mut Input<'_>, live: impl Fn(u16) -> bool) -> Read<()> {
                 return Err("a check looks at a column that does not exist");
             }
         }
-        let length = usize::from(input.u16().ok_or(SHORT)?);
-        let expression = input.take(length).ok_or(SHORT)?;
-        if length > CHECK_BYTES_MAX || std::str::from_utf8(expression).is_err() {
-            return Err("the expression of a check is too long, or not UTF-8");
-        }
+        read_expression(input)?;
     }
     if names.is_empty() { Err("a table without checks is of a format with them") } else { Ok(()) }
+}
+
+fn read_expression(input: &mut Input<'_>) -> Read<()> {
+    let length = usize::from(input.u16().ok_or(SHORT)?);
+    let expression = input.take(length).ok_or(SHORT)?;
+    if length > CHECK_BYTES_MAX || std::str::from_utf8(expression).is_err() {
+        return Err("an expression is too long, or not UTF-8");
+    }
+    Ok(())
 }
 
 fn read_flag(input: &mut Input<'_>) -> Read<bool> {
@@ -279,6 +302,10 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
         2 if is_moment(data_type) => Default::Now,
         3 => Default::Key(read_strategy(input, data_type)?),
         4 if nullable => Default::Constant,
+        5 => {
+            read_expression(input)?;
+            Default::Expression
+        }
         _ => return Err("a default is not known, or not one for its column"),
     };
     Ok(Column { name, data_type, nullable, default })

@@ -3,7 +3,7 @@
 //! | lock | taken by | until | who waits |
 //! |---|---|---|---|
 //! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction | writers, and other definitions |
-//! | a table, reserved | a definition that copies rows before it is exclusive | the same | other definitions, not writers |
+//! | a table, reserved | a definition that copies rows before | the same | other definitions, not writers |
 //! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
 //! | a name | CREATE, a new name | the end of the transaction | who wants the same name |
 //!

@@ -1,10 +1,10 @@
 //! One table in the place of another: for definitions that write rows anew while others go on changing them.
 //!
-//! | step | what holds others off |
-//! |---|---|
-//! | the table is [reserved](Transaction::reserve_table), its rows are read from a snapshot and written to a [substitute](Transaction::create_substitute) | other definitions wait |
-//! | what was [changed since](Snapshot::changes_since) the snapshot is done to the substitute, as often as it pays | the same |
-//! | the table is locked, what has changed since is done once more, and the substitute [takes its place](Transaction::replace_table) | everybody waits |
+//! 1. The table is [reserved](Transaction::reserve_table): other definitions wait. Its rows are read from a
+//!    snapshot and written to a [substitute](Transaction::create_substitute).
+//! 2. What has [changed since](Snapshot::changes_since) is done to the substitute, as often as it pays.
+//! 3. The table is locked, and everybody waits. What has changed since is done once more, and the substitute
+//!    [takes its place](Transaction::replace_table).
 //!
 //! It is one transaction, so a crash leaves the one table or the other.
 //!

@@ -5,7 +5,7 @@
 //! 1. What is granted on a table and said of it is written by the transaction that defines the table.
 //! 2. Who meets a table or a name that another transaction defines waits for that one's end.
 
-use onrush::{Database, Error, Table, TableChange, TableDefinition, Transaction};
+use onrush::{ColumnDefinition, Database, Error, Table, TableChange, TableDefinition, Transaction};
 use onrush_query::QueryEngine;
 
 use super::transaction::Work;
@@ -14,7 +14,7 @@ use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, PlannedChange};
-use crate::{access, comments};
+use crate::{access, column_change, comments};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,10 +115,11 @@ impl Backend {
 
     pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
         let columns = column_changes(plan);
-        match (&plan.key, columns.as_slice()) {
-            (Some(key), _) => self.rewrite_table(plan, &Form::Key(key))?,
-            (None, []) => self.alter_definition(plan)?,
-            (None, columns) => self.rewrite_table(plan, &Form::Columns(columns))?,
+        let is_rewritten = columns.iter().any(|(_, change)| column_change::rewrites(change));
+        match &plan.key {
+            Some(key) => self.rewrite_table(plan, &Form::Key(key))?,
+            None if is_rewritten => self.rewrite_table(plan, &Form::Columns(&columns))?,
+            None => self.alter_definition(plan)?,
         }
         Ok(Answer::Done("ALTER TABLE".into()))
     }
@@ -223,7 +224,7 @@ pub(super) fn drop_table(
     comments::forget(database, transaction, |(of, _)| of == i64::from(number))
 }
 
-/// Changes of columns that are there, for which the rows are copied; then there are no others.
+/// Changes of columns that are there.
 fn column_changes(plan: &AlterPlan) -> Vec<(&str, &ColumnChange)> {
     let mut columns = Vec::new();
     for PlannedChange { change, .. } in &plan.changes {
@@ -260,8 +261,19 @@ fn changes(
                 checks.as_slice()
             }
             Change::AddCheck(check) => std::slice::from_ref(check),
-            // They are made by themselves.
-            Change::Column(..) => &[],
+            Change::Column(name, change) => {
+                let at = definition.shown_column_index(name)?;
+                let mut column = definition.columns()[at].clone();
+                let is_key = definition.primary_key().contains(&at);
+                column_change::apply(&mut column, change, is_key)?;
+                if column != definition.columns()[at] {
+                    let ColumnDefinition { name, nullable, default, data_type: _ } = column;
+                    let change = TableChange::SetColumn { name, nullable, default };
+                    definition = definition.altered(&change, 0)?;
+                    changes.push(change);
+                }
+                &[]
+            }
             Change::Other(change) => {
                 definition = definition.altered(change, 0)?;
                 changes.push(change.clone());

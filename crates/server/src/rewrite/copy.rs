@@ -4,8 +4,8 @@
 //! Invariant: between two calls the copy holds exactly the rows of the snapshot that the last one was given.
 
 use onrush::{
-    ColumnDefinition, Direction, Error, Row, RowChange, ScanOptions, Snapshot, Table,
-    TableDefinition, Transaction, Value,
+    ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, Row, RowChange, ScanOptions,
+    Snapshot, Table, TableDefinition, Transaction, Value,
 };
 
 use super::Rewrite;
@@ -27,6 +27,7 @@ pub(super) struct Copy<'c> {
     from: Vec<usize>,
     /// Whether every row has the same key in both.
     keeps_keys: bool,
+    last_numbers: LastNumbers,
     /// Rows looked at since it was last looked whether to go on.
     unchecked: u64,
 }
@@ -52,7 +53,8 @@ impl<'c> Copy<'c> {
         let from = columns.iter().map(|column| table.definition().column_index(&column.name));
         let from: Vec<usize> = from.collect::<std::result::Result<_, _>>()?;
         let keeps_keys = keys_alike(table.definition(), copy.definition(), &from);
-        Ok(Copy { rewrite, table, copy, from, keeps_keys, unchecked: 0 })
+        let last_numbers = LastNumbers::of(copy.definition());
+        Ok(Copy { rewrite, table, copy, from, keeps_keys, last_numbers, unchecked: 0 })
     }
 
     /// Copies all rows that the snapshot sees.
@@ -101,8 +103,16 @@ impl<'c> Copy<'c> {
         Ok(changed)
     }
 
+    /// Lets identity columns go on behind the highest numbers that were copied.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(super) fn go_on_with_numbers(&self, transaction: &mut Transaction<'_>) -> Result<()> {
+        Ok(self.last_numbers.go_on(transaction, self.copy)?)
+    }
+
     fn apply(
-        &self,
+        &mut self,
         transaction: &mut Transaction<'_>,
         pass: Pass,
         change: RowChange,
@@ -112,14 +122,18 @@ impl<'c> Copy<'c> {
         let after = after.filter(|_| pass != Pass::Old);
         let after = after.map(|row| self.converted(&row)).transpose()?;
         match (before, after) {
-            (Some(_), Some(after)) => Ok(transaction.upsert(self.copy, &after)?),
+            (Some(_), Some(after)) => {
+                self.last_numbers.note(&after);
+                Ok(transaction.upsert(self.copy, &after)?)
+            }
             (Some(before), None) => self.remove(transaction, &self.converted(&before)?),
             (None, Some(after)) => self.insert(transaction, &after),
             (None, None) => Ok(()),
         }
     }
 
-    fn insert(&self, transaction: &mut Transaction<'_>, row: &Row) -> Result<()> {
+    fn insert(&mut self, transaction: &mut Transaction<'_>, row: &Row) -> Result<()> {
+        self.last_numbers.note(row);
         transaction.insert(self.copy, row).map_err(|error| explained(error, self.table))
     }
 
@@ -180,4 +194,35 @@ fn explained(error: Error, from: &Table) -> SqlError {
     let table = from.name();
     let message = format!("could not give table {table} this primary key: {key} is there twice");
     SqlError::new(state::UNIQUE_VIOLATION, message)
+}
+
+/// The highest numbers in identity columns: a program may have brought them along, or the column may get its
+/// counter just now.
+struct LastNumbers(Vec<(usize, i64, i64)>);
+
+impl LastNumbers {
+    fn of(table: &TableDefinition) -> LastNumbers {
+        let start = |(at, column): (usize, &ColumnDefinition)| match column.default {
+            DefaultValue::Key(KeyStrategy::Identity { start, .. }) => {
+                Some((at, start, start.saturating_sub(1)))
+            }
+            _ => None,
+        };
+        LastNumbers(table.columns().iter().enumerate().filter_map(start).collect())
+    }
+
+    fn note(&mut self, row: &Row) {
+        for (at, _, last) in &mut self.0 {
+            *last = row[*at].as_i64().map_or(*last, |number| number.max(*last));
+        }
+    }
+
+    fn go_on(&self, transaction: &mut Transaction<'_>, table: &Table) -> onrush::Result<()> {
+        for (at, start, last) in &self.0 {
+            let next = last.saturating_add(1).saturating_sub(*start);
+            let column = &table.definition().columns()[*at].name;
+            transaction.skip_numbers(table, column, u64::try_from(next).unwrap_or(0))?;
+        }
+        Ok(())
+    }
 }

@@ -86,6 +86,7 @@ impl Rewrite<'_> {
         transaction.refresh();
         let last = transaction.committed_snapshot();
         copy.catch_up(transaction, (&seen, &last))?;
+        copy.go_on_with_numbers(transaction)?;
         self.replace(transaction, (&table, &substitute))
     }
 
@@ -104,8 +105,9 @@ impl Rewrite<'_> {
         let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
         self.progress.enter(Phase::Copying);
         let newest = transaction.newest_snapshot();
-        Copy::new(self, &table, &substitute)?.fill(transaction, &newest)?;
-        drop(newest);
+        let mut copy = Copy::new(self, &table, &substitute)?;
+        copy.fill(transaction, &newest)?;
+        copy.go_on_with_numbers(transaction)?;
         self.progress.enter(Phase::Switching);
         self.replace(transaction, (&table, &substitute))
     }

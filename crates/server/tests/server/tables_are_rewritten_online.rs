@@ -1,5 +1,5 @@
-//! ALTER TABLE ... ADD PRIMARY KEY and ALTER COLUMN copy the rows while others go on writing to them: no change is lost,
-//! everyone sees how far it is, and it is whole or nothing however it ends.
+//! ALTER TABLE ... ADD PRIMARY KEY and ALTER COLUMN copy the rows while others go on writing to them: no change is
+//! lost, everyone sees how far it is, and it is whole or nothing however it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -193,12 +193,14 @@ async fn keys_that_change_hands_meanwhile_are_not_there_twice() {
     let other = filled(&world).await;
     let rewrite = begin(world.client().await, ADD_KEY);
     until_copying(&other, &rewrite).await;
-    for (one, two) in [(5, 50_000), (50_001, 6), (1, 2), (59_998, 59_997)] {
-        let swap = format!(
-            "UPDATE t SET id = CASE id WHEN {one} THEN {two} ELSE {one} END WHERE id IN ({one}, {two})"
-        );
-        query(&other, &swap).await;
-    }
+    let pairs = [(5, 50_000), (50_001, 6), (1, 2), (59_998, 59_997)];
+    let cases: String = pairs
+        .iter()
+        .map(|(one, two)| format!("WHEN {one} THEN {two} WHEN {two} THEN {one} "))
+        .collect();
+    let swapped: Vec<String> = pairs.iter().map(|(one, two)| format!("{one}, {two}")).collect();
+    let swap = format!("UPDATE t SET id = CASE id {cases} END WHERE id IN ({})", swapped.join(", "));
+    query(&other, &swap).await;
     query(&other, "DELETE FROM t WHERE id = 7; INSERT INTO t VALUES (7, 'again')").await;
     rewrite.await.unwrap().unwrap();
     assert!(has_key(&world.database));
@@ -355,4 +357,45 @@ async fn numbers_of_rows_that_were_deleted_do_not_come_again() {
         assert!(next > highest, "{statement}: {next} after {highest}");
         highest = next;
     }
+}
+
+/// The rows of a large table are not touched for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_default_and_not_null_change_without_a_copy() {
+    let disk = MemoryDisk::default();
+    let world = World::on(disk.clone());
+    let client = world.client().await;
+    let number = || world.database.table("t").unwrap().id();
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, note text, more int DEFAULT 1)").await;
+    query(&client, "INSERT INTO t VALUES (1, 'one'), (2, NULL)").await;
+    let before = number();
+    let not_null = "ALTER TABLE t ALTER note SET NOT NULL";
+    assert_eq!(failure(&client, not_null).await, "23502");
+    query(&client, "UPDATE t SET note = 'two' WHERE id = 2").await;
+    query(&client, not_null).await;
+    assert_eq!(failure(&client, "INSERT INTO t VALUES (3, NULL)").await, "23502");
+    query(&client, "ALTER TABLE t ALTER note SET DEFAULT 'new', ALTER more SET DEFAULT 2").await;
+    query(&client, "INSERT INTO t (id) VALUES (3)").await;
+    query(
+        &client,
+        "ALTER TABLE t ALTER note DROP NOT NULL, ALTER note DROP DEFAULT, ALTER more DROP DEFAULT",
+    )
+    .await;
+    query(&client, "INSERT INTO t (id) VALUES (4)").await;
+    query(
+        &client,
+        "ALTER TABLE t ALTER more SET DEFAULT (1 + 2), ALTER note SET DEFAULT md5(random()::text)",
+    )
+    .await;
+    query(&client, "INSERT INTO t (id) VALUES (5)").await;
+    let rows =
+        query(&client, "SELECT id, CASE id WHEN 5 THEN 'made' ELSE note END, more FROM t").await;
+    assert_eq!(rows, ["1|one|1", "2|two|1", "3|new|2", "4|∅|∅", "5|made|3"]);
+    assert_eq!(number(), before, "the table is the same");
+    let (server, database) = world.after_a_crash(&disk);
+    check(&database);
+    let again = crate::common::client_of(&server).await;
+    let after =
+        query(&again, "SELECT id, CASE id WHEN 5 THEN 'made' ELSE note END, more FROM t").await;
+    assert_eq!(after, rows);
 }

@@ -1,9 +1,11 @@
 //! How a table came to its columns: what is needed to read rows that were written before a column
-//! was added or dropped. Rows are never rewritten for that; each names the version it was written with.
+//! was added, dropped or got another default. Rows are never rewritten for that; each names the version it
+//! was written with.
 //!
 //! Invariants
 //! 1. Every column has a number for ever: that of its place among all columns there ever were. The
-//!    columns of each version stand in the order of their numbers.
+//!    columns of each version stand in the order of their numbers. A column that is there may have been
+//!    another before, under the same number.
 //! 2. Key columns are there from the first version on and are never dropped.
 //! 3. A change makes a new version, a new name too, so that versions tell older from newer.
 
@@ -22,7 +24,7 @@ pub struct History {
     pub(super) first_version: u16,
     /// One for each column of the definition, in its order.
     pub(super) columns: Vec<Since>,
-    /// Columns that are gone, by number.
+    /// Columns that are gone, and what columns were before, by number and version.
     pub(super) dropped: Vec<Dropped>,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct Since {
     pub(super) missing: Value<'static>,
 }
 
-/// A column that rows of earlier versions have.
+/// A column as rows of earlier versions have it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dropped {
     pub(super) number: u16,
@@ -62,6 +64,15 @@ pub enum TableChange {
         from: String,
         /// The new one.
         to: String,
+    },
+    /// A column may be NULL or not, and has another default for rows that are inserted from now on.
+    SetColumn {
+        /// Its name.
+        name: String,
+        /// Whether it may be NULL. Where it may not, it must not be in the rows that there are.
+        nullable: bool,
+        /// Its default.
+        default: DefaultValue,
     },
     /// Every row must meet this condition, those that are there too.
     AddCheck(CheckConstraint),
@@ -163,13 +174,29 @@ impl TableDefinition {
                 let Since { number, version, .. } = history.columns.remove(index);
                 let versions = (version, altered.version);
                 altered.checks.retain(|check| !check.columns.contains(&number));
-                history.dropped.push(Dropped { number, column, versions });
-                history.dropped.sort_by_key(|dropped| dropped.number);
+                history.drop_column(Dropped { number, column, versions });
                 altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
             }
             TableChange::RenameColumn { from, to } => {
                 let index = self.column_index(from)?;
                 altered.columns[index].name.clone_from(to);
+            }
+            TableChange::SetColumn { name, nullable, default } => {
+                let index = self.column_index(name)?;
+                altered.columns[index].nullable = *nullable;
+                altered.columns[index].default = default.clone();
+                altered.check_columns()?;
+                // How a key column is stored does not depend on either.
+                if !self.primary_key.contains(&index) {
+                    let Since { number, version, .. } = history.columns[index];
+                    history.columns[index].version = altered.version;
+                    let (column, versions) =
+                        (self.columns[index].clone(), (version, altered.version));
+                    history.drop_column(Dropped { number, column, versions });
+                    if history.columns.len() + history.dropped.len() > COLUMNS_MAX {
+                        return Err(self.used_up("columns, those dropped or changed included"));
+                    }
+                }
             }
             TableChange::AddCheck(check) => altered.checks.push(check.clone()),
             TableChange::DropCheck { name } => {
@@ -282,10 +309,33 @@ impl History {
         History { first_version, columns, dropped: Vec::new() }
     }
 
+    fn drop_column(&mut self, dropped: Dropped) {
+        self.dropped.push(dropped);
+        self.dropped.sort_by_key(|dropped| (dropped.number, dropped.versions));
+    }
+
     fn next_number(&self) -> u16 {
         let live = self.columns.iter().map(|since| since.number);
         let gone = self.dropped.iter().map(|gone| gone.number);
         live.chain(gone).max().map_or(0, |number| number + 1)
+    }
+
+    fn numbers_gone(&self) -> Vec<u16> {
+        self.dropped.iter().map(|gone| gone.number).collect()
+    }
+
+    /// Whether no version has two columns of one number, and what is gone stands in its order.
+    fn is_one_at_a_time(&self) -> bool {
+        let follows = |pair: &[Dropped]| {
+            let (before, after) = (&pair[0], &pair[1]);
+            before.number < after.number
+                || before.number == after.number && before.versions.1 <= after.versions.0
+        };
+        let is_before_live = |gone: &Dropped| {
+            let mut live = self.columns.iter().filter(|since| since.number == gone.number);
+            live.all(|since| gone.versions.1 <= since.version)
+        };
+        self.dropped.windows(2).all(follows) && self.dropped.iter().all(is_before_live)
     }
 
     /// Why it is not the past of `definition`.
@@ -305,11 +355,12 @@ impl History {
         }
         let ascends = |numbers: &[u16]| numbers.windows(2).all(|pair| pair[0] < pair[1]);
         let live: Vec<u16> = self.columns.iter().map(|since| since.number).collect();
-        let gone: Vec<u16> = self.dropped.iter().map(|gone| gone.number).collect();
-        let mut all = [live.as_slice(), &gone].concat();
+        let mut all = [live.as_slice(), &self.numbers_gone()].concat();
         all.sort_unstable();
-        let each_once = all.iter().enumerate().all(|(at, number)| at == usize::from(*number));
-        if !ascends(&live) || !ascends(&gone) || !each_once || all.len() > COLUMNS_MAX {
+        all.dedup();
+        let none_left_out = all.iter().enumerate().all(|(at, number)| at == usize::from(*number));
+        let forms = self.columns.len() + self.dropped.len();
+        if !ascends(&live) || !self.is_one_at_a_time() || !none_left_out || forms > COLUMNS_MAX {
             return Some("the numbers of its columns are not each there once");
         }
         let is_first = |key: &usize| self.columns[*key].version == first;
