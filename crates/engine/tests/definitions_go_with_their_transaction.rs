@@ -217,6 +217,33 @@ fn a_definition_waits_for_a_transaction_that_holds_the_table() {
 }
 
 #[test]
+fn who_goes_back_to_a_savepoint_gives_back_what_it_has_locked_since() {
+    let fixture = Fixture::in_memory();
+    let (db, table) = fixture.create_with(notes());
+    let kept = db.create_table(called("kept")).unwrap();
+    let mut session = db.session().unwrap();
+    let mut transaction = session.begin().unwrap();
+    transaction.insert(&table, &note(1, "before")).unwrap();
+    transaction.truncate_table("kept").unwrap();
+    let savepoint = transaction.savepoint();
+    transaction.drop_table("notes").unwrap();
+    transaction.create_table(called("new")).unwrap();
+    transaction.rollback_to(savepoint).unwrap();
+
+    let mut other = db.session().unwrap();
+    other.set_lock_timeout(Some(Duration::ZERO));
+    other.insert(&table, &note(2, "another's")).unwrap();
+    let mut definer = other.begin().unwrap();
+    definer.create_table(called("new")).unwrap();
+    definer.commit().unwrap();
+    let error = refused(other.insert(&kept, &note(3, "kept out")), &["retry"]);
+    assert!(matches!(error, Error::LockTimeout { .. }));
+    transaction.commit().unwrap();
+    assert_eq!(ids_in(&db, "notes"), [1, 2]);
+    assert_eq!(names(&db), ["kept", "new", "notes"]);
+}
+
+#[test]
 fn of_two_that_wait_for_each_other_one_is_refused() {
     let fixture = Fixture::in_memory();
     let (db, one) = fixture.create_with(called("one"));

@@ -189,9 +189,18 @@ impl World {
         }
     }
 
-    /// Whether another commit has changed a row that the transaction changes.
+    /// Whether another commit has changed a row that the transaction changes, and leaves in its table.
     fn is_overtaken(&self, transaction: &Transaction) -> bool {
-        transaction.changes.iter().any(|change| self.is_newer(transaction, change))
+        let is_left = |table: &u32| {
+            transaction.changes.iter().any(|change| match change {
+                Change::Drop { id } | Change::Truncate { id } => id == table,
+                _ => false,
+            })
+        };
+        transaction.changes.iter().any(|change| match change {
+            Change::Put { id, .. } | Change::Delete { id, .. } if is_left(id) => false,
+            _ => self.is_newer(transaction, change),
+        })
     }
 
     fn is_newer(&self, transaction: &Transaction, change: &Change) -> bool {

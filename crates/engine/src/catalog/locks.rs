@@ -2,10 +2,10 @@
 //!
 //! | lock | taken by | until | who waits |
 //! |---|---|---|---|
-//! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction | writers, and other definitions |
+//! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction, or back to before | writers, and other definitions |
 //! | a table, reserved | a definition that copies rows before | the same | other definitions, not writers |
 //! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
-//! | a name | CREATE, a new name | the end of the transaction | who wants the same name |
+//! | a name | CREATE, a new name | the end of the transaction, or back to before | who wants the same name |
 //!
 //! A shared lock is a count in the tree, so rows that commit by themselves take none: they look at the
 //! tree's version inside, and [`stop`](Tree::stop) is followed by a wait until all who were inside have left.
@@ -277,6 +277,15 @@ impl DefinitionLocks {
             }
             Ok(())
         })
+    }
+
+    /// Gives back some of what the owner has exclusive.
+    pub(crate) fn release_only(&self, owner: &LockOwner, tables: &[u32], names: &[String]) {
+        let mut state = self.state.lock();
+        let is_kept = |other: u64, is_given: bool| other != owner.number || !is_given;
+        state.tables.retain(|table, other| is_kept(*other, tables.contains(table)));
+        state.names.retain(|name, other| is_kept(*other, names.contains(name)));
+        self.released.notify_all();
     }
 
     /// Gives back everything that the owner has exclusive.

@@ -6,7 +6,8 @@
 //!
 //! Invariants
 //! 1. A table that is altered, emptied or dropped is locked from the call to the end of the transaction,
-//!    and so is a name that a table gets: what the call was allowed to do the commit may do, too.
+//!    and so is a name that a table gets: what the call was allowed to do the commit may do, too. Who goes
+//!    back to a savepoint gives back what was locked since.
 //! 2. Trees that no commit has given to a table are cleared when the transaction ends.
 
 use std::collections::BTreeMap;
@@ -43,8 +44,20 @@ pub(super) struct OwnDefinitions {
     tables: Defined,
     /// Tables that it has made to take the place of others, and that have no name before they do.
     substitutes: Vec<Arc<TableEntry>>,
-    /// What it was at savepoints, by their numbers.
-    savepoints: Vec<(u64, Defined)>,
+    /// Names that it has locked.
+    names: Vec<String>,
+    /// What it was at savepoints.
+    savepoints: Vec<Remembered>,
+}
+
+/// The definitions of a transaction at a savepoint.
+#[derive(Default)]
+struct Remembered {
+    savepoint: u64,
+    tables: Defined,
+    /// How many tables it had stopped, and names locked.
+    stopped: usize,
+    names: usize,
 }
 
 type Defined = BTreeMap<u32, OwnTable>;
@@ -58,6 +71,13 @@ pub(super) struct OwnTable {
     pub(super) now: Option<Arc<TableEntry>>,
 }
 
+impl Remembered {
+    /// At a savepoint before the first definition.
+    fn of_nothing(savepoint: u64) -> Remembered {
+        Remembered { savepoint, ..Remembered::default() }
+    }
+}
+
 impl OwnDefinitions {
     fn new(engine: &Arc<Engine>, recorder: &Arc<Recorder>) -> OwnDefinitions {
         OwnDefinitions {
@@ -69,6 +89,7 @@ impl OwnDefinitions {
             made: Vec::new(),
             tables: Defined::new(),
             substitutes: Vec::new(),
+            names: Vec::new(),
             savepoints: Vec::new(),
         }
     }
@@ -141,24 +162,33 @@ impl OwnDefinitions {
         self.made = std::mem::take(&mut self.made).into_iter().filter(|tree| !used(tree)).collect();
     }
 
-    pub(super) fn set_savepoint(&mut self, number: u64) {
-        self.savepoints.push((number, self.tables.clone()));
+    pub(super) fn set_savepoint(&mut self, savepoint: u64) {
+        let (tables, stopped, names) = (self.tables.clone(), self.stopped.len(), self.names.len());
+        self.savepoints.push(Remembered { savepoint, tables, stopped, names });
     }
 
     pub(super) fn roll_back_to(&mut self, number: u64) {
-        let Some(at) = self.savepoints.iter().position(|(known, _)| *known == number) else {
-            // It was set before the first definition.
-            self.tables.clear();
-            self.savepoints.clear();
-            return;
-        };
-        self.savepoints.truncate(at + 1);
-        self.tables = self.savepoints[at].1.clone();
+        let at = self.savepoints.iter().position(|known| known.savepoint == number);
+        // None: it was set before the first definition.
+        self.savepoints.truncate(at.map_or(0, |at| at + 1));
+        let before = Remembered::default();
+        let Remembered { tables, stopped, names, .. } = self.savepoints.last().unwrap_or(&before);
+        self.tables = tables.clone();
+        let stopped = self.stopped.split_off(*stopped);
+        let names = self.names.split_off(*names);
+        self.give_back(stopped, &names);
     }
 
     pub(super) fn release(&mut self, number: u64) {
-        let at = self.savepoints.iter().position(|(known, _)| *known == number);
+        let at = self.savepoints.iter().position(|known| known.savepoint == number);
         self.savepoints.truncate(at.unwrap_or(0));
+    }
+
+    /// Others may write to these tables again, and use these names.
+    fn give_back(&self, stopped: Vec<(u32, Arc<Tree>)>, names: &[String]) {
+        let tables: Vec<u32> = stopped.iter().map(|(table, _)| *table).collect();
+        stopped.into_iter().for_each(|(_, tree)| tree.resume());
+        self.engine.catalog.locks.release_only(&self.owner, &tables, names);
     }
 
     /// Keeps others from defining the tables of a write set, until the transaction ends. Others may wait for
@@ -455,8 +485,7 @@ impl Transaction<'_> {
         let savepoints = &self.writes;
         self.definitions.get_or_insert_with(|| {
             let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder);
-            own.savepoints =
-                savepoints.savepoints().map(|number| (number, Defined::new())).collect();
+            own.savepoints = savepoints.savepoints().map(Remembered::of_nothing).collect();
             Box::new(own)
         })
     }
@@ -507,6 +536,9 @@ impl Transaction<'_> {
         let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
         let waiter = Waiter { engine, recorder, wait };
         engine.catalog.locks.lock_name(&waiter, &own.owner, name)?;
+        if !own.names.iter().any(|known| known == name) {
+            own.names.push(name.to_owned());
+        }
         session.rest_on_definitions();
         match self.entry(name) {
             Ok(_) => Err(Error::TableExists { name: name.to_owned() }),

@@ -199,7 +199,8 @@ async fn keys_that_change_hands_meanwhile_are_not_there_twice() {
         .map(|(one, two)| format!("WHEN {one} THEN {two} WHEN {two} THEN {one} "))
         .collect();
     let swapped: Vec<String> = pairs.iter().map(|(one, two)| format!("{one}, {two}")).collect();
-    let swap = format!("UPDATE t SET id = CASE id {cases} END WHERE id IN ({})", swapped.join(", "));
+    let swap =
+        format!("UPDATE t SET id = CASE id {cases} END WHERE id IN ({})", swapped.join(", "));
     query(&other, &swap).await;
     query(&other, "DELETE FROM t WHERE id = 7; INSERT INTO t VALUES (7, 'again')").await;
     rewrite.await.unwrap().unwrap();
