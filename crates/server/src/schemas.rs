@@ -5,10 +5,13 @@
 //! Invariants
 //! 1. A schema's name has no dot in it, so that the name of each table is read one way only.
 //! 2. The table of schemas cannot be named in SQL, as those of roles.
+//! 3. A schema has a number, by which grants know it, under each of its names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use onrush::{ColumnDefinition, DataType, Database, Result, TableDefinition, Transaction};
+use onrush::{
+    ColumnDefinition, DataType, Database, KeyStrategy, Result, TableDefinition, Transaction, Value,
+};
 
 use crate::kept::{self, Reads, existing, made};
 use crate::seen::Seen;
@@ -39,13 +42,25 @@ pub(crate) fn own_name(name: &str) -> &str {
 
 fn definition() -> Result<TableDefinition> {
     let name = ColumnDefinition::new("name", DataType::Text).not_null();
-    Ok(TableDefinition::builder(SCHEMAS).column(name).primary_key(["name"]).build()?)
+    let number = KeyStrategy::Identity { start: 1, strict: false };
+    let number = ColumnDefinition::new("number", DataType::Int64).not_null().default_key(number);
+    let schemas = TableDefinition::builder(SCHEMAS).column(name).column(number);
+    Ok(schemas.primary_key(["name"]).build()?)
 }
 
 /// The schemas that users have made.
 pub(crate) fn made_ones(database: &Database, reads: &mut impl Reads) -> Result<BTreeSet<String>> {
+    Ok(numbers(database, reads)?.into_keys().collect())
+}
+
+/// Their numbers, by their names.
+pub(crate) fn numbers(
+    database: &Database,
+    reads: &mut impl Reads,
+) -> Result<BTreeMap<String, i64>> {
     let rows = kept::rows(database, reads, SCHEMAS)?;
-    Ok(rows.iter().filter_map(|row| row[0].as_str().map(str::to_owned)).collect())
+    let number = |row: &onrush::Row| Some((row[0].as_str()?.to_owned(), row[1].as_i64()?));
+    Ok(rows.iter().filter_map(number).collect())
 }
 
 /// Whether users have made this schema.
@@ -82,17 +97,53 @@ pub(crate) fn create(
     name: &str,
 ) -> Result<()> {
     let schemas = made(database, definition()?)?;
-    transaction.upsert(&schemas, &[name.into()])
+    transaction.insert(&schemas, &[name.into(), Value::Default])
 }
 
-/// Forgets a schema that has no tables.
+/// The number of a schema that somebody is granted something on: of two transactions that do this, or drop or rename it,
+/// only one commits. One that is there by its tables alone is made here.
+pub(crate) fn hold(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<i64> {
+    let schemas = made(database, definition()?)?;
+    let number = |transaction: &mut Transaction<'_>| {
+        Ok::<_, onrush::Error>(numbers(database, transaction)?.get(name).copied())
+    };
+    match number(transaction)? {
+        Some(number) => {
+            transaction.upsert(&schemas, &[name.into(), number.into()])?;
+            Ok(number)
+        }
+        None => {
+            transaction.insert(&schemas, &[name.into(), Value::Default])?;
+            Ok(number(transaction)?.unwrap_or_default())
+        }
+    }
+}
+
+/// Gives a schema another name.
+pub(crate) fn rename(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    (name, to): (&str, &str),
+) -> Result<()> {
+    let number = hold(database, transaction, name)?;
+    let schemas = made(database, definition()?)?;
+    transaction.delete(&schemas, &[name.into()])?;
+    transaction.insert(&schemas, &[to.into(), number.into()])
+}
+
+/// Forgets a schema that has no tables; gives its number if it had one.
 pub(crate) fn forget(
     database: &Database,
     transaction: &mut Transaction<'_>,
     name: &str,
-) -> Result<()> {
-    match existing(database, SCHEMAS)? {
-        Some(schemas) => transaction.delete(&schemas, &[name.into()]).map(drop),
-        None => Ok(()),
+) -> Result<Option<i64>> {
+    let number = numbers(database, transaction)?.get(name).copied();
+    if let Some(schemas) = existing(database, SCHEMAS)? {
+        transaction.delete(&schemas, &[name.into()])?;
     }
+    Ok(number)
 }

@@ -2,7 +2,7 @@
 
 use onrush::{Database, Table, Transaction};
 
-use super::{Right, Role, RoleChange, Roles, store, way_in};
+use super::{Right, Role, RoleChange, Roles, place_of_schema, store, way_in};
 use crate::error::{Result, SqlError, state};
 
 /// Roles as a transaction sees and changes them.
@@ -72,17 +72,17 @@ impl RoleChanges<'_, '_> {
         Ok(store::remove_role(self.database, self.transaction, name)?)
     }
 
-    /// Grants rights, or (`is_grant` false) takes them back. The transaction holds the table.
+    /// Grants rights on what has this number, or (`is_grant` false) takes them back. The transaction holds it.
     pub(crate) fn grant(
         &mut self,
         role: &str,
-        table: &Table,
+        on: i64,
         rights: &[Right],
         is_grant: bool,
     ) -> Result<()> {
         let roles = self.roles()?;
         let Some(Role { number, .. }) = roles.roles.get(role) else { return Err(no_role(role)) };
-        let place = (*number, i64::from(table.id()));
+        let place = (*number, on);
         let mut granted = roles.grants.get(&place).cloned().unwrap_or_default();
         for right in rights {
             if is_grant {
@@ -102,6 +102,15 @@ pub(crate) fn forget_table(
     number: u32,
 ) -> onrush::Result<()> {
     store::forget_grants(database, transaction, |_, on| on == i64::from(number))
+}
+
+/// The transaction drops the schema of this number, with what was granted on it.
+pub(crate) fn forget_schema(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    number: i64,
+) -> onrush::Result<()> {
+    store::forget_grants(database, transaction, |_, on| on == place_of_schema(number))
 }
 
 /// The rows of a table go into another one: what was granted on the one is granted on the other.

@@ -21,12 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use onrush::{Database, Table};
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use change::{RoleChanges, forget_table, move_table};
+pub(crate) use change::{RoleChanges, forget_schema, forget_table, move_table};
 pub use logins::Logins;
 pub(crate) use verifier::Verifier;
 
 use crate::error::{Result, SqlError, state};
 use crate::kept::Reads;
+use crate::schemas;
 use verifier::Pretence;
 
 /// How the names of the tables of roles begin.
@@ -37,7 +38,7 @@ pub(crate) fn is_reserved(table: &str) -> bool {
     table.starts_with(RESERVED)
 }
 
-/// What can be granted on a table.
+/// What can be granted: on a table, and the last one on a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
     Select,
@@ -45,9 +46,12 @@ pub(crate) enum Right {
     Update,
     Delete,
     Truncate,
+    /// Of a schema: without it nothing can be done with its tables. Everyone has that of `public`.
+    Usage,
 }
 
 impl Right {
+    /// Those on a table.
     pub(crate) const ALL: [Right; 5] =
         [Right::Select, Right::Insert, Right::Update, Right::Delete, Right::Truncate];
 
@@ -59,6 +63,7 @@ impl Right {
             Right::Update => "UPDATE",
             Right::Delete => "DELETE",
             Right::Truncate => "TRUNCATE",
+            Right::Usage => "USAGE",
         }
     }
 }
@@ -100,11 +105,33 @@ impl Role {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
     pub(crate) roles: BTreeMap<String, Role>,
-    /// By the numbers of role and table.
+    /// By the numbers of role and table, or of a schema below zero.
     grants: BTreeMap<(i64, i64), BTreeSet<Right>>,
+    /// Numbers of schemas, by their names.
+    schemas: BTreeMap<String, i64>,
+}
+
+/// A schema where a grant has the number of a table.
+pub(crate) fn place_of_schema(number: i64) -> i64 {
+    -number
 }
 
 impl Roles {
+    /// Roles that may use a schema, by their names.
+    pub(crate) fn users_of(&self, schema: &str) -> Vec<String> {
+        let Some(number) = self.schemas.get(schema) else { return Vec::new() };
+        let may = |role: &Role| self.grants.contains_key(&(role.number, place_of_schema(*number)));
+        let users = self.roles.iter().filter(|(_, role)| may(role));
+        users.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn may_use(&self, role: &Role, schema: &str) -> bool {
+        let number = self.schemas.get(schema);
+        let is_granted =
+            |number: &i64| self.grants.contains_key(&(role.number, place_of_schema(*number)));
+        schema == schemas::PUBLIC || number.is_some_and(is_granted)
+    }
+
     /// What was granted on a table, by the names of roles.
     pub(crate) fn granted_on(&self, table: &Table) -> Vec<(String, Vec<Right>)> {
         let rights = |(name, role): (&String, &Role)| {
@@ -195,12 +222,29 @@ impl Access {
 
     /// Refuses what was not granted.
     pub(crate) fn check(&self, who: &Identity, right: Right, table: &Table) -> Result<()> {
-        if self.is_superuser(who) || self.is_granted(who, right, table) {
+        if self.is_superuser(who) {
+            return Ok(());
+        }
+        self.check_usage(who, schemas::parts(table.name()).0)?;
+        if self.is_granted(who, right, table) {
             return Ok(());
         }
         let table = table.name();
         let message = format!("permission denied for table {table}: {} is needed", right.name());
         let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);
+        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
+    }
+
+    fn check_usage(&self, who: &Identity, schema: &str) -> Result<()> {
+        let may_use = {
+            let roles = self.roles.read();
+            roles.roles.get(&who.name).is_some_and(|role| roles.may_use(role, schema))
+        };
+        if may_use {
+            return Ok(());
+        }
+        let message = format!("permission denied for schema {schema}");
+        let hint = format!("A superuser can GRANT USAGE ON SCHEMA {schema} TO {}.", who.name);
         Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
     }
 

@@ -13,6 +13,7 @@ use onrush::{
 use super::verifier::{Verifier, unknown};
 use super::{Right, Role, Roles};
 use crate::kept::{self, Reads, existing, made};
+use crate::schemas;
 
 const ROLES: &str = "onrush.roles";
 const GRANTS: &str = "onrush.grants";
@@ -57,6 +58,7 @@ pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles>
     for row in kept::rows(database, reads, GRANTS)? {
         all.grants.extend(grant(&row));
     }
+    all.schemas = schemas::numbers(database, reads)?;
     Ok(all)
 }
 
@@ -76,7 +78,8 @@ fn role(row: &Row) -> Option<(String, Role)> {
 fn grant(row: &Row) -> Option<((i64, i64), BTreeSet<Right>)> {
     let rights = row[2].as_str()?;
     let is_granted = |right: &Right| rights.split(' ').any(|name| name == right.name());
-    let rights = Right::ALL.into_iter().filter(is_granted).collect();
+    let all = Right::ALL.into_iter().chain([Right::Usage]);
+    let rights = all.filter(is_granted).collect();
     Some(((row[0].as_i64()?, row[1].as_i64()?), rights))
 }
 
@@ -118,7 +121,7 @@ pub(super) fn remove_role(
     transaction.delete(&table_of_roles(database)?, &[name.into()]).map(drop)
 }
 
-/// What a role may do with a table; nothing at all is no row.
+/// What a role may do with a table or a schema; nothing at all is no row.
 pub(super) fn put_grant(
     database: &Database,
     transaction: &mut Transaction<'_>,

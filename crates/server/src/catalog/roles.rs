@@ -77,6 +77,18 @@ impl Rights {
         let all = std::iter::once(&owner).chain(&granted);
         write_array(all.map(|entry| Some(entry.as_str()))).into()
     }
+
+    /// The rights on a schema, in the same way.
+    pub(super) fn on_schema(&self, schema: &str) -> Value<'static> {
+        let users = self.roles.users_of(schema);
+        if users.is_empty() {
+            return Value::Null;
+        }
+        let granted = users.iter().map(|role| format!("{}=U/{OWNER}", quoted(role)));
+        let all: Vec<String> =
+            std::iter::once(format!("{OWNER}=UC/{OWNER}")).chain(granted).collect();
+        write_array(all.iter().map(|entry| Some(entry.as_str()))).into()
+    }
 }
 
 fn entry((role, rights): &(String, Vec<Right>)) -> String {
@@ -86,6 +98,7 @@ fn entry((role, rights): &(String, Vec<Right>)) -> String {
         Right::Update => 'w',
         Right::Delete => 'd',
         Right::Truncate => 'D',
+        Right::Usage => 'U',
     };
     let mut letters: Vec<char> = rights.iter().map(letter).collect();
     letters.sort_unstable_by_key(|letter| "arwdD".find(*letter));

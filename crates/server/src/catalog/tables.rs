@@ -205,8 +205,11 @@ pub(super) const ALL: &[SystemTable] = &[
 ];
 
 fn namespaces(seen: &Seen) -> Vec<Row> {
-    let row =
-        |(number, name): (u32, String)| vec![oid(number), name.into(), oid(OWNER_OID), Value::Null];
+    let rights = Rights::of(seen);
+    let row = |(number, name): (u32, String)| {
+        let rights = rights.on_schema(&name);
+        vec![oid(number), name.into(), oid(OWNER_OID), rights]
+    };
     names::all_schemas(seen).into_iter().map(row).collect()
 }
 

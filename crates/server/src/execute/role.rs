@@ -4,8 +4,9 @@ use onrush::Table;
 
 use super::definition::Touched;
 use super::{Answer, Backend};
-use crate::access::{Right, RoleChanges};
+use crate::access::{Right, RoleChanges, place_of_schema};
 use crate::error::Result;
+use crate::schemas;
 use crate::sql::{Conflict, Explained, InsertPlan, InsertRows, Plan, RoleStatement};
 
 impl Backend {
@@ -19,7 +20,13 @@ impl Backend {
                 for name in tables {
                     let table = transaction.table(name)?;
                     transaction.hold_table(&table)?;
-                    held.push(table);
+                    held.push(i64::from(table.id()));
+                }
+            }
+            if let RoleStatement::Grant { schemas, .. } = statement {
+                for name in schemas {
+                    let number = schemas::hold(&database, transaction, name)?;
+                    held.push(place_of_schema(number));
                 }
             }
             let mut changes = RoleChanges { database: &database, transaction };
@@ -35,7 +42,7 @@ impl Backend {
                     let pairs = roles.iter().flat_map(|role| held.iter().map(move |on| (role, on)));
                     pairs
                         .into_iter()
-                        .try_for_each(|(role, on)| changes.grant(role, on, rights, *is_grant))
+                        .try_for_each(|(role, on)| changes.grant(role, *on, rights, *is_grant))
                 }
             }
         })?;

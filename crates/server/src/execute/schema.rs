@@ -4,6 +4,7 @@ use onrush::{TableChange, Transaction};
 
 use super::definition::{Touched, drop_table};
 use super::{Answer, Backend};
+use crate::access;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::seen::Seen;
@@ -31,7 +32,9 @@ impl Backend {
                     for table in schemas::tables_of(&seen, name) {
                         drop_table(&database, transaction, &table)?;
                     }
-                    schemas::forget(&database, transaction, name)?;
+                    if let Some(number) = schemas::forget(&database, transaction, name)? {
+                        access::forget_schema(&database, transaction, number)?;
+                    }
                 } else if if_exists {
                     notices.push(no_schema(name).warning());
                 } else {
@@ -47,7 +50,7 @@ impl Backend {
     /// Its tables are called otherwise in the same transaction; what is theirs stays theirs.
     fn rename_schema(&mut self, name: &str, to: &str) -> Result<Answer> {
         let database = self.database.clone();
-        self.define(Touched::KEPT, |transaction| {
+        self.define(Touched::ROLES, |transaction| {
             let seen = Seen::within(&database, transaction, true)?;
             if !schemas::is_there(&seen, name)? {
                 return Err(no_schema(name));
@@ -59,15 +62,14 @@ impl Backend {
                 let to = schemas::joined(to, schemas::own_name(&table));
                 transaction.alter_table(&table, &[TableChange::Rename { to }])?;
             }
-            schemas::forget(&database, transaction, name)?;
-            Ok(schemas::create(&database, transaction, to)?)
+            Ok(schemas::rename(&database, transaction, (name, to))?)
         })?;
         Ok(Answer::Done("ALTER SCHEMA".into()))
     }
 
     fn create_schema(&mut self, name: &str, if_not_exists: bool) -> Result<Answer> {
         let database = self.database.clone();
-        let skipping = self.define(Touched::KEPT, |transaction: &mut Transaction<'_>| {
+        let skipping = self.define(Touched::ROLES, |transaction: &mut Transaction<'_>| {
             let seen = Seen::within(&database, transaction, true)?;
             if !is_builtin(name) && !schemas::is_there(&seen, name)? {
                 schemas::create(&database, transaction, name)?;

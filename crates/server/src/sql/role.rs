@@ -8,17 +8,33 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::Planner;
-use super::{names, plan};
+use super::{names, plan, schema};
 use crate::access::{Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
 
 /// What becomes of roles.
 #[derive(Clone, Debug)]
 pub(crate) enum RoleStatement {
-    Create { names: Vec<String>, change: RoleChange, if_not_exists: bool },
-    Alter { name: String, change: RoleChange },
-    Drop { names: Vec<String>, if_exists: bool },
-    Grant { roles: Vec<String>, tables: Vec<String>, rights: Vec<Right>, is_grant: bool },
+    Create {
+        names: Vec<String>,
+        change: RoleChange,
+        if_not_exists: bool,
+    },
+    Alter {
+        name: String,
+        change: RoleChange,
+    },
+    Drop {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    Grant {
+        roles: Vec<String>,
+        tables: Vec<String>,
+        schemas: Vec<String>,
+        rights: Vec<Right>,
+        is_grant: bool,
+    },
 }
 
 impl RoleStatement {
@@ -137,27 +153,57 @@ fn rights_of(
     grantees: &[Grantee],
     is_grant: bool,
 ) -> Result<RoleStatement> {
-    let rights = match privileges {
-        Privileges::All { .. } => Right::ALL.to_vec(),
-        Privileges::Actions(actions) => actions.iter().map(right).collect::<Result<_>>()?,
+    let (mut tables, mut schemas) = (Vec::new(), Vec::new());
+    let rights = match (objects, privileges) {
+        (Some(GrantObjects::Tables(named)), _) => {
+            for name in named {
+                let table = planner.lookup().table_named(name)?;
+                plan::table(planner, &table)?;
+                tables.push(table);
+            }
+            match privileges {
+                Privileges::All { .. } => Right::ALL.to_vec(),
+                Privileges::Actions(actions) => actions.iter().map(right).collect::<Result<_>>()?,
+            }
+        }
+        (Some(GrantObjects::Schemas(named)), Privileges::Actions(actions))
+            if matches!(actions.as_slice(), [Action::Usage]) =>
+        {
+            schemas = named.iter().map(|name| schema(planner, name)).collect::<Result<_>>()?;
+            vec![Right::Usage]
+        }
+        (Some(GrantObjects::Schemas(_)), _) => {
+            return Err(SqlError::not_supported(
+                "a right on schemas other than USAGE",
+                "GRANT USAGE ON SCHEMA lets a role use what it was granted there; superusers create tables.",
+            ));
+        }
+        _ => {
+            return Err(SqlError::not_supported(
+                "rights on anything but tables and schemas",
+                "GRANT ... ON a table, or USAGE ON SCHEMA, or several with commas between them; a superuser \
+                 needs none.",
+            ));
+        }
     };
-    let Some(GrantObjects::Tables(tables)) = objects else {
-        return Err(SqlError::not_supported(
-            "rights on anything but tables",
-            "GRANT ... ON a table, or several with commas between them; a superuser needs none.",
-        ));
-    };
-    let tables: Vec<String> =
-        tables.iter().map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
-    for table in &tables {
-        plan::table(planner, table)?;
-    }
     let role = |grantee: &Grantee| match &grantee.name {
         Some(GranteeName::ObjectName(name)) => role_name(name),
         _ => Err(SqlError::not_supported(grantee, "Name the role.")),
     };
     let roles = grantees.iter().map(role).collect::<Result<_>>()?;
-    Ok(RoleStatement::Grant { roles, tables, rights, is_grant })
+    Ok(RoleStatement::Grant { roles, tables, schemas, rights, is_grant })
+}
+
+/// A schema that users have made; everyone may use the others.
+fn schema(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
+    let name = schema::target(planner, name)?;
+    match schema::is_builtin(&name) {
+        false => Ok(name),
+        true => Err(SqlError::not_supported(
+            format!("rights on the schema {name}"),
+            "Everyone may use it; rights on its tables say who may do what.",
+        )),
+    }
 }
 
 fn right(action: &Action) -> Result<Right> {

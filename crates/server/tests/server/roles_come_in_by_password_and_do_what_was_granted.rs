@@ -421,3 +421,65 @@ fn not_all_places_can_be_reserved() {
     };
     assert_eq!(setting, "connections_reserved");
 }
+
+/// As in PostgreSQL: a right on a table is of no use without the right to use its schema.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_a_schema_are_for_those_who_may_use_it() {
+    let (world, owner) = with_roles().await;
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    let setup =
+        "CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY); GRANT SELECT ON s.t TO clerk";
+    owner.batch_execute(setup).await.unwrap();
+    let select = "SELECT * FROM s.t";
+    let refused = clerk.batch_execute(select).await.unwrap_err();
+    let told = refused.as_db_error().unwrap();
+    assert_eq!(told.code(), &SqlState::INSUFFICIENT_PRIVILEGE);
+    assert_eq!(told.message(), "permission denied for schema s");
+    owner.batch_execute("GRANT USAGE ON SCHEMA s TO clerk").await.unwrap();
+    clerk.batch_execute(select).await.unwrap();
+    let insert = clerk.batch_execute("INSERT INTO s.t VALUES (1)").await;
+    assert_eq!(state_of(insert), SqlState::INSUFFICIENT_PRIVILEGE);
+    owner.batch_execute("REVOKE USAGE ON SCHEMA s FROM clerk").await.unwrap();
+    assert_eq!(state_of(clerk.batch_execute(select).await), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_on_a_schema_go_with_it_and_with_their_transaction() {
+    let (world, owner) = with_roles().await;
+    let clerk = come_in(&world, "clerk", "of the clerk").await.unwrap();
+    let setup =
+        "CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY); GRANT SELECT ON s.t TO clerk";
+    owner.batch_execute(setup).await.unwrap();
+    owner.batch_execute("BEGIN; GRANT USAGE ON SCHEMA s TO clerk; ROLLBACK").await.unwrap();
+    let select = clerk.batch_execute("SELECT * FROM s.t").await;
+    assert_eq!(state_of(select), SqlState::INSUFFICIENT_PRIVILEGE);
+    owner
+        .batch_execute("GRANT USAGE ON SCHEMA s TO clerk; ALTER SCHEMA s RENAME TO r")
+        .await
+        .unwrap();
+    clerk.batch_execute("SELECT * FROM r.t").await.unwrap();
+    let listed = "SELECT nspacl FROM pg_namespace WHERE nspname = 'r'";
+    assert_eq!(query(&owner, listed).await, ["{onrush=UC/onrush,clerk=U/onrush}"]);
+    owner.batch_execute("DROP SCHEMA r CASCADE; CREATE SCHEMA r").await.unwrap();
+    let setup = "CREATE TABLE r.t (id bigint PRIMARY KEY); GRANT SELECT ON r.t TO clerk";
+    owner.batch_execute(setup).await.unwrap();
+    let select = clerk.batch_execute("SELECT * FROM r.t").await;
+    assert_eq!(state_of(select), SqlState::INSUFFICIENT_PRIVILEGE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_on_schemas_other_than_usage_are_refused() {
+    let (_world, owner) = with_roles().await;
+    owner.batch_execute("CREATE SCHEMA s").await.unwrap();
+    for statement in [
+        "GRANT CREATE ON SCHEMA s TO clerk",
+        "GRANT ALL ON SCHEMA s TO clerk",
+        "GRANT USAGE ON SCHEMA public TO clerk",
+        "GRANT USAGE ON SCHEMA absent TO clerk",
+        "GRANT USAGE ON SCHEMA s TO absent",
+        "GRANT USAGE ON t TO clerk",
+    ] {
+        let refused = owner.batch_execute(statement).await;
+        assert!(refused.is_err(), "{statement}");
+    }
+}

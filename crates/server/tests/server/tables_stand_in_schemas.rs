@@ -106,6 +106,7 @@ async fn what_is_granted_is_granted_on_the_table_of_one_schema() {
         "CREATE ROLE admin SUPERUSER LOGIN PASSWORD 'a'",
         "CREATE ROLE collector LOGIN PASSWORD 'p'",
         "GRANT SELECT ON sales.items TO collector",
+        "GRANT USAGE ON SCHEMA sales TO collector",
     ] {
         query(&admin, statement).await;
     }
@@ -123,6 +124,7 @@ async fn what_is_granted_is_granted_on_the_table_of_one_schema() {
     // A table that gets the name later has none of the grants.
     query(&admin, "DROP SCHEMA sales CASCADE").await;
     query(&admin, "CREATE SCHEMA sales").await;
+    query(&admin, "GRANT USAGE ON SCHEMA sales TO collector").await;
     query(&admin, "CREATE TABLE sales.items (id int PRIMARY KEY)").await;
     assert_eq!(failure(&client, "SELECT count(*) FROM sales.items").await, "42501");
 }
