@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Fixture, all_rows, note, notes};
-use onrush::{Database, Table, Transaction};
+use onrush::{ColumnDefinition, DataType, Database, Error, Table, TableChange, Transaction, Value};
 
 const LIMIT: u64 = 256 << 10;
 /// Changes below it need not be counted.
@@ -70,4 +70,21 @@ fn what_is_taken_back_is_counted_no_longer() {
     assert_eq!(counted(&db), 0);
     // One transaction alone stays as it is as long as there is room.
     assert_eq!(db.statistics().large_transactions, (0, 0));
+}
+
+#[test]
+fn rows_of_a_table_that_it_alters_are_refused_once_its_commit_cannot_hold_them() {
+    let (db, _) = Fixture::in_memory().create_with(notes());
+    let mut session = db.session().unwrap();
+    let mut transaction = session.begin().unwrap();
+    let column = ColumnDefinition::new("more", DataType::Int64);
+    let altered = transaction.alter_table("notes", &[TableChange::AddColumn(column)]).unwrap();
+    let text = "x".repeat(1000);
+    let row = |id: i64| [id.into(), text.as_str().into(), Value::Null];
+    let refused = (0..10_000).find_map(|id| transaction.insert(&altered, &row(id)).err());
+    assert!(matches!(refused, Some(Error::TransactionTooLarge { .. })), "{refused:?}");
+    // The limit is 32 KiB.
+    assert!(counted(&db) < 256 << 10, "{}", counted(&db));
+    assert!(matches!(transaction.commit(), Err(Error::TransactionTooLarge { .. })));
+    assert_eq!(counted(&db), 0);
 }

@@ -331,7 +331,7 @@ fn crash(
 ) -> Database {
     let mut open = Some(transaction);
     if let Some(checkpoints) = checkpoints_behind_commit {
-        open.take().map(|transaction| transaction.commit().unwrap());
+        open.take().unwrap().commit().unwrap();
         (0..checkpoints).for_each(|_| assert!(db.checkpoint().is_ok()));
     }
     db.barrier().unwrap();

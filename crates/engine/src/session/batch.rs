@@ -28,6 +28,11 @@ struct Place {
 }
 
 impl Batch {
+    /// What its buffers take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes.capacity() + self.record.capacity() + self.rows.capacity() * size_of::<Place>()
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.rows.clear();

@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, TICK, definition_record, large_commit_record, piece_header};
 use crate::node::leaf::{LargeOwner, Owner};
-use crate::transaction::{OwnVersions, STEP_BYTES};
+use crate::transaction::OwnVersions;
 use crate::units::ObjectId;
 
 /// How many rows were changed, by what happened to them.
@@ -244,30 +244,6 @@ impl Drop for OwnView {
 }
 
 impl Transaction<'_> {
-    /// Spills the write set once it takes too much memory.
-    #[inline]
-    pub(super) fn spill_if_large(&mut self) -> Result<()> {
-        let engine = &self.session.worker.engine;
-        if self.writes.held_bytes() >= self.counted_bytes + STEP_BYTES {
-            self.counted_bytes =
-                engine.open_changes.count(self.counted_bytes, self.writes.held_bytes());
-        }
-        let has_some = self.writes.bytes() >= STEP_BYTES;
-        let is_large = self.writes.bytes() >= engine.options.piece_bytes_max();
-        if !(is_large || has_some && engine.open_changes.is_over()) {
-            return Ok(());
-        }
-        let spilled = self.spill();
-        self.count_changes();
-        spilled
-    }
-
-    /// Counts what the write set has now.
-    pub(super) fn count_changes(&mut self) {
-        let open = &self.session.worker.engine.open_changes;
-        self.counted_bytes = open.count(self.counted_bytes, self.writes.held_bytes());
-    }
-
     /// Whether rows of this table can be spilled.
     pub(super) fn is_public(&self, table: &Table) -> bool {
         self.definitions.as_ref().is_none_or(|own| !own.keeps_in_memory(&table.entry))

@@ -5,7 +5,8 @@
 //!   remembers of a table: hint and generators.
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
-//! * `write_set.rs`: what a transaction has changed. `savepoint.rs`: back to where it was.
+//! * `write_set.rs`: what a transaction has changed. `change_memory.rs`: what that takes. `savepoint.rs`: back to
+//!   where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops.
@@ -19,6 +20,7 @@ mod account;
 mod ahead;
 mod batch;
 mod changes;
+mod change_memory;
 mod commit;
 mod commit_definitions;
 mod context;

@@ -23,6 +23,9 @@ use crate::node::leaf::Entry;
 use crate::options::Durability;
 use crate::units::ObjectId;
 
+/// Buffers of a batch that a session keeps for the next one take so much at most.
+const BATCH_BYTES_KEPT: usize = 16 << 20;
+
 /// One thread's or task's way to the tables. Made by [`Database::session`](crate::Database::session);
 /// it may move between threads but is used by one at a time.
 ///
@@ -358,7 +361,9 @@ impl Session {
             });
         }
         let end = self.write_batch(table, object, &batch)?;
-        self.batch = batch;
+        if batch.held_bytes() <= BATCH_BYTES_KEPT {
+            self.batch = batch;
+        }
         Ok(Some(end))
     }
 

@@ -77,6 +77,8 @@ pub struct Transaction<'s> {
     pub(super) large: Option<Box<Large>>,
     /// What it has counted of the memory that its changes take.
     pub(super) counted_bytes: usize,
+    /// What they took when it was last looked whether the commit can still hold those that are kept for it.
+    pub(super) kept_looked_at: usize,
 }
 
 impl<'s> Transaction<'s> {
@@ -89,6 +91,7 @@ impl<'s> Transaction<'s> {
             definitions: None,
             large: None,
             counted_bytes: 0,
+            kept_looked_at: 0,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What connections take of memory, each and all together.
 //!
-//! A connection has a place of a fixed size, buffers, messages that are longer than those usually are, what it keeps for
-//! its client (prepared statements, portals), and a copy on its way. It counts in steps, so that what it does all the time touches
-//! nothing that others touch.
+//! A connection has a place of a fixed size, buffers, messages that are longer than those usually are, what it
+//! keeps for its client (prepared statements, portals), and a copy on its way. It counts in steps, so that what it
+//! does all the time touches nothing that others touch.
 //!
 //! Invariant: what a client decides on (a long message, another statement, a portal, a copy) is refused where it does
 //! not fit; what follows from it (buffers of bounded size) is counted without being asked for.
@@ -45,8 +45,8 @@ pub(super) enum Part {
 
 const PARTS: usize = 7;
 
-/// What the text of statements takes once it is read, about, by what was measured of statements with many values: most
-/// for what stands between two values, little for what is quoted.
+/// What the text of statements takes once it is read, about, by what was measured of statements with many values:
+/// most for what stands between two values, little for what is quoted.
 pub(super) fn parsed_bytes(text: &str) -> usize {
     const QUOTED_BYTES: usize = 2;
     const OTHER_BYTES: usize = 24;
@@ -147,7 +147,8 @@ impl Share {
     fn no_room(&self, more: usize) -> SqlError {
         let (used, limit) = (self.all.used_bytes(), self.all.limit);
         let message = format!(
-            "out of memory: connections have {used} of the {limit} bytes that they may have, and {more} more do not fit"
+            "out of memory: connections have {used} of the {limit} bytes that they may have, and \
+             {more} more do not fit"
         );
         SqlError::new(state::OUT_OF_MEMORY, message).with_hint(
             "Send shorter messages, close prepared statements and portals that are not needed, or start the server \

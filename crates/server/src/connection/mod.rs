@@ -22,6 +22,7 @@ mod memory;
 mod message;
 mod portal;
 mod startup;
+mod turned_away;
 mod wire;
 
 use std::collections::HashMap;
@@ -30,12 +31,11 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 use onrush_fault::{Fault, planted};
-use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
 };
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Identity;
@@ -53,6 +53,7 @@ pub(crate) use memory::ConnectionMemory;
 use memory::{Part, Share};
 use portal::Portals;
 use startup::Beginning;
+use turned_away::{no_seat, too_late, turn_away};
 use wire::{Frame, OUTPUT_BYTES, Wire};
 
 /// How often a statement is planned anew because its tables were altered just then.
@@ -129,25 +130,6 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// There is no room for the connection: its client is told so. Its first bytes are read before, since the system throws
-/// away what is sent on a socket that is closed with something unread.
-async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
-    shared: &Shared,
-    door: &Door,
-    error: &SqlError,
-) {
-    door.tell_sent_away(error, "");
-    let mut output = BytesMut::new();
-    if error.clone().fatal().to_response().encode(&mut output).is_ok() {
-        let told = async {
-            stream.read(&mut [0; 1024]).await?;
-            stream.write_all(&output).await
-        };
-        let _ = tokio::time::timeout(shared.options.handshake_timeout, told).await;
-    }
-}
-
 fn new_wire<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     shared: &Shared,
@@ -203,10 +185,6 @@ async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
         wire.put(&error.fatal().to_response());
         wire.close().await;
     }
-}
-
-fn too_late() -> SqlError {
-    SqlError::protocol("the connection took too long to begin")
 }
 
 /// Who the client is, proven where a proof is needed.
@@ -277,19 +255,6 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         Stop::Closed => Ok(()),
         stop => Err((connection.wire, stop)),
     }
-}
-
-fn no_seat(shared: &Shared) -> SqlError {
-    let (most, reserved) = (shared.options.connections_max, shared.options.connections_reserved);
-    let message = match reserved {
-        0 => format!("there are {most} connections already, which is the most there may be"),
-        _ => format!(
-            "all connections are taken, of {most} that there may be with the {reserved} that are \
-             reserved for superusers"
-        ),
-    };
-    SqlError::new(state::TOO_MANY_CONNECTIONS, message)
-        .with_hint("Use fewer, or start the server with a larger --max-connections.")
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
