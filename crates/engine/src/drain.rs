@@ -233,7 +233,9 @@ impl Worker {
                     progress.rows += rows;
                     progress.transactions += 1;
                 }
-                Err(error @ Error::Conflict { .. }) => self.note_retry(error)?,
+                Err(error @ (Error::Conflict { .. } | Error::SnapshotTooOld { .. })) => {
+                    self.note_retry(error)?;
+                }
                 Err(error @ Error::DiskFull { .. }) => {
                     self.note_retry(error)?;
                     self.pause_until(Instant::now() + self.options.interval);

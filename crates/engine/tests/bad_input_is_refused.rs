@@ -165,11 +165,11 @@ fn more_rows_in_a_table_that_is_altered_than_a_record_takes_and_the_limit_is_nam
     let mut transaction = session.begin().unwrap();
     let change = TableChange::Rename { to: "letters".into() };
     let table = transaction.alter_table("notes", &[change]).unwrap();
-    for id in 10..60 {
-        transaction.insert(&table, &note(id, &text)).unwrap();
+    let inserted = (10..60).try_for_each(|id| transaction.insert(&table, &note(id, &text)));
+    for refusal in [inserted, transaction.commit()] {
+        let error = refused(refusal, &[limit.as_str(), "log_ring_bytes"]);
+        assert!(matches!(error, Error::TransactionTooLarge { .. }));
     }
-    let error = refused(transaction.commit(), &[limit.as_str(), "log_ring_bytes"]);
-    assert!(matches!(error, Error::TransactionTooLarge { .. }));
     let table = db.table("notes").unwrap();
     session.insert(&table, &note(10, "after")).unwrap();
 }

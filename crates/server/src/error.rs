@@ -191,6 +191,11 @@ impl SqlError {
         matches!(self.cause.as_deref(), Some(Error::Conflict { .. }))
     }
 
+    /// Whether a snapshot was given up, so that a new one may do.
+    pub(crate) fn is_too_old(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::SnapshotTooOld { .. }))
+    }
+
     /// Whether the engine was told to give up what it waited for.
     pub(crate) fn is_interrupted(&self) -> bool {
         matches!(self.cause.as_deref(), Some(Error::Interrupted))

@@ -68,7 +68,8 @@ pub struct Serve {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "10GiB")]
     spill: u64,
     /// Memory that all connections together may have: 48 KiB each, and buffers, long messages, prepared
-    /// statements, portals and copies [default: 256MiB, or a sixteenth of --memory]
+    /// statements, portals and copies [default: 256KiB for each of --max-connections, or a sixteenth of
+    /// --memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     connection_memory: Option<u64>,
     /// Seconds that a connection may take to begin
@@ -114,11 +115,13 @@ fn bound_queries(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Resu
 
 /// What connections may have of memory.
 fn bound_connections(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Result<()> {
+    /// Of a usual client: its place and its buffers, and some statements.
+    const CLIENT_BYTES: usize = 256 << 10;
     let share = arguments.engine.memory.map(|memory| MemoryPlan::of(memory).connections);
-    if let Some(bytes) = arguments.connection_memory.or(share) {
-        options.connection_memory_bytes =
-            usize::try_from(bytes).context("--connection-memory is too large")?;
-    }
+    options.connection_memory_bytes = match arguments.connection_memory.or(share) {
+        Some(bytes) => usize::try_from(bytes).context("--connection-memory is too large")?,
+        None => options.connection_memory_bytes.max(CLIENT_BYTES * arguments.max_connections),
+    };
     Ok(())
 }
 

@@ -187,7 +187,11 @@ impl Backend {
                 loop {
                     tries += 1;
                     let mut transaction = session.begin()?;
-                    let done = work(&mut transaction)?;
+                    let done = match work(&mut transaction) {
+                        // A new snapshot is as good: nothing has been told or written.
+                        Err(error) if error.is_too_old() && tries < TRIES => continue,
+                        other => other?,
+                    };
                     match transaction.commit().map_err(SqlError::from) {
                         Ok(()) => break Ok(done),
                         Err(error)
