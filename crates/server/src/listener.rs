@@ -8,6 +8,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,7 +27,7 @@ use crate::bound::{BACKLOG, BoundServer};
 use crate::catalog;
 use crate::checks::Compiler;
 use crate::clients::Clients;
-use crate::connection::{self, ConnectionMemory, Door, Peer};
+use crate::connection::{self, ConnectionMemory, Door, Line, Peer};
 use crate::defaults::DatabaseDefaults;
 use crate::options::ServerOptions;
 
@@ -279,7 +280,7 @@ impl Server {
     }
 
     /// Lets clients in until the server stops.
-    fn serve_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    fn serve_all<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(
         &self,
         runtime: &Runtime,
         door: Door,
@@ -295,7 +296,8 @@ impl Server {
                 };
                 match accepted {
                     Ok((stream, peer)) => {
-                        let door = Door { peer, ..door.clone() };
+                        let line = Line::of(&stream).map(Arc::new);
+                        let door = Door { peer, line, ..door.clone() };
                         let_begin(stream, &shared, &sockets, door);
                     }
                     Err(error) => pause_after(&error).await,

@@ -67,10 +67,13 @@ impl Tree {
     fn is_unchanged(&self, leaf: &LeafState, low: &[u8], earlier: Lsn) -> bool {
         let low = low.max(leaf.low.bytes());
         let is_new = |stamp: Option<u64>| stamp.is_none_or(|lsn| lsn >= earlier.0);
+        // The image of a clean leaf has all of its rows.
+        let is_imaged =
+            !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= earlier);
         let has_new = match (&leaf.rows, &leaf.image) {
+            _ if is_imaged => false,
             (Some(rows), _) => (0..rows.len()).any(|slot| is_new(rows.entry(slot).stamp.lsn())),
-            (None, Some(image)) => image.below() > earlier,
-            (None, None) => false,
+            (None, image) => image.is_some(),
         };
         let high = leaf.high.as_ref().map(Fence::bytes);
         !has_new && self.versions.range(low, high, earlier).is_empty()

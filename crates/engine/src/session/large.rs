@@ -178,8 +178,8 @@ impl Drop for Large {
         self.engine.large.remove_open_bytes(self.bytes);
         if self.engine.large.is_open(self.id) {
             self.engine.large.abort(self.id);
+            self.release_private();
         }
-        self.release_private();
         self.versions.clear(&self.engine);
     }
 }
@@ -410,10 +410,13 @@ impl Transaction<'_> {
             if own.is_defining() {
                 writes.retain(|(object, _), write| !own.has_left(write.table.id(), *object));
                 let committed = self.commit_definitions(&mut own, &writes, Some(&verdict))?;
+                large.release_private();
                 return Ok(Committed { logged: true, is_large: true, ..committed });
             }
-            // Its shares are given back behind the verdict.
-            return self.publish_large(&verdict, large.is_logged);
+            let committed = self.publish_large(&verdict, large.is_logged)?;
+            // Before their trees are cleared, and shares are given back behind the verdict.
+            large.release_private();
+            return Ok(committed);
         }
         self.publish_large(&verdict, large.is_logged)
     }

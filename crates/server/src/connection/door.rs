@@ -4,9 +4,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
 
+use super::Line;
 use crate::error::{SqlError, state};
 
 /// What a client has to prove before it is let in.
@@ -31,6 +33,8 @@ pub(crate) struct Door {
     pub(crate) tls: Option<TlsAcceptor>,
     /// Who stands there.
     pub(crate) peer: Peer,
+    /// The client's socket, if there is one.
+    pub(crate) line: Option<Arc<Line>>,
 }
 
 /// Where a client comes from.
@@ -56,14 +60,20 @@ impl Door {
     pub(crate) fn on(address: SocketAddr, tls: Option<TlsAcceptor>) -> Door {
         let peer = Peer::Tcp(address);
         match address.ip().is_loopback() {
-            true => Door { proof: Proof::PasswordOnceThereIsOne, needs_tls: false, tls, peer },
-            false => Door { proof: Proof::Password, needs_tls: true, tls, peer },
+            true => Door {
+                proof: Proof::PasswordOnceThereIsOne,
+                needs_tls: false,
+                tls,
+                peer,
+                line: None,
+            },
+            false => Door { proof: Proof::Password, needs_tls: true, tls, peer, line: None },
         }
     }
 
     /// That of a Unix socket, which only the owner of the database's files can open.
     pub(crate) fn of_owner() -> Door {
-        Door { proof: Proof::Nothing, needs_tls: false, tls: None, peer: Peer::Unix }
+        Door { proof: Proof::Nothing, needs_tls: false, tls: None, peer: Peer::Unix, line: None }
     }
 
     /// A client that did not prove who it is, or that it may come in, could be somebody who tries names and

@@ -17,6 +17,7 @@ mod cursor;
 mod door;
 mod extended;
 mod known;
+mod line;
 mod login;
 mod memory;
 mod message;
@@ -49,6 +50,7 @@ use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
 use extended::{Prepared, execute_in_execute};
 use known::KnownPlans;
+pub(crate) use line::Line;
 pub(crate) use memory::ConnectionMemory;
 use memory::{Part, Share};
 use portal::Portals;
@@ -225,7 +227,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         return Err((wire, no_seat(shared).into()));
     };
     let name = who.name.clone();
-    let mut backend = match Backend::new(shared, who, door.peer.to_string()) {
+    let mut backend = match Backend::new(shared, who, door) {
         Ok(backend) => backend,
         Err(error) => return Err((wire, error.into())),
     };

@@ -128,6 +128,7 @@ impl Backend {
     fn rewrite_table(&mut self, plan: &AlterPlan, form: &Form<'_>) -> Result<()> {
         let (database, queries) = (self.database.clone(), self.queries.clone());
         let patience = self.patience.clone();
+        patience.end_with_client();
         let is_alone = matches!(self.work, Work::Idle(_));
         // Seen by others until the commit is over.
         let progress = self.clients.rewrites.begin(self.client.number, &plan.table);

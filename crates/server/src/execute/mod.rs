@@ -45,6 +45,7 @@ pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
 use crate::clients::{Clients, Newcomer, Presence};
+use crate::connection::Door;
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
@@ -124,7 +125,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// For a client that has come in.
-    pub(crate) fn new(shared: &Shared, who: Identity, address: String) -> Result<Backend> {
+    pub(crate) fn new(shared: &Shared, who: Identity, door: &Door) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
         let user: Arc<str> = who.name.as_str().into();
@@ -144,9 +145,10 @@ impl Backend {
             version: VERSION.into(),
             settings: None,
         };
-        let patience = Patience::default();
+        let patience = Patience::with(door.line.clone());
         session.set_waiting(Some(Arc::new(patience.clone())));
         let is_cancelled = &patience.is_cancelled;
+        let address = door.peer.to_string();
         let newcomer =
             Newcomer { number: client.number, user: &client.user, session: session.id(), address };
         let presence = clients.enter(newcomer, is_cancelled);

@@ -8,6 +8,7 @@ use onrush::Waiting;
 use onrush_query::Rows;
 use parking_lot::Mutex;
 
+use crate::connection::Line;
 use crate::error::{Result, SqlError, state};
 
 /// How often somebody who waits for rows looks whether the statement must be given up: a cancel
@@ -20,6 +21,8 @@ pub(crate) struct Patience {
     /// Set by a cancel request, cleared when a statement begins.
     pub(crate) is_cancelled: Arc<AtomicBool>,
     limits: Arc<Mutex<Limits>>,
+    /// The client's socket.
+    line: Option<Arc<Line>>,
 }
 
 #[derive(Debug, Default)]
@@ -30,19 +33,36 @@ struct Limits {
     lock_timeout: Duration,
     /// While it waits for another transaction: when it must have got what it waits for.
     lock_deadline: Option<Instant>,
+    /// Whether the statement is given up when the client hangs up.
+    needs_client: bool,
 }
 
 impl Patience {
+    pub(super) fn with(line: Option<Arc<Line>>) -> Patience {
+        Patience { line, ..Patience::default() }
+    }
+
+    /// The running statement is given up when the client hangs up, too. Others go on: what they do was
+    /// asked for, and a client may have said all that it has to say.
+    pub(super) fn end_with_client(&self) {
+        self.limits.lock().needs_client = true;
+    }
+
     pub(super) fn begin(&self, timeout: Duration, lock_timeout: Duration) {
         self.is_cancelled.store(false, Ordering::Relaxed);
         let deadline = in_time(timeout);
-        *self.limits.lock() = Limits { deadline, lock_timeout, lock_deadline: None };
+        *self.limits.lock() = Limits { deadline, lock_timeout, ..Limits::default() };
     }
 
     /// Whether the running statement must be given up.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
+        }
+        let needs_client = self.limits.lock().needs_client;
+        if needs_client && self.line.as_ref().is_some_and(|line| line.is_cut()) {
+            let message = "the client has gone, and the statement was given up";
+            return Err(SqlError::new(state::QUERY_CANCELED, message));
         }
         if is_over(self.limits.lock().deadline) {
             let message = "the statement took longer than statement_timeout and was given up";

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{World, code, failure, query};
+use crate::common::{World, code, failure, message, query};
 use onrush::{Database, OnlineOptions};
 use onrush_check::Progress;
 use onrush_files::MemoryDisk;
+use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -262,6 +263,19 @@ async fn a_rewrite_that_is_cancelled_or_takes_too_long_leaves_nothing() {
     query(&other, "SET statement_timeout = 0").await;
     assert_untouched(&world, &other).await;
     assert_eq!(world.database.statistics().leaves, leaves);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewrite_ends_with_its_client() {
+    let world = World::with_room();
+    let other = filled(&world).await;
+    let mut client = world.raw_client().await;
+    let statement = format!("{ADD_KEY}\0");
+    client.write_all(&message(b'Q', statement.as_bytes())).await.unwrap();
+    while !copied(&other).await.is_some_and(|rows| rows > 0) {}
+    drop(client);
+    while !query(&other, LOOK).await.is_empty() {}
+    assert_untouched(&world, &other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
