@@ -120,7 +120,8 @@ impl Changes {
             worker.inside(|engine, seat| tree.scan_changed(engine, seat, at, bounds, batches))?;
         self.next = (0, 0);
         // What was read of the leaves was all there only if it still is.
-        (self.earlier.view()?, self.later.view()?);
+        self.earlier.view()?;
+        self.later.view()?;
         match outcome {
             Ok(more) => {
                 self.exhausted = !more;

@@ -9,7 +9,8 @@
 //!   where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
-//! * `definitions.rs`: tables that a transaction creates, alters, empties and drops.
+//! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
+//!   the rows suit that.
 //!   `commit_definitions.rs`: how those and its rows become one record.
 //! * `replace.rs`: one table in the place of another. `changes.rs`: what has changed between two snapshots.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
@@ -18,6 +19,7 @@
 
 mod account;
 mod ahead;
+mod altered_rows;
 mod batch;
 mod changes;
 mod change_memory;
