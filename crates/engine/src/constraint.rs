@@ -1,28 +1,36 @@
 //! Expressions that tables keep: CHECK constraints, which rows are looked at by before they are
-//! written, and defaults that are computed for each row. The engine does not understand them; it sees to
-//! it that whoever does is asked.
+//! written, and defaults that are computed for each row. Those in the form that the engine understands are
+//! evaluated here; for any other whoever understands it is asked.
 //!
 //! Invariants
-//! 1. A row of a table with checks is written only after [`RowCheck::check`] has let it pass. Without
-//!    anybody who understands the expressions nothing is written.
+//! 1. A row of a table with checks is written only after all of them have let it pass. Where one is not in
+//!    the form and nobody is there who understands it, nothing is written.
 //! 2. Rows are looked at outside of the engine: no latch is held, and no room in the log.
+//! 3. Of several checks that a row violates the first by name is told, as by PostgreSQL.
 
 use std::sync::{Arc, OnceLock};
 
-use onrush_types::{DefaultValue, RowView, Schema, TableDefinition, Value};
+use onrush_types::expression::{EvaluationError, PreparedDefault, PreparedExpression};
+use onrush_types::{
+    CheckConstraint, ComputedDefault, DefaultValue, RowView, Schema, TableDefinition, Value,
+};
 use parking_lot::RwLock;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Understands the expressions of CHECK constraints and of defaults.
+/// Understands expressions that are not in the form which the engine evaluates.
 pub trait ExpressionCompiler: Send + Sync {
-    /// Makes the checks of a definition into something that looks at its rows. Called once for each
+    /// Makes a check of a definition into something that looks at its rows. Called once for each
     /// definition, when the first row is written.
     ///
     /// # Errors
     /// An expression that is not understood: [`Error::CheckFailed`].
-    fn compile_checks(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>>;
+    fn compile_check(
+        &self,
+        definition: &TableDefinition,
+        check: &CheckConstraint,
+    ) -> Result<Box<dyn RowCheck>>;
 
     /// Makes the default of a column, which is an expression, into something that gives its values.
     /// Called once for each definition, when the first value is wanted.
@@ -49,13 +57,27 @@ pub trait RowDefault: Send + Sync {
     fn value(&self, now_micros: i64) -> Result<Value<'static>>;
 }
 
-/// The checks of one table's definition.
+/// One check of a table's definition.
 pub trait RowCheck: Send + Sync {
-    /// Lets a row pass, or not.
+    /// Whether a row meets it: whether it is not false.
     ///
     /// # Errors
-    /// [`Error::CheckViolated`]; [`Error::CheckFailed`] for one that cannot be told of.
-    fn check(&self, row: &RowView<'_>) -> Result<()>;
+    /// [`Error::CheckFailed`] for one that cannot be told of.
+    fn is_met(&self, row: &RowView<'_>) -> Result<bool>;
+}
+
+impl RowDefault for PreparedDefault {
+    fn value(&self, now_micros: i64) -> Result<Value<'static>> {
+        PreparedDefault::value(self, now_micros).map_err(failed)
+    }
+}
+
+#[cold]
+fn failed(error: EvaluationError) -> Error {
+    match error {
+        EvaluationError::Type(error) => error.into(),
+        other => Error::CheckFailed(Arc::new(other)),
+    }
 }
 
 /// Who understands the expressions in an open database; nobody at first.
@@ -68,16 +90,22 @@ impl Compiler {
     }
 }
 
+/// A check that is ready to be asked.
+enum Ready {
+    InForm(PreparedExpression),
+    Compiled(Box<dyn RowCheck>),
+}
+
 /// The checks of a table that has some.
 pub(crate) struct TableChecks {
-    /// Made for the first row that is written.
-    compiled: OnceLock<Box<dyn RowCheck>>,
+    /// With their names, in the order of these. Made for the first row that is written.
+    ready: OnceLock<Vec<(Box<str>, Ready)>>,
 }
 
 impl TableChecks {
     /// None for a table without checks, which costs nothing then.
     pub(crate) fn of(definition: &TableDefinition) -> Option<TableChecks> {
-        (!definition.checks().is_empty()).then(|| TableChecks { compiled: OnceLock::new() })
+        (!definition.checks().is_empty()).then(|| TableChecks { ready: OnceLock::new() })
     }
 
     /// Looks at a row that is about to be written, or is there.
@@ -88,21 +116,55 @@ impl TableChecks {
         key: &[u8],
         row: &[u8],
     ) -> Result<()> {
-        let compiled = match self.compiled.get() {
-            Some(compiled) => &**compiled,
-            None => self.compile(engine, schema)?,
+        let ready = match self.ready.get() {
+            Some(ready) => ready,
+            None => self.prepare(engine, schema)?,
         };
-        compiled.check(&schema.view(key, row)?)
+        let row = schema.view(key, row)?;
+        for (name, check) in ready {
+            let is_met = match check {
+                Ready::InForm(condition) => condition.is_met(&row).map_err(failed)?,
+                Ready::Compiled(check) => check.is_met(&row)?,
+            };
+            if !is_met {
+                return Err(violated(schema, name));
+            }
+        }
+        Ok(())
     }
 
     #[cold]
-    fn compile(&self, engine: &Engine, schema: &Schema) -> Result<&dyn RowCheck> {
-        let compiler = engine.expression_compiler.0.read().clone();
-        let compiler =
-            compiler.ok_or_else(|| Error::ChecksNotUnderstood { table: schema.name().into() })?;
-        let compiled = compiler.compile_checks(schema.definition())?;
-        Ok(&**self.compiled.get_or_init(|| compiled))
+    fn prepare(&self, engine: &Engine, schema: &Schema) -> Result<&Vec<(Box<str>, Ready)>> {
+        let definition = schema.definition();
+        let mut ready: Vec<(Box<str>, Ready)> = Vec::with_capacity(definition.checks().len());
+        for check in definition.checks() {
+            let made = match &check.form {
+                Some(form) => Ready::InForm(PreparedExpression::new(definition, form)?),
+                None => Ready::Compiled(compiled(engine, definition, check)?),
+            };
+            ready.push((Box::from(check.name.as_str()), made));
+        }
+        ready.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(self.ready.get_or_init(|| ready))
     }
+}
+
+fn compiled(
+    engine: &Engine,
+    definition: &TableDefinition,
+    check: &CheckConstraint,
+) -> Result<Box<dyn RowCheck>> {
+    let compiler = engine.expression_compiler.0.read().clone();
+    let compiler = compiler.ok_or_else(|| Error::ChecksNotUnderstood {
+        table: definition.name().to_owned(),
+        constraint: check.name.clone(),
+    })?;
+    compiler.compile_check(definition, check)
+}
+
+#[cold]
+fn violated(schema: &Schema, constraint: &str) -> Error {
+    Error::CheckViolated { table: schema.name().to_owned(), constraint: constraint.to_owned() }
 }
 
 fn not_understood(definition: &TableDefinition, column: usize) -> Error {
@@ -139,9 +201,22 @@ impl TableDefaults {
         if let Some(default) = compiled.get() {
             return default.value(now_micros);
         }
-        let compiler = engine.expression_compiler.0.read().clone();
-        let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
-        let default = compiler.compile_default(definition, column)?;
+        let default = prepared(engine, definition, column)?;
         compiled.get_or_init(|| default).value(now_micros)
     }
+}
+
+#[cold]
+fn prepared(
+    engine: &Engine,
+    definition: &TableDefinition,
+    column: usize,
+) -> Result<Box<dyn RowDefault>> {
+    let found = &definition.columns()[column];
+    if let DefaultValue::Expression(ComputedDefault { form: Some(form), .. }) = &found.default {
+        return Ok(Box::new(PreparedDefault::new(form, found.data_type)?));
+    }
+    let compiler = engine.expression_compiler.0.read().clone();
+    let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
+    compiler.compile_default(definition, column)
 }

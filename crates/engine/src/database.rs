@@ -252,9 +252,9 @@ impl Database {
         self.engine().check_readable()
     }
 
-    /// Says who understands the expressions of CHECK constraints and of defaults, in place of who did
-    /// before. Without one nothing is written to tables that have checks, and a column whose default is
-    /// an expression must be given a value.
+    /// Says who understands the expressions of CHECK constraints and of defaults that are not in the form
+    /// which the engine evaluates, in place of who did before. Without one nothing is written to tables
+    /// that have such checks, and a column with such a default must be given a value.
     pub fn set_expression_compiler(&self, compiler: Arc<dyn ExpressionCompiler>) {
         self.engine().expression_compiler.set(compiler);
     }

@@ -120,14 +120,16 @@ pub enum Error {
     /// Whether a CHECK constraint is met could not be told, or a default not be computed.
     #[error("{0}")]
     CheckFailed(Arc<dyn std::error::Error + Send + Sync>),
-    /// Nobody is there who understands the CHECK constraints of the table.
+    /// Nobody is there who understands a CHECK constraint of the table.
     #[error(
-        "table {table} has CHECK constraints, which only the server understands; write to it \
-         through SQL"
+        "table {table} has the CHECK constraint {constraint}, which only the server understands; write \
+         to it through SQL, or write the constraint with what docs/server.md lists"
     )]
     ChecksNotUnderstood {
         /// The table.
         table: String,
+        /// The first of its constraints that is not understood.
+        constraint: String,
     },
     /// Nobody is there who understands the default of a column.
     #[error(

@@ -92,10 +92,11 @@ pub use online::OnlineOptions;
 pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
 pub use onrush_log::LogStatistics;
+pub use onrush_types::expression;
 pub use onrush_types::{
-    CheckConstraint, ColumnDefinition, DataType, Decimal, DefaultValue, KeyStrategy, NeedsNoRows,
-    ROW_ID, RowView, Schema, StoredBytes, TableBuilder, TableChange, TableDefinition, TypeError,
-    Uuid, Value,
+    CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue,
+    KeyStrategy, NeedsNoRows, ROW_ID, RowView, Schema, StoredBytes, TableBuilder, TableChange,
+    TableDefinition, TypeError, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{Background, Durability, LargePages, MemoryPlan, Options, SequentialKeys};

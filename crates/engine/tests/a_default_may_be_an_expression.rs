@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use common::{Fixture, all_rows, refused};
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, ExpressionCompiler, NeedsNoRows, Result, Row,
-    RowCheck, RowDefault, Table, TableChange, TableDefinition, Value,
+    CheckConstraint, CheckProgress, ColumnDefinition, DataType, Database, DefaultValue, Error,
+    ExpressionCompiler, NeedsNoRows, OnlineOptions, Result, Row, RowCheck, RowDefault, Table,
+    TableChange, TableDefinition, Value,
 };
 
 /// Understands `count from n`.
@@ -20,7 +21,7 @@ struct Counting;
 struct Counter(AtomicI64);
 
 impl ExpressionCompiler for Counting {
-    fn compile_checks(&self, _: &TableDefinition) -> Result<Box<dyn RowCheck>> {
+    fn compile_check(&self, _: &TableDefinition, _: &CheckConstraint) -> Result<Box<dyn RowCheck>> {
         unreachable!("the table has no checks")
     }
 
@@ -29,10 +30,10 @@ impl ExpressionCompiler for Counting {
         definition: &TableDefinition,
         column: usize,
     ) -> Result<Box<dyn RowDefault>> {
-        let onrush::DefaultValue::Expression(text) = &definition.columns()[column].default else {
+        let DefaultValue::Expression(computed) = &definition.columns()[column].default else {
             unreachable!("only expressions are asked for")
         };
-        let first = text.strip_prefix("count from ").unwrap().parse().unwrap();
+        let first = computed.expression.strip_prefix("count from ").unwrap().parse().unwrap();
         Ok(Box::new(Counter(AtomicI64::new(first))))
     }
 }
@@ -114,4 +115,12 @@ fn rows_that_are_there_cannot_get_such_a_column() {
     assert_eq!(*reason, NeedsNoRows::ComputedValues);
     session.delete(&tickets, &[1i64.into()]).unwrap();
     db.alter_table("tickets", &add).unwrap();
+}
+
+#[test]
+fn a_database_with_such_a_column_is_sound() {
+    let (db, tickets) = tickets(&Fixture::in_memory());
+    db.session().unwrap().insert(&tickets, &[1i64.into(), 5i64.into()]).unwrap();
+    let report = db.check(&OnlineOptions::default(), &CheckProgress::default()).unwrap();
+    assert!(report.is_sound(), "{report}");
 }

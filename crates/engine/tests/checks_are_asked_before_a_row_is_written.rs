@@ -17,34 +17,30 @@ use onrush::{
 /// Understands `$n > m`.
 struct Greater;
 
-struct Limits(Vec<(CheckConstraint, usize, i64)>);
+struct Limit(usize, i64);
 
 impl ExpressionCompiler for Greater {
-    fn compile_checks(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>> {
-        let limit = |check: &CheckConstraint| {
-            let (_, limit) = check.expression.split_once(" > ").unwrap();
-            let column = definition.column_with_number(check.columns[0]).unwrap();
-            (check.clone(), column, limit.parse().unwrap())
-        };
-        Ok(Box::new(Limits(definition.checks().iter().map(limit).collect())))
+    fn compile_check(
+        &self,
+        definition: &TableDefinition,
+        check: &CheckConstraint,
+    ) -> Result<Box<dyn RowCheck>> {
+        let (_, limit) = check.expression.split_once(" > ").unwrap();
+        let column = definition.column_with_number(check.columns[0]).unwrap();
+        Ok(Box::new(Limit(column, limit.parse().unwrap())))
     }
 }
 
-impl RowCheck for Limits {
-    fn check(&self, row: &RowView<'_>) -> Result<()> {
-        for (check, column, limit) in &self.0 {
-            if row.column(*column)?.as_i64().is_some_and(|value| value <= *limit) {
-                let (table, constraint) = ("items".to_owned(), check.name.clone());
-                return Err(Error::CheckViolated { table, constraint });
-            }
-        }
-        Ok(())
+impl RowCheck for Limit {
+    fn is_met(&self, row: &RowView<'_>) -> Result<bool> {
+        let Limit(column, limit) = self;
+        Ok(row.column(*column)?.as_i64().is_none_or(|value| value > *limit))
     }
 }
 
 fn greater(name: &str, number: u16, limit: i64) -> CheckConstraint {
     let expression = format!("${} > {limit}", number + 1);
-    CheckConstraint { name: name.to_owned(), columns: vec![number], expression }
+    CheckConstraint { name: name.to_owned(), columns: vec![number], expression, form: None }
 }
 
 /// `items (id, price, stars)`, in which the price is above 0.
@@ -54,7 +50,7 @@ fn items() -> TableDefinition {
         .column(ColumnDefinition::new("price", DataType::Int64).default_value(1i64))
         .column(ColumnDefinition::new("stars", DataType::Int64))
         .primary_key(["id"])
-        .check(greater("positive", 1, 0))
+        .check_constraint(greater("positive", 1, 0))
         .build()
         .unwrap()
 }
@@ -144,7 +140,8 @@ fn rows_are_moved_only_where_they_meet_the_checks_already() {
             .iter()
             .cloned()
             .fold(table, |table, column| table.column(column));
-        let table = checks.iter().cloned().fold(table, |table, check| table.check(check));
+        let table =
+            checks.iter().cloned().fold(table, |table, check| table.check_constraint(check));
         db.create_table(table.primary_key(["id"]).build().unwrap()).unwrap()
     };
     let (unchecked, same) = (alike("unchecked", &[]), alike("same", items.definition().checks()));

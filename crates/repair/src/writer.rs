@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use onrush::{
-    Database, Durability, Error, ExpressionCompiler, Options, Row, RowCheck, RowView, Session,
-    Table, TableDefinition,
+    CheckConstraint, Database, Durability, Error, ExpressionCompiler, Options, Row, RowCheck,
+    RowView, Session, Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
 use onrush_files::{Disk, Unfinished};
@@ -128,18 +128,22 @@ impl Written {
     }
 }
 
-/// CHECK constraints are met by rows that come out of the same table.
+/// CHECK constraints that only the server understands: rows that come out of the same table meet them.
 struct MetAlready;
 
 impl ExpressionCompiler for MetAlready {
-    fn compile_checks(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
+    fn compile_check(
+        &self,
+        _: &TableDefinition,
+        _: &CheckConstraint,
+    ) -> onrush::Result<Box<dyn RowCheck>> {
         Ok(Box::new(MetAlready))
     }
 }
 
 impl RowCheck for MetAlready {
-    fn check(&self, _: &RowView<'_>) -> onrush::Result<()> {
-        Ok(())
+    fn is_met(&self, _: &RowView<'_>) -> onrush::Result<bool> {
+        Ok(true)
     }
 }
 

@@ -192,24 +192,29 @@ fn an_open_database_is_refused() {
 fn rows_of_a_table_with_a_check_are_saved_with_it() {
     struct Anything;
     impl ExpressionCompiler for Anything {
-        fn compile_checks(&self, _: &TableDefinition) -> onrush::Result<Box<dyn RowCheck>> {
+        fn compile_check(
+            &self,
+            _: &TableDefinition,
+            _: &CheckConstraint,
+        ) -> onrush::Result<Box<dyn RowCheck>> {
             Ok(Box::new(Anything))
         }
     }
     impl RowCheck for Anything {
-        fn check(&self, _: &RowView<'_>) -> onrush::Result<()> {
-            Ok(())
+        fn is_met(&self, _: &RowView<'_>) -> onrush::Result<bool> {
+            Ok(true)
         }
     }
     let disk = MemoryDisk::new();
     let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
     db.set_expression_compiler(Arc::new(Anything));
     let expression = "$1 > 0".to_owned();
-    let check = CheckConstraint { name: "positive".to_owned(), columns: vec![0], expression };
+    let check =
+        CheckConstraint { name: "positive".to_owned(), columns: vec![0], expression, form: None };
     let items = TableDefinition::builder("items")
         .column(ColumnDefinition::new("id", DataType::Int64).not_null())
         .primary_key(["id"])
-        .check(check);
+        .check_constraint(check);
     let items = db.create_table(items.build().unwrap()).unwrap();
     db.session().unwrap().insert(&items, &[1i64.into()]).unwrap();
     let definition = items.definition().clone();

@@ -1,5 +1,5 @@
-//! CHECK constraints and defaults at work: whoever writes a row asks here whether it may be, and what
-//! stands where nothing is given.
+//! CHECK constraints and defaults at work that are not in the form which the engine evaluates: whoever
+//! writes a row asks here whether it may be, and what stands where nothing is given.
 //!
 //! Invariant: the database does not keep the query engine, which keeps the database. When the server
 //! is gone nobody understands these expressions any more.
@@ -7,8 +7,8 @@
 use std::sync::{Arc, Weak};
 
 use onrush::{
-    DataType, DefaultValue, Error, ExpressionCompiler, Result, RowCheck, RowDefault, RowView,
-    TableDefinition, Value,
+    CheckConstraint, DataType, DefaultValue, Error, ExpressionCompiler, Result, RowCheck,
+    RowDefault, RowView, TableDefinition, Value,
 };
 use onrush_query::{Condition, QueryEngine, RowlessValue};
 
@@ -20,28 +20,22 @@ pub(crate) struct Compiler {
     pub(crate) queries: Weak<QueryEngine>,
 }
 
-/// The conditions of a table, by the names of their constraints.
-struct Conditions {
-    table: String,
-    all: Vec<(String, Condition)>,
-}
+/// A condition of a table.
+struct Compiled(Condition);
 
 impl ExpressionCompiler for Compiler {
-    fn compile_checks(&self, definition: &TableDefinition) -> Result<Box<dyn RowCheck>> {
-        let table = definition.name().to_owned();
+    fn compile_check(
+        &self,
+        definition: &TableDefinition,
+        check: &CheckConstraint,
+    ) -> Result<Box<dyn RowCheck>> {
         let Some(queries) = self.queries.upgrade() else {
-            return Err(Error::ChecksNotUnderstood { table });
+            let (table, constraint) = (definition.name().to_owned(), check.name.clone());
+            return Err(Error::ChecksNotUnderstood { table, constraint });
         };
-        let mut all = Vec::with_capacity(definition.checks().len());
-        for check in definition.checks() {
-            let expression = sql::check_as_written(definition, check).map_err(failed)?;
-            let condition = queries.condition(definition, expression);
-            let condition = condition.map_err(|error| failed(error.into()))?;
-            all.push((check.name.clone(), condition));
-        }
-        // Of several that a row violates the first by name is told, as by PostgreSQL.
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(Box::new(Conditions { table, all }))
+        let expression = sql::check_as_written(definition, check).map_err(failed)?;
+        let condition = queries.condition(definition, expression);
+        Ok(Box::new(Compiled(condition.map_err(|error| failed(error.into()))?)))
     }
 
     fn compile_default(
@@ -50,14 +44,14 @@ impl ExpressionCompiler for Compiler {
         column: usize,
     ) -> Result<Box<dyn RowDefault>> {
         let (table, column) = (definition.name(), &definition.columns()[column]);
-        let DefaultValue::Expression(written) = &column.default else {
+        let DefaultValue::Expression(computed) = &column.default else {
             return Err(Error::Internal(format!("column {} has no expression", column.name)));
         };
         let Some(queries) = self.queries.upgrade() else {
             let (table, column) = (table.to_owned(), column.name.clone());
             return Err(Error::DefaultNotUnderstood { table, column });
         };
-        let expression = sql::default_as_written(written).map_err(failed)?;
+        let expression = sql::default_as_written(&computed.expression).map_err(failed)?;
         let value = queries.rowless_value(expression).map_err(|error| failed(error.into()))?;
         Ok(Box::new(Computed { value, data_type: column.data_type }))
     }
@@ -76,15 +70,9 @@ impl RowDefault for Computed {
     }
 }
 
-impl RowCheck for Conditions {
-    fn check(&self, row: &RowView<'_>) -> Result<()> {
-        for (name, condition) in &self.all {
-            if !condition.is_met(row).map_err(|error| failed(error.into()))? {
-                let (table, constraint) = (self.table.clone(), name.clone());
-                return Err(Error::CheckViolated { table, constraint });
-            }
-        }
-        Ok(())
+impl RowCheck for Compiled {
+    fn is_met(&self, row: &RowView<'_>) -> Result<bool> {
+        self.0.is_met(row).map_err(|error| failed(error.into()))
     }
 }
 

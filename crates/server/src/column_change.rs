@@ -1,5 +1,8 @@
 //! What ALTER COLUMN makes of a column, and what it refuses as PostgreSQL does.
 
+use std::sync::Arc;
+
+use onrush::expression::PreparedDefault;
 use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
 
 use crate::error::{Result, SqlError, state};
@@ -48,6 +51,11 @@ pub(crate) fn apply(
             if let DefaultValue::Constant(value) = &column.default {
                 let value = values::coerce(value.clone(), *data_type)?.into_owned();
                 column.default = DefaultValue::Constant(value);
+            }
+            // Values of the new type may be what only the server can make of it.
+            if let DefaultValue::Expression(computed) = &mut column.default {
+                let suits = |form: &Arc<_>| PreparedDefault::new(form, *data_type).is_ok();
+                computed.form = computed.form.take().filter(suits);
             }
             column.data_type = *data_type;
         }

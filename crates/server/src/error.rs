@@ -5,6 +5,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use onrush::expression::EvaluationError;
 use onrush::{DataType, Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
@@ -23,7 +24,10 @@ pub(crate) mod state {
     pub(crate) const NEGATIVE_COUNT: &str = "2201W";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_DATETIME: &str = "22007";
+    pub(crate) const MOMENT_OUT_OF_RANGE: &str = "22008";
+    pub(crate) const BAD_SUBSTRING: &str = "22011";
     pub(crate) const DIVISION_BY_ZERO: &str = "22012";
+    pub(crate) const BAD_ESCAPE_SEQUENCE: &str = "22025";
     pub(crate) const SEVERAL_ROWS: &str = "21000";
     pub(crate) const NOT_IN_REPERTOIRE: &str = "22021";
     pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
@@ -269,11 +273,14 @@ fn without_zero_bytes(text: &str) -> String {
 
 impl From<Error> for SqlError {
     fn from(error: Error) -> SqlError {
-        // Of whoever looks at rows for CHECK constraints: our own.
-        if let Error::CheckFailed(cause) = &error
-            && let Some(told) = cause.downcast_ref::<SqlError>()
-        {
-            return told.clone();
+        // Of whoever looks at rows for CHECK constraints: our own, or the engine itself.
+        if let Error::CheckFailed(cause) = &error {
+            if let Some(told) = cause.downcast_ref::<SqlError>() {
+                return told.clone();
+            }
+            if let Some(told) = cause.downcast_ref::<EvaluationError>() {
+                return SqlError::new(state_of_evaluation(told), told.to_string());
+            }
         }
         if let Error::Type(TypeError::BadText {
             data_type: DataType::Json | DataType::Jsonb,
@@ -381,6 +388,18 @@ fn message_of(error: &Error) -> String {
             schemas::own_name(table)
         ),
         other => other.to_string(),
+    }
+}
+
+fn state_of_evaluation(error: &EvaluationError) -> &'static str {
+    match error {
+        EvaluationError::DivisionByZero => state::DIVISION_BY_ZERO,
+        EvaluationError::OutOfRange(_) => state::NUMERIC_OUT_OF_RANGE,
+        EvaluationError::MomentOutOfRange(_) => state::MOMENT_OUT_OF_RANGE,
+        EvaluationError::NegativeLength(_) => state::BAD_SUBSTRING,
+        EvaluationError::BadPattern => state::BAD_ESCAPE_SEQUENCE,
+        EvaluationError::Type(error) => state_of_type_error(error),
+        _ => state::INTERNAL,
     }
 }
 

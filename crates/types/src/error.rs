@@ -297,6 +297,12 @@ pub enum TypeError {
         /// Version of the schema.
         expected: u16,
     },
+    /// An expression that the form in which tables keep them does not have.
+    #[error("the expression is not understood: {reason}")]
+    Expression {
+        /// What is not understood.
+        reason: Box<str>,
+    },
     /// Stored definition bytes do not decode.
     #[error("a table definition does not decode at byte {at}: {reason}; the catalogue is damaged")]
     DefinitionDamaged {

@@ -7,8 +7,8 @@
 //! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that
 //! the log takes (only what differs from the defaults). The tree and the log then see bytes only.
 //!
-//! In reading order: [`data_type`] and [`value`], [`schema`], [`key`], [`row`], [`generate`],
-//! [`text`], [`error`].
+//! In reading order: [`data_type`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
+//! [`generate`], [`text`], [`error`].
 //!
 //! Invariants
 //! 1. Keys compare as bytes exactly as their values compare, and no key is a prefix of another.
@@ -21,6 +21,7 @@
 mod convert;
 pub mod data_type;
 pub mod error;
+pub mod expression;
 pub mod generate;
 mod json;
 pub mod key;
@@ -35,8 +36,8 @@ pub use generate::{KeyGenerator, KeyStrategy, SessionSlot};
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
-    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, NeedsNoRows, ROW_ID, Schema,
-    TableBuilder, TableChange, TableDefinition,
+    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, NeedsNoRows,
+    ROW_ID, Schema, TableBuilder, TableChange, TableDefinition,
 };
 pub use value::Value;
 

@@ -3,6 +3,7 @@
 mod common;
 
 use common::any_schema;
+use onrush_types::expression::{Expression, Interval};
 use onrush_types::{
     CheckConstraint, ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableChange,
     TableDefinition, TypeError, Value,
@@ -70,13 +71,13 @@ fn only_a_table_that_is_not_logged_is_written_in_the_second_format() {
 
 fn check(name: &str, columns: &[u16]) -> CheckConstraint {
     let expression = "$1 > 0".to_owned();
-    CheckConstraint { name: name.to_owned(), columns: columns.to_vec(), expression }
+    CheckConstraint { name: name.to_owned(), columns: columns.to_vec(), expression, form: None }
 }
 
 #[test]
 fn checks_read_back_and_have_a_format_of_their_own() {
     let plain = orders().build().expect("sound");
-    let checked = orders().check(check("positive", &[0])).build().expect("sound");
+    let checked = orders().check_constraint(check("positive", &[0])).build().expect("sound");
     let [mut first, second] = [&plain, &checked].map(TableDefinition::to_bytes);
     assert_eq!((first[4], second[4]), (1, 4));
     first[4] = 4;
@@ -87,14 +88,47 @@ fn checks_read_back_and_have_a_format_of_their_own() {
 }
 
 #[test]
+fn forms_of_expressions_read_back_and_have_a_format_of_their_own() {
+    let soon = Expression::now().plus(Interval::days(1));
+    let due = column("due", DataType::TimestampTz).default_computed(&soon).expect("typed");
+    let tables = [
+        orders().check("positive", Expression::column("id").greater_than(0)),
+        orders().column(due.clone()),
+        orders().column(due).check("positive", Expression::column("id").greater_than(0)),
+    ];
+    for table in tables {
+        let table = table.build().expect("sound");
+        let bytes = table.to_bytes();
+        assert_eq!(bytes[4], 5);
+        assert_eq!(TableDefinition::from_bytes(&bytes), Ok(table));
+        for cut in 0..bytes.len() {
+            assert!(TableDefinition::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+        }
+    }
+}
+
+#[test]
+fn a_form_that_does_not_suit_its_table_is_refused() {
+    let other = TableDefinition::builder("other")
+        .column(column("id", DataType::Text).not_null())
+        .primary_key(["id"])
+        .build()
+        .expect("sound");
+    let condition = Expression::column("id").not_equal_to("");
+    let check = CheckConstraint::new("named", &condition, &other).expect("typed");
+    let refused = orders().check_constraint(check).build().expect_err("of another type");
+    assert!(refused.to_string().contains("of another type"), "{refused}");
+}
+
+#[test]
 fn checks_follow_their_columns() {
     let start = orders()
         .column(column("a", DataType::Int32))
         .column(column("b", DataType::Int32))
         .unlogged()
-        .check(check("of_a", &[1]))
-        .check(check("of_both", &[1, 2]))
-        .check(check("of_b", &[2]))
+        .check_constraint(check("of_a", &[1]))
+        .check_constraint(check("of_both", &[1, 2]))
+        .check_constraint(check("of_b", &[2]))
         .build()
         .expect("sound");
     let change = |table: &TableDefinition, change: TableChange| {

@@ -1,5 +1,6 @@
 //! Table definitions as the catalogue keeps them.
 
+use onrush_types::expression::TypedExpression;
 use onrush_types::{DataType, KeyStrategy};
 
 use super::field::Rule;
@@ -58,7 +59,7 @@ impl Column {
         match self.default {
             Default::Constant => true,
             Default::None => self.nullable,
-            Default::Now | Default::Expression | Default::Key(_) => false,
+            Default::Now | Default::Key(_) | Default::Expression => false,
         }
     }
 
@@ -81,7 +82,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=4).contains(&format) {
+    if !(1..=5).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -111,23 +112,26 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3 | 4, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=5, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
-        4 => read_flag(&mut input)?,
+        4 | 5 => read_flag(&mut input)?,
         _ => format == 3,
     };
     let history = match was_altered {
         true => Some(read_history(&mut input, version, &columns, &key)?),
         false => None,
     };
-    if format == 4 {
+    if format >= 4 {
         let live = |number: u16| match &history {
             Some(past) => past.columns.iter().any(|(own, _)| *own == number),
             None => usize::from(number) < columns.len(),
         };
-        read_checks(&mut input, live)?;
+        let checks = read_checks(&mut input, format, live)?;
+        if format == 4 && checks == 0 {
+            return Err("a table without checks is of a format with them");
+        }
     }
     if !input.is_empty() {
         return Err("bytes are left over after the definition");
@@ -200,8 +204,8 @@ impl History {
     }
 }
 
-/// Reads the checks of a table whose columns have the numbers that `live` tells.
-fn read_checks(input: &mut Input<'_>, live: impl Fn(u16) -> bool) -> Read<()> {
+/// Reads the checks of a table whose columns have the numbers that `live` tells; how many there are.
+fn read_checks(input: &mut Input<'_>, format: u8, live: impl Fn(u16) -> bool) -> Read<usize> {
     let mut names: Vec<String> = Vec::new();
     for _ in 0..input.u16().ok_or(SHORT)? {
         let name = read_name(input)?;
@@ -215,10 +219,14 @@ fn read_checks(input: &mut Input<'_>, live: impl Fn(u16) -> bool) -> Read<()> {
             }
         }
         read_expression(input)?;
+        if format > 4 {
+            read_form(input)?;
+        }
     }
-    if names.is_empty() { Err("a table without checks is of a format with them") } else { Ok(()) }
+    Ok(names.len())
 }
 
+/// Reads an expression as it was written.
 fn read_expression(input: &mut Input<'_>) -> Read<()> {
     let length = usize::from(input.u16().ok_or(SHORT)?);
     let expression = input.take(length).ok_or(SHORT)?;
@@ -226,6 +234,15 @@ fn read_expression(input: &mut Input<'_>) -> Read<()> {
         return Err("an expression is too long, or not UTF-8");
     }
     Ok(())
+}
+
+/// Reads the form in which an expression is evaluated, if it has one.
+fn read_form(input: &mut Input<'_>) -> Read<()> {
+    let length = usize::from(input.u16().ok_or(SHORT)?);
+    match input.take(length).ok_or(SHORT)? {
+        [] => Ok(()),
+        form => TypedExpression::from_bytes(form).map(drop),
+    }
 }
 
 fn read_flag(input: &mut Input<'_>) -> Read<bool> {
@@ -304,6 +321,11 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
         4 if nullable => Default::Constant,
         5 => {
             read_expression(input)?;
+            Default::Expression
+        }
+        6 => {
+            read_expression(input)?;
+            read_form(input)?;
             Default::Expression
         }
         _ => return Err("a default is not known, or not one for its column"),

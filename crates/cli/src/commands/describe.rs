@@ -88,7 +88,7 @@ fn default(column: &ColumnDefinition) -> Option<String> {
         DefaultValue::None => None,
         DefaultValue::Now => Some("now".to_owned()),
         DefaultValue::Key(strategy) => Some(strategy.to_string()),
-        DefaultValue::Expression(text) => Some(format!("({text})")),
+        DefaultValue::Expression(computed) => Some(format!("({})", computed.expression)),
         DefaultValue::Constant(value) if column.data_type.is_text() && !value.is_null() => {
             Some(format!("'{}'", value.to_string().trim_end_matches(' ').replace('\'', "''")))
         }

@@ -199,7 +199,7 @@ pub(super) fn default_of(column: &ColumnDefinition) -> Option<String> {
     match &column.default {
         DefaultValue::None | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
         DefaultValue::Now => Some("now()".to_owned()),
-        DefaultValue::Expression(text) => Some(format!("({text})")),
+        DefaultValue::Expression(computed) => Some(format!("({})", computed.expression)),
         DefaultValue::Key(KeyStrategy::UuidV4) => Some("gen_random_uuid()".to_owned()),
         DefaultValue::Key(KeyStrategy::UuidV7) => Some("uuidv7()".to_owned()),
         DefaultValue::Key(strategy) => {

@@ -146,7 +146,7 @@ impl Rewrite<'_> {
         for check in old.checks() {
             checks.push(NewCheck::again(old, check)?.kept(self.queries, &bare, &checks)?);
         }
-        Ok(checks.into_iter().fold(builder, TableBuilder::check).build()?)
+        Ok(checks.into_iter().fold(builder, TableBuilder::check_constraint).build()?)
     }
 }
 

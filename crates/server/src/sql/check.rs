@@ -1,6 +1,7 @@
 //! CHECK constraints: from SQL to what a table's definition keeps, and back to SQL.
 //!
-//! What is kept names columns by number, as `$1`, so that a column may get another name.
+//! What is kept names columns by number, as `$1`, so that a column may get another name. Beside it stands the
+//! same in the form that the engine evaluates, where the form has it all.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +11,7 @@ use sqlparser::ast::{self, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorM
 use sqlparser::parser::Parser;
 
 use super::dialect::OnrushDialect;
-use super::names;
+use super::{form, names};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 
@@ -69,8 +70,13 @@ impl NewCheck {
             Some(name) => name.clone(),
             None => made_up_name(table, taken, &columns),
         };
-        let check = CheckConstraint { name, columns, expression: expression.to_string() };
-        queries.condition(table, written(table, &check)?)?;
+        let form = form::read(&self.expression, table.name())
+            .and_then(|form| CheckConstraint::form(&form, table).ok());
+        let check = CheckConstraint { name, columns, expression: expression.to_string(), form };
+        // What the form does not have the server must understand.
+        if check.form.is_none() {
+            queries.condition(table, written(table, &check)?)?;
+        }
         Ok(check)
     }
 }

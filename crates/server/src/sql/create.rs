@@ -81,7 +81,7 @@ pub(super) fn plan(
         for check in checks {
             kept.push(check.kept(planner.queries, &definition, &kept)?);
         }
-        definition = kept.into_iter().fold(builder, TableBuilder::check).build()?;
+        definition = kept.into_iter().fold(builder, TableBuilder::check_constraint).build()?;
     }
     Ok(Plan::CreateTable { definition, if_not_exists: statement.if_not_exists })
 }

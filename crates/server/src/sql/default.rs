@@ -1,13 +1,17 @@
 //! DEFAULT of a column: a constant, which may be computed when the column is defined, the moment, a
 //! generator of keys, or an expression that is computed for each row.
 
-use onrush::{DataType, DefaultValue, KeyStrategy};
+use std::sync::Arc;
+
+use onrush::expression::{PreparedDefault, TypedExpression};
+use onrush::{ComputedDefault, DataType, DefaultValue, KeyStrategy};
 use onrush_types::CHECK_BYTES_MAX;
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::parser::Parser;
 
 use super::Planner;
 use super::dialect::OnrushDialect;
+use super::form;
 use super::functions::{self, Function};
 use super::operand::{Operand, Parameters};
 use crate::error::{Result, SqlError, state};
@@ -76,6 +80,10 @@ fn per_row(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<D
         let message = format!("a default of more than {CHECK_BYTES_MAX} bytes");
         return Err(SqlError::new(state::LIMIT_EXCEEDED, message));
     }
+    if let Some(form) = form_of(value, data_type) {
+        let computed = ComputedDefault { expression: written, form: Some(form) };
+        return Ok(DefaultValue::Expression(computed));
+    }
     let compiled = planner.queries.rowless_value(value.clone()).map_err(SqlError::from);
     let compiled = compiled.map_err(|error| match error.state {
         state::FEATURE_NOT_SUPPORTED => refused(value),
@@ -89,7 +97,14 @@ fn per_row(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<D
     {
         return Err(error);
     }
-    Ok(DefaultValue::Expression(written))
+    Ok(DefaultValue::Expression(ComputedDefault { expression: written, form: None }))
+}
+
+/// The expression in the form that the engine evaluates, if it has it all and values of the column come out.
+fn form_of(value: &Expr, data_type: DataType) -> Option<Arc<TypedExpression>> {
+    // A default is of no table.
+    let form = form::read(value, "")?.bound_to_no_row().ok()?;
+    PreparedDefault::new(&form, data_type).is_ok().then(|| Arc::new(form))
 }
 
 /// A default as a table keeps it, back as an expression.

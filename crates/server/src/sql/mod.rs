@@ -17,6 +17,7 @@ mod cursor;
 mod default;
 mod dialect;
 mod explain;
+mod form;
 mod functions;
 mod insert;
 mod names;

@@ -3,7 +3,8 @@
 
 use crate::common::{World, code, query};
 use futures_util::{SinkExt, pin_mut};
-use onrush::{Database, Error, Options, Value};
+use onrush::expression::{Expression, Function, Interval};
+use onrush::{ColumnDefinition, DataType, Database, Error, Options, TableDefinition, Value};
 use onrush_server::{Server, ServerOptions};
 use tokio_postgres::{Client, NoTls};
 
@@ -112,27 +113,139 @@ async fn they_are_there_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_server_nothing_is_written_to_a_table_that_has_some() {
+async fn without_the_server_nothing_is_written_where_only_the_server_understands_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     let server = serve(&path);
     let client = client_of(&server).await;
-    query(&client, ITEMS).await;
-    query(&client, "INSERT INTO items VALUES (1, 5)").await;
+    query(
+        &client,
+        "CREATE TABLE items (id int PRIMARY KEY, price int CHECK (price > 0), \
+         code text CONSTRAINT plain CHECK (code ~ '^[a-z]+$'))",
+    )
+    .await;
+    query(&client, "INSERT INTO items VALUES (1, 5, 'a')").await;
+    // Of those that are violated the first by name is told, whoever understands it.
+    let insert = |values: &str| format!("INSERT INTO items VALUES ({values})");
+    for (values, constraint) in [
+        ("2, 0, 'A'", "items_price_check"),
+        ("2, 0, 'a'", "items_price_check"),
+        ("2, 1, 'A'", "plain"),
+    ] {
+        let error = client.batch_execute(&insert(values)).await.unwrap_err();
+        assert_eq!(error.as_db_error().unwrap().constraint(), Some(constraint));
+    }
     drop(client);
     server.stop().unwrap();
 
     let database = Database::open(&path, Options::small()).unwrap();
     let items = database.table("items").unwrap();
     let mut session = database.session().unwrap();
-    let row = [Value::Int32(2), Value::Int32(5)];
+    let row = [Value::Int32(2), Value::Int32(5), "b".into()];
     let refused = session.insert(&items, &row).unwrap_err();
-    assert!(matches!(refused, Error::ChecksNotUnderstood { .. }), "{refused}");
+    let Error::ChecksNotUnderstood { constraint, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(constraint, "plain");
     let refused = session.update(&items, &row[..1], &[("price", 6.into())]);
     assert!(matches!(refused, Ok(false)), "there is no such row: {refused:?}");
     let refused = session.update(&items, &[Value::Int32(1)], &[("price", 6.into())]).unwrap_err();
     assert!(matches!(refused, Error::ChecksNotUnderstood { .. }), "{refused}");
     assert!(session.delete(&items, &[Value::Int32(1)]).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_embedded_program_keeps_the_rules_of_sql() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let server = serve(&path);
+    let client = client_of(&server).await;
+    query(
+        &client,
+        "CREATE TABLE items (id int PRIMARY KEY, price int CHECK (price > 0), name text, \
+         due timestamptz DEFAULT now() + interval '1 day', \
+         CONSTRAINT named CHECK (length(name) BETWEEN 1 AND 10 AND name NOT LIKE '% ' OR price IN (1, 2)))",
+    )
+    .await;
+    drop(client);
+    server.stop().unwrap();
+
+    let database = Database::open(&path, Options::small()).unwrap();
+    let items = database.table("items").unwrap();
+    let mut session = database.session().unwrap();
+    let row = |price: i32, name: &'static str| {
+        [Value::Int32(1), Value::Int32(price), name.into(), Value::Default]
+    };
+    for (row, violated) in [
+        (row(0, "good"), "items_price_check"),
+        (row(3, "blank "), "named"),
+        (row(3, ""), "named"),
+        (row(3, "much too long"), "named"),
+    ] {
+        for refused in [
+            session.insert(&items, &row),
+            session.insert_many(&items, [row.as_slice()]).map(drop),
+            session.insert_token(&items, &row).map(drop),
+        ] {
+            match refused.unwrap_err() {
+                Error::CheckViolated { constraint, .. } => assert_eq!(constraint, violated),
+                other => panic!("{other}"),
+            }
+        }
+    }
+    session.insert(&items, &row(2, "much too long, but cheap")).unwrap();
+    let due = session.get(&items, &[Value::Int32(1)]).unwrap().unwrap()[3].clone();
+    assert!(matches!(due, Value::TimestampTz(due) if due > 1_700_000_000_000_000), "{due:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_keeps_the_rules_of_an_embedded_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let database = Database::create(&path, Options::small()).unwrap();
+    let due = Expression::now().plus(Interval::days(1));
+    let length = Expression::call(Function::Length, [Expression::column("Name")]);
+    let names = [Expression::value("it's"), Expression::value("b")];
+    let items = TableDefinition::builder("items")
+        .column(ColumnDefinition::new("id", DataType::Int32).not_null())
+        .column(ColumnDefinition::new("price", DataType::Int32))
+        .column(ColumnDefinition::new("Name", DataType::Text))
+        .column(ColumnDefinition::new("due", DataType::TimestampTz).default_computed(&due).unwrap())
+        .primary_key(["id"])
+        .check("positive", Expression::column("price").greater_than(0))
+        .check("named", length.less_than(5).and(Expression::column("Name").one_of(names).not()))
+        .build()
+        .unwrap();
+    database.create_table(items).unwrap();
+    database.close().unwrap();
+
+    let server = serve(&path);
+    let client = client_of(&server).await;
+    for (values, constraint) in
+        [("1, 0, 'x'", "positive"), ("1, 1, 'longer'", "named"), ("1, 1, 'it''s'", "named")]
+    {
+        let insert = format!("INSERT INTO items VALUES ({values})");
+        let error = client.batch_execute(&insert).await.unwrap_err();
+        let told = error.as_db_error().unwrap();
+        assert_eq!((told.code().code(), told.constraint()), ("23514", Some(constraint)));
+    }
+    query(&client, "INSERT INTO items VALUES (1, 1, 'x')").await;
+    assert_eq!(query(&client, "SELECT due > now() + interval '23 hours' FROM items").await, ["t"]);
+    let shown =
+        "SELECT pg_get_constraintdef(oid, true) FROM pg_constraint WHERE contype = 'c' ORDER BY 1";
+    assert_eq!(
+        query(&client, shown).await,
+        [
+            "CHECK ((length(\"Name\") < 5) AND (NOT ((\"Name\" = 'it''s') OR (\"Name\" = 'b'))))",
+            "CHECK (price > 0)",
+        ]
+    );
+    // What the server makes of it when the rows are written anew.
+    query(&client, "ALTER TABLE items ALTER COLUMN price TYPE bigint").await;
+    let error = client.batch_execute("INSERT INTO items VALUES (2, 0, 'x')").await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().constraint(), Some("positive"));
+    let error = client.batch_execute("INSERT INTO items VALUES (2, 1, 'b')").await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().constraint(), Some("named"));
+    drop(client);
+    server.stop().unwrap();
 }
 
 /// Rows come while the constraint does: none that violates it is there afterwards.

@@ -21,6 +21,7 @@ mod definitions_match_a_model;
 mod definitions_survive_crashes;
 mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
+mod expressions_give_what_postgresql_gives;
 mod keys_are_added_to_tables;
 mod no_clause_is_passed_over_in_silence;
 mod prepared_statements_follow_altered_tables;

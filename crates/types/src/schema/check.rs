@@ -1,18 +1,22 @@
-//! CHECK constraints as a table's definition keeps them. What an expression means is not known here:
-//! whoever speaks its language makes it into something that looks at rows.
+//! CHECK constraints as a table's definition keeps them: as they were written, and in the form that
+//! everybody understands who writes rows. What the form does not have means something only to whoever
+//! speaks the language it was written in.
 //!
 //! Invariant: an expression names columns by their numbers, which they keep whatever is added, dropped
 //! or renamed.
 
+use std::sync::Arc;
+
 use super::TableDefinition;
 use super::definition::check_name;
 use crate::TypeError;
+use crate::expression::{Expression, Kind, TypedExpression};
 
 /// Longest expression of a CHECK constraint or of a default, in bytes.
 pub const CHECK_BYTES_MAX: usize = 8000;
 
 /// A condition that every row of a table must meet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CheckConstraint {
     /// Its name, unique in its table.
     pub name: String,
@@ -21,6 +25,59 @@ pub struct CheckConstraint {
     pub columns: Vec<u16>,
     /// What must not be false, in SQL, with `$1` for the column of number 0 and so on.
     pub expression: String,
+    /// The same in the form that is evaluated; none for what the form does not have.
+    pub form: Option<Arc<TypedExpression>>,
+}
+
+impl CheckConstraint {
+    /// A condition on the rows of a table.
+    ///
+    /// # Errors
+    /// [`TypeError::Expression`] for what is neither true nor false, or not always the same for a row;
+    /// [`TypeError::UnknownColumn`].
+    pub fn new(
+        name: impl Into<String>,
+        expression: &Expression,
+        table: &TableDefinition,
+    ) -> Result<CheckConstraint, TypeError> {
+        let form = CheckConstraint::form(expression, table)?;
+        Ok(CheckConstraint {
+            name: name.into(),
+            columns: form.columns().iter().map(|(number, _)| *number).collect(),
+            expression: expression.written(Some(table))?,
+            form: Some(form),
+        })
+    }
+
+    /// A condition in the form that is evaluated.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn form(
+        expression: &Expression,
+        table: &TableDefinition,
+    ) -> Result<Arc<TypedExpression>, TypeError> {
+        let form = expression.bound(table)?;
+        match form.fault_of_condition() {
+            Some(reason) => Err(TypeError::Expression { reason: reason.into() }),
+            None => Ok(Arc::new(form)),
+        }
+    }
+
+    /// Why the form does not suit the table, if so.
+    fn fault_of_form(&self, table: &TableDefinition) -> Option<&'static str> {
+        let form = self.form.as_ref()?;
+        let suits = |(number, kind): &(u16, _)| {
+            let column = table.column_with_number(*number);
+            self.columns.contains(number)
+                && column.is_some_and(|at| Kind::of(table.columns[at].data_type) == *kind)
+        };
+        if form.columns().iter().all(suits) {
+            form.fault_of_condition()
+        } else {
+            Some("the form of a check looks at a column that is not there, or of another type")
+        }
+    }
 }
 
 impl TableDefinition {
@@ -49,6 +106,9 @@ impl TableDefinition {
             }
             if check.columns.iter().any(|number| self.column_with_number(*number).is_none()) {
                 let reason = "a check looks at a column that does not exist";
+                return Err(TypeError::DefinitionDamaged { at: 0, reason });
+            }
+            if let Some(reason) = check.fault_of_form(self) {
                 return Err(TypeError::DefinitionDamaged { at: 0, reason });
             }
         }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! 4 bytes  "ORTD"
-//! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks
+//! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
+//!          of expressions
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -15,17 +16,18 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression
+//!          5 expression; 6, in format 5 only, expression with its form
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
-//!          expression: name
+//!          expression: name; with its form: u16 length and that many bytes, see
+//!          [`expression`](crate::expression)
 //!          key strategy: u8 which (1 identity, 2 uuid-v4, 3 uuid-v7, 4 sequential-guid,
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 4: 1, the rows are not logged; formats 3 and 4 only: 0, they are
-//! u8       format 4 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 5: 1, the rows are not logged; formats 3 to 5 only: 0, they are
+//! u8       formats 4 and 5 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and format 4 where it says so, a table that was altered:
+//! format 3, and formats 4 and 5 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -38,29 +40,33 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! format 4 only:
+//! formats 4 and 5 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
+//!   u16    format 5 only: length of its form, and that many bytes; 0 where there is none
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
 
 mod checks;
+mod defaults;
 
 use std::sync::Arc;
 
 use super::history::{Dropped, History, Since};
 use super::{ColumnDefinition, DefaultValue, TableDefinition};
+use crate::expression::TypedExpression;
 use crate::row::field;
-use crate::{DataType, KeyStrategy, TypeError, Value};
+use crate::{DataType, TypeError, Value};
 
 const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
 const FORMAT_WITH_LOGGING: u8 = 2;
 const FORMAT_WITH_HISTORY: u8 = 3;
 const FORMAT_WITH_CHECKS: u8 = 4;
+const FORMAT_WITH_FORMS: u8 = 5;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -70,6 +76,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.has_forms() => FORMAT_WITH_FORMS,
             _ if !self.checks().is_empty() => FORMAT_WITH_CHECKS,
             (Some(_), _) => FORMAT_WITH_HISTORY,
             (None, false) => FORMAT_WITH_LOGGING,
@@ -89,16 +96,28 @@ impl TableDefinition {
         if format != FORMAT {
             out.push(if self.is_logged() { LOGGED } else { UNLOGGED });
         }
-        if format == FORMAT_WITH_CHECKS {
+        if format >= FORMAT_WITH_CHECKS {
             out.push(u8::from(self.history().is_some()));
         }
         if let Some(history) = self.history() {
             push_history(self, history, &mut out);
         }
-        if format == FORMAT_WITH_CHECKS {
-            checks::push(self.checks(), &mut out);
+        if format >= FORMAT_WITH_CHECKS {
+            checks::push(self.checks(), format == FORMAT_WITH_FORMS, &mut out);
         }
         out
+    }
+
+    /// Whether an expression is kept in the form that is evaluated, one of a dropped column too.
+    fn has_forms(&self) -> bool {
+        let has_form = |column: &ColumnDefinition| match &column.default {
+            DefaultValue::Expression(computed) => computed.form.is_some(),
+            _ => false,
+        };
+        let dropped = self.history().into_iter().flat_map(|history| &history.dropped);
+        self.checks().iter().any(|check| check.form.is_some())
+            || self.columns().iter().any(has_form)
+            || dropped.map(|dropped| &dropped.column).any(has_form)
     }
 
     /// Reads a definition back and checks it as a new one is checked.
@@ -118,7 +137,7 @@ fn push_column(column: &ColumnDefinition, out: &mut Vec<u8>) {
     push_short(column.name.as_bytes(), out);
     push_type(column.data_type, out);
     out.push(u8::from(column.nullable));
-    push_default(column, out);
+    defaults::push_default(column, out);
 }
 
 fn push_history(definition: &TableDefinition, history: &History, out: &mut Vec<u8>) {
@@ -159,6 +178,10 @@ fn push_short(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+fn push_form(form: Option<&TypedExpression>, out: &mut Vec<u8>) {
+    push_short(&form.map_or_else(Vec::new, TypedExpression::to_bytes), out);
+}
+
 fn push_type(data_type: DataType, out: &mut Vec<u8>) {
     match data_type {
         DataType::Boolean => out.push(1),
@@ -185,46 +208,6 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::TimestampTz => out.push(16),
         DataType::Json => out.push(17),
         DataType::Jsonb => out.push(18),
-    }
-}
-
-fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
-    match &column.default {
-        DefaultValue::None => out.push(0),
-        DefaultValue::Constant(value) if value.is_null() => out.push(4),
-        DefaultValue::Constant(value) => {
-            out.push(1);
-            push_value(column, value, out);
-        }
-        DefaultValue::Now => out.push(2),
-        DefaultValue::Expression(text) => {
-            out.push(5);
-            push_short(text.as_bytes(), out);
-        }
-        DefaultValue::Key(strategy) => {
-            out.push(3);
-            push_strategy(*strategy, out);
-        }
-    }
-}
-
-fn push_strategy(strategy: KeyStrategy, out: &mut Vec<u8>) {
-    match strategy {
-        KeyStrategy::Identity { start, strict } => {
-            out.push(1);
-            out.extend_from_slice(&start.to_le_bytes());
-            out.push(u8::from(strict));
-        }
-        KeyStrategy::UuidV4 => out.push(2),
-        KeyStrategy::UuidV7 => out.push(3),
-        KeyStrategy::SequentialGuid => out.push(4),
-        KeyStrategy::SessionOffset => out.push(5),
-        KeyStrategy::NodeOffset { node } => {
-            out.push(6);
-            out.extend_from_slice(&node.to_le_bytes());
-        }
-        KeyStrategy::BitReversed => out.push(7),
-        KeyStrategy::HashPrefix => out.push(8),
     }
 }
 
@@ -275,7 +258,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_CHECKS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_FORMS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -304,7 +287,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         },
     };
     let was_altered = match format {
-        FORMAT_WITH_CHECKS => input.flag()?,
+        FORMAT_WITH_CHECKS | FORMAT_WITH_FORMS => input.flag()?,
         _ => format == FORMAT_WITH_HISTORY,
     };
     let history = match was_altered {
@@ -312,7 +295,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         false => None,
     };
     let checks = match format {
-        FORMAT_WITH_CHECKS => checks::read(input)?,
+        FORMAT_WITH_CHECKS | FORMAT_WITH_FORMS => checks::read(format == FORMAT_WITH_FORMS, input)?,
         _ => Vec::new(),
     };
     if input.at != input.bytes.len() {
@@ -325,7 +308,7 @@ fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> 
     let name = input.name()?;
     let data_type = read_type(input)?;
     let nullable = input.flag()?;
-    let default = read_default(data_type, input)?;
+    let default = defaults::read_default(data_type, input)?;
     Ok(ColumnDefinition { name, data_type, nullable, default })
 }
 
@@ -377,31 +360,10 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
     data_type.fault().map_or(Ok(data_type), Err)
 }
 
-fn read_default(data_type: DataType, input: &mut Input<'_>) -> Result<DefaultValue, &'static str> {
-    Ok(match input.u8()? {
-        0 => DefaultValue::None,
-        1 => DefaultValue::Constant(field::read(data_type, input.short()?)?.into_owned()),
-        2 => DefaultValue::Now,
-        3 => DefaultValue::Key(read_strategy(input)?),
-        4 => DefaultValue::Constant(Value::Null),
-        5 => DefaultValue::Expression(input.name()?),
-        _ => return Err("a default is not known"),
-    })
-}
-
-fn read_strategy(input: &mut Input<'_>) -> Result<KeyStrategy, &'static str> {
-    Ok(match input.u8()? {
-        1 => KeyStrategy::Identity {
-            start: i64::from_le_bytes(input.array()?),
-            strict: input.flag()?,
-        },
-        2 => KeyStrategy::UuidV4,
-        3 => KeyStrategy::UuidV7,
-        4 => KeyStrategy::SequentialGuid,
-        5 => KeyStrategy::SessionOffset,
-        6 => KeyStrategy::NodeOffset { node: u32::from_le_bytes(input.array()?) },
-        7 => KeyStrategy::BitReversed,
-        8 => KeyStrategy::HashPrefix,
-        _ => return Err("a key strategy is not known"),
-    })
+/// The form of an expression; none where its length is 0.
+fn read_form(input: &mut Input<'_>) -> Result<Option<Arc<TypedExpression>>, &'static str> {
+    match input.short()? {
+        [] => Ok(None),
+        bytes => TypedExpression::from_bytes(bytes).map(|form| Some(Arc::new(form))),
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::history::History;
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
+use crate::expression::{Expression, PreparedDefault};
 use crate::{ColumnName, DataType, KeyStrategy, TypeError};
 
 /// Most columns of a table.
@@ -43,6 +44,7 @@ pub struct TableBuilder {
     primary_key: Vec<String>,
     logged: bool,
     checks: Vec<CheckConstraint>,
+    conditions: Vec<(String, Expression)>,
 }
 
 impl TableDefinition {
@@ -55,6 +57,7 @@ impl TableDefinition {
             primary_key: Vec::new(),
             logged: true,
             checks: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 
@@ -232,8 +235,14 @@ impl TableBuilder {
         self
     }
 
-    /// Adds a condition that every row must meet.
-    pub fn check(mut self, check: CheckConstraint) -> TableBuilder {
+    /// Adds a condition that every row must meet: that it is not false.
+    pub fn check(mut self, name: impl Into<String>, condition: Expression) -> TableBuilder {
+        self.conditions.push((name.into(), condition));
+        self
+    }
+
+    /// Adds a condition as another table has it, whose columns have the same numbers.
+    pub fn check_constraint(mut self, check: CheckConstraint) -> TableBuilder {
         self.checks.push(check);
         self
     }
@@ -248,9 +257,14 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        let TableBuilder { name, version, columns, logged, checks, .. } = self;
+        let TableBuilder { name, version, columns, logged, checks, conditions, .. } = self;
         let history = None;
-        TableDefinition { name, version, columns, primary_key, logged, checks, history }.checked()
+        let mut table =
+            TableDefinition { name, version, columns, primary_key, logged, checks, history };
+        for (name, condition) in &conditions {
+            table.checks.push(CheckConstraint::new(name, condition, &table)?);
+        }
+        table.checked()
     }
 }
 
@@ -311,13 +325,19 @@ fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), 
             _ => Err(bad(name, "now needs date, time, timestamp or timestamptz")),
         },
         DefaultValue::Key(strategy) => strategy.check(data_type, name),
-        DefaultValue::Expression(text) if text.len() > CHECK_BYTES_MAX => {
+        DefaultValue::Expression(computed) if computed.expression.len() > CHECK_BYTES_MAX => {
             let reason = format!(
                 "the expression has {} bytes, at most {CHECK_BYTES_MAX} are allowed",
-                text.len()
+                computed.expression.len()
             );
             Err(bad(name, &reason))
         }
-        DefaultValue::Expression(_) => Ok(()),
+        DefaultValue::Expression(computed) => match &computed.form {
+            Some(form) => match PreparedDefault::new(form, data_type) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(bad(name, "the expression is of another type; write a cast")),
+            },
+            None => Ok(()),
+        },
     }
 }

@@ -6,17 +6,20 @@
 mod check;
 pub mod codec;
 mod compiled;
+mod default;
 mod definition;
 mod history;
 
 pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
 pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
+pub use default::ComputedDefault;
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDefinition};
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
 
-use crate::{DataType, KeyStrategy, Value};
+use crate::expression::Expression;
+use crate::{DataType, KeyStrategy, TypeError, Value};
 
 /// Where a column's value comes from when an insert does not give one.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,9 +33,8 @@ pub enum DefaultValue {
     Now,
     /// A generated key.
     Key(KeyStrategy),
-    /// An expression in SQL that is computed for every row. What it means is not known here: whoever
-    /// speaks its language makes it into something that gives values.
-    Expression(String),
+    /// An expression that is computed for every row.
+    Expression(ComputedDefault),
 }
 
 impl DefaultValue {
@@ -84,9 +86,22 @@ impl ColumnDefinition {
         self
     }
 
+    /// The default is computed for every row by this expression, which looks at no column.
+    ///
+    /// # Errors
+    /// [`TypeError::Expression`] for one that has no type.
+    pub fn default_computed(
+        mut self,
+        expression: &Expression,
+    ) -> Result<ColumnDefinition, TypeError> {
+        self.default = DefaultValue::Expression(ComputedDefault::new(expression)?);
+        Ok(self)
+    }
+
     /// The default is an expression in SQL, for whoever understands it.
     pub fn default_expression(mut self, expression: impl Into<String>) -> ColumnDefinition {
-        self.default = DefaultValue::Expression(expression.into());
+        let (expression, form) = (expression.into(), None);
+        self.default = DefaultValue::Expression(ComputedDefault { expression, form });
         self
     }
 

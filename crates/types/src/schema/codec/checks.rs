@@ -1,9 +1,9 @@
-//! CHECK constraints as bytes: the last part of a definition of format 4.
+//! CHECK constraints as bytes: the last part of a definition of formats 4 and 5.
 
-use super::{Input, push_short, push_u16};
+use super::{Input, push_form, push_short, push_u16, read_form};
 use crate::schema::CheckConstraint;
 
-pub(super) fn push(checks: &[CheckConstraint], out: &mut Vec<u8>) {
+pub(super) fn push(checks: &[CheckConstraint], has_forms: bool, out: &mut Vec<u8>) {
     push_u16(checks.len(), out);
     for check in checks {
         push_short(check.name.as_bytes(), out);
@@ -12,10 +12,16 @@ pub(super) fn push(checks: &[CheckConstraint], out: &mut Vec<u8>) {
             push_u16(usize::from(number), out);
         }
         push_short(check.expression.as_bytes(), out);
+        if has_forms {
+            push_form(check.form.as_deref(), out);
+        }
     }
 }
 
-pub(super) fn read(input: &mut Input<'_>) -> Result<Vec<CheckConstraint>, &'static str> {
+pub(super) fn read(
+    has_forms: bool,
+    input: &mut Input<'_>,
+) -> Result<Vec<CheckConstraint>, &'static str> {
     let mut checks = Vec::new();
     for _ in 0..input.u16()? {
         let name = input.name()?;
@@ -23,7 +29,9 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Vec<CheckConstraint>, &'stat
         for _ in 0..input.u16()? {
             columns.push(input.u16()?);
         }
-        checks.push(CheckConstraint { name, columns, expression: input.name()? });
+        let expression = input.name()?;
+        let form = if has_forms { read_form(input)? } else { None };
+        checks.push(CheckConstraint { name, columns, expression, form });
     }
     Ok(checks)
 }

@@ -1,0 +1,98 @@
+//! Days and moments: steps of an interval, and casts, which take moments without time zone for those of
+//! UTC.
+
+use jiff::Span;
+use jiff::civil::Date;
+
+use super::evaluate::{EvaluationError, mismatch};
+use super::tree::Kind;
+use crate::Value;
+use crate::convert::{DAY_MICROS, MOMENT_MICROS_MAX, MOMENT_MICROS_MIN};
+
+const TOO_FAR: EvaluationError = EvaluationError::MomentOutOfRange("timestamp out of range");
+
+/// A span of time as PostgreSQL has it: months, days and microseconds do not become each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interval {
+    /// Whole months.
+    pub months: i32,
+    /// Whole days.
+    pub days: i32,
+    /// What is less than a day, and may be more.
+    pub micros: i64,
+}
+
+impl Interval {
+    /// So many days.
+    #[must_use]
+    pub fn days(days: i32) -> Interval {
+        Interval { days, ..Interval::default() }
+    }
+
+    /// So many months.
+    #[must_use]
+    pub fn months(months: i32) -> Interval {
+        Interval { months, ..Interval::default() }
+    }
+
+    /// So many seconds.
+    #[must_use]
+    pub fn seconds(seconds: i32) -> Interval {
+        Interval { micros: i64::from(seconds) * 1_000_000, ..Interval::default() }
+    }
+
+    /// The same span backwards; none for the longest there is.
+    #[must_use]
+    pub fn negated(self) -> Option<Interval> {
+        Some(Interval {
+            months: self.months.checked_neg()?,
+            days: self.days.checked_neg()?,
+            micros: self.micros.checked_neg()?,
+        })
+    }
+}
+
+/// A moment that much later: first the months, then the days, then the rest, as PostgreSQL does.
+pub(super) fn shifted(moment: &Value<'_>, by: Interval) -> Result<Value<'static>, EvaluationError> {
+    let (Value::Timestamp(micros) | Value::TimestampTz(micros)) = moment else {
+        return Err(mismatch());
+    };
+    let (mut day, time) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
+    if by.months != 0 {
+        let of_epoch = Span::new().try_days(day).map_err(|_| TOO_FAR)?;
+        let date = Date::constant(1970, 1, 1).checked_add(of_epoch).map_err(|_| TOO_FAR)?;
+        let months = Span::new().try_months(by.months).map_err(|_| TOO_FAR)?;
+        let date = date.checked_add(months).map_err(|_| TOO_FAR)?;
+        let since = date.since((jiff::Unit::Day, Date::constant(1970, 1, 1)));
+        day = i64::from(since.map_err(|_| TOO_FAR)?.get_days());
+    }
+    day += i64::from(by.days);
+    let micros = day
+        .checked_mul(DAY_MICROS)
+        .and_then(|micros| micros.checked_add(time))
+        .and_then(|micros| micros.checked_add(by.micros))
+        .filter(|micros| (MOMENT_MICROS_MIN..=MOMENT_MICROS_MAX).contains(micros))
+        .ok_or(TOO_FAR)?;
+    Ok(match moment {
+        Value::Timestamp(_) => Value::Timestamp(micros),
+        _ => Value::TimestampTz(micros),
+    })
+}
+
+/// Between days and moments.
+pub(super) fn cast(value: &Value<'_>, to: Kind) -> Result<Value<'static>, EvaluationError> {
+    let micros = match value {
+        Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR)?,
+        Value::Timestamp(micros) | Value::TimestampTz(micros) => *micros,
+        _ => return Err(mismatch()),
+    };
+    Ok(match to {
+        Kind::Timestamp => Value::Timestamp(micros),
+        Kind::TimestampTz => Value::TimestampTz(micros),
+        Kind::Time => Value::Time(micros.rem_euclid(DAY_MICROS)),
+        Kind::Date => {
+            Value::Date(i32::try_from(micros.div_euclid(DAY_MICROS)).map_err(|_| TOO_FAR)?)
+        }
+        _ => return Err(mismatch()),
+    })
+}

@@ -1,0 +1,349 @@
+//! The tree: operations, and which operands each takes.
+
+use super::function::Function;
+use super::moment::Interval;
+use crate::{DataType, Value};
+
+/// What an expression comes to. As [`DataType`], without lengths and digits: those belong to columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Boolean,
+    Int16,
+    Int32,
+    Int64,
+    Float32,
+    Float64,
+    Decimal,
+    /// Text of which blanks at the end do not count.
+    Char,
+    Text,
+    Bytes,
+    Uuid,
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
+    /// Whether it is there is all that can be asked of it.
+    Json,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 16] = [
+        Kind::Boolean,
+        Kind::Int16,
+        Kind::Int32,
+        Kind::Int64,
+        Kind::Float32,
+        Kind::Float64,
+        Kind::Decimal,
+        Kind::Char,
+        Kind::Text,
+        Kind::Bytes,
+        Kind::Uuid,
+        Kind::Date,
+        Kind::Time,
+        Kind::Timestamp,
+        Kind::TimestampTz,
+        Kind::Json,
+    ];
+
+    pub(crate) fn of(data_type: DataType) -> Kind {
+        match data_type {
+            DataType::Boolean => Kind::Boolean,
+            DataType::Int16 => Kind::Int16,
+            DataType::Int32 => Kind::Int32,
+            DataType::Int64 => Kind::Int64,
+            DataType::Float32 => Kind::Float32,
+            DataType::Float64 => Kind::Float64,
+            DataType::Decimal { .. } => Kind::Decimal,
+            DataType::Char(_) => Kind::Char,
+            DataType::Varchar(_) | DataType::Text => Kind::Text,
+            DataType::Bytes => Kind::Bytes,
+            DataType::Uuid => Kind::Uuid,
+            DataType::Date => Kind::Date,
+            DataType::Time => Kind::Time,
+            DataType::Timestamp => Kind::Timestamp,
+            DataType::TimestampTz => Kind::TimestampTz,
+            DataType::Json | DataType::Jsonb => Kind::Json,
+        }
+    }
+
+    pub(super) fn of_value(value: &Value<'_>) -> Option<Kind> {
+        Some(match value {
+            Value::Null | Value::Default => return None,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::Int16(_) => Kind::Int16,
+            Value::Int32(_) => Kind::Int32,
+            Value::Int64(_) => Kind::Int64,
+            Value::Float32(_) => Kind::Float32,
+            Value::Float64(_) => Kind::Float64,
+            Value::Decimal(_) => Kind::Decimal,
+            Value::Text(_) => Kind::Text,
+            Value::Bytes(_) => Kind::Bytes,
+            Value::Uuid(_) => Kind::Uuid,
+            Value::Date(_) => Kind::Date,
+            Value::Time(_) => Kind::Time,
+            Value::Timestamp(_) => Kind::Timestamp,
+            Value::TimestampTz(_) => Kind::TimestampTz,
+        })
+    }
+
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Kind::Int16 | Kind::Int32 | Kind::Int64)
+    }
+
+    pub(super) fn is_exact(self) -> bool {
+        self.is_whole() || self == Kind::Decimal
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Kind::Float32 | Kind::Float64)
+    }
+
+    pub(super) fn is_number(self) -> bool {
+        self.is_exact() || self.is_float()
+    }
+
+    /// Whether values of the two compare as they are.
+    pub(super) fn compares_with(self, other: Kind) -> bool {
+        (self == other && self != Kind::Json) || (self.is_exact() && other.is_exact())
+    }
+}
+
+/// A comparison of two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// An operation on two numbers, or on a date and days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`, cut off for whole numbers.
+    Divide,
+    /// `%`, with the sign of the left one.
+    Remainder,
+}
+
+/// What a value may be, where the answer is never NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Truth {
+    /// `IS NULL`, and of a boolean `IS UNKNOWN`
+    Null,
+    /// `IS NOT NULL`
+    NotNull,
+    /// `IS TRUE`
+    True,
+    /// `IS NOT TRUE`
+    NotTrue,
+    /// `IS FALSE`
+    False,
+    /// `IS NOT FALSE`
+    NotFalse,
+}
+
+/// What a node does with its operands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Operation {
+    /// The column with this number; once prepared, at this position.
+    Column(Kind, u16),
+    Constant(Kind, Value<'static>),
+    Compare(Comparison),
+    Distinct,
+    NotDistinct,
+    Arithmetic(Arithmetic),
+    Negate,
+    And,
+    Or,
+    Not,
+    Is(Truth),
+    /// Conditions and values by turns; an odd one at the end is the value where none is met.
+    Case,
+    Coalesce,
+    NullIf,
+    Greatest,
+    Least,
+    /// To another kind; to a decimal of so many digits, so many of them after the point.
+    Cast(Kind, Option<(u8, u8)>),
+    /// A moment that much later.
+    Shift(Interval),
+    Call(Function),
+}
+
+/// An operation with its operands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) operation: Operation,
+    pub(super) operands: Box<[Node]>,
+}
+
+impl Node {
+    /// # Errors
+    /// Operands that the operation does not take.
+    pub(super) fn new(operation: Operation, operands: Vec<Node>) -> Result<Node, &'static str> {
+        let kind = kind_of(&operation, &operands)?;
+        Ok(Node { kind, operation, operands: operands.into() })
+    }
+
+    pub(super) fn constant(kind: Kind, value: Value<'static>) -> Node {
+        Node { kind, operation: Operation::Constant(kind, value), operands: Box::default() }
+    }
+
+    /// Calls `visit` for this node and all below.
+    pub(super) fn visit(&self, visit: &mut impl FnMut(&Node)) {
+        visit(self);
+        self.operands.iter().for_each(|operand| operand.visit(visit));
+    }
+
+    pub(super) fn is_volatile(&self) -> bool {
+        let mut is_volatile = false;
+        self.visit(&mut |node| {
+            is_volatile |=
+                matches!(&node.operation, Operation::Call(function) if function.is_volatile());
+        });
+        is_volatile
+    }
+}
+
+/// An expression of which every part has its type, as the catalogue keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedExpression(pub(super) Node);
+
+impl TypedExpression {
+    /// The numbers of the columns that it looks at, each once, with their kinds.
+    pub(crate) fn columns(&self) -> Vec<(u16, Kind)> {
+        let mut columns = Vec::new();
+        self.0.visit(&mut |node| {
+            if let Operation::Column(kind, number) = node.operation
+                && !columns.contains(&(number, kind))
+            {
+                columns.push((number, kind));
+            }
+        });
+        columns.sort_unstable_by_key(|(number, _)| *number);
+        columns
+    }
+
+    /// Why it can be no condition on rows, if so.
+    pub(crate) fn fault_of_condition(&self) -> Option<&'static str> {
+        if self.0.kind != Kind::Boolean {
+            return Some("a condition is true or false");
+        }
+        self.0.is_volatile().then_some("a condition always comes to the same for a row")
+    }
+}
+
+fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static str> {
+    const WRONG: &str = "an operation does not take these operands";
+    let all = |kind: Kind| !operands.is_empty() && operands.iter().all(|node| node.kind == kind);
+    let alike = || match operands {
+        [first, rest @ ..] if rest.iter().all(|node| node.kind == first.kind) => Ok(first.kind),
+        _ => Err(WRONG),
+    };
+    let is = |holds: bool, kind: Kind| if holds { Ok(kind) } else { Err(WRONG) };
+    match (operation, operands) {
+        (Operation::Column(kind, _), []) => Ok(*kind),
+        (Operation::Constant(kind, value), []) => match Kind::of_value(value) {
+            None => is(*value == Value::Null, *kind),
+            Some(Kind::Text) => is(matches!(kind, Kind::Text | Kind::Char), *kind),
+            Some(own) => is(own == *kind, *kind),
+        },
+        (Operation::Compare(_) | Operation::Distinct | Operation::NotDistinct, [left, right]) => {
+            is(left.kind.compares_with(right.kind), Kind::Boolean)
+        }
+        (Operation::Arithmetic(arithmetic), [left, right]) => {
+            kind_of_arithmetic(*arithmetic, left.kind, right.kind).ok_or(WRONG)
+        }
+        (Operation::Negate, [operand]) => is(operand.kind.is_number(), operand.kind),
+        (Operation::And | Operation::Or, _) => is(all(Kind::Boolean), Kind::Boolean),
+        (Operation::Not, [_]) => is(all(Kind::Boolean), Kind::Boolean),
+        (Operation::Is(Truth::Null | Truth::NotNull), [_]) => Ok(Kind::Boolean),
+        (Operation::Is(_), [_]) => is(all(Kind::Boolean), Kind::Boolean),
+        (Operation::Case, [_, value, ..]) => {
+            let (pairs, otherwise) = operands.as_chunks::<2>();
+            let mut values = pairs.iter().map(|pair| &pair[1]).chain(otherwise);
+            let conditions = pairs.iter().all(|pair| pair[0].kind == Kind::Boolean);
+            is(conditions && values.all(|other| other.kind == value.kind), value.kind)
+        }
+        (Operation::Coalesce, _) => alike(),
+        (Operation::Greatest | Operation::Least, _) => {
+            alike().and_then(|kind| is(kind != Kind::Json, kind))
+        }
+        (Operation::NullIf, [left, right]) => is(left.kind.compares_with(right.kind), left.kind),
+        (Operation::Cast(to, digits), [operand]) => {
+            is(is_cast(operand.kind, *to) && is_sound(*to, *digits), *to)
+        }
+        (Operation::Shift(_), [moment]) => {
+            is(matches!(moment.kind, Kind::Timestamp | Kind::TimestampTz), moment.kind)
+        }
+        (Operation::Call(function), _) => {
+            let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+            function.result(&kinds).ok_or(WRONG)
+        }
+        _ => Err(WRONG),
+    }
+}
+
+fn kind_of_arithmetic(arithmetic: Arithmetic, left: Kind, right: Kind) -> Option<Kind> {
+    match (left, right) {
+        _ if left.is_whole() && right.is_whole() => Some(match (left, right) {
+            (Kind::Int64, _) | (_, Kind::Int64) => Kind::Int64,
+            (Kind::Int32, _) | (_, Kind::Int32) => Kind::Int32,
+            _ => Kind::Int16,
+        }),
+        (Kind::Decimal, Kind::Decimal) => Some(Kind::Decimal),
+        (Kind::Float32, Kind::Float32) | (Kind::Float64, Kind::Float64)
+            if arithmetic != Arithmetic::Remainder =>
+        {
+            Some(left)
+        }
+        (Kind::Date, Kind::Int32)
+            if matches!(arithmetic, Arithmetic::Add | Arithmetic::Subtract) =>
+        {
+            Some(Kind::Date)
+        }
+        (Kind::Date, Kind::Date) if arithmetic == Arithmetic::Subtract => Some(Kind::Int32),
+        _ => None,
+    }
+}
+
+/// The casts that there are. Those between moments with and without time zone take it to be UTC.
+pub(super) fn is_cast(from: Kind, to: Kind) -> bool {
+    let is_day_or_moment = |kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::TimestampTz);
+    match (from, to) {
+        (Kind::Float32 | Kind::Float64, Kind::Decimal) => false,
+        (Kind::Int32, Kind::Boolean) | (Kind::Boolean, Kind::Int32) => true,
+        (Kind::Char | Kind::Boolean | Kind::Uuid, Kind::Text) => true,
+        (Kind::Timestamp | Kind::TimestampTz, Kind::Time) => true,
+        (_, Kind::Text) if from.is_exact() => true,
+        _ => {
+            from == to
+                || (from.is_number() && to.is_number())
+                || (is_day_or_moment(from) && is_day_or_moment(to))
+        }
+    }
+}
+
+fn is_sound(kind: Kind, digits: Option<(u8, u8)>) -> bool {
+    digits.is_none_or(|(precision, scale)| {
+        kind == Kind::Decimal && DataType::Decimal { precision, scale }.fault().is_none()
+    })
+}
