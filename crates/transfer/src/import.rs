@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::io::BufRead;
 
+use onrush::expression::EvaluationError;
 use onrush::{Database, Durability, Error, Row, Session, Table, Value};
 
 use crate::csv::CsvOptions;
@@ -307,7 +308,10 @@ impl Importer<'_> {
 fn is_about_a_row(error: &Error) -> bool {
     match error {
         Error::Type(error) => !error.is_damage(),
-        Error::DuplicateKey { .. } | Error::TransactionTooLarge { .. } => true,
+        Error::DuplicateKey { .. }
+        | Error::CheckViolated { .. }
+        | Error::TransactionTooLarge { .. } => true,
+        Error::CheckFailed(cause) => cause.is::<EvaluationError>(),
         _ => false,
     }
 }

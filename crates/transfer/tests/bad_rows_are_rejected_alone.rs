@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use onrush::expression::{Arithmetic, Expression};
 use onrush::{ColumnDefinition, DataType, Database, KeyStrategy, Options, TableDefinition, Value};
 use onrush_transfer::csv::CsvOptions;
 use onrush_transfer::{ImportFormat, ImportOptions, ImportReport, Rejects, TransferError, import};
@@ -13,6 +14,11 @@ struct World {
     _folder: tempfile::TempDir,
     database: Database,
     rejects: Rejects,
+}
+
+/// Fails for zero.
+fn hundred_over(column: &str) -> Expression {
+    Expression::value(100).arithmetic(Arithmetic::Divide, Expression::column(column))
 }
 
 fn world() -> World {
@@ -26,6 +32,7 @@ fn world() -> World {
         .column(ColumnDefinition::new("amount", DataType::Int32).not_null())
         .column(ColumnDefinition::new("note", DataType::Varchar(10)))
         .primary_key(["id"])
+        .check("few", hundred_over("amount").at_least(1))
         .build()
         .unwrap();
     database.create_table(table).unwrap();
@@ -153,4 +160,19 @@ fn a_header_that_does_not_fit_imports_nothing_and_names_the_columns() {
     assert!(refused.contains("empty"), "{refused}");
     let refused = world.import("[{\"id\": 1}]", ImportFormat::Json, 1).unwrap_err().to_string();
     assert!(refused.contains("JSON array"), "{refused}");
+}
+
+#[test]
+fn rows_that_violate_a_check_whatever_the_transaction() {
+    for rows_per_commit in [1, 100] {
+        let mut world = world();
+        let csv = ImportFormat::Csv(CsvOptions::default());
+        let text = "id,amount,note\n1,50,good\n2,101,too many\n3,0,nothing\n4,5,good\n";
+        let report = world.import(text, csv, rows_per_commit).unwrap();
+        assert_eq!((report.rows_read, report.rows_imported, report.rows_rejected), (4, 2, 2));
+        let mut rejected = lines(world.rejects.path());
+        rejected.sort();
+        assert!(rejected[0].contains("check constraint few"), "{}", rejected[0]);
+        assert!(rejected[1].contains("division by zero"), "{}", rejected[1]);
+    }
 }
