@@ -270,7 +270,7 @@ fn set(name: &str, nullable: bool, default: DefaultValue) -> TableChange {
 fn rows_keep_the_values_of_the_defaults_that_they_were_inserted_with() {
     for (checkpoint_at, cleanly) in [(None, false), (Some(1), false), (Some(2), true)] {
         let fixture = Fixture::in_memory();
-        let (db, mut table) = fixture.create_with(notes());
+        let (db, _) = fixture.create_with(notes());
         let mut session = db.session().unwrap();
         let defaults = [
             (true, DefaultValue::Constant("first".into())),
@@ -278,7 +278,7 @@ fn rows_keep_the_values_of_the_defaults_that_they_were_inserted_with() {
             (true, DefaultValue::None),
         ];
         for (id, (nullable, default)) in (1i64..).zip(defaults) {
-            table = db.alter_table("notes", &[set("note", nullable, default)]).unwrap();
+            let table = db.alter_table("notes", &[set("note", nullable, default)]).unwrap();
             session.insert(&table, &[id.into(), Value::Default]).unwrap();
             if checkpoint_at == Some(id) {
                 db.checkpoint().unwrap();
