@@ -76,11 +76,13 @@ impl Reader<'_> {
                 _ => None,
             },
             Expr::BinaryOp { left, op, right } => self.binary(left, op, right, depth),
-            Expr::Cast { kind, expr, data_type, array: false, format: None }
-                if matches!(kind, CastKind::Cast | CastKind::DoubleColon) =>
-            {
-                cast(read(expr)?, data_type)
-            }
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr,
+                data_type,
+                array: false,
+                format: None,
+            } => cast(read(expr)?, data_type),
             Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
                 cast(literal(&value.value)?, data_type)
             }
