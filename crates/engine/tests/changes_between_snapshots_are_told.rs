@@ -148,6 +148,21 @@ proptest! {
     }
 }
 
+/// It is in no leaf any more, and the earlier snapshot has never seen it.
+#[test]
+fn a_row_that_came_between_the_snapshots_and_was_removed_after_them_is_told() {
+    let fixture = Fixture::in_memory();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    let earlier = session.snapshot().unwrap();
+    session.insert(&table, &note(1, "between")).unwrap();
+    let later = session.snapshot().unwrap();
+    session.delete(&table, &[1.into()]).unwrap();
+    let changes = later.changes_since(&earlier, &table).unwrap();
+    let changes = changes.collect::<Result<Vec<_>>>().unwrap();
+    assert_eq!(changes, [RowChange { before: None, after: Some(noted(1, "between")) }]);
+}
+
 /// How many leaves were read from disk.
 fn leaves_read(db: &Database) -> u64 {
     let counters = db.statistics().totals.counters;

@@ -82,6 +82,21 @@ fn a_deleted_row_is_not_silently_missing() {
     assert_eq!(all_rows(&mut session, &table), [] as [Row; 0]);
 }
 
+/// A leaf looks as if nothing had changed in it once the version of a row that was deleted has gone.
+#[test]
+fn a_deleted_row_is_not_silently_missing_among_the_changes_since_a_snapshot() {
+    let (db, table) = bounded().create_with(notes());
+    let mut session = db.session().unwrap();
+    for id in 1..=3000 {
+        session.insert(&table, &note(id, "before")).unwrap();
+    }
+    let old = session.snapshot().unwrap();
+    session.delete(&table, &[3i64.into()]).unwrap();
+    wear(&mut session, &table, 2999);
+    let changes = session.snapshot().unwrap().changes_since(&old, &table).unwrap();
+    is_too_old(changes.collect::<Result<Vec<_>, _>>());
+}
+
 #[test]
 fn what_is_still_there_is_read_by_a_snapshot_that_was_given_up() {
     let (db, worn) = bounded().create_with(notes());

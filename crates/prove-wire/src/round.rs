@@ -29,8 +29,9 @@ use crate::statement::{Statement, Way};
 use crate::violation;
 use crate::wire::{Answer, Client};
 
-/// A statement that is not heard of for so long waits for its commit.
-const SILENCE: Duration = Duration::from_millis(200);
+/// A statement that is not heard of for so long waits for its commit. Less, and a machine that is busy with other
+/// work would take a slow one for one that waits.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// A statement that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
 //! Which leaves may have changed between two snapshots, and what each snapshot sees in them.
 //!
-//! A row that was changed or removed since the earlier one is in the store of old versions, as long as that
-//! snapshot is open; one that is new has a stamp that it does not see. An image on disk was made of rows
-//! below a known LSN. So a leaf that has nothing of these need not be read, nor compared.
+//! A row that was changed or removed since one of them is in the store of old versions, as long as that
+//! snapshot is open; one that is new has a stamp that the earlier one does not see. An image on disk was made
+//! of rows below a known LSN. So a leaf that has nothing of these need not be read, nor compared.
 //!
 //! Invariant: a leaf is left out only if both snapshots see the same rows in its range.
 
@@ -42,7 +42,11 @@ impl Tree {
         let (earlier, later) = lsns;
         for _ in 0..LEAVES_INSIDE {
             let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
-            let is_unchanged = self.is_unchanged(&leaf, &bounds.low, earlier);
+            let is_unchanged = self.is_unchanged(&leaf, &bounds.low, lsns);
+            // After the look, not before: a leaf may seem unchanged because a version has gone.
+            if self.versions.lacks(earlier) {
+                return Err(Refusal::TooOld);
+            }
             if !is_unchanged {
                 if leaf.rows.is_none() {
                     return Err(Blocked::LoadToRead(id).into());
@@ -63,8 +67,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// Whether all snapshots from `earlier` on see the same rows in the leaf, from `low` on.
-    fn is_unchanged(&self, leaf: &LeafState, low: &[u8], earlier: Lsn) -> bool {
+    /// Whether both snapshots see the same rows in the leaf, from `low` on.
+    fn is_unchanged(&self, leaf: &LeafState, low: &[u8], (earlier, later): (Lsn, Lsn)) -> bool {
         let low = low.max(leaf.low.bytes());
         let is_new = |stamp: Option<u64>| stamp.is_none_or(|lsn| lsn >= earlier.0);
         // The image of a clean leaf has all of its rows.
@@ -76,6 +80,8 @@ impl Tree {
             (None, image) => image.is_some(),
         };
         let high = leaf.high.as_ref().map(Fence::bytes);
-        !has_new && self.versions.range(low, high, earlier).is_empty()
+        // A row that came between them and was removed behind the later one is an old version to that one alone.
+        let is_as_it_was = |snapshot| self.versions.range(low, high, snapshot).is_empty();
+        !has_new && is_as_it_was(earlier) && is_as_it_was(later)
     }
 }

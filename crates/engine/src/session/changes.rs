@@ -3,7 +3,7 @@
 //! Only leaves that may have changed are read ([`btree/changes.rs`](crate::btree)), so it takes little more than a
 //! look at each leaf where little has changed.
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, too_old};
 use crate::Row;
 use crate::btree::{Bounds, TwoBatches};
 use crate::database::Table;
@@ -129,6 +129,9 @@ impl Changes {
             }
             Err(crate::btree::Refusal::Gone) => {
                 Err(Error::TableChanged { name: self.table.name().to_owned() })
+            }
+            Err(crate::btree::Refusal::TooOld) => {
+                Err(too_old(&self.later.worker.engine, &self.table))
             }
             Err(other) => Err(Error::Internal(format!("a scan was refused: {other:?}"))),
         }
