@@ -135,6 +135,21 @@ struct Round {
     left_waiting: u64,
 }
 
+/// A checkpoint arrives before and after each of its calls of the disk, and is let go on.
+type Visitors = (Receiver<()>, SyncSender<()>);
+
+fn let_in(gate: &Gate) -> Visitors {
+    let (arrived, arrivals): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+    let (go, gone): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+    gate.open(Box::new(move || {
+        if arrived.send(()).is_ok() {
+            // It is let go on, or for good.
+            let _ = gone.recv();
+        }
+    }));
+    (arrivals, go)
+}
+
 /// Runs the statements of a plan.
 ///
 /// # Errors
@@ -314,17 +329,19 @@ impl Round {
             made: 0,
         });
         let awaited = self.database.awaited_commits();
-        let sent = seat.client.send(&statement.request());
         let takes_visitors =
             statement == Statement::Checkpoint && self.plan.kinds.has(Kind::Visits);
+        // Before the checkpoint can begin.
+        let visitors = takes_visitors.then(|| let_in(&self.gate));
+        let sent = seat.client.send(&statement.request());
         let is_taken = false;
         seat.in_flight = Some(Pending { statement, prediction, mark, rests_on, is_taken });
         if sent.is_err() {
             return self.answered(number, &Answer { is_over: true, ..Answer::default() });
         }
-        match takes_visitors {
-            true => self.checkpoint(number),
-            false => self.follow(number, awaited),
+        match visitors {
+            Some((arrivals, go)) => self.checkpoint(number, (arrivals, go)),
+            None => self.follow(number, awaited),
         }
     }
 
@@ -391,14 +408,7 @@ impl Round {
     }
 
     /// A checkpoint, in the middle of which others run statements.
-    fn checkpoint(&mut self, number: usize) -> Checked<()> {
-        let (arrived, arrivals): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-        let (go, gone): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-        self.gate.open(Box::new(move || {
-            if arrived.send(()).is_ok() {
-                let _ = gone.recv();
-            }
-        }));
+    fn checkpoint(&mut self, number: usize, (arrivals, go): Visitors) -> Checked<()> {
         self.in_checkpoint = true;
         let outcome = self.visits(number, &arrivals, &go);
         self.in_checkpoint = false;

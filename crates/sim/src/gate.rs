@@ -30,8 +30,15 @@ pub struct Gate {
 
 #[derive(Default)]
 struct Shared {
-    open_for: AtomicU8,              // a `Calls`, or 0: closed, or a visitor runs
-    visitor: Mutex<Option<Visitor>>, // taken out while it runs
+    open_for: AtomicU8, // a `Calls`, or 0: closed, or a visitor runs
+    guest: Mutex<Guest>,
+}
+
+#[derive(Default)]
+struct Guest {
+    visitor: Option<Visitor>, // taken out while it runs
+    /// Counts how often the gate was opened and closed: a visitor of before does not come back.
+    turn: u64,
 }
 
 /// What opens the gate.
@@ -74,18 +81,23 @@ impl Gate {
     }
 
     fn open_for(&self, calls: Calls, visitor: Visitor) {
-        *self.visitor() = Some(visitor);
-        self.shared.open_for.store(calls as u8, Ordering::SeqCst);
+        self.turn(Some(visitor), calls as u8);
     }
 
     /// From now on calls just pass.
     pub fn close(&self) {
-        self.shared.open_for.store(CLOSED, Ordering::SeqCst);
-        *self.visitor() = None;
+        self.turn(None, CLOSED);
     }
 
-    fn visitor(&self) -> MutexGuard<'_, Option<Visitor>> {
-        self.shared.visitor.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self, visitor: Option<Visitor>, open_for: u8) {
+        let mut guest = self.guest();
+        guest.turn += 1;
+        guest.visitor = visitor;
+        self.shared.open_for.store(open_for, Ordering::SeqCst);
+    }
+
+    fn guest(&self) -> MutexGuard<'_, Guest> {
+        self.shared.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pass(&self, calls: Calls) {
@@ -94,11 +106,17 @@ impl Gate {
         if open_for.compare_exchange(calls as u8, CLOSED, order, order).is_err() {
             return;
         }
-        let visitor = self.visitor().take();
+        let (visitor, turn) = {
+            let mut guest = self.guest();
+            (guest.visitor.take(), guest.turn)
+        };
         let Some(mut visitor) = visitor else { return };
         visitor();
-        *self.visitor() = Some(visitor);
-        open_for.store(calls as u8, order);
+        let mut guest = self.guest();
+        if guest.turn == turn {
+            guest.visitor = Some(visitor);
+            open_for.store(calls as u8, order);
+        }
     }
 }
 
