@@ -274,8 +274,8 @@ impl Round {
         Ok(())
     }
 
-    /// The answer of a statement whose commit is durable. One that had not come to its wait when the log was written, as
-    /// on a slow machine, needs it to be written once more.
+    /// The answer of a statement whose commit is durable. One that had not come to its wait when the log was
+    /// written, as on a slow machine, needs it to be written once more.
     fn wait(&mut self, seat: usize) -> Checked<Answer> {
         let (begun, mut written) = (Instant::now(), Instant::now());
         loop {

@@ -100,8 +100,8 @@ pub(crate) fn create(
     transaction.insert(&schemas, &[name.into(), Value::Default])
 }
 
-/// The number of a schema that somebody is granted something on: of two transactions that do this, or drop or rename it,
-/// only one commits. One that is there by its tables alone is made here.
+/// The number of a schema that somebody is granted something on: of two transactions that do this, or drop or
+/// rename it, only one commits. One that is there by its tables alone is made here.
 pub(crate) fn hold(
     database: &Database,
     transaction: &mut Transaction<'_>,

@@ -2,7 +2,7 @@
 //!
 //! | lock | taken by | until | who waits |
 //! |---|---|---|---|
-//! | a table, exclusive | ALTER, DROP, TRUNCATE | the end of the transaction, or back to before | writers, and other definitions |
+//! | a table, exclusive | ALTER, DROP, TRUNCATE | its end, or going back to before | writers, definitions |
 //! | a table, reserved | a definition that copies rows before | the same | other definitions, not writers |
 //! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
 //! | a name | CREATE, a new name | the end of the transaction, or back to before | who wants the same name |
