@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 
 use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
+use super::pace::Pace;
 use crate::btree::{EmptyLeaf, Joined};
 use crate::buffer::{Imager, LeafState};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
-use crate::units::{Epoch, LeafId, ObjectId};
+use crate::units::{Epoch, LEAF_BYTES, LeafId, ObjectId};
 
 /// With fewer leaves one writer does it alone.
 const LEAVES_PER_WRITER: usize = 256;
@@ -38,6 +39,7 @@ pub(super) fn drain(
     epoch: Epoch,
 ) -> Drained {
     let mut all = Drained { changed: Vec::new(), images: Ok(0) };
+    let pace = Pace::default();
     loop {
         let listed = engine.dirty.take_before(epoch);
         if listed.is_empty() {
@@ -47,7 +49,7 @@ pub(super) fn drain(
         // Those that take the ranges of empty ones are imaged once, after all of them.
         join_empty_leaves(engine, recorder, epoch, empty, &mut all.changed);
         engine.progress.add_leaves(leaves.len() as u64);
-        all.add(drain_round(engine, recorder, imagers, epoch, &leaves));
+        all.add(drain_round((engine, recorder, &pace), imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
             return all;
         }
@@ -63,15 +65,14 @@ impl Drained {
 }
 
 fn drain_round(
-    engine: &Engine,
-    recorder: &Recorder,
+    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
     imagers: &mut [Imager],
     epoch: Epoch,
     leaves: &[LeafId],
 ) -> Drained {
     let writers = imagers.len().min(leaves.len() / LEAVES_PER_WRITER).max(1);
     if writers == 1 {
-        return drain_part(engine, recorder, &mut imagers[0], epoch, leaves);
+        return drain_part((engine, recorder, pace), &mut imagers[0], epoch, leaves);
     }
     let part = leaves.len().div_ceil(writers);
     let parts: Vec<Drained> = std::thread::scope(|scope| {
@@ -79,7 +80,7 @@ fn drain_round(
             let recorder = Recorder::new(&engine.registry, "checkpoint writer");
             scope.spawn(move || {
                 let _work = recorder.work(Phase::Checkpoint);
-                drain_part(engine, &recorder, imager, epoch, leaves)
+                drain_part((engine, &recorder, pace), imager, epoch, leaves)
             })
         };
         let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
@@ -94,20 +95,18 @@ fn drain_round(
 }
 
 fn drain_part(
-    engine: &Engine,
-    recorder: &Recorder,
+    at: (&Engine, &Recorder, &Pace),
     imager: &mut Imager,
     epoch: Epoch,
     leaves: &[LeafId],
 ) -> Drained {
     let mut changed = Vec::with_capacity(leaves.len());
-    let images = image_leaves(engine, recorder, imager, epoch, leaves, &mut changed);
+    let images = image_leaves(at, imager, epoch, leaves, &mut changed);
     Drained { changed, images }
 }
 
 fn image_leaves(
-    engine: &Engine,
-    recorder: &Recorder,
+    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
     imager: &mut Imager,
     epoch: Epoch,
     leaves: &[LeafId],
@@ -133,7 +132,7 @@ fn image_leaves(
             drop(leaf);
             if let Err(error) = engine.space.grow() {
                 put_back(engine, recorder, place, &leaves[number..]);
-                write_images(engine, recorder, imager)?;
+                write_images((engine, recorder, pace), imager)?;
                 return Err(error.into());
             }
             continue;
@@ -152,10 +151,10 @@ fn image_leaves(
             false => engine.progress.add_written(1),
         }
         if imager.is_full() {
-            write_images(engine, recorder, imager)?;
+            write_images((engine, recorder, pace), imager)?;
         }
     }
-    write_images(engine, recorder, imager)?;
+    write_images((engine, recorder, pace), imager)?;
     Ok(images)
 }
 
@@ -166,11 +165,14 @@ fn forget_image(engine: &Engine, leaf: &mut LeafState) {
     engine.space.unreserve(1);
 }
 
-fn write_images(engine: &Engine, recorder: &Recorder, imager: &mut Imager) -> Result<()> {
+fn write_images(
+    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
+    imager: &mut Imager,
+) -> Result<()> {
     let written = imager.write(engine, recorder)?.len() as u64;
     recorder.count(Counter::ImagesCheckpoint, written);
     engine.progress.add_written(written);
-    Ok(())
+    pace.wrote(engine, recorder, written * LEAF_BYTES as u64)
 }
 
 /// Neighbours in key order become neighbours on disk. With the leaves, those of them that can be

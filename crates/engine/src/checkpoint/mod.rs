@@ -3,6 +3,7 @@
 mod background;
 mod directory;
 mod drain;
+mod pace;
 mod pin;
 mod progress;
 mod record;
