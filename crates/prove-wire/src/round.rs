@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use onrush::Database;
 use onrush_server::Server;
-use onrush_sim::gate::{Gate, GatedDisk};
+use onrush_sim::gate::{Gate, GatedDisk, Visitor};
 use onrush_sim::{Call, CrashDisk, Fault, FaultError, Random, Repeat, Unsynced};
 
 use crate::answers;
@@ -135,19 +135,20 @@ struct Round {
     left_waiting: u64,
 }
 
-/// A checkpoint arrives before and after each of its calls of the disk, and is let go on.
+/// Who comes to the gate arrives at the round, and waits to go on. Both dropped, it goes on for good.
 type Visitors = (Receiver<()>, SyncSender<()>);
 
-fn let_in(gate: &Gate) -> Visitors {
+/// What runs behind the gate, and the round's end of it.
+fn stops_at_the_gate() -> (Visitor, Visitors) {
     let (arrived, arrivals): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-    let (go, gone): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-    gate.open(Box::new(move || {
+    let (go_on, gone_on): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+    let visitor = move || {
         if arrived.send(()).is_ok() {
             // It is let go on, or for good.
-            let _ = gone.recv();
+            let _ = gone_on.recv();
         }
-    }));
-    (arrivals, go)
+    };
+    (Box::new(visitor), (arrivals, go_on))
 }
 
 /// Runs the statements of a plan.
@@ -332,7 +333,11 @@ impl Round {
         let takes_visitors =
             statement == Statement::Checkpoint && self.plan.kinds.has(Kind::Visits);
         // Before the checkpoint can begin.
-        let visitors = takes_visitors.then(|| let_in(&self.gate));
+        let visitors = takes_visitors.then(|| {
+            let (visitor, visitors) = stops_at_the_gate();
+            self.gate.open(visitor);
+            visitors
+        });
         let sent = seat.client.send(&statement.request());
         let is_taken = false;
         seat.in_flight = Some(Pending { statement, prediction, mark, rests_on, is_taken });

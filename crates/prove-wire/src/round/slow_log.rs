@@ -5,11 +5,11 @@
 //!
 //! Invariant: the log and a client's statement never run at once, so that everything follows from the plan.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Round;
+use super::{Round, stops_at_the_gate};
 use crate::history::Checked;
 use crate::kinds::Kind;
 
@@ -32,14 +32,8 @@ impl Round {
 
     /// Writes the log; in the middle of it others run statements.
     pub(super) fn write_log_slowly(&mut self) -> Checked<()> {
-        let (arrived, arrivals): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-        let (go_on, gone_on): (SyncSender<()>, Receiver<()>) = sync_channel(0);
-        self.gate.open_for_log(Box::new(move || {
-            if arrived.send(()).is_ok() {
-                // It is let go on, or for good.
-                let _ = gone_on.recv();
-            }
-        }));
+        let (visitor, (arrivals, go_on)) = stops_at_the_gate();
+        self.gate.open_for_log(visitor);
         let database = self.database.clone();
         let writer = std::thread::spawn(move || {
             // A log that has failed says so to those who wait for it.
