@@ -20,6 +20,7 @@ mod check_page;
 mod commands;
 mod cost_command;
 mod deny_command;
+mod differences_page;
 mod drivers_command;
 mod finding;
 mod latch_page;
@@ -103,7 +104,7 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 10] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
@@ -113,6 +114,7 @@ const RULES: [(&str, Rule); 9] = [
     ("check.md", check_page::check),
     ("waits.md", waits_page::check),
     ("settings.md", settings_page::check),
+    ("differences", differences_page::check),
 ];
 
 fn generate(root: &Path) -> Result<(), String> {
@@ -122,6 +124,7 @@ fn generate(root: &Path) -> Result<(), String> {
         (waits_page::PATH, waits_page::page()),
         (settings_page::PATH, settings),
         (check_page::PATH, check_page::page(&sources)?),
+        (differences_page::PATH, differences_page::page(&sources)?),
     ];
     for (path, text) in pages {
         std::fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;

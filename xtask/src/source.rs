@@ -5,7 +5,7 @@ use std::path::Path;
 /// Folders of the workspace root whose content is not ours to check.
 const SKIPPED_FOLDERS: [&str; 2] = ["target", ".git"];
 /// Endings of the files that are read.
-const ENDINGS: [&str; 6] = ["rs", "md", "toml", "sh", "txt", "yml"];
+const ENDINGS: [&str; 7] = ["rs", "md", "toml", "sh", "slt", "txt", "yml"];
 
 /// One text file.
 #[derive(Clone, Debug)]

@@ -123,7 +123,7 @@ pub enum Error {
     /// Nobody is there who understands a CHECK constraint of the table.
     #[error(
         "table {table} has the CHECK constraint {constraint}, which only the server understands; write \
-         to it through SQL, or write the constraint with what docs/server.md lists"
+         to it through SQL, or write the constraint with what docs/sql.md lists"
     )]
     ChecksNotUnderstood {
         /// The table.

@@ -58,7 +58,8 @@ impl Crashed {
         let names = self.disk.list(&self.log_folder()).unwrap();
         let names = names.iter().filter(|name| name.ends_with(".segment"));
         let paths: Vec<PathBuf> = names.map(|name| self.log_folder().join(name)).collect();
-        let has_blocks = |path: &&PathBuf| starts_with(&self.disk, path, HEADER_BYTES as u64, b"ONRUSHLB");
+        let has_blocks =
+            |path: &&PathBuf| starts_with(&self.disk, path, HEADER_BYTES as u64, b"ONRUSHLB");
         let filled = paths.iter().filter(has_blocks).count();
         (paths, filled)
     }

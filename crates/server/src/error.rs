@@ -351,7 +351,7 @@ impl From<QueryError> for SqlError {
             }
             QueryError::AmbiguousColumn { .. } => told(state::AMBIGUOUS_COLUMN),
             QueryError::UnknownFunction { .. } => told(state::UNDEFINED_FUNCTION)
-                .with_hint("docs/server.md names those that differ from PostgreSQL's."),
+                .with_hint("docs/sql.md names those that differ from PostgreSQL's."),
             QueryError::NotGrouped { .. } => told(state::NOT_GROUPED),
             QueryError::MisplacedWindow { .. } => told(state::MISPLACED_WINDOW),
             QueryError::WrongType { .. } => told(state::DATATYPE_MISMATCH)
@@ -359,7 +359,7 @@ impl From<QueryError> for SqlError {
             QueryError::DependentValue { .. } => told(state::FEATURE_NOT_SUPPORTED)
                 .with_hint("Write the subquery as a join, or with an aggregate such as max()."),
             QueryError::NotSupported { .. } => told(state::FEATURE_NOT_SUPPORTED)
-                .with_hint("docs/server.md lists what queries may have."),
+                .with_hint("docs/sql.md lists what queries may have."),
             QueryError::DivisionByZero => told(state::DIVISION_BY_ZERO),
             QueryError::OutOfRange { .. } => told(state::NUMERIC_OUT_OF_RANGE),
             QueryError::BadText { .. } => told(state::INVALID_TEXT),

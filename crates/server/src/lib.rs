@@ -12,7 +12,7 @@
 //! 5. **Settle**: before the client's answers are sent, its newest token is waited for, without a
 //!    thread: many clients, and many inserts of one client, share a sync (`connection/mod.rs`).
 //!
-//! What works and what does not: `docs/server.md`.
+//! What works and what does not: `docs/sql.md`.
 
 mod access;
 mod bound;

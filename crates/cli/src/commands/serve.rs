@@ -94,7 +94,7 @@ Examples:
   onrush serve shop --config shop.toml      what stands there need not be typed
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
-in docs/server.md.";
+in docs/sql.md.";
 
 /// What queries may have of memory and of the disk.
 fn bound_queries(arguments: &Serve, options: &mut ServerOptions) -> anyhow::Result<()> {

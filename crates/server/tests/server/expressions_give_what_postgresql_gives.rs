@@ -1,6 +1,6 @@
 //! The form in which tables keep expressions gives what PostgreSQL gives, values and errors, over the edges
 //! of all types. Each expression becomes a CHECK that compares it with a column which holds the answer of
-//! PostgreSQL. (Queries of this server differ from it in what docs/server.md says of numbers.)
+//! PostgreSQL. (Queries of this server differ from it in what docs/sql.md says of numbers.)
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 

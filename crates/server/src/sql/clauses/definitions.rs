@@ -140,7 +140,7 @@ fn check_column_option(option: &ColumnOption) -> Result<()> {
         ColumnOption::PrimaryKey(key) => check_key(key),
         ColumnOption::Check(check) => check_check(check),
         ColumnOption::Generated {
-            // Of identities that are ALWAYS generated, docs/server.md tells.
+            // Of identities that are ALWAYS generated, docs/sql.md tells.
             generated_as: GeneratedAs::Always | GeneratedAs::ByDefault | GeneratedAs::ExpStored,
             sequence_options: _are_taken_one_by_one,
             // The planner refuses it.
@@ -164,7 +164,7 @@ fn check_constraint(constraint: &TableConstraint) -> Result<()> {
 
 fn check_key(key: &PrimaryKeyConstraint) -> Result<()> {
     let PrimaryKeyConstraint {
-        // A primary key is called as its table, whatever is said: docs/server.md.
+        // A primary key is called as its table, whatever is said: docs/sql.md.
         name: _says_nothing,
         index_name,
         index_type,
