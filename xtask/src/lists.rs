@@ -47,3 +47,23 @@ pub(crate) const FILE_CALLERS: &[&str] =
 /// Crates in which no name may say "flush": bytes are published, written or durable.
 pub(crate) const ENGINE_CRATES: &[&str] =
     &["engine", "files", "latch", "log", "types", "waits", "sim"];
+
+/// Uses of a module of the engine by one of a lower layer, which are to go: user, used.
+pub(crate) const UPWARD_ARROWS: &[(&str, &str)] = &[
+    ("error", "logging"),
+    ("buffer", "btree"),
+    ("buffer", "checkpoint"),
+    ("buffer", "engine"),
+    ("buffer", "statistics"),
+    ("btree", "engine"),
+    ("btree", "transaction"),
+    ("transaction", "engine"),
+    ("constraint", "engine"),
+    ("catalog", "engine"),
+    ("checkpoint", "engine"),
+    ("checkpoint", "recovery"),
+    ("engine", "recovery"),
+    ("engine", "statistics"),
+    ("session", "database"),
+    ("drain", "database"),
+];

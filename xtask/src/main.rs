@@ -88,6 +88,7 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
         println!("{name:12} {}", if found.is_empty() { "ok" } else { "FAILED" });
         findings.extend(found);
     }
+    println!("  note: {}", layers::circles(&sources));
     for warning in tidy::long_files(&sources) {
         println!("  note: {warning}");
     }
