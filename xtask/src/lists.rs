@@ -50,20 +50,12 @@ pub(crate) const ENGINE_CRATES: &[&str] =
 
 /// Uses of a module of the engine by one of a lower layer, which are to go: user, used.
 pub(crate) const UPWARD_ARROWS: &[(&str, &str)] = &[
-    ("error", "logging"),
     ("buffer", "btree"),
-    ("buffer", "checkpoint"),
     ("buffer", "engine"),
-    ("buffer", "statistics"),
     ("btree", "engine"),
     ("btree", "transaction"),
     ("transaction", "engine"),
     ("constraint", "engine"),
     ("catalog", "engine"),
     ("checkpoint", "engine"),
-    ("checkpoint", "recovery"),
-    ("engine", "recovery"),
-    ("engine", "statistics"),
-    ("session", "database"),
-    ("drain", "database"),
 ];

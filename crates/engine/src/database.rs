@@ -12,10 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onrush_files::{Disk, OsDisk, StickyDisk, Unfinished};
-use onrush_types::{Schema, TableDefinition, Value};
+use onrush_types::TableDefinition;
 use parking_lot::Mutex;
 
-use crate::catalog::TableEntry;
+use crate::background;
+use crate::catalog::{Table, TableEntry};
 use crate::checkpoint::{self, CheckpointReport};
 use crate::constraint::ExpressionCompiler;
 use crate::drain::{Drain, DrainOptions};
@@ -25,6 +26,7 @@ use crate::fault::{Fault, planted};
 use crate::options::Options;
 use crate::recovery::{self, OpenProgress, RecoveryReport};
 use crate::session::Session;
+use crate::statistics::Observer;
 
 /// An open database. A handle: clones are the same database, and it may be used from any number
 /// of threads.
@@ -60,16 +62,9 @@ struct Shared {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     background: Mutex<Vec<JoinHandle<()>>>,
-    recovery: RecoveryReport,
+    observer: Arc<Observer>,
     /// Held until the last handle is gone.
     _locks: Vec<onrush_files::FolderLock>,
-}
-
-/// A table of an open database. A handle: clones are the same table.
-#[derive(Clone)]
-pub struct Table {
-    pub(crate) entry: Arc<TableEntry>,
-    pub(crate) database_id: u128,
 }
 
 impl Database {
@@ -216,8 +211,9 @@ impl Database {
         locks: Vec<onrush_files::FolderLock>,
         recovery: RecoveryReport,
     ) -> Database {
-        let background = Mutex::new(checkpoint::start_background(&engine));
-        let shared = Shared { engine, disk, folder, background, recovery, _locks: locks };
+        let observer = Arc::new(Observer::new(Arc::clone(&engine), recovery));
+        let background = Mutex::new(background::start(&observer));
+        let shared = Shared { engine, disk, folder, background, observer, _locks: locks };
         Database { shared: Arc::new(shared) }
     }
 
@@ -386,7 +382,7 @@ impl Database {
     /// What opening this database had to do.
     #[must_use]
     pub fn recovery(&self) -> &RecoveryReport {
-        &self.shared.recovery
+        self.shared.observer.recovery()
     }
 
     /// The settings.
@@ -447,84 +443,4 @@ impl Drop for Shared {
 pub(crate) fn absolute(folder: &Path) -> Result<std::path::PathBuf> {
     std::path::absolute(folder)
         .map_err(|error| Error::Disk(onrush_files::DiskError::from_io("resolve", folder, error)))
-}
-
-/// Handles are equal if they are of the same definition of the same table.
-impl PartialEq for Table {
-    fn eq(&self, other: &Table) -> bool {
-        Arc::ptr_eq(&self.entry, &other.entry)
-    }
-}
-
-impl Eq for Table {}
-
-impl Table {
-    /// The table's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.entry.name()
-    }
-
-    /// The number by which the engine knows the table, as long as it is there.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.entry.id
-    }
-
-    /// Whether this is the table as it is now: there, and not altered since the handle was got. One
-    /// that is not refuses to write, and to read rows that are newer than itself.
-    #[must_use]
-    pub fn is_current(&self) -> bool {
-        self.entry.is_current()
-    }
-
-    /// Whether an open transaction defines the table, or wants to, so that whoever writes to it has to wait.
-    #[must_use]
-    pub fn is_being_defined(&self) -> bool {
-        self.entry.tree.is_stopped()
-    }
-
-    /// The table's definition.
-    #[must_use]
-    pub fn definition(&self) -> &TableDefinition {
-        self.entry.schema.definition()
-    }
-
-    /// The compiled form that encodes and decodes rows.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.entry.schema
-    }
-
-    /// A handle of another database must not meet this one's leaves.
-    #[inline]
-    pub(crate) fn check_database(&self, engine: &Engine) -> Result<()> {
-        if self.database_id == engine.database_id {
-            return Ok(());
-        }
-        Err(Error::UnknownTable { name: self.name().to_owned() })
-    }
-
-    /// Column names to column numbers.
-    pub(crate) fn resolve<'v>(
-        &self,
-        assignments: &[(&str, Value<'v>)],
-    ) -> Result<Vec<(usize, Value<'v>)>> {
-        let definition = self.definition();
-        let resolve =
-            |(name, value): &(&str, Value<'v>)| Ok((definition.column_index(name)?, value.clone()));
-        assignments.iter().map(resolve).collect()
-    }
-
-    /// A key in words, for messages.
-    pub(crate) fn describe_key(&self, key: &[u8]) -> String {
-        let definition = self.definition();
-        let Ok(values) = self.entry.schema.decode_key(key) else { return format!("{key:02x?}") };
-        let columns = definition.primary_key().iter();
-        let pairs: Vec<String> = columns
-            .zip(values)
-            .map(|(column, value)| format!("{} = {value}", definition.columns()[*column].name))
-            .collect();
-        format!("({})", pairs.join(", "))
-    }
 }

@@ -21,9 +21,7 @@ use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::node::leaf::Owner;
 use crate::options::{Background, Options};
-use crate::recovery::RecoveryReport;
 use crate::space::{Purpose, Space};
-use crate::statistics::{History, PartsOfProgram};
 use crate::transaction::{
     LargeTransactions, OldVersions, OpenChanges, Snapshots, TransactionState, TransactionStates,
 };
@@ -67,13 +65,8 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     /// The ones that were taken last.
     pub(crate) checkpoints: Records,
-    /// What the program around the engine counts of its memory.
-    pub(crate) memory_of_program: PartsOfProgram,
-    pub(crate) history: History,
     /// How long inserts pause, so that a checkpoint can catch up.
     pub(crate) throttle: Throttle,
-    /// What opening had to redo. Set once, when it has.
-    pub(crate) redo: OnceLock<RecoveryReport>,
     /// Woken when frames run short.
     evictor_thread: OnceLock<Thread>,
 }
@@ -191,10 +184,7 @@ impl Engine {
             checkpointer: CheckpointerCell::default(),
             progress: Progress::default(),
             checkpoints: Records::default(),
-            memory_of_program: PartsOfProgram::default(),
-            history: History::default(),
             throttle: Throttle::default(),
-            redo: OnceLock::new(),
             evictor_thread: OnceLock::new(),
         }
     }

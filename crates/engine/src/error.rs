@@ -377,6 +377,46 @@ impl From<DiskError> for Error {
 
 impl From<LogError> for Error {
     fn from(error: LogError) -> Error {
-        crate::logging::from_log_error(error)
+        match error {
+            LogError::OutcomeUnknown { cause } => {
+                Error::OutcomeUnknown { cause: cause.to_string() }
+            }
+            LogError::DiskFull { cause } => Error::DiskFull { cause: cause.to_string() },
+            LogError::Disk(cause) => Error::from((*cause).clone()),
+            LogError::RecordTooLarge { bytes, bytes_max } => {
+                Error::TransactionTooLarge { bytes, limit: bytes_max }
+            }
+            LogError::InvalidOption { name, reason } => {
+                let setting = setting_of(name);
+                Error::BadOption { setting, given: "out of range".into(), reason }
+            }
+            LogError::FutureFormat { path, found, known } => {
+                Error::FutureFormat { path, found, known }
+            }
+            LogError::Closed => Error::Closed,
+            LogError::Thread(cause) => {
+                Error::Internal(format!("the log cannot start a thread: {cause}"))
+            }
+            LogError::CapacityReached => {
+                Error::Internal("the log is full and nobody takes a checkpoint".into())
+            }
+            damaged @ (LogError::Damaged { .. }
+            | LogError::EndsEarly { .. }
+            | LogError::Apply(_)) => Error::DamagedLog(damaged.to_string()),
+        }
+    }
+}
+
+/// The database's setting behind an option of the log.
+fn setting_of(option: &'static str) -> &'static str {
+    match option {
+        "ring_bytes" | "record_bytes_max" => "log_ring_bytes",
+        "segment_bytes" => "log_segment_bytes",
+        "block_bytes_max" => "log_block_bytes_max",
+        "capacity_bytes" => "log_capacity_bytes",
+        "window.milliseconds" => "delayed_window_ms",
+        "window.bytes" => "delayed_window_bytes",
+        "places" => "cpus_kept_free",
+        other => other,
     }
 }

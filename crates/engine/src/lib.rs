@@ -56,6 +56,7 @@
 // Steps of the insert path take what they need as arguments, and a few private types are tuples.
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
+mod background;
 mod btree;
 mod buffer;
 mod catalog;
@@ -80,10 +81,10 @@ mod transaction;
 mod units;
 
 pub use btree::Direction;
-pub use catalog::Waiting;
+pub use catalog::{Table, Waiting};
 pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
-pub use database::{Database, Table};
+pub use database::Database;
 pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, Result};
 #[cfg(feature = "planted-faults")]

@@ -1,12 +1,8 @@
-//! Where the engine and its log meet: records, their bytes, and the errors of the log in the
-//! engine's words. Byte by byte: `docs/log-format.md`.
+//! Where the engine and its log meet: records and their bytes. Byte by byte: `docs/log-format.md`.
 //!
 //! Records are logical: they name an object and a key, never a leaf or a place. Replaying one
 //! twice, or onto an image that has it already, changes nothing.
 
-use onrush_log::LogError;
-
-use crate::error::Error;
 use crate::node::leaf::LargeOwner;
 use crate::units::ObjectId;
 
@@ -293,47 +289,6 @@ pub(crate) fn commit_objects(mut bytes: &[u8]) -> Option<Vec<ObjectId>> {
         objects.push(ObjectId(u32::try_from(take_varint(&mut bytes)?).ok()?));
     }
     Some(objects)
-}
-
-/// The database's setting behind an option of the log.
-fn setting_of(option: &'static str) -> &'static str {
-    match option {
-        "ring_bytes" | "record_bytes_max" => "log_ring_bytes",
-        "segment_bytes" => "log_segment_bytes",
-        "block_bytes_max" => "log_block_bytes_max",
-        "capacity_bytes" => "log_capacity_bytes",
-        "window.milliseconds" => "delayed_window_ms",
-        "window.bytes" => "delayed_window_bytes",
-        "places" => "cpus_kept_free",
-        other => other,
-    }
-}
-
-/// The log's error in the engine's words.
-pub(crate) fn from_log_error(error: LogError) -> Error {
-    match error {
-        LogError::OutcomeUnknown { cause } => Error::OutcomeUnknown { cause: cause.to_string() },
-        LogError::DiskFull { cause } => Error::DiskFull { cause: cause.to_string() },
-        LogError::Disk(cause) => Error::from((*cause).clone()),
-        LogError::RecordTooLarge { bytes, bytes_max } => {
-            Error::TransactionTooLarge { bytes, limit: bytes_max }
-        }
-        LogError::InvalidOption { name, reason } => {
-            let setting = setting_of(name);
-            Error::BadOption { setting, given: "out of range".into(), reason }
-        }
-        LogError::FutureFormat { path, found, known } => Error::FutureFormat { path, found, known },
-        LogError::Closed => Error::Closed,
-        LogError::Thread(cause) => {
-            Error::Internal(format!("the log cannot start a thread: {cause}"))
-        }
-        LogError::CapacityReached => {
-            Error::Internal("the log is full and nobody takes a checkpoint".into())
-        }
-        damaged @ (LogError::Damaged { .. } | LogError::EndsEarly { .. } | LogError::Apply(_)) => {
-            Error::DamagedLog(damaged.to_string())
-        }
-    }
 }
 
 #[cfg(test)]

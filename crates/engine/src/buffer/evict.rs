@@ -18,12 +18,11 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::memory::Frame;
-use crate::statistics::frames_too_many;
-use crate::units::{EXTENT_SLOTS, LEAF_BYTES, LeafId};
+use crate::units::{EXTENT_SLOTS, LeafId};
 
 /// How many threads make frames free at once. While one waits for its images to be written, others
 /// copy theirs.
-const EVICTORS: usize = 4;
+pub(crate) const EVICTORS: usize = 4;
 
 /// Leaves that the clock's hand gives to a thread at a time: as many as one write of images holds.
 const STRETCH: u32 = EXTENT_SLOTS as u32;
@@ -215,13 +214,6 @@ impl Engine {
         Err(Error::LeafMemoryTooSmall { frames: self.frames.frames() })
     }
 
-    /// Memory for images on their way to disk: of those who make frames free, and of the writers of
-    /// checkpoints.
-    pub(crate) fn image_buffer_bytes(&self) -> u64 {
-        let imagers = EVICTORS + crate::checkpoint::WRITERS_MAX;
-        (imagers * EXTENT_SLOTS * LEAF_BYTES) as u64
-    }
-
     /// Whether a thread is making frames free.
     pub(crate) fn is_evicting(&self) -> bool {
         self.evictors.evictors.iter().any(Mutex::is_locked)
@@ -242,7 +234,7 @@ impl Engine {
 
     /// What all leaves of a table need, in memory or not, grows with it; so many frames fewer there are.
     fn retire_frames(&self, recorder: &Recorder) -> Result<()> {
-        for _ in 0..frames_too_many(self) {
+        for _ in 0..self.frames_too_many() {
             let frame = self.take_frame_as(None, recorder)?;
             self.frames.retire(frame);
         }

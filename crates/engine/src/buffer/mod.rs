@@ -8,6 +8,7 @@
 mod dirty;
 mod emptied;
 mod evict;
+mod headers;
 mod image;
 mod imager;
 mod leaf;
@@ -16,7 +17,7 @@ mod read_ahead;
 
 pub(crate) use dirty::DirtyLists;
 pub(crate) use emptied::EmptiedLeaves;
-pub(crate) use evict::Evictors;
+pub(crate) use evict::{EVICTORS, Evictors};
 pub(crate) use image::{Image, ImageWrites};
 pub(crate) use imager::Imager;
 pub(crate) use leaf::{Leaf, LeafState};

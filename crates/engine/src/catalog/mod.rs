@@ -1,9 +1,11 @@
 //! The tables: definition, rows, the counters behind generated keys, and who may define what.
 
+mod handle;
 mod locks;
 mod sequence;
 mod table;
 
+pub use handle::Table;
 pub use locks::Waiting;
 pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter};
 pub(crate) use sequence::Sequence;

@@ -1,6 +1,5 @@
 #![doc = include_str!("README.md")]
 
-mod background;
 mod directory;
 mod drain;
 mod pace;
@@ -21,7 +20,6 @@ use onrush_log::{LogPosition, Lsn};
 use onrush_waits::{Counter, LatchClass, Phase, Recorder, Wait};
 use parking_lot::Mutex;
 
-pub(crate) use background::start as start_background;
 pub(crate) use directory::{Directory, Root};
 pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
@@ -73,7 +71,7 @@ impl Checkpointer {
 pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
 /// Where recovery would begin now.
-fn redone_from(engine: &Engine) -> Lsn {
+pub(crate) fn redone_from(engine: &Engine) -> Lsn {
     let cell = engine.checkpointer.lock();
     cell.as_ref().map_or_else(|| engine.log.position().lsn, |own| own.installed.start.lsn)
 }

@@ -39,7 +39,7 @@ impl Throttle {
     }
 
     /// Sets the pause by what the log and the running checkpoint are like.
-    pub(super) fn set(&self, log: LogSpace, checkpoint: CheckpointProgress) {
+    pub(crate) fn set(&self, log: LogSpace, checkpoint: CheckpointProgress) {
         let start = self.in_use_bytes_at_start.load(Ordering::Relaxed);
         let micros = pause_micros(log, start, checkpoint.done());
         self.pause_micros.store(micros as u32, Ordering::Relaxed);

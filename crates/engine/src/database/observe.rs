@@ -19,7 +19,7 @@ impl Database {
     /// [`Statistics::since`].
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.engine(), &self.shared.recovery)
+        self.shared.observer.statistics()
     }
 
     /// Adds a part to the memory that [`statistics`](Self::statistics) tell: what the program around the
@@ -34,12 +34,12 @@ impl Database {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn count_memory(&self, count: impl Fn() -> MemoryPart + Send + Sync + 'static) {
-        self.engine().memory_of_program.add(Box::new(count));
+        self.shared.observer.count_memory(Box::new(count));
     }
 
     /// Statistics begin at nothing again. Nothing but the statistics changes.
     pub fn reset_statistics(&self) {
-        self.engine().history.reset(self.engine());
+        self.shared.observer.reset();
     }
 
     /// Every session and background thread that there is now, with what it waits for.
@@ -81,7 +81,7 @@ impl Database {
     /// are only as fine as this is called.
     #[must_use]
     pub fn history(&self) -> Vec<Rates> {
-        self.engine().history.sample_if_due(self.engine());
-        self.engine().history.rates()
+        self.shared.observer.sample_if_due();
+        self.shared.observer.rates()
     }
 }

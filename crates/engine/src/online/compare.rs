@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::guest::Guest;
-use crate::catalog::TableEntry;
-use crate::database::{Database, Table};
+use crate::catalog::{Table, TableEntry};
+use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::session::{ScanOptions, Snapshot};
 use crate::units::ObjectId;

@@ -188,7 +188,6 @@ pub(crate) fn open(
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
-    let _ = engine.redo.set(report.clone());
     enter(OpenPhase::Open);
     Ok((engine, locks, report))
 }

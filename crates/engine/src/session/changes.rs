@@ -6,7 +6,7 @@
 use super::snapshot::{Snapshot, too_old};
 use crate::Row;
 use crate::btree::{Bounds, TwoBatches};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::units::ObjectId;
 
@@ -59,7 +59,7 @@ impl Snapshot {
     /// # Errors
     /// A table of another database, or one that was made, emptied or dropped since.
     pub fn changes_since(&self, earlier: &Snapshot, table: &Table) -> Result<Changes> {
-        table.check_database(&self.worker.engine)?;
+        table.check_database(self.worker.engine.database_id)?;
         earlier.held.check_sees(table)?;
         self.held.check_sees(table)?;
         Ok(Changes {

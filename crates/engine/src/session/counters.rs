@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use super::transaction::Transaction;
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::Result;
 
 impl Session {
@@ -33,7 +33,7 @@ impl Session {
     /// No such column; a table of another database; the errors of a durable commit.
     pub fn skip_numbers(&mut self, table: &Table, column: &str, next: u64) -> Result<bool> {
         let engine = &self.worker.engine;
-        table.check_database(engine)?;
+        table.check_database(engine.database_id)?;
         engine.check_open()?;
         let entry = &table.entry;
         let column = table.definition().column_index(column)?;

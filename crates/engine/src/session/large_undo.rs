@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::row_record::framed_row;
 use super::transaction::Transaction;
 use crate::btree::{OwnIntent, Refusal};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::node::leaf::LargeOwner;

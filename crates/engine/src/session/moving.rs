@@ -10,7 +10,7 @@ use super::session::Session;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use super::write_set::Write;
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 

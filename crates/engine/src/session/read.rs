@@ -9,7 +9,7 @@ use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
 use crate::Row;
 use crate::btree::{Look, View};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 
@@ -106,7 +106,7 @@ impl Session {
 
     /// The newest committed version of a row, whose bytes are left in `self.value`.
     pub(super) fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Look> {
-        table.check_database(&self.worker.engine)?;
+        table.check_database(self.worker.engine.database_id)?;
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let (object, value) = (tree.object(), &mut self.value);

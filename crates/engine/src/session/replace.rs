@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
-use crate::catalog::{TableEntry, Waiter};
-use crate::database::Table;
+use crate::catalog::{Table, TableEntry, Waiter};
 use crate::error::{Error, Result};
 
 impl Transaction<'_> {

@@ -2,7 +2,7 @@
 
 use onrush_types::{EncodedRow, Schema};
 
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::logging::{RecordKind, push_varint, row_header};
 use crate::units::ObjectId;

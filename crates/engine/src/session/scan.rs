@@ -8,7 +8,7 @@ use super::read_ahead::{Position, ReadAhead};
 use super::snapshot::{Snapshot, too_old};
 use crate::Row;
 use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::units::{LeafId, ObjectId};
 
@@ -115,7 +115,7 @@ impl Scan {
         direction: Direction,
         mut own: Vec<OwnChange>,
     ) -> Result<Scan> {
-        table.check_database(&snapshot.worker.engine)?;
+        table.check_database(snapshot.worker.engine.database_id)?;
         snapshot.held.check_sees(table)?;
         own.retain(|(key, _)| {
             key.as_slice() >= bounds.low.as_slice()

@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::Row;
 use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
 use crate::btree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, TICK, group_header, row_header};
@@ -557,7 +557,7 @@ impl Session {
 
     #[cold]
     fn new_context(&mut self, table: &Table) -> Result<usize> {
-        table.check_database(&self.worker.engine)?;
+        table.check_database(self.worker.engine.database_id)?;
         if table.entry.tree.object().0 == 0 {
             return Err(Error::TableChanged { name: table.name().to_owned() });
         }

@@ -13,7 +13,7 @@ use super::worker::Worker;
 use super::write_set::Place;
 use crate::Row;
 use crate::btree::{Bounds, Direction, Look, Refusal, View};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -105,7 +105,7 @@ impl HeldLsn {
         key: &[u8],
         view: View,
     ) -> Result<(Look, Vec<u8>)> {
-        table.check_database(&worker.engine)?;
+        table.check_database(worker.engine.database_id)?;
         worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         self.check_sees(table)?;
@@ -185,7 +185,7 @@ impl Snapshot {
         table.entry.schema.encode_key(key, &mut bytes)?;
         let place = (table.entry.tree.object(), bytes);
         if let Some(own) = self.own.as_ref().and_then(|own| own.get(&place)) {
-            table.check_database(&self.worker.engine)?;
+            table.check_database(self.worker.engine.database_id)?;
             let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&place.1, value);
             return Ok(own.as_ref().map(decode).transpose()?);
         }
@@ -217,7 +217,7 @@ impl Snapshot {
         parts: usize,
     ) -> Result<Vec<KeyRange>> {
         let engine = &self.worker.engine;
-        table.check_database(engine)?;
+        table.check_database(engine.database_id)?;
         let Bounds { mut low, high } = key_bounds(table, options)?;
         let tree = &table.entry.tree;
         let whole = Bounds { low: low.clone(), high: high.clone() };

@@ -25,7 +25,7 @@ use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
 use crate::btree::{GroupRows, Look, Refusal};
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::options::Durability;
@@ -246,7 +246,7 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Statement, |transaction| {
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
-            table.check_database(&transaction.session.worker.engine)?;
+            table.check_database(transaction.session.worker.engine.database_id)?;
             let at = (table.entry.tree.object(), bytes);
             transaction.put_removal(table, &at.1);
             transaction.writes.let_anyone_be_first(&at);
@@ -441,7 +441,7 @@ impl<'s> Transaction<'s> {
 
     /// What is at `key`, and its value bytes: the own change, else what the snapshot has.
     fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
-        table.check_database(&self.session.worker.engine)?;
+        table.check_database(self.session.worker.engine.database_id)?;
         if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
             let look = Look { is_there: write.value.is_some(), lsn: 0 };
             return Ok((look, write.value.clone().unwrap_or_default()));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::row_record::framed_row;
-use crate::database::Table;
+use crate::catalog::Table;
 use crate::logging::RecordKind;
 use crate::units::ObjectId;
 

@@ -7,8 +7,6 @@ use onrush_log::LogStatistics;
 use parking_lot::Mutex;
 
 use super::{Rates, Statistics};
-use crate::engine::Engine;
-use crate::recovery::RecoveryReport;
 
 /// Rates are kept for so many seconds.
 const SECONDS_KEPT: usize = 600;
@@ -61,20 +59,20 @@ impl History {
     }
 
     /// The seconds that are kept, oldest first.
-    pub(crate) fn rates(&self) -> Vec<Rates> {
+    pub(super) fn rates(&self) -> Vec<Rates> {
         self.state.lock().rates.iter().cloned().collect()
     }
 
-    /// Takes a sample if a second is over since the last one; whether it did.
-    pub(crate) fn sample_if_due(&self, engine: &Engine) -> bool {
+    /// Takes a sample if a second is over since the last one.
+    pub(super) fn sample_if_due(&self, take: impl FnOnce() -> Statistics) {
         {
             let mut state = self.state.lock();
             if state.sampled.elapsed() < SAMPLE_EVERY && state.last.is_some() {
-                return false;
+                return;
             }
             state.sampled = Instant::now();
         }
-        let now = Box::new(Statistics::of(engine, &RecoveryReport::default()));
+        let now = Box::new(take());
         let mut state = self.state.lock();
         if let Some(last) = &state.last {
             let rates = now.since(last).rates();
@@ -84,14 +82,12 @@ impl History {
             }
         }
         state.last = Some(now);
-        true
     }
 
     /// From now on snapshots begin at nothing. The seconds that are kept stay.
-    pub(crate) fn reset(&self, engine: &Engine) {
-        engine.registry.reset();
+    pub(super) fn reset(&self, log: LogStatistics) {
         let mut state = self.state.lock();
-        state.log_before = engine.log.statistics();
+        state.log_before = log;
         state.since = Instant::now();
         state.last = None;
     }

@@ -5,26 +5,20 @@
 
 mod history;
 mod memory;
+mod observer;
 mod prometheus;
 mod rates;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use onrush_log::LogStatistics;
-use onrush_waits::{Totals, Wait};
+use onrush_waits::Totals;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use history::History;
 pub use memory::MemoryPart;
-pub(crate) use memory::{PartsOfProgram, frames_too_many};
+pub(crate) use observer::Observer;
 pub use rates::{Rates, SplitRates, WaitRate};
 
 use crate::checkpoint::CheckpointProgress;
-use crate::engine::Engine;
 use crate::recovery::RecoveryReport;
-
-/// Whoever waits for one of these waits for the log to be written.
-const LOG_QUEUE: &[Wait] = &[Wait::WriteLog, Wait::LogBuffer, Wait::DelayedWindow];
 
 /// What a database has done since it was opened, or since the last reset; and how it is now.
 ///
@@ -87,28 +81,6 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    pub(crate) fn of(engine: &Engine, recovery: &RecoveryReport) -> Statistics {
-        let frames = engine.frames.frames() as u64;
-        let space = engine.log.space();
-        let history = &engine.history;
-        Statistics {
-            unix_millis: unix_millis(),
-            elapsed_nanos: history.elapsed_nanos(),
-            totals: engine.registry.totals(),
-            log: history.log_since_reset(&engine.log.statistics()),
-            log_space_bytes: (space.in_use_bytes, space.capacity_bytes),
-            log_queue: engine.registry.waiting_now(LOG_QUEUE),
-            leaves: engine.leaf_count(),
-            frames: (frames - engine.frames.available() as u64, frames),
-            memory: memory::parts(engine),
-            memory_limit_bytes: engine.options.memory_bytes,
-            large_transactions: engine.large.open(),
-            slots: engine.space.slots(),
-            checkpoint: engine.progress.read(),
-            recovery: recovery.clone(),
-        }
-    }
-
     /// What happened since an earlier snapshot. What is *now* stays as it is.
     #[must_use]
     pub fn since(&self, earlier: &Statistics) -> Statistics {
@@ -137,9 +109,4 @@ impl Statistics {
     pub fn to_prometheus(&self) -> String {
         prometheus::page(self)
     }
-}
-
-fn unix_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use onrush_waits::{Recorder, Wait};
 
+use crate::checkpoint;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::options::Background;
 use crate::recovery::RecoveryReport;
+use crate::statistics::Observer;
 
 /// How often the threads look when nobody wakes them.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -18,19 +20,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts the threads that the settings ask for.
-pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
+pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
+    let engine = observer.engine();
     if engine.options.background == Background::Callers {
         return Vec::new();
     }
-    let jobs: [(&str, fn(&Arc<Engine>, &Recorder)); 2] =
+    let jobs: [(&str, fn(&Observer, &Recorder)); 2] =
         [("onrush-checkpoint", take_checkpoints), ("onrush-evict", keep_frames_free)];
-    let spawn = |(name, job): (&str, fn(&Arc<Engine>, &Recorder))| {
-        let engine = Arc::clone(engine);
+    let spawn = |(name, job): (&str, fn(&Observer, &Recorder))| {
+        let observer = Arc::clone(observer);
         let recorder = Recorder::new(&engine.registry, name);
         let run = move || {
+            let engine = observer.engine();
             engine.run_on_own_processors();
             let _stop = engine.stop_on_panic();
-            job(&engine, &recorder);
+            job(&observer, &recorder);
         };
         std::thread::Builder::new().name(name.into()).spawn(run).ok()
     };
@@ -41,10 +45,11 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Vec<JoinHandle<()>> {
     threads
 }
 
-fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
+fn take_checkpoints(observer: &Observer, recorder: &Recorder) {
+    let engine = observer.engine();
     let mut last = Instant::now();
     // What a crash left to redo, and what was committed before this thread began, waits for a checkpoint, too.
-    let mut last_start = super::redone_from(engine);
+    let mut last_start = checkpoint::redone_from(engine);
     let mut not_before = Instant::now();
     while !engine.is_closing() && !engine.has_failed() {
         {
@@ -58,14 +63,15 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
         let options = &engine.options;
         let every = Duration::from_secs(options.checkpoint_seconds);
         let due_by_time = !every.is_zero() && now - last >= every && grown > 0;
-        let due = grown >= options.checkpoint_log_bytes.min(redo_bytes_max(engine))
+        let due = grown
+            >= options.checkpoint_log_bytes.min(redo_bytes_max(engine, observer.recovery()))
             || space.in_use_bytes * 2 >= space.capacity_bytes
             || due_by_time;
         if !due || now < not_before {
             continue;
         }
         last_start = engine.log.position().lsn;
-        match super::run(engine, recorder) {
+        match checkpoint::run(engine, recorder) {
             Ok(_) => last = now,
             Err(Error::DiskFull { .. }) => not_before = now + RETRY_AFTER,
             Err(error) => engine.stop_for(&error.to_string()),
@@ -75,7 +81,7 @@ fn take_checkpoints(engine: &Arc<Engine>, recorder: &Recorder) {
 
 /// Log that may come together before a checkpoint begins, so that recovery keeps its time. As much again
 /// may come while it is taken.
-fn redo_bytes_max(engine: &Engine) -> u64 {
+fn redo_bytes_max(engine: &Engine, redo: &RecoveryReport) -> u64 {
     /// Redo has been faster wherever it was measured.
     const BYTES_PER_S: f64 = (32 << 20) as f64;
     /// With fewer bytes a measured rate says nothing.
@@ -84,7 +90,7 @@ fn redo_bytes_max(engine: &Engine) -> u64 {
     if seconds == 0 {
         return u64::MAX;
     }
-    let measured = engine.redo.get().filter(|redo| redo.log_bytes >= MEASURED_BYTES_MIN);
+    let measured = Some(redo).filter(|redo| redo.log_bytes >= MEASURED_BYTES_MIN);
     let rate = measured.and_then(RecoveryReport::log_bytes_per_s).unwrap_or(BYTES_PER_S);
     (rate * seconds as f64 / 2.0) as u64
 }
@@ -95,10 +101,11 @@ fn throttle_inserts(engine: &Engine) {
     engine.throttle.set(engine.log.space(), engine.progress.read());
 }
 
-fn keep_frames_free(engine: &Arc<Engine>, recorder: &Recorder) {
+fn keep_frames_free(observer: &Observer, recorder: &Recorder) {
+    let engine = observer.engine();
     while !engine.is_closing() && !engine.has_failed() {
         throttle_inserts(engine);
-        engine.history.sample_if_due(engine);
+        observer.sample_if_due();
         engine.join_emptied(recorder);
         match engine.evict_ahead(recorder) {
             Ok(true) => {}

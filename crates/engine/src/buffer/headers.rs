@@ -1,0 +1,46 @@
+//! What leaves take beside their rows: headers, inner nodes, and so how many frames fit into the memory.
+
+use super::{Image, Leaf};
+use crate::engine::Engine;
+use crate::memory::MemoryPlan;
+use crate::node::fence::Fence;
+use crate::node::inner::InnerNode;
+use crate::units::LEAF_BYTES;
+
+/// What the allocator takes for a piece beside its bytes, at most.
+const PIECE_BYTES: u64 = 16;
+
+/// What stands beside the header of each leaf: the low fence and the high one, the image with its
+/// counts, and its place in the directory.
+fn beside_header_bytes() -> u64 {
+    let fences = 2 * (size_of::<u64>() as u64 + PIECE_BYTES);
+    let image = (size_of::<Image>() + 2 * size_of::<usize>()) as u64 + PIECE_BYTES;
+    let place_in_directory = size_of::<usize>() as u64;
+    fences + image + place_in_directory
+}
+
+impl Engine {
+    /// Headers of all leaves, in memory or not, with what belongs to each.
+    pub(crate) fn header_bytes(&self) -> u64 {
+        let headers = (self.leaves.made() * size_of::<Leaf>()) as u64;
+        headers + self.leaf_count() * beside_header_bytes()
+    }
+
+    pub(crate) fn inner_bytes(&self) -> u64 {
+        (self.inners.made() * InnerNode::memory_bytes()) as u64
+    }
+
+    /// Frames that there are more than fit beside the headers of all leaves and the inner nodes.
+    pub(super) fn frames_too_many(&self) -> usize {
+        let Some(memory) = self.options.memory_bytes else { return 0 };
+        let share = MemoryPlan::of(memory).leaves;
+        let frames = self.frames.frames();
+        let beside = self.header_bytes() + self.inner_bytes();
+        let fitting = (share.saturating_sub(beside) / LEAF_BYTES as u64) as usize;
+        // Below a quarter of the share a table is too large for the memory, and statistics tell so.
+        let least = (share / 4 / LEAF_BYTES as u64) as usize;
+        frames.saturating_sub(fitting.max(least))
+    }
+}
+
+const _: () = assert!(size_of::<Fence>() <= 32, "a fence is a head and a boxed key");
