@@ -16,7 +16,6 @@ use onrush_types::{
 };
 use parking_lot::RwLock;
 
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 
 /// Understands expressions that are not in the form which the engine evaluates.
@@ -111,14 +110,14 @@ impl TableChecks {
     /// Looks at a row that is about to be written, or is there.
     pub(crate) fn check(
         &self,
-        engine: &Engine,
+        compiler: &Compiler,
         schema: &Schema,
         key: &[u8],
         row: &[u8],
     ) -> Result<()> {
         let ready = match self.ready.get() {
             Some(ready) => ready,
-            None => self.prepare(engine, schema)?,
+            None => self.prepare(compiler, schema)?,
         };
         let row = schema.view(key, row)?;
         for (name, check) in ready {
@@ -134,13 +133,13 @@ impl TableChecks {
     }
 
     #[cold]
-    fn prepare(&self, engine: &Engine, schema: &Schema) -> Result<&Vec<(Box<str>, Ready)>> {
+    fn prepare(&self, compiler: &Compiler, schema: &Schema) -> Result<&Vec<(Box<str>, Ready)>> {
         let definition = schema.definition();
         let mut ready: Vec<(Box<str>, Ready)> = Vec::with_capacity(definition.checks().len());
         for check in definition.checks() {
             let made = match &check.form {
                 Some(form) => Ready::InForm(PreparedExpression::new(definition, form)?),
-                None => Ready::Compiled(compiled(engine, definition, check)?),
+                None => Ready::Compiled(compiled(compiler, definition, check)?),
             };
             ready.push((Box::from(check.name.as_str()), made));
         }
@@ -150,11 +149,11 @@ impl TableChecks {
 }
 
 fn compiled(
-    engine: &Engine,
+    compiler: &Compiler,
     definition: &TableDefinition,
     check: &CheckConstraint,
 ) -> Result<Box<dyn RowCheck>> {
-    let compiler = engine.expression_compiler.0.read().clone();
+    let compiler = compiler.0.read().clone();
     let compiler = compiler.ok_or_else(|| Error::ChecksNotUnderstood {
         table: definition.name().to_owned(),
         constraint: check.name.clone(),
@@ -191,7 +190,7 @@ impl TableDefaults {
     /// The next value of a column's default. Called outside: it may take its time.
     pub(crate) fn value(
         &self,
-        engine: &Engine,
+        compiler: &Compiler,
         definition: &TableDefinition,
         column: usize,
         now_micros: i64,
@@ -201,14 +200,14 @@ impl TableDefaults {
         if let Some(default) = compiled.get() {
             return default.value(now_micros);
         }
-        let default = prepared(engine, definition, column)?;
+        let default = prepared(compiler, definition, column)?;
         compiled.get_or_init(|| default).value(now_micros)
     }
 }
 
 #[cold]
 fn prepared(
-    engine: &Engine,
+    compiler: &Compiler,
     definition: &TableDefinition,
     column: usize,
 ) -> Result<Box<dyn RowDefault>> {
@@ -216,7 +215,7 @@ fn prepared(
     if let DefaultValue::Expression(ComputedDefault { form: Some(form), .. }) = &found.default {
         return Ok(Box::new(PreparedDefault::new(form, found.data_type)?));
     }
-    let compiler = engine.expression_compiler.0.read().clone();
+    let compiler = compiler.0.read().clone();
     let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
     compiler.compile_default(definition, column)
 }

@@ -74,9 +74,11 @@ mod node;
 mod online;
 mod options;
 mod recovery;
+mod runtime;
 mod session;
 mod space;
 mod statistics;
+mod status;
 mod transaction;
 mod units;
 

@@ -6,8 +6,8 @@
 
 use onrush_waits::Recorder;
 
+use super::Trees;
 use super::{Hint, Tree};
-use crate::engine::Engine;
 use crate::node::fence::head;
 use crate::units::{InnerId, LeafId};
 
@@ -31,24 +31,24 @@ impl Approach {
     pub(crate) fn step(
         self,
         tree: &Tree,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         key: &[u8],
         entry_bytes: usize,
     ) -> Approach {
         match self {
             Approach::Root => {
-                let parent = tree.descend_to_parent(engine, recorder, head(key), key);
-                engine.inners.get(parent.0).prefetch();
+                let parent = tree.descend_to_parent(trees, recorder, head(key), key);
+                trees.inners.get(parent.0).prefetch();
                 Approach::Parent(parent)
             }
             Approach::Parent(parent) => {
-                let leaf = tree.descend_from(engine, recorder, parent, head(key), key);
-                crate::memory::prefetch(std::slice::from_ref(engine.leaves.get(leaf.0)));
+                let leaf = tree.descend_from(trees, recorder, parent, head(key), key);
+                crate::memory::prefetch(std::slice::from_ref(trees.leaves.get(leaf.0)));
                 Approach::Header(leaf)
             }
             Approach::Header(leaf) => {
-                if let Some(state) = engine.leaves.get(leaf.0).latch.try_exclusive()
+                if let Some(state) = trees.leaves.get(leaf.0).latch.try_exclusive()
                     && let Some(rows) = &state.rows
                 {
                     rows.prefetch(entry_bytes);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush_waits::LatchClass;
 
 use super::Tree;
+use super::Trees;
 use crate::buffer::{Image, LeafState};
-use crate::engine::Engine;
 use crate::node::fence::Fence;
 use crate::node::inner::FANOUT;
 use crate::units::{InnerId, LeafId, ObjectId};
@@ -27,18 +27,18 @@ impl Tree {
     /// One whose rows are not logged
     /// is empty whatever the leaves say.
     pub(crate) fn build(
-        engine: &Engine,
+        trees: &Trees,
         object: ObjectId,
         leaves: Vec<LeafDescription>,
         logged: bool,
     ) -> Tree {
         if leaves.is_empty() || !logged {
-            return Tree::new(engine, object, logged);
+            return Tree::new(trees, object, logged);
         }
-        let mut nodes = place_leaves(engine, object, leaves);
+        let mut nodes = place_leaves(trees, object, leaves);
         let mut level = 1;
         loop {
-            nodes = build_level(engine, level, &nodes);
+            nodes = build_level(trees, level, &nodes);
             if nodes.len() == 1 {
                 return Tree::with_root(object, InnerId(nodes[0].1), logged);
             }
@@ -48,17 +48,17 @@ impl Tree {
 }
 
 fn place_leaves(
-    engine: &Engine,
+    trees: &Trees,
     object: ObjectId,
     leaves: Vec<LeafDescription>,
 ) -> Vec<(Box<[u8]>, u32)> {
-    let ids: Vec<u32> = leaves.iter().map(|_| engine.leaves.add()).collect();
+    let ids: Vec<u32> = leaves.iter().map(|_| trees.leaves.add()).collect();
     let highs: Vec<Option<Fence>> =
         leaves.iter().skip(1).map(|leaf| Some(Fence::new(&leaf.low))).chain([None]).collect();
     let nexts = ids.iter().skip(1).map(|id| Some(LeafId(*id))).chain([None]);
     let mut placed = Vec::with_capacity(leaves.len());
     for (((leaf, id), high), next) in leaves.into_iter().zip(&ids).zip(highs).zip(nexts) {
-        let mut state = engine.leaves.get(*id).latch.exclusive(&engine.recorder, LatchClass::Leaf);
+        let mut state = trees.leaves.get(*id).latch.exclusive(&trees.recorder, LatchClass::Leaf);
         *state = LeafState {
             object,
             low: Fence::new(&leaf.low),
@@ -69,7 +69,7 @@ fn place_leaves(
         };
         if state.is_known_empty() && !leaf.low.is_empty() {
             // For the first checkpoint to take out of the tree.
-            engine.dirty.push(engine.background_place(), engine.dirty.epoch(), LeafId(*id));
+            trees.dirty.push(trees.background_place(), trees.dirty.epoch(), LeafId(*id));
         }
         drop(state);
         placed.push((leaf.low, *id));
@@ -78,17 +78,13 @@ fn place_leaves(
 }
 
 /// The nodes over `children`, each child with the lowest key it may hold; nodes likewise.
-fn build_level(
-    engine: &Engine,
-    level: u32,
-    children: &[(Box<[u8]>, u32)],
-) -> Vec<(Box<[u8]>, u32)> {
+fn build_level(trees: &Trees, level: u32, children: &[(Box<[u8]>, u32)]) -> Vec<(Box<[u8]>, u32)> {
     let mut nodes = Vec::new();
     let mut rest = children;
     while let Some((low, _)) = rest.first() {
-        let id = engine.inners.add();
-        let node = engine.inners.get(id);
-        let _version = node.version.write(&engine.recorder);
+        let id = trees.inners.add();
+        let node = trees.inners.get(id);
+        let _version = node.version.write(&trees.recorder);
         node.reset(level);
         let mut count = 0;
         while count < FILL && count < rest.len() && node.has_room() {

@@ -8,10 +8,10 @@
 
 use onrush_log::Lsn;
 
+use super::Trees;
 use super::scan::{Batch, Bounds};
 use super::{Blocked, Refusal, Seat, Tree, View};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::node::fence::Fence;
 use crate::units::ObjectId;
 
@@ -31,7 +31,7 @@ impl Tree {
     /// empty before that.
     pub(crate) fn scan_changed(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &Seat<'_>,
         (object, lsns): (ObjectId, (Lsn, Lsn)),
         bounds: &mut Bounds,
@@ -41,7 +41,7 @@ impl Tree {
         batches.later.clear();
         let (earlier, later) = lsns;
         for _ in 0..LEAVES_INSIDE {
-            let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
+            let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
             let is_unchanged = self.is_unchanged(&leaf, &bounds.low, lsns);
             // After the look, not before: a leaf may seem unchanged because a version has gone.
             if self.versions.lacks(earlier) {
@@ -52,9 +52,9 @@ impl Tree {
                     return Err(Blocked::LoadToRead(id).into());
                 }
                 let view = View::Before(earlier);
-                self.collect(engine, id, &leaf, view, bounds, &mut batches.earlier)?;
+                self.collect(trees, id, &leaf, view, bounds, &mut batches.earlier)?;
                 let view = View::Before(later);
-                self.collect(engine, id, &leaf, view, bounds, &mut batches.later)?;
+                self.collect(trees, id, &leaf, view, bounds, &mut batches.later)?;
             }
             match &leaf.high {
                 Some(high) => bounds.low = high.bytes().to_vec(),

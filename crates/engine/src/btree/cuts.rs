@@ -6,8 +6,8 @@ use onrush_latch::lock_counted;
 use onrush_waits::{LatchClass, Recorder};
 
 use super::Tree;
+use super::Trees;
 use super::scan::Bounds;
-use crate::engine::Engine;
 use crate::node::inner::InnerNode;
 use crate::units::ObjectId;
 
@@ -19,7 +19,7 @@ impl Tree {
     /// many leaves each. Fewer for a range of few leaves; none for a table that is gone.
     pub(crate) fn cuts(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         bounds: &Bounds,
@@ -36,7 +36,7 @@ impl Tree {
             let mut below = Vec::new();
             let mut is_lowest = true;
             for id in nodes {
-                let node = engine.inners.get(id);
+                let node = trees.inners.get(id);
                 is_lowest = node.level() <= 1;
                 below.extend(look_through(node, bounds, &mut found));
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use onrush_waits::{Counter, LatchClass, Recorder};
 
 use super::Tree;
-use crate::engine::Engine;
+use super::Trees;
 use crate::node::fence::head;
 use crate::node::inner::InnerNode;
 use crate::units::{InnerId, LeafId};
@@ -14,67 +14,67 @@ impl Tree {
     /// From the root to the leaf whose range holds `key`, or held it a moment ago.
     pub(crate) fn descend(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         key_head: u64,
         key: &[u8],
     ) -> LeafId {
-        self.walk(engine, recorder, |node| node.search(key_head, key))
+        self.walk(trees, recorder, |node| node.search(key_head, key))
     }
 
     /// From the root to the last leaf with keys below `key` (`None`: the last leaf of all).
     pub(crate) fn descend_below(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         key: Option<&[u8]>,
     ) -> LeafId {
         let key = key.map(|key| (head(key), key));
-        self.walk(engine, recorder, |node| node.search_below(key))
+        self.walk(trees, recorder, |node| node.search_below(key))
     }
 
     /// From the root to the node above the leaf whose range holds `key`.
     pub(super) fn descend_to_parent(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         key_head: u64,
         key: &[u8],
     ) -> InnerId {
         let root = self.root.load(Ordering::Acquire);
         let choose = |node: &InnerNode| node.search(key_head, key);
-        let parent = walk_down(engine, recorder, root, 2, choose);
+        let parent = walk_down(trees, recorder, root, 2, choose);
         InnerId(parent.unwrap_or(root))
     }
 
     /// The rest of the way, from what [`descend_to_parent`](Self::descend_to_parent) found.
     pub(super) fn descend_from(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         parent: InnerId,
         key_head: u64,
         key: &[u8],
     ) -> LeafId {
-        match walk_down(engine, recorder, parent.0, 1, |node| node.search(key_head, key)) {
+        match walk_down(trees, recorder, parent.0, 1, |node| node.search(key_head, key)) {
             Some(leaf) => {
                 recorder.count(Counter::Descents, 1);
                 LeafId(leaf)
             }
-            None => self.descend(engine, recorder, key_head, key),
+            None => self.descend(trees, recorder, key_head, key),
         }
     }
 
     #[inline]
     fn walk(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         choose: impl Fn(&InnerNode) -> usize,
     ) -> LeafId {
         loop {
             let root = self.root.load(Ordering::Acquire);
-            if let Some(leaf) = walk_down(engine, recorder, root, 1, &choose) {
+            if let Some(leaf) = walk_down(trees, recorder, root, 1, &choose) {
                 recorder.count(Counter::Descents, 1);
                 return LeafId(leaf);
             }
@@ -86,7 +86,7 @@ impl Tree {
 /// meanwhile, or stands below that level.
 #[inline]
 fn walk_down(
-    engine: &Engine,
+    trees: &Trees,
     recorder: &Recorder,
     from: u32,
     level: u32,
@@ -97,7 +97,7 @@ fn walk_down(
     loop {
         nodes += 1;
         // A torn child is never followed: the version is checked before it is used.
-        let node = engine.inners.get(id);
+        let node = trees.inners.get(id);
         let version = node.version.wait_readable(recorder);
         let child = node.child(choose(node));
         let own_level = node.level();

@@ -13,12 +13,12 @@ use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
 use onrush_waits::Recorder;
 
+use super::Trees;
 use super::split::HalfSplit;
 use super::split_point::{SplitKind, choose};
 use super::write::make_dirty;
 use super::{Approach, Blocked, Hint, Refusal, Seat, Tree};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
@@ -91,7 +91,7 @@ impl Ways {
     fn step(
         &mut self,
         tree: &Tree,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         rows: &impl GroupRows,
         index: usize,
@@ -99,7 +99,7 @@ impl Ways {
         for next in index + 1..(index + 1 + AHEAD).min(rows.count()) {
             let (key, value) = rows.row(next);
             let way = &mut self.0[next % AHEAD];
-            *way = way.step(tree, engine, recorder, key, Entry::bytes(key, value));
+            *way = way.step(tree, trees, recorder, key, Entry::bytes(key, value));
         }
     }
 }
@@ -115,7 +115,7 @@ impl Tree {
     /// Inserts all rows with one record, or none.
     pub(crate) fn write_group(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         hint: &mut Hint,
         object: ObjectId,
@@ -131,9 +131,9 @@ impl Tree {
             let at = if index == 0 { *hint } else { ways.take(index, row.0) };
             // Rows that lie side by side need no way of their own.
             if held.len() * 2 > index {
-                ways.step(self, engine, seat.recorder, rows, index);
+                ways.step(self, trees, seat.recorder, rows, index);
             }
-            placed = self.place(engine, seat, &at, object, row, &mut held, &mut halves);
+            placed = self.place(trees, seat, &at, object, row, &mut held, &mut halves);
             // Under the latch of its leaf: nobody removes the key any more.
             if placed.is_ok() && self.was_removed_since(row.0, rows.unchanged_since()) {
                 placed = Err(GroupRefusal::NotThisWay);
@@ -143,7 +143,7 @@ impl Tree {
             }
         }
         let result = placed.map(|()| {
-            let reservation = engine.log.reserve(seat.place, record[0].len() + record[1].len());
+            let reservation = trees.log.reserve(seat.place, record[0].len() + record[1].len());
             stamp_all(&mut held, Stamp::committed(reservation.lsn.0));
             reservation
         });
@@ -153,11 +153,11 @@ impl Tree {
         }
         drop(held);
         for half in halves {
-            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
         let reservation = result?;
-        engine.log.fill(&reservation, &record);
-        engine.log.complete(seat.place);
+        trees.log.fill(&reservation, &record);
+        trees.log.complete(seat.place);
         Ok(reservation)
     }
 
@@ -169,7 +169,7 @@ impl Tree {
 
     fn place<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         seat: &mut Seat<'_>,
         hint: &Hint,
         object: ObjectId,
@@ -185,14 +185,14 @@ impl Tree {
             }
             let at = (key_head, key);
             let (id, mut leaf) = if held.is_empty() {
-                self.latch_exclusive(engine, seat.recorder, hint, at, object)?
+                self.latch_exclusive(trees, seat.recorder, hint, at, object)?
             } else {
-                self.try_latch_next(engine, seat, hint, held, at, object)
+                self.try_latch_next(trees, seat, hint, held, at, object)
                     .ok_or(GroupRefusal::NotThisWay)?
             };
             let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
             let first_slot = rows.len();
-            make_dirty(engine, seat.place, id, &mut leaf, Purpose::NewRows)?;
+            make_dirty(trees, seat.place, id, &mut leaf, Purpose::NewRows)?;
             held.push(Held { id, leaf, first_slot });
         }
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
@@ -208,31 +208,31 @@ impl Tree {
             rows.append(Stamp::committed(0), key, value);
             return Ok(());
         }
-        let next = self.open_next(engine, seat, last, key, bytes, halves)?;
+        let next = self.open_next(trees, seat, last, key, bytes, halves)?;
         if let Some(next) = next {
             held.push(next);
         }
-        self.place(engine, seat, hint, object, (key, value), held, halves)
+        self.place(trees, seat, hint, object, (key, value), held, halves)
     }
 
     /// The leaf of a key above the held leaves, if it can be had without waiting.
     fn try_latch_next<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         seat: &Seat<'_>,
         hint: &Hint,
         held: &[Held<'e>],
         (key_head, key): (u64, &[u8]),
         object: ObjectId,
     ) -> Option<(LeafId, ExclusiveGuard<'e, LeafState>)> {
-        let mut id = self.find_from(engine, seat.recorder, hint, key_head, key);
+        let mut id = self.find_from(trees, seat.recorder, hint, key_head, key);
         for _ in 0..SIBLINGS_MAX {
             // The parent may not know of a split yet, of ours or another's.
             if let Some(own) = held.iter().find(|held| held.id == id) {
                 id = own.leaf.next?;
                 continue;
             }
-            let leaf = engine.leaves.get(id.0);
+            let leaf = trees.leaves.get(id.0);
             let state = leaf.latch.try_exclusive()?;
             if state.covers(object, key_head, key) {
                 leaf.touch();
@@ -249,7 +249,7 @@ impl Tree {
     /// Makes room in the last held leaf, or opens the leaf behind it.
     fn open_next<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         seat: &mut Seat<'_>,
         last: &mut Held<'e>,
         key: &[u8],
@@ -261,7 +261,7 @@ impl Tree {
         let untouched = last.first_slot == rows.len();
         if untouched {
             // No row of the batch is in it yet, so rows may move.
-            return self.split_untouched(engine, seat, last, key, bytes, halves);
+            return self.split_untouched(trees, seat, last, key, bytes, halves);
         }
         let order = rows.order();
         let point = choose(rows, &order, key, is_right_edge);
@@ -270,7 +270,7 @@ impl Tree {
             return Err(GroupRefusal::NotThisWay);
         }
         let (half, right) =
-            super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
+            super::split::split(trees, seat, &mut last.leaf, key, Purpose::NewRows)?;
         let next = Held { id: half.leaf, leaf: right, first_slot: 0 };
         halves.push(half);
         Ok(Some(next))
@@ -278,7 +278,7 @@ impl Tree {
 
     fn split_untouched<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         seat: &mut Seat<'_>,
         last: &mut Held<'e>,
         key: &[u8],
@@ -295,7 +295,7 @@ impl Tree {
             return Ok(None);
         }
         let (half, right) =
-            super::split::split(engine, seat, &mut last.leaf, key, Purpose::NewRows)?;
+            super::split::split(trees, seat, &mut last.leaf, key, Purpose::NewRows)?;
         last.first_slot = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
         let goes_right = right.low.at_or_below(head(key), key);
         let next = goes_right.then(|| {

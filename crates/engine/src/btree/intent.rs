@@ -18,14 +18,15 @@
 
 use onrush_log::Lsn;
 
+use super::Trees;
+use super::own_versions::OwnValue;
 use super::write::Placing;
 use super::{Blocked, Hint, Refusal, Seat, Tree};
-use crate::engine::Engine;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, LeafRows, Owner, Stamp};
 use crate::space::Purpose;
-use crate::transaction::{OwnValue, TransactionState};
+use crate::status::TransactionStatus;
 use crate::units::ObjectId;
 
 /// One row of a transaction that commits.
@@ -53,21 +54,21 @@ impl Tree {
     /// Places an intent, or tells why not. It replaces an earlier one of the same large transaction.
     pub(crate) fn place_intent(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
         let at = (head(intent.key), intent.key);
         let (id, leaf) =
-            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, intent.object)?;
+            self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, intent.object)?;
         let purpose = if intent.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
-        let mut placing = Placing { engine, id, leaf, half: None, purpose };
+        let mut placing = Placing { trees, id, leaf, half: None, purpose };
         let result = placing.intent(self, seat, intent);
         panic_if_planted(Fault::PanicInCommit);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, seat.recorder, intent.object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, intent.object, &half.separator, half.leaf);
         }
         result
     }
@@ -76,18 +77,17 @@ impl Tree {
     /// its keys once it has one.
     pub(crate) fn fold_key(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         object: ObjectId,
         key: &[u8],
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (id, mut leaf) =
-            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
         // A leaf that holds such an intent is never evicted: without rows there is nothing to fold.
         if let Some(rows) = leaf.rows.as_mut() {
-            fold_key(engine, self, rows, key);
-            engine.note_emptied(id, &leaf);
+            fold_key(trees, self, rows, key);
+            trees.note_emptied(id, &leaf);
         }
         Ok(())
     }
@@ -189,38 +189,38 @@ impl Placing<'_> {
         let rows = self.rows();
         let found = rows.find(key).intent.and_then(|slot| rows.entry(slot).stamp.as_intent());
         if let Some((owner @ Owner::Large(_), _)) = found
-            && self.engine.state_of(owner) != TransactionState::Pending
+            && self.trees.resolver.status(owner) != TransactionStatus::Pending
         {
             self.make_dirty(seat)?;
         }
-        let engine = self.engine;
-        fold_key(engine, tree, self.rows(), key);
+        let trees = self.trees;
+        fold_key(trees, tree, self.rows(), key);
         Ok(())
     }
 }
 
 /// Folds the intent on `key` if its transaction has a verdict. The leaf is latched exclusive.
-pub(super) fn fold_key(engine: &Engine, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
+pub(super) fn fold_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
     let Some(slot) = rows.find(key).intent else { return };
     let Some((owner, removal)) = rows.entry(slot).stamp.as_intent() else { return };
-    match engine.state_of(owner) {
-        TransactionState::Pending => {}
-        TransactionState::Aborted => rows.remove(slot),
-        TransactionState::Committed(lsn) => {
-            let keeps = matches!(owner, Owner::Slot(_)) || engine.horizon().0 <= lsn;
+    match trees.resolver.status(owner) {
+        TransactionStatus::Pending => {}
+        TransactionStatus::Aborted => rows.remove(slot),
+        TransactionStatus::Committed(lsn) => {
+            let keeps = matches!(owner, Owner::Slot(_)) || trees.horizon().0 <= lsn;
             if removal {
                 rows.remove(slot);
             } else {
                 rows.restamp(slot, Stamp::committed(lsn));
             }
-            remove_older(engine, tree, rows, key, (lsn, keeps));
+            remove_older(trees, tree, rows, key, (lsn, keeps));
         }
     }
 }
 
 /// Takes the row that a folded intent replaces out, into the version store if a snapshot may need it.
 fn remove_older(
-    engine: &Engine,
+    trees: &Trees,
     tree: &Tree,
     rows: &mut LeafRows,
     key: &[u8],
@@ -231,7 +231,7 @@ fn remove_older(
         let entry = rows.entry(slot);
         if keeps {
             let written_at = Lsn(entry.stamp.lsn().unwrap_or(0));
-            let all = &engine.old_versions;
+            let all = &trees.old_versions;
             tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
         } else {
             tree.versions.let_go(ended_at);
@@ -242,21 +242,21 @@ fn remove_older(
 
 /// Folds every intent of the leaf whose transaction has a verdict; before an image is made. Those of large
 /// transactions stay as long as a snapshot may need what they replace, which is kept beside them.
-pub(crate) fn fold_resolved(engine: &Engine, tree: &Tree, rows: &mut LeafRows) {
+pub(crate) fn fold_resolved(trees: &Trees, tree: &Tree, rows: &mut LeafRows) {
     if rows.intents() == 0 {
         return;
     }
-    let horizon = engine.horizon();
-    for key in foldable(engine, rows, horizon) {
-        fold_key(engine, tree, rows, &key);
+    let horizon = trees.horizon();
+    for key in foldable(trees, rows, horizon) {
+        fold_key(trees, tree, rows, &key);
     }
 }
 
 /// Keys of intents that can be folded, those of large transactions only without a version to be kept.
-pub(super) fn foldable(engine: &Engine, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
-    let is_foldable = |owner: Owner| match (owner, engine.state_of(owner)) {
-        (_, TransactionState::Pending) => false,
-        (Owner::Large(_), TransactionState::Committed(lsn)) => lsn < horizon.0,
+pub(super) fn foldable(trees: &Trees, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
+    let is_foldable = |owner: Owner| match (owner, trees.resolver.status(owner)) {
+        (_, TransactionStatus::Pending) => false,
+        (Owner::Large(_), TransactionStatus::Committed(lsn)) => lsn < horizon.0,
         _ => true,
     };
     (0..rows.len())

@@ -17,9 +17,9 @@
 use onrush_latch::{ExclusiveGuard, lock_counted};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
+use super::Trees;
 use super::{Refusal, Tree};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::inner::InnerNode;
@@ -71,54 +71,54 @@ impl Tree {
     /// disk and for a frame.
     pub(crate) fn join_empty(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         place: usize,
         empty: &EmptyLeaf,
         epoch: Epoch,
     ) -> Joined {
-        if !self.unlink(engine, recorder, empty) {
+        if !self.unlink(trees, recorder, empty) {
             return Joined::NotNow;
         }
-        let joined = self.join_unlinked(engine, recorder, place, empty, epoch);
+        let joined = self.join_unlinked(trees, recorder, place, empty, epoch);
         if !matches!(joined, Joined::Into(_)) {
-            self.link(engine, recorder, empty.object, &empty.low, empty.id);
+            self.link(trees, recorder, empty.object, &empty.low, empty.id);
         }
         joined
     }
 
     fn join_unlinked(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         place: usize,
         empty: &EmptyLeaf,
         epoch: Epoch,
     ) -> Joined {
         for _ in 0..LOADS_MAX {
-            let latched = self.latch_left_of(engine, recorder, empty);
+            let latched = self.latch_left_of(trees, recorder, empty);
             let Ok((left_id, mut left)) = latched else { return Joined::NotEmpty };
             if left.rows.is_none() && left.image.is_some() {
                 drop(left);
                 // A damaged image is for those to report who need its rows.
-                if engine.load_leaf(left_id, Wait::PageIoLatchEx, recorder).is_err() {
+                if trees.load_leaf(left_id, Wait::PageIoLatchEx, recorder).is_err() {
                     return Joined::NotNow;
                 }
                 continue;
             }
-            let leaf = engine.leaves.get(empty.id.0);
+            let leaf = trees.leaves.get(empty.id.0);
             let mut right = leaf.latch.exclusive(recorder, LatchClass::Leaf);
             if right.object != empty.object || !right.is_known_empty() {
                 return Joined::NotEmpty;
             }
-            if !prepare(engine, place, left_id, &mut left, &mut right, epoch) {
+            if !prepare(trees, place, left_id, &mut left, &mut right, epoch) {
                 return Joined::NotNow;
             }
             left.high = right.high.take();
             left.next = right.next;
-            engine.retire_leaf(&mut right);
+            trees.retire_leaf(&mut right);
             drop(right);
-            engine.leaves.give_back(empty.id.0);
+            trees.leaves.give_back(empty.id.0);
             recorder.count(Counter::LeavesRemoved, 1);
             return Joined::Into(left.low.bytes().into());
         }
@@ -128,15 +128,15 @@ impl Tree {
     /// Latches the leaf that ends where the empty one begins, exclusive.
     fn latch_left_of<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         recorder: &Recorder,
         empty: &EmptyLeaf,
     ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
         let low = &*empty.low;
-        let mut id = self.descend_below(engine, recorder, Some(low));
+        let mut id = self.descend_below(trees, recorder, Some(low));
         loop {
             self.check_current(empty.object)?;
-            let state = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+            let state = trees.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
             let is_here = state.object == empty.object && state.low.bytes() < low;
             if is_here && state.next == Some(empty.id) {
                 return Ok((id, state));
@@ -146,7 +146,7 @@ impl Tree {
                 Some(next) if is_here && ends_before => next,
                 _ => {
                     drop(state);
-                    self.descend_below(engine, recorder, Some(low))
+                    self.descend_below(trees, recorder, Some(low))
                 }
             };
         }
@@ -154,17 +154,17 @@ impl Tree {
 
     /// Makes the inner nodes forget a leaf. False if they do not know it, or if it must stay for
     /// want of room for another separator.
-    fn unlink(&self, engine: &Engine, recorder: &Recorder, empty: &EmptyLeaf) -> bool {
+    fn unlink(&self, trees: &Trees, recorder: &Recorder, empty: &EmptyLeaf) -> bool {
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
         if self.object() != empty.object {
             return false;
         }
-        let path = self.path_to(engine, &empty.low);
-        let knows = |step: &Step| engine.inners.get(step.node).child(step.index) == empty.id.0;
+        let path = self.path_to(trees, &empty.low);
+        let knows = |step: &Step| trees.inners.get(step.node).child(step.index) == empty.id.0;
         // Where the ways to the leaf and to its left neighbour part.
         let parting = path.iter().rposition(|step| step.index > 0);
         let (Some(parting), Some(true)) = (parting, path.last().map(knows)) else { return false };
-        let node = |at: usize| engine.inners.get(path[at].node);
+        let node = |at: usize| trees.inners.get(path[at].node);
         if node(parting).separator(path[parting].index) != *empty.low {
             return false;
         }
@@ -185,17 +185,17 @@ impl Tree {
         }
         change(node(keeper), recorder, |node| node.remove(path[keeper].index));
         for step in &path[keeper + 1..] {
-            engine.inners.give_back(step.node);
+            trees.inners.give_back(step.node);
         }
         true
     }
 
     /// The way from the root to the leaf of `key`. The caller holds the structure mutex.
-    fn path_to(&self, engine: &Engine, key: &[u8]) -> Vec<Step> {
+    fn path_to(&self, trees: &Trees, key: &[u8]) -> Vec<Step> {
         let mut path = Vec::new();
         let mut at = self.root.load(std::sync::atomic::Ordering::Acquire);
         loop {
-            let node = engine.inners.get(at);
+            let node = trees.inners.get(at);
             let index = node.search(head(key), key);
             path.push(Step { node: at, index });
             if node.level() == 1 {
@@ -215,7 +215,7 @@ fn change(node: &InnerNode, recorder: &Recorder, work: impl FnOnce(&InnerNode)) 
 /// Sees to it that the left leaf's image is never read for the range that it takes. False if no
 /// slot is free for a new one.
 fn prepare(
-    engine: &Engine,
+    trees: &Trees,
     place: usize,
     left_id: LeafId,
     left: &mut LeafState,
@@ -233,13 +233,13 @@ fn prepare(
         if right.is_dirty() {
             // The slot that was reserved for the empty leaf's image.
             right.dirty_epoch = Epoch(0);
-        } else if !engine.space.try_reserve(1, Purpose::Checkpoint) {
+        } else if !trees.space.try_reserve(1, Purpose::Checkpoint) {
             return false;
         }
     } else if left.dirty_epoch <= epoch {
         return true;
     }
     left.dirty_epoch = epoch;
-    engine.list_dirty(place, left_id, left);
+    trees.list_dirty(place, left_id, left);
     true
 }

@@ -3,10 +3,10 @@
 
 use onrush_waits::Recorder;
 
+use super::Trees;
 use super::intent::{OwnIntent, fold_resolved, foldable};
 use super::write::{Placing, make_dirty};
 use super::{Blocked, Hint, Refusal, Seat, Tree};
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{LargeOwner, Owner};
@@ -32,31 +32,31 @@ impl Tree {
     /// Folds the intents of the leaf of `key` that have a verdict. Takes no LSN, so it needs no place.
     pub(crate) fn sweep_leaf(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         key: &[u8],
     ) -> Swept {
         let at = (head(key), key);
-        let latched = self.latch_exclusive(engine, recorder, &Hint::NONE, at, object);
+        let latched = self.latch_exclusive(trees, recorder, &Hint::NONE, at, object);
         let Ok((id, mut leaf)) = latched else { return Swept::Gone };
         let next = leaf.high.as_ref().map(|high| high.bytes().to_vec());
         let Some(rows) = leaf.rows.as_ref() else {
             return if leaf.image.is_some() { Swept::OnDisk(id) } else { Swept::Next(next) };
         };
-        if rows.intents() == 0 || foldable(engine, rows, engine.horizon()).is_empty() {
+        if rows.intents() == 0 || foldable(trees, rows, trees.horizon()).is_empty() {
             return Swept::Next(next);
         }
-        let place = engine.background_place();
+        let place = trees.background_place();
         if !planted(Fault::SweepNotDirty)
-            && make_dirty(engine, place, id, &mut leaf, Purpose::Removal).is_err()
+            && make_dirty(trees, place, id, &mut leaf, Purpose::Removal).is_err()
         {
             return Swept::NoSlot;
         }
         if let Some(rows) = leaf.rows.as_mut() {
-            fold_resolved(engine, self, rows);
+            fold_resolved(trees, self, rows);
         }
-        engine.note_emptied(id, &leaf);
+        trees.note_emptied(id, &leaf);
         Swept::Next(next)
     }
 
@@ -64,13 +64,13 @@ impl Tree {
     /// one, and where the next leaf begins.
     pub(crate) fn own_keys(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         key: &[u8],
         from: LargeOwner,
     ) -> Result<(Vec<Box<[u8]>>, Option<Vec<u8>>), Refusal> {
-        let (id, leaf) = self.latch_shared(engine, recorder, key, object)?;
+        let (id, leaf) = self.latch_shared(trees, recorder, key, object)?;
         let next = leaf.high.as_ref().map(|high| high.bytes().to_vec());
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let is_own = |owner: Owner| matches!(owner, Owner::Large(own) if own.id == from.id && own.piece >= from.piece);
@@ -84,13 +84,13 @@ impl Tree {
     /// What the large transaction `id` has placed on a key.
     pub(crate) fn own_intent(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &Seat<'_>,
         object: ObjectId,
         key: &[u8],
         id: u64,
     ) -> Result<Option<OwnIntent>, Refusal> {
-        let (leaf_id, leaf) = self.latch_shared(engine, seat.recorder, key, object)?;
+        let (leaf_id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(leaf_id))?;
         let Some(slot) = rows.find(key).intent else { return Ok(None) };
         let entry = rows.entry(slot);
@@ -105,19 +105,19 @@ impl Tree {
     /// Puts a row that nobody else knows and the log does not take, unless it is there already.
     pub(crate) fn put_unlogged(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         object: ObjectId,
         (key, value): (&[u8], &[u8]),
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (id, leaf) = self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
-        let mut placing = Placing { engine, id, leaf, half: None, purpose: Purpose::NewRows };
+        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
+        let mut placing = Placing { trees, id, leaf, half: None, purpose: Purpose::NewRows };
         let result = placing.redo(self, seat, (key, Some(value)), 1);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
         Ok(result?)
     }
@@ -125,14 +125,14 @@ impl Tree {
     /// The first row from `low` on.
     pub(crate) fn first_from(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         low: &[u8],
     ) -> Result<Option<FoundRow>, Refusal> {
         let mut at = low.to_vec();
         loop {
-            let (id, leaf) = self.latch_shared(engine, recorder, &at, object)?;
+            let (id, leaf) = self.latch_shared(trees, recorder, &at, object)?;
             if leaf.rows.is_none() && leaf.image.is_some() {
                 return Err(Blocked::LoadToRead(id).into());
             }
@@ -152,7 +152,7 @@ impl Tree {
     /// Gives a key back what the large transaction had placed there before, or nothing.
     pub(crate) fn restore_intent(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         object: ObjectId,
         key: &[u8],
@@ -161,9 +161,9 @@ impl Tree {
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
         let (leaf_id, leaf) =
-            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
+            self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
         let mut placing =
-            Placing { engine, id: leaf_id, leaf, half: None, purpose: Purpose::Removal };
+            Placing { trees, id: leaf_id, leaf, half: None, purpose: Purpose::Removal };
         let result = match before {
             Some(OwnIntent { piece, value }) => {
                 let owner = Owner::Large(LargeOwner { id, piece: *piece });
@@ -172,10 +172,10 @@ impl Tree {
             None => placing.remove_intent(self, seat, key, id),
         };
         let Placing { id, leaf, half, .. } = placing;
-        engine.note_emptied(id, &leaf);
+        trees.note_emptied(id, &leaf);
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
         Ok(result?)
     }

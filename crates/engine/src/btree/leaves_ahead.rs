@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use onrush_latch::lock_counted;
 use onrush_waits::{LatchClass, Recorder};
 
+use super::Trees;
 use super::scan::{Bounds, Direction};
 use super::{Refusal, Tree};
-use crate::engine::Engine;
 use crate::node::fence::head;
 use crate::node::inner::InnerNode;
 use crate::units::{LeafId, ObjectId};
@@ -29,7 +29,7 @@ impl Tree {
     /// at least one.
     pub(crate) fn leaves_ahead(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         direction: Direction,
@@ -43,10 +43,10 @@ impl Tree {
         while found.leaves.len() < most
             && let Some(rest) = found.rest.take()
         {
-            let root = engine.inners.get(self.root.load(Ordering::Acquire));
+            let root = trees.inners.get(self.root.load(Ordering::Acquire));
             found.rest = match direction {
-                Direction::Forward => take_upward(engine, root, rest, most, &mut found.leaves),
-                Direction::Backward => take_downward(engine, root, rest, most, &mut found.leaves),
+                Direction::Forward => take_upward(trees, root, rest, most, &mut found.leaves),
+                Direction::Backward => take_downward(trees, root, rest, most, &mut found.leaves),
             };
         }
         Ok(found)
@@ -56,7 +56,7 @@ impl Tree {
 /// Takes the leaves of one node right above them, from the one that holds the lower bound on. Returns
 /// what is left of the bounds.
 fn take_upward(
-    engine: &Engine,
+    trees: &Trees,
     root: &InnerNode,
     rest: Bounds,
     most: usize,
@@ -72,7 +72,7 @@ fn take_upward(
         if index + 1 < node.len() {
             end = Some(node.separator(index + 1));
         }
-        node = engine.inners.get(node.child(index));
+        node = trees.inners.get(node.child(index));
     }
     for index in search(node)..node.len() {
         leaves.push(LeafId(node.child(index)));
@@ -90,7 +90,7 @@ fn take_upward(
 
 /// As [`take_upward`], from the leaf that holds the keys right below the upper bound down.
 fn take_downward(
-    engine: &Engine,
+    trees: &Trees,
     root: &InnerNode,
     rest: Bounds,
     most: usize,
@@ -106,7 +106,7 @@ fn take_downward(
         if index > 0 {
             begin = Some(node.separator(index));
         }
-        node = engine.inners.get(node.child(index));
+        node = trees.inners.get(node.child(index));
     }
     for index in (0..=search(node)).rev() {
         leaves.push(LeafId(node.child(index)));

@@ -10,11 +10,15 @@ mod intent;
 mod join;
 mod large_intent;
 mod leaves_ahead;
+mod old_versions;
+mod own_versions;
 mod read;
 mod scan;
 mod split;
 mod split_point;
 mod tree;
+mod trees;
+mod versions;
 mod write;
 
 pub(crate) use approach::Approach;
@@ -26,10 +30,12 @@ pub(crate) use intent::{Intent, OwnIntent, fold_resolved};
 pub(crate) use join::{EmptyLeaf, Joined};
 pub(crate) use large_intent::Swept;
 pub(crate) use leaves_ahead::LeavesAhead;
+pub(crate) use own_versions::OwnVersions;
 pub(crate) use read::{Look, Seen, View};
 pub use scan::Direction;
 pub(crate) use scan::{Batch, Bounds};
 pub(crate) use tree::{Hint, Tree};
+pub(crate) use trees::Trees;
 pub(crate) use write::{Change, Expect, RedoneAs};
 
 use onrush_waits::Recorder;

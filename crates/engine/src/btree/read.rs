@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use onrush_log::Lsn;
 
+use super::Trees;
+use super::own_versions::OwnValue;
 use super::{Blocked, Refusal, Seat, Tree};
-use crate::engine::Engine;
 use crate::node::leaf::{Entry, Owner};
-use crate::transaction::{OwnValue, TransactionState};
+use crate::status::TransactionStatus;
 use crate::units::ObjectId;
 
 /// Which versions a reader sees.
@@ -67,7 +68,7 @@ impl Tree {
     /// What `view` sees at `key`; the bytes of the row are left in `value`.
     pub(crate) fn get(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &Seat<'_>,
         object: ObjectId,
         key: &[u8],
@@ -79,11 +80,11 @@ impl Tree {
             value.extend_from_slice(bytes);
             Look { is_there: true, lsn }
         };
-        let (id, leaf) = self.latch_shared(engine, seat.recorder, key, object)?;
+        let (id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let found = rows.find(key);
         if let Some(slot) = found.intent
-            && let Some((lsn, row)) = resolved_intent(engine, object, rows.entry(slot), view)?
+            && let Some((lsn, row)) = resolved_intent(trees, object, rows.entry(slot), view)?
         {
             return Ok(match row {
                 Some(bytes) => take(lsn, &bytes),
@@ -119,7 +120,7 @@ pub(super) type SeenIntent<'r> = (u64, Option<Cow<'r, [u8]>>);
 
 /// What an intent means for `view`: `None` if it is not (yet) there.
 pub(super) fn resolved_intent<'r>(
-    engine: &Engine,
+    trees: &Trees,
     object: ObjectId,
     entry: Entry<'r>,
     view: View,
@@ -132,12 +133,13 @@ pub(super) fn resolved_intent<'r>(
         if large.piece < pieces {
             return Ok(Some((0, row())));
         }
-        let earlier = engine.large.own_version(engine, id, (object, entry.key), pieces)?;
+        let Some(own) = trees.resolver.large.own(id) else { return Ok(None) };
+        let earlier = own.before(trees, (object, entry.key), pieces)?.map(|(_, value)| value);
         let row = |value: OwnValue| (0, value.map(|value| Cow::Owned(value.into_vec())));
         return Ok(earlier.map(row));
     }
-    Ok(match engine.state_of(owner) {
-        TransactionState::Committed(lsn) if view.sees(lsn) => Some((lsn, row())),
+    Ok(match trees.resolver.status(owner) {
+        TransactionStatus::Committed(lsn) if view.sees(lsn) => Some((lsn, row())),
         _ => None,
     })
 }

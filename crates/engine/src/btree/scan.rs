@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
+use super::Trees;
 use super::{Blocked, Refusal, Seat, Tree, View};
 use crate::btree::read::{Seen, resolved_intent};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::node::fence::{Fence, head};
 use crate::node::leaf::LeafRows;
 use crate::units::{LeafId, ObjectId};
@@ -88,7 +88,7 @@ impl Tree {
     /// `bounds` to what is left. Returns false when nothing is left.
     pub(crate) fn scan(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &Seat<'_>,
         (object, view): (ObjectId, View),
         direction: Direction,
@@ -101,16 +101,16 @@ impl Tree {
         }
         match direction {
             Direction::Forward => {
-                let (id, leaf) = self.latch_shared(engine, seat.recorder, &bounds.low, object)?;
-                self.collect(engine, id, &leaf, view, bounds, batch)?;
+                let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
+                self.collect(trees, id, &leaf, view, bounds, batch)?;
                 match &leaf.high {
                     Some(high) => bounds.low = high.bytes().to_vec(),
                     None => return Ok(false),
                 }
             }
             Direction::Backward => {
-                let (id, leaf) = self.latch_below(engine, seat, bounds.high.as_deref(), object)?;
-                self.collect(engine, id, &leaf, view, bounds, batch)?;
+                let (id, leaf) = self.latch_below(trees, seat, bounds.high.as_deref(), object)?;
+                self.collect(trees, id, &leaf, view, bounds, batch)?;
                 batch.rows.reverse();
                 if leaf.low.bytes() <= bounds.low.as_slice() {
                     return Ok(false);
@@ -124,14 +124,14 @@ impl Tree {
     /// Latches the leaf that holds the keys right below `high`, shared.
     fn latch_below<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         seat: &Seat<'_>,
         high: Option<&[u8]>,
         object: ObjectId,
     ) -> Result<(LeafId, onrush_latch::SharedGuard<'e, LeafState>), Refusal> {
-        let mut id = self.descend_below(engine, seat.recorder, high);
+        let mut id = self.descend_below(trees, seat.recorder, high);
         loop {
-            let leaf = engine.leaves.get(id.0);
+            let leaf = trees.leaves.get(id.0);
             let state = leaf.latch.shared(seat.recorder, LatchClass::Leaf);
             self.check_current(object)?;
             let starts_below = high.is_none_or(|high| state.low.bytes() < high);
@@ -148,7 +148,7 @@ impl Tree {
                 Some(next) if state.object == object && starts_below => next,
                 _ => {
                     drop(state);
-                    self.descend_below(engine, seat.recorder, high)
+                    self.descend_below(trees, seat.recorder, high)
                 }
             };
         }
@@ -157,7 +157,7 @@ impl Tree {
     /// The rows of a latched leaf that are inside `bounds` and visible, in key order.
     pub(super) fn collect(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         id: LeafId,
         leaf: &LeafState,
         view: View,
@@ -195,7 +195,7 @@ impl Tree {
                 order[index..].iter().take(2).filter(|s| rows.entry(usize::from(**s)).key == key);
             let count = same.count();
             let slots = &order[index..index + count];
-            merged.push(key, visible(engine, leaf.object, rows, slots, view)?);
+            merged.push(key, visible(trees, leaf.object, rows, slots, view)?);
             index += count;
         }
         merged.finish();
@@ -215,7 +215,7 @@ enum InLeaf<'a> {
 
 /// The version among `slots`, a row and perhaps an intent on the same key, that `view` sees.
 fn visible<'a>(
-    engine: &Engine,
+    trees: &Trees,
     object: ObjectId,
     rows: &'a LeafRows,
     slots: &[u16],
@@ -227,7 +227,7 @@ fn visible<'a>(
         match entry.stamp.lsn() {
             Some(lsn) if view.sees(lsn) => answer = InLeaf::Row(Cow::Borrowed(entry.value)),
             Some(_) => {}
-            None => match resolved_intent(engine, object, entry, view)? {
+            None => match resolved_intent(trees, object, entry, view)? {
                 Some((_, Some(value))) => return Ok(InLeaf::Row(value)),
                 Some((_, None)) => return Ok(InLeaf::Removed),
                 None => {}

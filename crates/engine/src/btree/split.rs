@@ -10,10 +10,10 @@
 use onrush_latch::ExclusiveGuard;
 use onrush_waits::{Counter, LatchClass};
 
+use super::Trees;
 use super::split_point::{self, Side, SplitKind};
 use super::{Blocked, SPARE_FRAMES, Seat};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, separator};
 use crate::space::Purpose;
@@ -27,7 +27,7 @@ pub(crate) struct HalfSplit {
 
 /// Splits the dirty leaf `left` so that `key` finds room. Returns the new sibling, latched.
 pub(crate) fn split<'e>(
-    engine: &'e Engine,
+    trees: &'e Trees,
     seat: &mut Seat<'_>,
     left: &mut LeafState,
     key: &[u8],
@@ -48,12 +48,12 @@ pub(crate) fn split<'e>(
     if seat.spares.len() < SPARE_FRAMES {
         return Err(Blocked::Spares);
     }
-    if !engine.space.try_reserve(1, purpose) {
+    if !trees.space.try_reserve(1, purpose) {
         return Err(Blocked::Slot);
     }
     let frame = seat.spares.pop().expect("two spares were counted above");
     let moved = rows.split_off(&order, point.position, frame, &mut seat.spares[0]);
-    let (half, mut right) = add_sibling(engine, seat, left, boundary);
+    let (half, mut right) = add_sibling(trees, seat, left, boundary);
     right.rows = Some(moved);
     seat.recorder.count(
         match point.kind {
@@ -69,24 +69,24 @@ pub(crate) fn split<'e>(
 /// Makes the leaf right of `left`, from `boundary` on: fences, link, epoch, list and image. The
 /// caller has reserved its slot and gives it rows.
 fn add_sibling<'e>(
-    engine: &'e Engine,
+    trees: &'e Trees,
     seat: &Seat<'_>,
     left: &mut LeafState,
     boundary: Box<[u8]>,
 ) -> (HalfSplit, ExclusiveGuard<'e, LeafState>) {
-    let id = LeafId(engine.leaves.add());
+    let id = LeafId(trees.leaves.add());
     seat.recorder.count(Counter::PagesAllocated, 1);
-    let mut right = engine.leaves.get(id.0).latch.exclusive(seat.recorder, LatchClass::Leaf);
+    let mut right = trees.leaves.get(id.0).latch.exclusive(seat.recorder, LatchClass::Leaf);
     right.object = left.object;
     right.logged = left.logged;
     right.low = Fence::new(&boundary);
     right.high = left.high.replace(Fence::new(&boundary));
     right.next = left.next.replace(id);
     right.image = left.image.clone().filter(|_| !planted(Fault::SplitNoShare));
-    let epoch = if planted(Fault::SplitNoEpoch) { engine.dirty.epoch() } else { left.dirty_epoch };
+    let epoch = if planted(Fault::SplitNoEpoch) { trees.dirty.epoch() } else { left.dirty_epoch };
     right.dirty_epoch = epoch;
     right.rows = None;
-    engine.list_dirty(seat.place, id, &right);
+    trees.list_dirty(seat.place, id, &right);
     (HalfSplit { separator: boundary, leaf: id }, right)
 }
 
@@ -94,7 +94,7 @@ fn add_sibling<'e>(
 /// whoever owns the block fills a leaf of its own. `None` if the edge leaf has rows at or above
 /// the boundary, starts there already, or is not the edge.
 pub(crate) fn open_edge<'e>(
-    engine: &'e Engine,
+    trees: &'e Trees,
     seat: &mut Seat<'_>,
     left: &mut LeafState,
     boundary: &[u8],
@@ -106,10 +106,10 @@ pub(crate) fn open_edge<'e>(
     if seat.spares.len() < SPARE_FRAMES {
         return Err(Blocked::Spares);
     }
-    if !engine.space.try_reserve(1, Purpose::NewRows) {
+    if !trees.space.try_reserve(1, Purpose::NewRows) {
         return Err(Blocked::Slot);
     }
-    let (half, mut right) = add_sibling(engine, seat, left, boundary.into());
+    let (half, mut right) = add_sibling(trees, seat, left, boundary.into());
     let frame = seat.spares.pop().expect("two spares were counted above");
     right.rows = Some(crate::node::leaf::LeafRows::empty(frame));
     seat.recorder.count(Counter::SplitsBlockGrant, 1);

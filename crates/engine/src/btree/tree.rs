@@ -8,12 +8,12 @@ use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 
 use super::Refusal;
+use super::Trees;
+use super::versions::VersionStore;
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, head};
 use crate::node::inner::InnerNode;
-use crate::transaction::VersionStore;
 use crate::units::{InnerId, LeafId, ObjectId};
 
 /// The last leaf that a session used, with the heads of its fences: most keys that belong
@@ -79,8 +79,8 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// An empty tree: a root and one leaf without bounds.
-    pub(crate) fn new(engine: &Engine, object: ObjectId, logged: bool) -> Tree {
-        Tree::with_root(object, empty_root(engine, object, logged), logged)
+    pub(crate) fn new(trees: &Trees, object: ObjectId, logged: bool) -> Tree {
+        Tree::with_root(object, empty_root(trees, object, logged), logged)
     }
 
     /// A tree over inner nodes that stand already.
@@ -197,7 +197,7 @@ impl Tree {
     /// Latches the leaf that holds `key`, exclusive.
     pub(crate) fn latch_exclusive<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         recorder: &Recorder,
         hint: &Hint,
         (key_head, key): (u64, &[u8]),
@@ -205,9 +205,9 @@ impl Tree {
     ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
         self.check_current(object)?;
         let mut hops = 0;
-        let mut id = self.find_from(engine, recorder, hint, key_head, key);
+        let mut id = self.find_from(trees, recorder, hint, key_head, key);
         loop {
-            let leaf = engine.leaves.get(id.0);
+            let leaf = trees.leaves.get(id.0);
             let state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
             if state.covers(object, key_head, key) || planted(Fault::FencesUnchecked) {
                 leaf.touch();
@@ -217,7 +217,7 @@ impl Tree {
                 Some(next) => next,
                 None => {
                     drop(state);
-                    self.descend(engine, recorder, key_head, key)
+                    self.descend(trees, recorder, key_head, key)
                 }
             };
         }
@@ -227,7 +227,7 @@ impl Tree {
     #[inline]
     pub(super) fn find_from(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         hint: &Hint,
         key_head: u64,
@@ -236,14 +236,14 @@ impl Tree {
         if hint.may_hold(key_head) {
             hint.leaf
         } else {
-            self.descend(engine, recorder, key_head, key)
+            self.descend(trees, recorder, key_head, key)
         }
     }
 
     /// Latches the leaf that holds `key`, shared.
     pub(crate) fn latch_shared<'e>(
         &self,
-        engine: &'e Engine,
+        trees: &'e Trees,
         recorder: &Recorder,
         key: &[u8],
         object: ObjectId,
@@ -251,9 +251,9 @@ impl Tree {
         self.check_current(object)?;
         let key_head = head(key);
         let mut hops = 0;
-        let mut id = self.descend(engine, recorder, key_head, key);
+        let mut id = self.descend(trees, recorder, key_head, key);
         loop {
-            let leaf = engine.leaves.get(id.0);
+            let leaf = trees.leaves.get(id.0);
             let state = leaf.latch.shared(recorder, LatchClass::Leaf);
             if state.covers(object, key_head, key) {
                 leaf.touch();
@@ -263,7 +263,7 @@ impl Tree {
                 Some(next) => next,
                 None => {
                     drop(state);
-                    self.descend(engine, recorder, key_head, key)
+                    self.descend(trees, recorder, key_head, key)
                 }
             };
         }
@@ -288,7 +288,7 @@ impl Tree {
     /// a split. Does nothing if the table was truncated or dropped since.
     pub(crate) fn link(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         recorder: &Recorder,
         object: ObjectId,
         separator: &[u8],
@@ -299,9 +299,9 @@ impl Tree {
             return;
         }
         let key_head = head(separator);
-        let mut id = self.root_with_room(engine, recorder);
+        let mut id = self.root_with_room(trees, recorder);
         loop {
-            let node = engine.inners.get(id);
+            let node = trees.inners.get(id);
             let index = node.search(key_head, separator);
             if node.level() == 1 {
                 let _version = node.version.write(recorder);
@@ -309,23 +309,23 @@ impl Tree {
                 return;
             }
             let child = node.child(index);
-            if engine.inners.get(child).has_room() {
+            if trees.inners.get(child).has_room() {
                 id = child;
             } else {
-                split_inner(engine, recorder, node, index);
+                split_inner(trees, recorder, node, index);
             }
         }
     }
 
     /// The root, made one level higher if it is full.
-    fn root_with_room(&self, engine: &Engine, recorder: &Recorder) -> u32 {
+    fn root_with_room(&self, trees: &Trees, recorder: &Recorder) -> u32 {
         let old = self.root.load(Ordering::Acquire);
-        let node = engine.inners.get(old);
+        let node = trees.inners.get(old);
         if node.has_room() {
             return old;
         }
-        let id = engine.inners.add();
-        let root = engine.inners.get(id);
+        let id = trees.inners.add();
+        let root = trees.inners.get(id);
         {
             let _version = root.version.write(recorder);
             root.reset(node.level() + 1);
@@ -337,22 +337,22 @@ impl Tree {
 
     /// Empties the tree and makes it the tree of `object` (0: of a dropped table). The frames,
     /// slots and places of the old leaves are free afterwards.
-    pub(crate) fn clear(&self, engine: &Engine, recorder: &Recorder, object: ObjectId) {
-        let root = empty_root(engine, object, self.logged);
-        self.replace(engine, recorder, object, root);
+    pub(crate) fn clear(&self, trees: &Trees, recorder: &Recorder, object: ObjectId) {
+        let root = empty_root(trees, object, self.logged);
+        self.replace(trees, recorder, object, root);
     }
 
     /// Takes the leaves of `fresh`, which has none afterwards, in place of its own. Nobody else knows
     /// `fresh`.
-    pub(crate) fn take_over(&self, engine: &Engine, recorder: &Recorder, fresh: &Tree) {
+    pub(crate) fn take_over(&self, trees: &Trees, recorder: &Recorder, fresh: &Tree) {
         let object = fresh.object();
         let root = InnerId(fresh.root.load(Ordering::Acquire));
         fresh.object.store(0, Ordering::Release);
-        fresh.root.store(empty_root(engine, ObjectId(0), fresh.logged).0, Ordering::Release);
-        self.replace(engine, recorder, object, root);
+        fresh.root.store(empty_root(trees, ObjectId(0), fresh.logged).0, Ordering::Release);
+        self.replace(trees, recorder, object, root);
     }
 
-    fn replace(&self, engine: &Engine, recorder: &Recorder, object: ObjectId, root: InnerId) {
+    fn replace(&self, trees: &Trees, recorder: &Recorder, object: ObjectId, root: InnerId) {
         let (old_object, old_root) = {
             let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
             let old = (self.object(), self.root.load(Ordering::Acquire));
@@ -360,39 +360,39 @@ impl Tree {
             self.root.store(root.0, Ordering::Release);
             old
         };
-        let (nodes, first_leaf) = inner_nodes(engine, old_root);
+        let (nodes, first_leaf) = inner_nodes(trees, old_root);
         let mut next = Some(first_leaf);
         while let Some(id) = next {
-            let mut state = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+            let mut state = trees.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
             if state.object != old_object {
                 break;
             }
             next = state.next;
-            engine.retire_leaf(&mut state);
+            trees.retire_leaf(&mut state);
             drop(state);
-            engine.leaves.give_back(id.0);
+            trees.leaves.give_back(id.0);
         }
         for node in nodes {
-            engine.inners.give_back(node);
+            trees.inners.give_back(node);
         }
-        self.versions.clear(&engine.old_versions);
+        self.versions.clear(&trees.old_versions);
     }
 }
 
 /// A root with one leaf that holds all keys of `object`; for no object the root that all dropped
 /// tables share, which leads to the leaf of none.
-fn empty_root(engine: &Engine, object: ObjectId, logged: bool) -> InnerId {
+fn empty_root(trees: &Trees, object: ObjectId, logged: bool) -> InnerId {
     if object == ObjectId(0) {
         return InnerId(0);
     }
-    let leaf = engine.leaves.add();
+    let leaf = trees.leaves.add();
     {
-        let mut state = engine.leaves.get(leaf).latch.exclusive(&engine.recorder, LatchClass::Leaf);
+        let mut state = trees.leaves.get(leaf).latch.exclusive(&trees.recorder, LatchClass::Leaf);
         *state = LeafState { object, logged, ..LeafState::default() };
     }
-    let id = engine.inners.add();
-    let node = engine.inners.get(id);
-    let _version = node.version.write(&engine.recorder);
+    let id = trees.inners.add();
+    let node = trees.inners.get(id);
+    let _version = node.version.write(&trees.recorder);
     node.reset(1);
     node.insert(0, &[], leaf);
     InnerId(id)
@@ -401,8 +401,8 @@ fn empty_root(engine: &Engine, object: ObjectId, logged: bool) -> InnerId {
 /// Moves the upper half of `parent`'s child `index` into a new node right of it. The new node is
 /// complete before the parent names it, and the child is shortened last: a reader finds every key
 /// at every moment.
-fn split_inner(engine: &Engine, recorder: &Recorder, parent: &InnerNode, index: usize) {
-    let child = engine.inners.get(parent.child(index));
+fn split_inner(trees: &Trees, recorder: &Recorder, parent: &InnerNode, index: usize) {
+    let child = trees.inners.get(parent.child(index));
     let count = child.len();
     {
         let _version = child.version.write(recorder);
@@ -412,8 +412,8 @@ fn split_inner(engine: &Engine, recorder: &Recorder, parent: &InnerNode, index: 
         return;
     }
     let middle = count / 2;
-    let id = engine.inners.add();
-    let right = engine.inners.get(id);
+    let id = trees.inners.add();
+    let right = trees.inners.get(id);
     {
         let _version = right.version.write(recorder);
         right.reset(child.level());
@@ -432,12 +432,12 @@ fn split_inner(engine: &Engine, recorder: &Recorder, parent: &InnerNode, index: 
 }
 
 /// All inner nodes below `root`, itself included, and the first leaf.
-fn inner_nodes(engine: &Engine, root: u32) -> (Vec<u32>, LeafId) {
+fn inner_nodes(trees: &Trees, root: u32) -> (Vec<u32>, LeafId) {
     let mut nodes = vec![root];
     let mut next = 0;
     let mut first_leaf = LeafId(0);
     while next < nodes.len() {
-        let node = engine.inners.get(nodes[next]);
+        let node = trees.inners.get(nodes[next]);
         if node.level() == 1 {
             if first_leaf == LeafId(0) {
                 first_leaf = LeafId(node.child(0));

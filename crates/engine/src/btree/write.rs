@@ -10,10 +10,10 @@ use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
 use onrush_waits::{Phase, Recorder, Spin};
 
+use super::Trees;
 use super::split::{HalfSplit, open_edge, split};
 use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
 use crate::buffer::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
@@ -47,35 +47,35 @@ impl Tree {
     /// Makes the change, or tells why not; then nothing has happened.
     pub(crate) fn write(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         hint: &mut Hint,
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
         let key_head = head(change.key);
         let at = (key_head, change.key);
-        let (id, leaf) = self.latch_exclusive(engine, seat.recorder, hint, at, change.object)?;
+        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, hint, at, change.object)?;
         seat.recorder.mark(Phase::Seek);
         let purpose = if change.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
-        let mut placing = Placing { engine, id, leaf, half: None, purpose };
+        let mut placing = Placing { trees, id, leaf, half: None, purpose };
         let result = placing.change(self, seat, change);
         panic_if_planted(Fault::PanicInWrite);
         let Placing { id, leaf, half, .. } = placing;
         if result.is_ok() {
             hint.remember(id, &leaf);
             if change.value.is_none() {
-                engine.note_emptied(id, &leaf);
+                trees.note_emptied(id, &leaf);
             }
         }
         drop(leaf);
         seat.recorder.mark(Phase::Place);
         if let Some(half) = half {
-            self.link(engine, seat.recorder, change.object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, change.object, &half.separator, half.leaf);
             seat.recorder.mark(Phase::Split);
         }
         let reservation = result?;
-        engine.log.fill(&reservation, &change.record);
-        engine.log.complete(seat.place);
+        trees.log.fill(&reservation, &change.record);
+        trees.log.complete(seat.place);
         seat.recorder.mark(Phase::Copy);
         Ok(reservation)
     }
@@ -84,25 +84,24 @@ impl Tree {
     /// it does not fit, inserts find their way without it.
     pub(crate) fn open_edge(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         hint: &mut Hint,
         object: ObjectId,
         boundary: &[u8],
     ) -> Result<(), Refusal> {
         let at = (head(boundary), boundary);
-        let (id, mut leaf) =
-            self.latch_exclusive(engine, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
         if leaf.rows.is_none() {
             return Err(Blocked::Load(id).into());
         }
-        make_dirty(engine, seat.place, id, &mut leaf, Purpose::NewRows)?;
-        let opened = open_edge(engine, seat, &mut leaf, boundary)?;
+        make_dirty(trees, seat.place, id, &mut leaf, Purpose::NewRows)?;
+        let opened = open_edge(trees, seat, &mut leaf, boundary)?;
         drop(leaf);
         if let Some((half, right)) = opened {
             hint.remember(half.leaf, &right);
             drop(right);
-            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
         Ok(())
     }
@@ -111,28 +110,28 @@ impl Tree {
 /// Of the few calls that are timed: the time of the reservation, and whether somebody else was
 /// there.
 #[cold]
-fn note_reservation(engine: &Engine, recorder: &Recorder, reservation: &Reservation) {
+fn note_reservation(trees: &Trees, recorder: &Recorder, reservation: &Reservation) {
     recorder.mark(Phase::Reserve);
-    if engine.log.met_another(reservation) {
+    if trees.log.met_another(reservation) {
         recorder.spin_sampled(Spin::LogReservation);
     }
 }
 
 /// Makes sure that the next checkpoint images the leaf.
 pub(crate) fn make_dirty(
-    engine: &Engine,
+    trees: &Trees,
     place: usize,
     id: LeafId,
     leaf: &mut LeafState,
     purpose: Purpose,
 ) -> Result<(), Blocked> {
     if leaf.dirty_epoch == Epoch(0) {
-        if !engine.space.try_reserve(1, purpose) {
+        if !trees.space.try_reserve(1, purpose) {
             return Err(Blocked::Slot);
         }
-        leaf.dirty_epoch = engine.dirty.epoch();
+        leaf.dirty_epoch = trees.dirty.epoch();
         if !planted(Fault::DirtyNoList) {
-            engine.list_dirty(place, id, leaf);
+            trees.list_dirty(place, id, leaf);
         }
     }
     Ok(())
@@ -140,7 +139,7 @@ pub(crate) fn make_dirty(
 
 /// A latched leaf in which a change is being placed.
 pub(super) struct Placing<'e> {
-    pub(super) engine: &'e Engine,
+    pub(super) trees: &'e Trees,
     pub(super) id: LeafId,
     pub(super) leaf: ExclusiveGuard<'e, LeafState>,
     /// A split on the way, of which the parent must be told after the latch is let go.
@@ -181,7 +180,7 @@ impl Placing<'_> {
     }
 
     pub(super) fn make_dirty(&mut self, seat: &Seat<'_>) -> Result<(), Blocked> {
-        make_dirty(self.engine, seat.place, self.id, &mut self.leaf, self.purpose)
+        make_dirty(self.trees, seat.place, self.id, &mut self.leaf, self.purpose)
     }
 
     /// The key in this leaf, a resolved intent on it folded; a leaf on disk must be loaded first.
@@ -243,7 +242,7 @@ impl Placing<'_> {
             // before the second.
             return Err(Blocked::Spares);
         }
-        let (half, right) = split(self.engine, seat, &mut self.leaf, key, self.purpose)?;
+        let (half, right) = split(self.trees, seat, &mut self.leaf, key, self.purpose)?;
         if right.low.at_or_below(head(key), key) {
             self.id = half.leaf;
             self.leaf = right;
@@ -256,7 +255,7 @@ impl Placing<'_> {
         let keeps_order = self.rows().is_above_all(change.key);
         let reservation = self.reserve(seat, change);
         if seat.recorder.is_timing() {
-            note_reservation(self.engine, seat.recorder, &reservation);
+            note_reservation(self.trees, seat.recorder, &reservation);
         }
         let stamp = Stamp::committed(reservation.lsn.0);
         self.rows().append_in_order(stamp, change.key, value, keeps_order);
@@ -291,8 +290,8 @@ impl Placing<'_> {
         &mut self,
         tree: &Tree,
         slot: usize,
-    ) -> std::sync::Arc<crate::transaction::OldVersion> {
-        let all = &self.engine.old_versions;
+    ) -> std::sync::Arc<super::versions::OldVersion> {
+        let all = &self.trees.old_versions;
         let entry = self.rows().entry(slot);
         let written_at = Lsn(entry.stamp.lsn().expect("a committed row has an LSN"));
         tree.versions.keep(all, entry.key, written_at, entry.value)
@@ -301,7 +300,7 @@ impl Placing<'_> {
     #[inline]
     fn reserve(&self, seat: &Seat<'_>, change: &Change<'_>) -> Reservation {
         let bytes = change.record.iter().map(|part| part.len()).sum();
-        self.engine.log.reserve(seat.place, bytes)
+        self.trees.log.reserve(seat.place, bytes)
     }
 }
 
@@ -310,7 +309,7 @@ impl Tree {
     /// before. What a large transaction has placed is an intent again; whose verdict came is a row.
     pub(crate) fn redo(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         hint: &mut Hint,
         object: ObjectId,
@@ -318,12 +317,12 @@ impl Tree {
         (lsn, as_what): (u64, RedoneAs),
     ) -> Result<(), Blocked> {
         let at = (head(key), key);
-        let latched = self.latch_exclusive(engine, seat.recorder, hint, at, object);
+        let latched = self.latch_exclusive(trees, seat.recorder, hint, at, object);
         // A barrier keeps truncation away while rows are redone.
         let Ok((id, leaf)) = latched else { return Ok(()) };
         // What was there before the crash had its slots.
         let purpose = Purpose::Checkpoint;
-        let mut placing = Placing { engine, id, leaf, half: None, purpose };
+        let mut placing = Placing { trees, id, leaf, half: None, purpose };
         let result = match as_what {
             RedoneAs::Row => placing.redo(self, seat, (key, value), lsn),
             RedoneAs::Intent(owner) => placing.redo_intent(self, seat, (key, value), (lsn, owner)),
@@ -333,7 +332,7 @@ impl Tree {
         hint.remember(id, &leaf);
         drop(leaf);
         if let Some(half) = half {
-            self.link(engine, seat.recorder, object, &half.separator, half.leaf);
+            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
         result
     }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::Storage;
 use super::leaf::LeafState;
-use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::units::{Epoch, LeafId};
 
@@ -62,7 +62,7 @@ impl DirtyLists {
     }
 }
 
-impl Engine {
+impl Storage {
     /// Puts a leaf that became dirty on the list of its epoch, unless checkpoints do not look at
     /// it. The caller holds its latch exclusive.
     pub(crate) fn list_dirty(&self, place: usize, id: LeafId, leaf: &LeafState) {

@@ -13,8 +13,8 @@ use onrush_latch::lock_counted;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::Storage;
 use super::imager::Imager;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::memory::Frame;
@@ -82,9 +82,9 @@ impl Evictors {
 
 impl Evictor {
     /// The next leaf to look at.
-    fn step(&mut self, engine: &Engine, leaves: u32) -> LeafId {
+    fn step(&mut self, storage: &Storage, leaves: u32) -> LeafId {
         if self.next >= self.end.min(leaves) {
-            self.next = engine.evictors.next_stretch(leaves);
+            self.next = storage.evictors.next_stretch(leaves);
             self.end = self.next + STRETCH;
         }
         self.next += 1;
@@ -92,9 +92,9 @@ impl Evictor {
     }
 
     /// Frees about `wanted` frames; returns how many it freed.
-    fn run(&mut self, engine: &Engine, recorder: &Recorder, wanted: usize) -> Result<usize> {
-        let _stop = engine.stop_on_panic();
-        let leaves = engine.leaves.len();
+    fn run(&mut self, storage: &Storage, recorder: &Recorder, wanted: usize) -> Result<usize> {
+        let _stop = storage.stop_on_panic();
+        let leaves = storage.leaves.len();
         let mut freed = 0;
         let mut captured = 0;
         // Twice around: the first round may only clear the marks of recent use.
@@ -102,22 +102,22 @@ impl Evictor {
             if freed + captured >= wanted {
                 break;
             }
-            let leaf = self.step(engine, leaves);
-            match self.visit(engine, recorder, leaf) {
+            let leaf = self.step(storage, leaves);
+            match self.visit(storage, recorder, leaf) {
                 Visit::Kept => {}
                 Visit::Dropped => freed += 1,
                 Visit::Captured => captured += 1,
             }
             if self.imager.is_full() {
-                freed += self.write_and_drop(engine, recorder)?;
+                freed += self.write_and_drop(storage, recorder)?;
                 captured = 0;
             }
         }
-        Ok(freed + self.write_and_drop(engine, recorder)?)
+        Ok(freed + self.write_and_drop(storage, recorder)?)
     }
 
-    fn visit(&mut self, engine: &Engine, recorder: &Recorder, id: LeafId) -> Visit {
-        let Some(leaf) = engine.leaves.try_get(id.0) else { return Visit::Kept };
+    fn visit(&mut self, storage: &Storage, recorder: &Recorder, id: LeafId) -> Visit {
+        let Some(leaf) = storage.leaves.try_get(id.0) else { return Visit::Kept };
         if leaf.take_recently_used() {
             return Visit::Kept;
         }
@@ -129,14 +129,14 @@ impl Evictor {
         if rows.len() == 0 && (state.is_dirty() || !state.logged) {
             // Nothing to image: a leaf without rows and without an image is empty. It stays on its
             // list, from where a checkpoint takes it out of the tree.
-            engine.drop_rows(&mut state);
+            storage.drop_rows(&mut state);
             state.image = None;
             recorder.count(Counter::Evictions, 1);
             return Visit::Dropped;
         }
         if state.is_dirty() {
-            let place = engine.background_place();
-            return if self.imager.capture(engine, place, id, &mut state) {
+            let place = storage.background_place();
+            return if self.imager.capture(storage, place, id, &mut state) {
                 Visit::Captured
             } else {
                 Visit::Kept
@@ -147,19 +147,19 @@ impl Evictor {
             return Visit::Kept;
         }
         if let Some(rows) = state.rows.take() {
-            engine.frames.give_back(rows.into_frame());
+            storage.frames.give_back(rows.into_frame());
         }
         recorder.count(Counter::Evictions, 1);
         Visit::Dropped
     }
 
     /// Writes the captured leaves, then drops those that nobody changed or used meanwhile.
-    fn write_and_drop(&mut self, engine: &Engine, recorder: &Recorder) -> Result<usize> {
-        let written = self.imager.write(engine, recorder)?;
+    fn write_and_drop(&mut self, storage: &Storage, recorder: &Recorder) -> Result<usize> {
+        let written = self.imager.write(storage, recorder)?;
         recorder.count(Counter::ImagesEviction, written.len() as u64);
         let mut freed = 0;
         for captured in written {
-            let leaf = engine.leaves.get(captured.leaf.0);
+            let leaf = storage.leaves.get(captured.leaf.0);
             let Some(mut state) = leaf.latch.try_exclusive() else { continue };
             let same = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, &captured.image));
             let idle = state.rows.as_ref().is_some_and(|rows| !rows.holds_small_intents());
@@ -168,7 +168,7 @@ impl Evictor {
                 && !state.is_dirty()
                 && let Some(rows) = state.rows.take()
             {
-                engine.frames.give_back(rows.into_frame());
+                storage.frames.give_back(rows.into_frame());
                 freed += 1;
             }
         }
@@ -177,7 +177,7 @@ impl Evictor {
     }
 }
 
-impl Engine {
+impl Storage {
     /// A free frame; evicts leaves if there is none. Called without latches and without a place.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What leaves take beside their rows: headers, inner nodes, and so how many frames fit into the memory.
 
+use super::Storage;
 use super::{Image, Leaf};
-use crate::engine::Engine;
 use crate::memory::MemoryPlan;
 use crate::node::fence::Fence;
 use crate::node::inner::InnerNode;
@@ -19,7 +19,7 @@ fn beside_header_bytes() -> u64 {
     fences + image + place_in_directory
 }
 
-impl Engine {
+impl Storage {
     /// Headers of all leaves, in memory or not, with what belongs to each.
     pub(crate) fn header_bytes(&self) -> u64 {
         let headers = (self.leaves.made() * size_of::<Leaf>()) as u64;

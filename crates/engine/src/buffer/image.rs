@@ -11,6 +11,7 @@ use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, compare, head};
 use crate::node::leaf::{LeafRows, Owner, Stamp, read_entry};
+use crate::runtime::StopsWaiting;
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
 
@@ -47,9 +48,8 @@ pub(crate) struct ImageWrites {
     changed: Condvar,
 }
 
-impl ImageWrites {
-    /// Nobody waits here any more: the engine has stopped.
-    pub(crate) fn stop(&self) {
+impl StopsWaiting for ImageWrites {
+    fn stop(&self) {
         *self.is_stopped.lock() = true;
         self.changed.notify_all();
     }

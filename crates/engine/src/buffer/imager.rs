@@ -13,10 +13,9 @@ use onrush_files::AlignedBuffer;
 use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
+use super::Storage;
 use super::image::{self, Image};
 use super::leaf::LeafState;
-use crate::btree::fold_resolved;
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::space::{Cursor, Purpose};
@@ -52,21 +51,16 @@ impl Imager {
     /// unresolved intent and no slot is free for the second image it will need.
     pub(crate) fn capture(
         &mut self,
-        engine: &Engine,
+        storage: &Storage,
         place: usize,
         id: LeafId,
         leaf: &mut LeafState,
     ) -> bool {
         debug_assert!(leaf.is_dirty() && !self.is_full());
         let object = leaf.object;
-        let Some(rows) = leaf.rows.as_mut() else { return false };
-        if rows.intents() > 0
-            && let Some(tree) = engine.tree_of(object)
-        {
-            fold_resolved(engine, &tree, rows);
-        }
+        let Some(rows) = leaf.rows.as_ref() else { return false };
         let unresolved = rows.holds_small_intents();
-        if unresolved && !engine.space.try_reserve(1, Purpose::Checkpoint) {
+        if unresolved && !storage.space.try_reserve(1, Purpose::Checkpoint) {
             return false;
         }
         let start = self.batch.len() * LEAF_BYTES;
@@ -74,13 +68,13 @@ impl Imager {
         image::copy_leaf(rows, &leaf.low, leaf.high.as_ref(), page);
         // An intent is seen from its verdict on, which may come at any time.
         let has_intents = rows.intents() > 0;
-        let below = if has_intents { Lsn(u64::MAX) } else { engine.log.changed_below() };
-        let image = Image::assigned(engine.space.allocate(&mut self.cursor), below);
+        let below = if has_intents { Lsn(u64::MAX) } else { storage.log.changed_below() };
+        let image = Image::assigned(storage.space.allocate(&mut self.cursor), below);
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);
         if unresolved && !planted(Fault::CleanWithIntent) {
-            leaf.dirty_epoch = engine.dirty.epoch();
-            engine.list_dirty(place, id, leaf);
+            leaf.dirty_epoch = storage.dirty.epoch();
+            storage.list_dirty(place, id, leaf);
         }
         self.batch.push(Captured { leaf: id, image, object });
         true
@@ -90,13 +84,17 @@ impl Imager {
     ///
     /// # Errors
     /// A failed write: the engine stops.
-    pub(crate) fn write(&mut self, engine: &Engine, recorder: &Recorder) -> Result<Vec<Captured>> {
+    pub(crate) fn write(
+        &mut self,
+        storage: &Storage,
+        recorder: &Recorder,
+    ) -> Result<Vec<Captured>> {
         let batch = std::mem::take(&mut self.batch);
         let mut checksums = Vec::with_capacity(batch.len());
         for (number, captured) in batch.iter().enumerate() {
             let page = &mut self.pages[number * LEAF_BYTES..(number + 1) * LEAF_BYTES];
             let slot = captured.image.slot();
-            checksums.push(image::seal(page, engine.database_id, captured.object, slot));
+            checksums.push(image::seal(page, storage.database_id, captured.object, slot));
         }
         let mut first = 0;
         let mut outcome = Ok(());
@@ -105,16 +103,16 @@ impl Imager {
             if outcome.is_ok() {
                 let bytes = &self.pages[first * LEAF_BYTES..(first + run) * LEAF_BYTES];
                 let _wait = recorder.wait(Wait::ImageWrite);
-                outcome = engine.space.files().write(batch[first].image.slot(), bytes);
+                outcome = storage.space.files().write(batch[first].image.slot(), bytes);
             }
             for number in first..first + run {
                 let checksum = outcome.is_ok().then_some(checksums[number]);
-                batch[number].image.finish(&engine.image_writes, checksum);
+                batch[number].image.finish(&storage.image_writes, checksum);
             }
             first += run;
         }
         recorder.count(Counter::ImageBytes, (batch.len() * LEAF_BYTES) as u64);
-        outcome.map_err(|error| engine.stop(error))?;
+        outcome.map_err(|error| storage.stop(error))?;
         Ok(batch)
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
+use super::Storage;
 use super::image::{Image, check_page, load_rows};
-use crate::engine::Engine;
 use crate::error::{Damage, Error, Result};
 use crate::memory::Frame;
 use crate::node::leaf::LeafRows;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
-impl Engine {
+impl Storage {
     /// Makes sure the leaf's rows are in memory, at least for a moment. Called without latches
     /// and without a place inside: it may wait for the disk, which is counted as `wait`, and for a frame,
     /// or for whoever is reading the leaf ahead.

@@ -14,6 +14,7 @@ mod imager;
 mod leaf;
 mod load;
 mod read_ahead;
+mod storage;
 
 pub(crate) use dirty::DirtyLists;
 pub(crate) use emptied::EmptiedLeaves;
@@ -22,3 +23,4 @@ pub(crate) use image::{Image, ImageWrites};
 pub(crate) use imager::Imager;
 pub(crate) use leaf::{Leaf, LeafState};
 pub(crate) use read_ahead::{AskedAhead, ReadAhead};
+pub(crate) use storage::Storage;

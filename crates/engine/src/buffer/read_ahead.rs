@@ -19,7 +19,7 @@ use onrush_waits::{Counter, Recorder, Wait};
 use parking_lot::{Condvar, Mutex};
 
 use super::Image;
-use crate::engine::Engine;
+use super::Storage;
 use crate::error::Result;
 use crate::options::Background;
 use crate::space::SlotId;
@@ -134,13 +134,14 @@ impl ReadAhead {
     }
 
     /// Starts readers, until there are as many as there are reads to do or as there may be.
-    fn start_readers(engine: &Arc<Engine>, queue: &mut Queue, reads: usize) {
-        let most = (engine.frames.frames() / FRAMES_OF_A_READER).clamp(1, READERS_MAX);
+    fn start_readers<S: HoldsStorage>(holder: &Arc<S>, queue: &mut Queue, reads: usize) {
+        let storage: &Storage = (**holder).as_ref();
+        let most = (storage.frames.frames() / FRAMES_OF_A_READER).clamp(1, READERS_MAX);
         while queue.readers.len() < most.min(reads) {
-            let engine = Arc::clone(engine);
+            let holder = Arc::clone(holder);
             let name = "onrush-read";
-            let recorder = Recorder::new(&engine.registry, name);
-            let run = move || read(&engine, &recorder);
+            let recorder = Recorder::new(&storage.registry, name);
+            let run = move || read((*holder).as_ref(), &recorder);
             // Without a thread the scans read for themselves.
             let Ok(reader) = std::thread::Builder::new().name(name.into()).spawn(run) else {
                 return;
@@ -166,8 +167,8 @@ impl UnderWay<'_> {
     }
 
     /// Reads the leaves, as far as they are still on disk only.
-    fn read(&self, engine: &Engine, pages: &mut [u8], recorder: &Recorder) -> Result<()> {
-        let image = |leaf: &LeafId| Some((*leaf, engine.image_to_read(self.object, *leaf)?));
+    fn read(&self, storage: &Storage, pages: &mut [u8], recorder: &Recorder) -> Result<()> {
+        let image = |leaf: &LeafId| Some((*leaf, storage.image_to_read(self.object, *leaf)?));
         let found: Vec<(LeafId, Arc<Image>)> = self.leaves.iter().filter_map(image).collect();
         let mut rest = found.as_slice();
         while !rest.is_empty() {
@@ -176,11 +177,17 @@ impl UnderWay<'_> {
             rest = behind;
             let slots = run.iter().map(|(_, image)| image.slot());
             let Some(first) = slots.min_by_key(|slot| slot.index) else { break };
-            engine.space.files().read(first, &mut pages[..run.len() * LEAF_BYTES])?;
+            storage.space.files().read(first, &mut pages[..run.len() * LEAF_BYTES])?;
             for (leaf, image) in run {
                 let start = (image.slot().index - first.index) as usize * LEAF_BYTES;
-                let frame = engine.take_frame_as(None, recorder)?;
-                engine.install(*leaf, image, &pages[start..start + LEAF_BYTES], frame, recorder)?;
+                let frame = storage.take_frame_as(None, recorder)?;
+                storage.install(
+                    *leaf,
+                    image,
+                    &pages[start..start + LEAF_BYTES],
+                    frame,
+                    recorder,
+                )?;
                 recorder.count(Counter::LeavesReadAhead, 1);
             }
         }
@@ -199,58 +206,68 @@ impl Drop for UnderWay<'_> {
 }
 
 /// What a reader does until it is to end.
-fn read(engine: &Engine, recorder: &Recorder) {
-    engine.run_on_own_processors();
-    let _stop = engine.stop_on_panic();
+fn read(storage: &Storage, recorder: &Recorder) {
+    storage.run_on_own_processors();
+    let _stop = storage.stop_on_panic();
     let mut pages = AlignedBuffer::new(RUN_LEAVES * LEAF_BYTES);
-    while let Some(under_way) = engine.read_ahead.next(recorder) {
-        if under_way.read(engine, &mut pages, recorder).is_err() {
+    while let Some(under_way) = storage.read_ahead.next(recorder) {
+        if under_way.read(storage, &mut pages, recorder).is_err() {
             // Whoever comes to the leaf meets the same, and reports it.
             under_way.give_up();
         }
     }
 }
 
+/// What the readers keep alive while they read.
+pub(crate) trait HoldsStorage: AsRef<Storage> + Send + Sync + 'static {}
+
+impl<S: AsRef<Storage> + Send + Sync + 'static> HoldsStorage for S {}
+
 /// A scan that reads ahead. When it is dropped, what it asked for and nobody has begun to read is
 /// forgotten.
-pub(crate) struct AskedAhead {
-    engine: Arc<Engine>,
+pub(crate) struct AskedAhead<S: HoldsStorage> {
+    holder: Arc<S>,
     scan: u64,
 }
 
-impl AskedAhead {
+impl<S: HoldsStorage> AskedAhead<S> {
     /// None if nobody reads ahead: all work is the callers', or the engine is about to close.
-    pub(crate) fn begin(engine: &Arc<Engine>) -> Option<AskedAhead> {
-        let mut queue = engine.read_ahead.queue.lock();
-        if engine.options.background == Background::Callers || queue.is_stopped {
+    pub(crate) fn begin(holder: &Arc<S>) -> Option<AskedAhead<S>> {
+        let storage: &Storage = (**holder).as_ref();
+        let mut queue = storage.read_ahead.queue.lock();
+        if storage.options.background == Background::Callers || queue.is_stopped {
             return None;
         }
         queue.scans += 1;
         queue.last_scan += 1;
         let scan = queue.last_scan;
         drop(queue);
-        Some(AskedAhead { engine: Arc::clone(engine), scan })
+        Some(AskedAhead { holder: Arc::clone(holder), scan })
+    }
+
+    fn storage(&self) -> &Storage {
+        (*self.holder).as_ref()
     }
 
     /// By how many leaves the scan may be ahead.
     pub(crate) fn leaves_max(&self) -> usize {
-        let scans = self.engine.read_ahead.queue.lock().scans.max(1);
-        (self.engine.frames.frames() / SHARE_OF_MEMORY / scans).min(AHEAD_MAX)
+        let storage = self.storage();
+        let scans = storage.read_ahead.queue.lock().scans.max(1);
+        (storage.frames.frames() / SHARE_OF_MEMORY / scans).min(AHEAD_MAX)
     }
 
     /// Asks for those of the leaves of `object` that are on disk only. Returns whether there were any.
     pub(crate) fn ask(&self, object: ObjectId, leaves: &[LeafId]) -> bool {
-        let AskedAhead { engine, scan } = self;
-        let scan = *scan;
+        let (storage, scan) = (self.storage(), self.scan);
         let look = |leaf: &LeafId| {
-            let slot = engine.image_to_read(object, *leaf)?.slot();
+            let slot = storage.image_to_read(object, *leaf)?.slot();
             Some(Wanted { scan, object, leaf: *leaf, slot })
         };
         let on_disk: Vec<Wanted> = leaves.iter().filter_map(look).collect();
         if on_disk.is_empty() {
             return false;
         }
-        let ahead = &engine.read_ahead;
+        let ahead = &storage.read_ahead;
         let mut queue = ahead.queue.lock();
         if queue.is_stopped {
             return false;
@@ -258,16 +275,16 @@ impl AskedAhead {
         let reads = count_reads(&on_disk);
         let to_wake = queue.idle.min(reads);
         queue.wanted.extend(on_disk);
-        ReadAhead::start_readers(engine, &mut queue, reads);
+        ReadAhead::start_readers(&self.holder, &mut queue, reads);
         drop(queue);
         (0..to_wake).for_each(|_| _ = ahead.asked.notify_one());
         true
     }
 }
 
-impl Drop for AskedAhead {
+impl<S: HoldsStorage> Drop for AskedAhead<S> {
     fn drop(&mut self) {
-        let mut queue = self.engine.read_ahead.queue.lock();
+        let mut queue = self.storage().read_ahead.queue.lock();
         queue.scans -= 1;
         queue.wanted.retain(|wanted| wanted.scan != self.scan);
     }

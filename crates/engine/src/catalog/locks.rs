@@ -26,8 +26,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::TableEntry;
 use crate::btree::Tree;
-use crate::engine::Engine;
+
 use crate::error::{Error, Result};
+use crate::runtime::Runtime;
 
 /// How often a waiter looks whether it is to give up.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -65,8 +66,8 @@ impl LockWait {
         outcome.unwrap_or(Err(Error::Interrupted))
     }
 
-    fn check(&self, engine: &Engine, began: Instant, what: &str) -> Result<()> {
-        engine.check_open()?;
+    fn check(&self, runtime: &Runtime, began: Instant, what: &str) -> Result<()> {
+        runtime.check_open()?;
         if self.waiting.as_ref().is_some_and(|waiting| waiting.is_interrupted()) {
             return Err(Error::Interrupted);
         }
@@ -136,7 +137,7 @@ enum Target {
 
 /// What every wait needs to know.
 pub(crate) struct Waiter<'a> {
-    pub(crate) engine: &'a Engine,
+    pub(crate) runtime: &'a Runtime,
     pub(crate) recorder: &'a Recorder,
     pub(crate) wait: &'a LockWait,
 }
@@ -177,7 +178,7 @@ impl DefinitionLocks {
             }
         }
         drop(state);
-        waiter.engine.admission.wait_until_left();
+        waiter.runtime.admission.wait_until_left();
         Ok(())
     }
 
@@ -273,7 +274,7 @@ impl DefinitionLocks {
                 let waiting = waiter.recorder.wait(Wait::LockSchemaShared);
                 self.released.wait_for(&mut state, LOOK_AGAIN);
                 drop(waiting);
-                waiter.wait.check(waiter.engine, began, &format!("table number {table}"))?;
+                waiter.wait.check(waiter.runtime, began, &format!("table number {table}"))?;
             }
             Ok(())
         })
@@ -313,7 +314,7 @@ impl DefinitionLocks {
         } else {
             let _waiting = waiter.recorder.wait(Wait::LockSchemaExclusive);
             self.released.wait_for(state, LOOK_AGAIN);
-            waiter.wait.check(waiter.engine, began, what)
+            waiter.wait.check(waiter.runtime, began, what)
         };
         state.waiting.remove(&owner.number);
         outcome

@@ -2,11 +2,13 @@
 
 mod handle;
 mod locks;
+mod relations;
 mod sequence;
 mod table;
 
 pub use handle::Table;
 pub use locks::Waiting;
 pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter};
+pub(crate) use relations::Relations;
 pub(crate) use sequence::Sequence;
 pub(crate) use table::{Catalog, CatalogChange, TableEntry};

@@ -6,7 +6,6 @@
 //! 2. At the end of the 64-bit range there are no more numbers, never a wrap.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
@@ -14,10 +13,10 @@ use onrush_types::SessionSlot;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::Mutex;
 
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::logging::sequence_record;
+use crate::runtime::Appends;
 
 /// See the module.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl Sequence {
     /// A log that cannot make the new mark durable.
     pub(crate) fn lease(
         &self,
-        engine: &Arc<Engine>,
+        log: &impl Appends,
         (table, column): (u32, usize),
         count: u64,
         recorder: &Recorder,
@@ -92,8 +91,8 @@ impl Sequence {
             return Ok(end..end);
         }
         if end > self.reserved() {
-            let reserved = end.saturating_add(engine.options.key_reserve);
-            self.reserve(engine, (table, column), reserved, recorder)?;
+            let reserved = end.saturating_add(log.runtime().options.key_reserve);
+            self.reserve(log, (table, column), reserved, recorder)?;
         }
         let range = *next..end;
         *next = end;
@@ -107,14 +106,14 @@ impl Sequence {
     /// A log that cannot make the new mark durable.
     pub(crate) fn skip_to(
         &self,
-        engine: &Arc<Engine>,
+        log: &impl Appends,
         place: (u32, usize),
         least: u64,
         recorder: &Recorder,
     ) -> Result<()> {
         let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
         if least > self.reserved() {
-            self.reserve(engine, place, least, recorder)?;
+            self.reserve(log, place, least, recorder)?;
         }
         *next = (*next).max(least);
         Ok(())
@@ -123,7 +122,7 @@ impl Sequence {
     /// Makes a higher mark durable; `next` is held.
     fn reserve(
         &self,
-        engine: &Arc<Engine>,
+        log: &impl Appends,
         (table, column): (u32, usize),
         reserved: u64,
         recorder: &Recorder,
@@ -135,11 +134,11 @@ impl Sequence {
         let _wait = recorder.wait(Wait::KeyLease);
         let record = sequence_record(table, column, reserved);
         let before = self.reserved.swap(reserved, Ordering::AcqRel);
-        let durable = engine.append(&record, recorder).and_then(|written| {
+        let durable = log.append(&record, recorder).and_then(|written| {
             if planted(Fault::CounterNotDurable) {
                 return Ok(());
             }
-            Ok(engine.log.wait_durable(written.end, recorder)?)
+            Ok(log.runtime().log.wait_durable(written.end, recorder)?)
         });
         if let Err(error) = durable {
             self.reserved.store(before, Ordering::Release);

@@ -10,10 +10,10 @@ use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDef
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::Relations;
 use super::{DefinitionLocks, Sequence};
 use crate::btree::{Blocked, Refusal, Tree};
 use crate::constraint::{TableChecks, TableDefaults};
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::units::ObjectId;
@@ -143,10 +143,10 @@ impl TableEntry {
 
     /// Whether the checks let a row pass. Outside: it may take its time.
     #[inline]
-    pub(crate) fn check_row(&self, engine: &Engine, key: &[u8], row: &[u8]) -> Result<()> {
+    pub(crate) fn check_row(&self, relations: &Relations, key: &[u8], row: &[u8]) -> Result<()> {
         match &self.checks {
             None => Ok(()),
-            Some(checks) => checks.check(engine, &self.schema, key, row),
+            Some(checks) => checks.check(&relations.expression_compiler, &self.schema, key, row),
         }
     }
 
@@ -154,11 +154,16 @@ impl TableEntry {
     #[cold]
     pub(crate) fn default_value(
         &self,
-        engine: &Engine,
+        relations: &Relations,
         column: usize,
         now_micros: i64,
     ) -> Result<Value<'static>> {
-        self.defaults.value(engine, self.schema.definition(), column, now_micros)
+        self.defaults.value(
+            &relations.expression_compiler,
+            self.schema.definition(),
+            column,
+            now_micros,
+        )
     }
 
     /// The number by which the log and checkpoints know a column.

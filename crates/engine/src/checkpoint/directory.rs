@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use onrush_log::Lsn;
 
+use super::Store;
 use crate::btree::LeafDescription;
 use crate::buffer::Image;
-use crate::engine::Engine;
 use crate::error::{Damage, Error, Result};
 use crate::logging::{push_varint, take_varint};
 use crate::node::leaf::LargeOwner;
 use crate::space::{Blob, BlobPlace, Cursor, DataFiles, SlotId, Space};
-use crate::transaction::LargeTable;
+use crate::status::LargeTable;
 use crate::units::ObjectId;
 
 /// Entries of a full segment; one with half as many again is divided.
@@ -64,7 +64,7 @@ impl SegmentEntry {
 impl Segment {
     /// Writes the entries of one key range; not durable before the data files are synced.
     pub(super) fn write(
-        engine: &Engine,
+        store: &Store,
         cursor: &mut Cursor,
         object: ObjectId,
         entries: Vec<SegmentEntry>,
@@ -79,8 +79,8 @@ impl Segment {
             bytes.extend_from_slice(&slot.to_le_bytes());
             bytes.extend_from_slice(&checksum.to_le_bytes());
         }
-        let blob = Blob::write(&engine.space, cursor, engine.database_id, &bytes)
-            .map_err(|error| stop_unless_full(engine, error))?;
+        let blob = Blob::write(&store.space, cursor, store.database_id, &bytes)
+            .map_err(|error| stop_unless_full(store, error))?;
         let low = entries.first().map_or_else(Box::default, |entry| entry.low.clone());
         let images = entries.into_iter().map(|entry| entry.image).collect();
         Ok(Segment { low, images, blob })
@@ -88,16 +88,16 @@ impl Segment {
 }
 
 /// A full disk leaves everything as it was; any other failed write stops the engine.
-fn stop_unless_full(engine: &Engine, error: Error) -> Error {
+fn stop_unless_full(store: &Store, error: Error) -> Error {
     match error {
-        Error::Disk(cause) => engine.stop(cause),
+        Error::Disk(cause) => store.stop(cause),
         other => other,
     }
 }
 
 impl Directory {
     /// Writes the root: tables, counters, and where their segments are.
-    pub(super) fn write_root(&mut self, engine: &Engine) -> Result<BlobPlace> {
+    pub(super) fn write_root(&mut self, store: &Store) -> Result<BlobPlace> {
         let mut bytes = self.next_object.to_le_bytes().to_vec();
         push_varint(self.tables.len() as u64, &mut bytes);
         for (id, table) in &self.tables {
@@ -117,8 +117,8 @@ impl Directory {
         }
         push_large(&self.large, &mut bytes);
         let mut cursor = Cursor::default();
-        let blob = Blob::write(&engine.space, &mut cursor, engine.database_id, &bytes)
-            .map_err(|error| stop_unless_full(engine, error))?;
+        let blob = Blob::write(&store.space, &mut cursor, store.database_id, &bytes)
+            .map_err(|error| stop_unless_full(store, error))?;
         let place = blob.place();
         self.root = Some(blob);
         Ok(place)

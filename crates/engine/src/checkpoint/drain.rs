@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
+use super::Store;
 use super::pace::Pace;
-use crate::btree::{EmptyLeaf, Joined};
+use crate::btree::{EmptyLeaf, Joined, fold_resolved};
 use crate::buffer::{Imager, LeafState};
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
@@ -33,7 +33,7 @@ pub(super) struct Drained {
 /// on the list that was just taken: without an image of its own, the sibling would be collected
 /// with the one it shares, which lacks what was changed before C.
 pub(super) fn drain(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     imagers: &mut [Imager],
     epoch: Epoch,
@@ -41,15 +41,15 @@ pub(super) fn drain(
     let mut all = Drained { changed: Vec::new(), images: Ok(0) };
     let pace = Pace::default();
     loop {
-        let listed = engine.dirty.take_before(epoch);
+        let listed = store.dirty.take_before(epoch);
         if listed.is_empty() {
             return all;
         }
-        let (leaves, empty) = in_key_order(engine, recorder, listed);
+        let (leaves, empty) = in_key_order(store, recorder, listed);
         // Those that take the ranges of empty ones are imaged once, after all of them.
-        join_empty_leaves(engine, recorder, epoch, empty, &mut all.changed);
-        engine.progress.add_leaves(leaves.len() as u64);
-        all.add(drain_round((engine, recorder, &pace), imagers, epoch, &leaves));
+        join_empty_leaves(store, recorder, epoch, empty, &mut all.changed);
+        store.progress.add_leaves(leaves.len() as u64);
+        all.add(drain_round((store, recorder, &pace), imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
             return all;
         }
@@ -65,22 +65,22 @@ impl Drained {
 }
 
 fn drain_round(
-    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
+    (store, recorder, pace): (&Store, &Recorder, &Pace),
     imagers: &mut [Imager],
     epoch: Epoch,
     leaves: &[LeafId],
 ) -> Drained {
     let writers = imagers.len().min(leaves.len() / LEAVES_PER_WRITER).max(1);
     if writers == 1 {
-        return drain_part((engine, recorder, pace), &mut imagers[0], epoch, leaves);
+        return drain_part((store, recorder, pace), &mut imagers[0], epoch, leaves);
     }
     let part = leaves.len().div_ceil(writers);
     let parts: Vec<Drained> = std::thread::scope(|scope| {
         let run = |(imager, leaves)| {
-            let recorder = Recorder::new(&engine.registry, "checkpoint writer");
+            let recorder = Recorder::new(&store.registry, "checkpoint writer");
             scope.spawn(move || {
                 let _work = recorder.work(Phase::Checkpoint);
-                drain_part((engine, &recorder, pace), imager, epoch, leaves)
+                drain_part((store, &recorder, pace), imager, epoch, leaves)
             })
         };
         let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
@@ -95,7 +95,7 @@ fn drain_round(
 }
 
 fn drain_part(
-    at: (&Engine, &Recorder, &Pace),
+    at: (&Store, &Recorder, &Pace),
     imager: &mut Imager,
     epoch: Epoch,
     leaves: &[LeafId],
@@ -106,33 +106,36 @@ fn drain_part(
 }
 
 fn image_leaves(
-    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
+    (store, recorder, pace): (&Store, &Recorder, &Pace),
     imager: &mut Imager,
     epoch: Epoch,
     leaves: &[LeafId],
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) -> Result<u64> {
-    let place = engine.background_place();
+    let place = store.background_place();
     let mut images = 0;
     let mut number = 0;
     while number < leaves.len() {
         let id = leaves[number];
-        let mut leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+        let mut leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         // The leaf that was listed may have been dropped, and another table have its place.
         let ours = leaf.is_for_checkpoints();
         let due = ours && leaf.is_dirty() && leaf.dirty_epoch < epoch;
         panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {
-            forget_image(engine, &mut leaf);
+            forget_image(store, &mut leaf);
         }
-        if due && !empty && !imager.capture(engine, place, id, &mut leaf) {
+        if due && !empty {
+            fold_intents(store, &mut leaf);
+        }
+        if due && !empty && !imager.capture(store, place, id, &mut leaf) {
             // No slot for the second image that an unresolved intent will need: make room
             // outside of the latch, then come back.
             drop(leaf);
-            if let Err(error) = engine.space.grow() {
-                put_back(engine, recorder, place, &leaves[number..]);
-                write_images((engine, recorder, pace), imager)?;
+            if let Err(error) = store.space.grow() {
+                put_back(store, recorder, place, &leaves[number..]);
+                write_images((store, recorder, pace), imager)?;
                 return Err(error.into());
             }
             continue;
@@ -141,44 +144,55 @@ fn image_leaves(
             changed.push((leaf.object, leaf.low.bytes().into()));
             if EmptyLeaf::of(id, &leaf).is_some() {
                 // It could not be joined, or has lost its rows since: for the next checkpoint.
-                engine.dirty.push(place, epoch, id);
+                store.dirty.push(place, epoch, id);
             }
         }
         drop(leaf);
         number += 1;
         match due && !empty {
             true => images += 1,
-            false => engine.progress.add_written(1),
+            false => store.progress.add_written(1),
         }
         if imager.is_full() {
-            write_images((engine, recorder, pace), imager)?;
+            write_images((store, recorder, pace), imager)?;
         }
     }
-    write_images((engine, recorder, pace), imager)?;
+    write_images((store, recorder, pace), imager)?;
     Ok(images)
 }
 
+/// Makes rows of the intents of a leaf that is about to be imaged, where that can be.
+fn fold_intents(store: &Store, leaf: &mut LeafState) {
+    let object = leaf.object;
+    if let Some(rows) = leaf.rows.as_mut()
+        && rows.intents() > 0
+        && let Some(tree) = store.tree_of(object)
+    {
+        fold_resolved(store, &tree, rows);
+    }
+}
+
 /// An empty leaf is clean without an image: its entry in the directory names no slot.
-fn forget_image(engine: &Engine, leaf: &mut LeafState) {
+fn forget_image(store: &Store, leaf: &mut LeafState) {
     leaf.image = None;
     leaf.dirty_epoch = Epoch(0);
-    engine.space.unreserve(1);
+    store.space.unreserve(1);
 }
 
 fn write_images(
-    (engine, recorder, pace): (&Engine, &Recorder, &Pace),
+    (store, recorder, pace): (&Store, &Recorder, &Pace),
     imager: &mut Imager,
 ) -> Result<()> {
-    let written = imager.write(engine, recorder)?.len() as u64;
+    let written = imager.write(store, recorder)?.len() as u64;
     recorder.count(Counter::ImagesCheckpoint, written);
-    engine.progress.add_written(written);
-    pace.wrote(engine, recorder, written * LEAF_BYTES as u64)
+    store.progress.add_written(written);
+    pace.wrote(store, recorder, written * LEAF_BYTES as u64)
 }
 
 /// Neighbours in key order become neighbours on disk. With the leaves, those of them that can be
 /// joined.
 fn in_key_order(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     leaves: Vec<LeafId>,
 ) -> (Vec<LeafId>, BTreeSet<EmptyLeaf>) {
@@ -186,7 +200,7 @@ fn in_key_order(
     let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
         .into_iter()
         .map(|id| {
-            let leaf = engine.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
+            let leaf = store.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
             empty.extend(EmptyLeaf::of(id, &leaf).filter(|_| leaf.is_for_checkpoints()));
             (leaf.object, head(leaf.low.bytes()), id)
         })
@@ -198,17 +212,17 @@ fn in_key_order(
 
 /// Takes empty leaves out of their trees.
 fn join_empty_leaves(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     epoch: Epoch,
     empty: BTreeSet<EmptyLeaf>,
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) {
-    let place = engine.background_place();
+    let place = store.background_place();
     let before = if planted(Fault::JoinImagedLate) { epoch } else { Epoch(epoch.0 - 1) };
     for leaf in empty {
-        let Some(tree) = engine.tree_of(leaf.object) else { continue };
-        let joined = tree.join_empty(engine, recorder, place, &leaf, before);
+        let Some(tree) = store.tree_of(leaf.object) else { continue };
+        let joined = tree.join_empty(store, recorder, place, &leaf, before);
         if let Joined::Into(neighbour) = joined {
             changed.push((leaf.object, neighbour));
             changed.push((leaf.object, leaf.low));
@@ -217,11 +231,11 @@ fn join_empty_leaves(
 }
 
 /// A checkpoint that fails gives the leaves that it has not imaged to the next one.
-fn put_back(engine: &Engine, recorder: &Recorder, place: usize, leaves: &[LeafId]) {
+fn put_back(store: &Store, recorder: &Recorder, place: usize, leaves: &[LeafId]) {
     for id in leaves {
-        let leaf = engine.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
+        let leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         if leaf.is_dirty() {
-            engine.dirty.push(place, leaf.dirty_epoch, *id);
+            store.dirty.push(place, leaf.dirty_epoch, *id);
         }
     }
 }

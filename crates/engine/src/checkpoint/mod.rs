@@ -2,11 +2,14 @@
 
 mod directory;
 mod drain;
+mod join_emptied;
 mod pace;
 mod pin;
 mod progress;
 mod record;
 mod report;
+mod room;
+mod store;
 mod superblock;
 mod sweep;
 mod throttle;
@@ -27,12 +30,12 @@ pub use progress::{CheckpointProgress, CheckpointStage};
 pub use record::CheckpointRecord;
 pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
+pub(crate) use store::Store;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 pub(crate) use sweep::{sweep_aborted, sweep_due};
 pub(crate) use throttle::Throttle;
 
 use crate::buffer::Imager;
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::units::{Epoch, ObjectId};
@@ -71,61 +74,60 @@ impl Checkpointer {
 pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
 /// Where recovery would begin now.
-pub(crate) fn redone_from(engine: &Engine) -> Lsn {
-    let cell = engine.checkpointer.lock();
-    cell.as_ref().map_or_else(|| engine.log.position().lsn, |own| own.installed.start.lsn)
+pub(crate) fn redone_from(store: &Store) -> Lsn {
+    let cell = store.checkpointer.lock();
+    cell.as_ref().map_or_else(|| store.log.position().lsn, |own| own.installed.start.lsn)
 }
 
 /// Takes one checkpoint; waits for one that is being taken.
-pub(crate) fn run(engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
-    let mut cell = match engine.checkpointer.try_lock() {
+pub(crate) fn run(store: &Store, recorder: &Recorder) -> Result<CheckpointReport> {
+    let mut cell = match store.checkpointer.try_lock() {
         Some(cell) => cell,
         None => {
             let _wait = recorder.wait(Wait::CheckpointTurn);
-            engine.checkpointer.lock()
+            store.checkpointer.lock()
         }
     };
     let Some(checkpointer) = cell.as_mut() else {
         return Ok(CheckpointReport::default());
     };
     let _work = recorder.work(Phase::Checkpoint);
-    let _stop = engine.stop_on_panic();
-    checkpointer.take(engine, recorder)
+    let _stop = store.stop_on_panic();
+    checkpointer.take(store, recorder)
 }
 
 impl Checkpointer {
     /// The steps of `README.md`, in order.
-    fn take(&mut self, engine: &Arc<Engine>, recorder: &Recorder) -> Result<CheckpointReport> {
+    fn take(&mut self, store: &Store, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
-        engine.throttle.checkpoint_begins(engine.log.space());
+        store.throttle.checkpoint_begins(store.log.space());
         let began_unix_micros = record::unix_micros();
-        let _running = engine.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
-        engine.join_emptied(recorder);
-        sweep::sweep_due(engine, recorder);
-        let swept = engine.large.swept();
-        let (start, epoch) = begin(engine);
-        let early_end = planted(Fault::EBeforeWalk).then(|| engine.log.tail());
-        let drained = drain::drain(engine, recorder, &mut self.imagers, epoch);
+        let _running = store.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
+        store.join_emptied(recorder);
+        sweep::sweep_due(store, recorder);
+        let swept = store.resolver.large.swept();
+        let (start, epoch) = begin(store);
+        let early_end = planted(Fault::EBeforeWalk).then(|| store.log.tail());
+        let drained = drain::drain(store, recorder, &mut self.imagers, epoch);
         self.changed.extend(drained.changed);
         let images = drained.images?;
-        let late_start = planted(Fault::CAfterEpoch).then(|| engine.log.position());
+        let late_start = planted(Fault::CAfterEpoch).then(|| store.log.position());
         let start = late_start.unwrap_or(start);
-        engine.progress.set_stage(CheckpointStage::Walk);
+        store.progress.set_stage(CheckpointStage::Walk);
         let (collected, end) = {
-            let definitions = &engine.catalog.definitions;
+            let definitions = &store.catalog.definitions;
             let _definitions = lock_counted(definitions, recorder, LatchClass::Catalog);
-            let collected =
-                walk::collect(engine, recorder, &self.directory, &self.changed, &swept)?;
+            let collected = walk::collect(store, recorder, &self.directory, &self.changed, &swept)?;
             // Under the lock: the directory holds exactly the definitions below E, and redo skips them.
-            (collected, early_end.unwrap_or_else(|| engine.log.tail()))
+            (collected, early_end.unwrap_or_else(|| store.log.tail()))
         };
         if !planted(Fault::LogNotToE) {
-            engine.log.wait_durable(end, recorder)?;
+            store.log.wait_durable(end, recorder)?;
         }
-        engine.progress.set_stage(CheckpointStage::Install);
+        store.progress.set_stage(CheckpointStage::Install);
         let segments = collected.changed_segments();
-        self.install(engine, recorder, collected, start, end)?;
-        engine.large.forget(&swept);
+        self.install(store, recorder, collected, start, end)?;
+        store.resolver.large.forget(&swept);
         recorder.count(Counter::Checkpoints, 1);
         let report = CheckpointReport {
             number: self.installed.checkpoint,
@@ -134,7 +136,7 @@ impl Checkpointer {
             redo_from_lsn: start.lsn.0,
             duration: started.elapsed(),
         };
-        engine.checkpoints.put(began_unix_micros, &report);
+        store.checkpoints.put(began_unix_micros, &report);
         Ok(report)
     }
 
@@ -142,19 +144,19 @@ impl Checkpointer {
     /// free.
     fn install(
         &mut self,
-        engine: &Engine,
+        store: &Store,
         recorder: &Recorder,
         collected: walk::Collected,
         start: LogPosition,
         end: Lsn,
     ) -> Result<()> {
-        let mut directory = collected.write(engine)?;
+        let mut directory = collected.write(store)?;
         let checkpoint = self.installed.checkpoint + 1;
-        let root = directory.write_root(engine)?;
-        let end = if planted(Fault::EAfterList) { late_end(engine, recorder)? } else { end };
+        let root = directory.write_root(store)?;
+        let end = if planted(Fault::EAfterList) { late_end(store, recorder)? } else { end };
         if !planted(Fault::NoDataSync) {
             let _wait = recorder.wait(Wait::DataSync);
-            engine.space.files().sync().map_err(|error| engine.stop(error))?;
+            store.space.files().sync().map_err(|error| store.stop(error))?;
         }
         if planted(Fault::FreeBeforeSuperblock) {
             self.directory = Arc::new(Directory::default());
@@ -165,34 +167,34 @@ impl Checkpointer {
             start,
             end,
             root: Some(root),
-            end_us: self.installed.end_us.max(engine.log.newest_block_us()),
+            end_us: self.installed.end_us.max(store.log.newest_block_us()),
             ..self.installed.clone()
         };
         {
             let _wait = recorder.wait(Wait::DataSync);
-            self.file.write(&superblock).map_err(|error| engine.stop(error))?;
+            self.file.write(&superblock).map_err(|error| store.stop(error))?;
         }
-        let recycle_to = if planted(Fault::RecycleToE) { engine.log.position() } else { start };
+        let recycle_to = if planted(Fault::RecycleToE) { store.log.position() } else { start };
         self.installed = superblock;
         self.directory = Arc::new(directory);
         self.changed.clear();
-        engine.log.recycle_below(&recycle_to)?;
+        store.log.recycle_below(&recycle_to)?;
         Ok(())
     }
 }
 
 /// Steps 1 and 2: C first, then the epoch. A change below C has pushed its leaf on a list before
 /// the switch; one that is not below C is redone from the log.
-fn begin(engine: &Engine) -> (LogPosition, Epoch) {
-    let epoch = Epoch(engine.dirty.epoch().0 + 1);
-    let start = engine.log.position();
-    engine.dirty.start_epoch(epoch);
+fn begin(store: &Store) -> (LogPosition, Epoch) {
+    let epoch = Epoch(store.dirty.epoch().0 + 1);
+    let start = store.log.position();
+    store.dirty.start_epoch(epoch);
     (start, epoch)
 }
 
 /// An E that is as durable as E must be, but taken when the list of tables has been read long ago.
-fn late_end(engine: &Engine, recorder: &Recorder) -> Result<Lsn> {
-    let end = engine.log.tail();
-    engine.log.wait_durable(end, recorder)?;
+fn late_end(store: &Store, recorder: &Recorder) -> Result<Lsn> {
+    let end = store.log.tail();
+    store.log.wait_durable(end, recorder)?;
     Ok(end)
 }

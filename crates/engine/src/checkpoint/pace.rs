@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onrush_waits::{Recorder, Wait};
 use parking_lot::Mutex;
 
-use crate::engine::Engine;
+use super::Store;
 use crate::error::Result;
 
 /// At a gigabyte a second a device takes it in 8 ms, less than the window of delayed commits.
@@ -31,9 +31,9 @@ impl Pace {
     ///
     /// # Errors
     /// A failed sync: the engine stops.
-    pub(super) fn wrote(&self, engine: &Engine, recorder: &Recorder, bytes: u64) -> Result<()> {
+    pub(super) fn wrote(&self, store: &Store, recorder: &Recorder, bytes: u64) -> Result<()> {
         self.unsynced_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if !self.is_due() || engine.is_closing() {
+        if !self.is_due() || store.is_closing() {
             return Ok(());
         }
         let _wait = recorder.wait(Wait::DataSync);
@@ -41,7 +41,7 @@ impl Pace {
         // Another writer's sync may have been enough.
         if self.is_due() {
             let bytes = self.unsynced_bytes.load(Ordering::Relaxed);
-            engine.space.files().sync().map_err(|error| engine.stop(error))?;
+            store.space.files().sync().map_err(|error| store.stop(error))?;
             self.unsynced_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         Ok(())

@@ -13,8 +13,8 @@ use onrush_log::{LogHold, Lsn};
 use onrush_waits::{Recorder, Wait};
 use parking_lot::Mutex;
 
+use super::Store;
 use super::{Directory, SuperblockFile};
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 
 /// See the module.
@@ -32,19 +32,19 @@ pub(crate) struct Pin {
 impl Pin {
     /// Keeps the checkpoint that is installed now, and the log from there on to its end of now,
     /// which is made durable first.
-    pub(crate) fn take(engine: &Engine, recorder: &Recorder) -> Result<Pin> {
-        engine.check_readable()?;
-        engine.log.wait_durable(engine.log.tail(), recorder)?;
+    pub(crate) fn take(store: &Store, recorder: &Recorder) -> Result<Pin> {
+        store.check_readable()?;
+        store.log.wait_durable(store.log.tail(), recorder)?;
         let cell = {
             let _wait = recorder.wait(Wait::CheckpointTurn);
-            engine.checkpointer.lock()
+            store.checkpointer.lock()
         };
         let checkpointer = cell.as_ref().ok_or(Error::Closed)?;
         Ok(Pin {
             directory: Arc::clone(&checkpointer.directory),
-            log: Mutex::new(Some(engine.log.hold(&checkpointer.installed.start))),
+            log: Mutex::new(Some(store.log.hold(&checkpointer.installed.start))),
             superblock: copy_of(&checkpointer.file)?,
-            durable: engine.log.durable(),
+            durable: store.log.durable(),
         })
     }
 

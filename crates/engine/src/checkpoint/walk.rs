@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use onrush_waits::{Recorder, Wait};
 
+use super::Store;
 use super::directory::{Directory, SEGMENT_ENTRIES, Segment, SegmentEntry, TableDirectory};
 use crate::btree::Refusal;
 use crate::catalog::TableEntry;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::space::Cursor;
-use crate::transaction::LargeTable;
+use crate::status::LargeTable;
 use crate::units::ObjectId;
 
 /// What the next directory will hold.
@@ -40,7 +40,7 @@ enum Part {
 
 /// Looks at all tables. The caller keeps tables from being created, truncated and dropped.
 pub(super) fn collect(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     installed: &Directory,
     changed: &[(ObjectId, Box<[u8]>)],
@@ -55,10 +55,10 @@ pub(super) fn collect(
         let lows = lows.remove(&object).unwrap_or_default();
         let known = installed.tables.get(&id).filter(|known| known.object == object);
         let parts = match known {
-            Some(known) => changed_parts(engine, recorder, table, known, &lows)?,
+            Some(known) => changed_parts(store, recorder, table, known, &lows)?,
             None if !table.tree.is_logged() => vec![Part::Fresh(vec![SegmentEntry::empty()])],
             None => {
-                vec![Part::Fresh(leaves(engine, recorder, table, object, &[], None)?.entries)]
+                vec![Part::Fresh(leaves(store, recorder, table, object, &[], None)?.entries)]
             }
         };
         tables.push(CollectedTable {
@@ -70,11 +70,11 @@ pub(super) fn collect(
         });
         Ok::<_, Error>(())
     };
-    for table in engine.catalog.all() {
+    for table in store.catalog.all() {
         collect_table(table.id, &table, table.tree.object())?;
     }
     let mut private = Vec::new();
-    for table in engine.catalog.all_private() {
+    for table in store.catalog.all_private() {
         let object = table.tree.object();
         // Its own number stands for the table's, which it may share with one that is there.
         match collect_table(object.0, &table, object) {
@@ -85,12 +85,12 @@ pub(super) fn collect(
         }
     }
     // Behind the leaves: whoever was committed when one of them was imaged is in it.
-    let large = LargeTable { private, ..engine.large.table(swept) };
-    Ok(Collected { tables, next_object: engine.catalog.next_object(), large })
+    let large = LargeTable { private, ..store.resolver.large.table(swept) };
+    Ok(Collected { tables, next_object: store.catalog.next_object(), large })
 }
 
 fn changed_parts(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     table: &TableEntry,
     known: &TableDirectory,
@@ -124,7 +124,7 @@ fn changed_parts(
             end = RangeEnd::AtNext;
             continue;
         }
-        let range = leaves(engine, recorder, table, known.object, &low, high)?;
+        let range = leaves(store, recorder, table, known.object, &low, high)?;
         end = RangeEnd::of(range.end, high);
         add_fresh(&mut parts, range.entries);
     }
@@ -179,7 +179,7 @@ struct Range {
 
 /// The leaves from `low` on and below `high`, each with a written image or none.
 fn leaves(
-    engine: &Engine,
+    store: &Store,
     recorder: &Recorder,
     table: &TableEntry,
     object: ObjectId,
@@ -189,7 +189,7 @@ fn leaves(
     let mut entries = Vec::new();
     let mut at = low.to_vec();
     loop {
-        let latched = table.tree.latch_shared(engine, recorder, &at, object);
+        let latched = table.tree.latch_shared(store, recorder, &at, object);
         let (entry, next) = match &latched {
             Ok((_, leaf)) if leaf.low.bytes() == at => {
                 let entry = SegmentEntry { low: at.as_slice().into(), image: leaf.image.clone() };
@@ -204,8 +204,8 @@ fn leaves(
             && !image.is_written()
         {
             let _wait = recorder.wait(Wait::ImageWrite);
-            if !image.wait_written(&engine.image_writes) {
-                engine.check_open()?;
+            if !image.wait_written(&store.image_writes) {
+                store.check_open()?;
             }
         }
         entries.push(entry);
@@ -224,7 +224,7 @@ impl Collected {
     }
 
     /// Writes the changed segments.
-    pub(super) fn write(self, engine: &Engine) -> Result<Directory> {
+    pub(super) fn write(self, store: &Store) -> Result<Directory> {
         let mut cursor = Cursor::default();
         let mut tables = BTreeMap::new();
         for table in self.tables {
@@ -235,7 +235,7 @@ impl Collected {
                     Part::Fresh(entries) => {
                         for entries in divided(entries) {
                             let segment =
-                                Segment::write(engine, &mut cursor, table.object, entries)?;
+                                Segment::write(store, &mut cursor, table.object, entries)?;
                             segments.push(Arc::new(segment));
                         }
                     }

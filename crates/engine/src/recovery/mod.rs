@@ -122,7 +122,7 @@ pub(crate) fn create(
     };
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
-    engine.large.end_recovery();
+    engine.resolver.large.end_recovery();
     let checkpointer = Checkpointer::new(file, superblock, Directory::default(), writers(&engine));
     *engine.checkpointer.lock() = Some(checkpointer);
     Ok((engine, locks))
@@ -183,7 +183,7 @@ pub(crate) fn open(
     let superblock = Superblock { incarnation, generation, ..superblock };
     file.write(&superblock)?;
     engine.log.set(recovered.resume(incarnation)?);
-    engine.large.end_recovery();
+    engine.resolver.large.end_recovery();
     drop_private(&engine);
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
@@ -339,7 +339,7 @@ fn load_tables(
     let (directory, tables, mut large) = root.adopt(&engine.space);
     // Pieces of others are redone before their verdict, which the log has, too.
     large.committed.retain(|(_, lsn, _)| *lsn < start);
-    engine.large.restore(large);
+    engine.resolver.large.restore(large);
     engine.catalog.raise_next_object(directory.next_object());
     for table in tables {
         report.leaves += table.leaves.len() as u64;

@@ -51,7 +51,7 @@ impl Redo {
             Record::Row(row) => self.row(lsn, &row, None),
             Record::Piece { .. } if planted(Fault::PieceNotRedone) => Ok(()),
             Record::Piece { id, piece, rows } => {
-                self.engine.large.note_number(id);
+                self.engine.resolver.large.note_number(id);
                 let owner = Some(LargeOwner { id, piece });
                 let rows = group_records(rows).ok_or_else(unreadable)?;
                 rows.iter().try_for_each(|record| match record {
@@ -112,8 +112,8 @@ impl Redo {
             // Marks only rise, so those of the directory stand.
             if let Record::LargeCommit { id, objects } = record {
                 let objects = commit_objects(objects).unwrap_or_default();
-                self.engine.large.note_number(*id);
-                self.engine.large.commit(*id, lsn, &objects);
+                self.engine.resolver.large.note_number(*id);
+                self.engine.resolver.large.commit(*id, lsn, &objects);
             } else if !is_known || matches!(record, Record::Sequence { .. }) {
                 defined.record(record)?;
             }

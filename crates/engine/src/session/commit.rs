@@ -97,12 +97,12 @@ impl Transaction<'_> {
             .place_intents(writes, Owner::Slot(transaction), own)
             .and_then(|()| publish(&mut self.session.worker, transaction, record));
         if committed.is_err() {
-            engine.transactions.decide(transaction, None);
+            engine.resolver.transactions.decide(transaction, None);
         }
-        engine.transactions.announce(&self.session.worker.recorder);
+        engine.resolver.transactions.announce(&self.session.worker.recorder);
         let folded = fold(&mut self.session.worker, writes, Worker::make_room_if_over);
         if folded.is_ok() {
-            engine.transactions.end(transaction, &self.session.worker.recorder);
+            engine.resolver.transactions.end(transaction, &self.session.worker.recorder);
         }
         let end = committed?;
         folded?;
@@ -112,7 +112,7 @@ impl Transaction<'_> {
     /// A slot for the verdict.
     pub(super) fn begin_commit(&self) -> Result<u32> {
         let Worker { engine, recorder, .. } = &self.session.worker;
-        match engine.transactions.begin(recorder) {
+        match engine.resolver.transactions.begin(recorder) {
             Some(transaction) => Ok(transaction),
             None => engine.check_open().and(Err(Error::Closed)),
         }
@@ -287,7 +287,7 @@ fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> 
     let outcome = worker.inside_with_room(record.len(), |engine, seat| {
         let reservation = engine.log.reserve(seat.place, record.len());
         engine.log.fill(&reservation, &[record]);
-        engine.transactions.decide(transaction, Some(reservation.lsn));
+        engine.resolver.transactions.decide(transaction, Some(reservation.lsn));
         engine.log.complete(seat.place);
         Ok::<_, Refusal>(reservation.end)
     })?;

@@ -173,14 +173,14 @@ impl Transaction<'_> {
         let published =
             placed.and_then(|()| publish(worker, verdicts, &record, &definitions, writes));
         if published.is_err() {
-            engine.transactions.decide(transaction, None);
-            engine.transactions.announce(&worker.recorder);
+            engine.resolver.transactions.decide(transaction, None);
+            engine.resolver.transactions.announce(&worker.recorder);
             fold(worker, writes, |_| {})?;
             let objects = definitions.fresh.iter().map(|entry| entry.tree.object());
             objects.for_each(|object| engine.catalog.expect_no_longer(object));
         }
         if !matches!(published, Ok((_, Err(_)))) {
-            engine.transactions.end(transaction, &worker.recorder);
+            engine.resolver.transactions.end(transaction, &worker.recorder);
         }
         let (end, folded) = published?;
         folded?;
@@ -229,13 +229,13 @@ fn publish(
         let published = worker.inside_if_room(record.len(), |engine, seat| {
             let reservation = engine.log.reserve(seat.place, record.len());
             engine.log.fill(&reservation, &[record]);
-            engine.transactions.decide(transaction, Some(reservation.lsn));
+            engine.resolver.transactions.decide(transaction, Some(reservation.lsn));
             large.iter().for_each(|large| large.give(engine, reservation.lsn));
             engine.log.complete(seat.place);
             (reservation.lsn, reservation.end)
         })?;
         if let Some(at) = published {
-            engine.transactions.announce(&worker.recorder);
+            engine.resolver.transactions.announce(&worker.recorder);
             // Nobody waits for the log under this lock: room is made behind it.
             let folded = fold(worker, writes, |_| {});
             definitions.apply(&engine, worker, at);

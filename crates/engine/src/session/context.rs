@@ -167,12 +167,12 @@ fn lease(
                 0 => 16,
                 bytes => LeafRows::capacity(bytes) as u64,
             };
-            sequence.lease(&engine, place, count.min(rows), &recorder, |range| {
+            sequence.lease(&**engine, place, count.min(rows), &recorder, |range| {
                 let first = start.wrapping_add(range.start.cast_signed());
                 open_leaf(worker, table, hint, first)
             })
         }
-        _ => sequence.lease(&engine, place, count, &recorder, |_| Ok(())),
+        _ => sequence.lease(&**engine, place, count, &recorder, |_| Ok(())),
     }
 }
 

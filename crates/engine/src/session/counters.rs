@@ -39,7 +39,7 @@ impl Session {
         let column = table.definition().column_index(column)?;
         let Some(sequence) = entry.sequence(column) else { return Ok(false) };
         let place = (entry.id, entry.column_number(column));
-        sequence.skip_to(engine, place, next, &self.worker.recorder)?;
+        sequence.skip_to(&***engine, place, next, &self.worker.recorder)?;
         Ok(true)
     }
 }

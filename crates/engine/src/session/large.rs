@@ -27,6 +27,7 @@ use onrush_waits::{Counter, LatchClass};
 use super::commit::Committed;
 use super::transaction::Transaction;
 use super::write_set::{Place, Writes};
+use crate::btree::OwnVersions;
 use crate::btree::{OwnIntent, Refusal, Seat, Tree, View};
 use crate::catalog::Table;
 use crate::checkpoint::{sweep_aborted, sweep_due};
@@ -35,7 +36,6 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, TICK, definition_record, large_commit_record, piece_header};
 use crate::node::leaf::{LargeOwner, Owner};
-use crate::transaction::OwnVersions;
 use crate::units::ObjectId;
 
 /// How many rows were changed, by what happened to them.
@@ -76,7 +76,7 @@ pub(super) struct Large {
 impl Large {
     fn begin(engine: &Arc<Engine>) -> Result<Large> {
         let versions = Arc::default();
-        let id = engine.large.begin(&versions);
+        let id = engine.resolver.large.begin(&versions);
         let id =
             id.ok_or_else(|| Error::Internal("all numbers of transactions are used up".into()))?;
         Ok(Large {
@@ -169,15 +169,15 @@ impl Large {
 
     fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
-        self.engine.large.add_open_bytes(bytes);
+        self.engine.resolver.large.add_open_bytes(bytes);
     }
 }
 
 impl Drop for Large {
     fn drop(&mut self) {
-        self.engine.large.remove_open_bytes(self.bytes);
-        if self.engine.large.is_open(self.id) {
-            self.engine.large.abort(self.id);
+        self.engine.resolver.large.remove_open_bytes(self.bytes);
+        if self.engine.resolver.large.is_open(self.id) {
+            self.engine.resolver.large.abort(self.id);
             self.release_private();
         }
         self.versions.clear(&self.engine);
@@ -201,7 +201,7 @@ impl LargeVerdict {
 
     /// Only memory writes: between the in-flight mark and its clearing.
     pub(super) fn give(&self, engine: &Engine, lsn: Lsn) {
-        engine.large.commit(self.id, lsn, &self.objects);
+        engine.resolver.large.commit(self.id, lsn, &self.objects);
     }
 }
 
@@ -230,7 +230,7 @@ impl OwnView {
 
     /// Its rows are found as long as its transaction is open.
     pub(super) fn check(&self) -> Result<()> {
-        match self.engine.large.is_open(self.id) {
+        match self.engine.resolver.large.is_open(self.id) {
             true => Ok(()),
             false => Err(Error::TransactionEnded),
         }
@@ -313,7 +313,7 @@ impl Transaction<'_> {
         }
         let Some(large) = &self.large else { return Ok(()) };
         if large.kept_before() > 1 {
-            large.versions.prepare(&large.engine)?;
+            large.versions.prepare(&large.engine, || large.engine.catalog.new_object())?;
         }
         let owner = LargeOwner { id: large.id, piece: large.piece };
         let own = self.definitions.take();

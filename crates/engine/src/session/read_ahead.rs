@@ -32,7 +32,7 @@ pub(super) struct ReadAhead {
     rest: Option<Bounds>,
     /// Rows that the last leaf gave.
     rows_of_leaf: u64,
-    asked: Option<AskedAhead>,
+    asked: Option<AskedAhead<Engine>>,
 }
 
 /// Where a scan is.

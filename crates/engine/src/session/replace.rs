@@ -38,7 +38,7 @@ impl Transaction<'_> {
             session.worker.release();
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { engine, recorder, wait };
+            let waiter = Waiter { runtime: &**engine, recorder, wait };
             engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?;
             worker.wait_complete(engine.log.tail());
             // While it was waited for it may have become another one.
@@ -74,7 +74,7 @@ impl Transaction<'_> {
             let counters = (old_column.and_then(|old| from.sequence(old)), to.sequence(column));
             if let (Some(old), Some(new)) = counters {
                 let place = (to.id, to.column_number(column));
-                new.skip_to(&worker.engine, place, old.handed_out(), &worker.recorder)?;
+                new.skip_to(&**worker.engine, place, old.handed_out(), &worker.recorder)?;
             }
         }
         Ok(())

@@ -540,7 +540,7 @@ impl Session {
         let versions = &table.entry.tree.versions;
         let engine = &self.worker.engine;
         if versions.is_due() {
-            versions.collect(&engine.old_versions, engine.snapshots.horizon(&engine.log));
+            versions.collect(&engine.old_versions, engine.resolver.snapshots.horizon(&engine.log));
         }
         self.worker.make_room_if_over();
     }

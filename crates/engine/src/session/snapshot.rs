@@ -62,20 +62,20 @@ pub(super) struct HeldLsn {
 impl HeldLsn {
     /// Everything committed now.
     pub(super) fn open(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
-        let lsn = engine.snapshots.open(&engine.log, recorder);
+        let lsn = engine.resolver.snapshots.open(&engine.log, recorder);
         HeldLsn { engine: Arc::clone(engine), lsn }
     }
 
     /// Everything durable now.
     pub(super) fn open_durable(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
-        let lsn = engine.snapshots.open_durable(&engine.log, recorder);
+        let lsn = engine.resolver.snapshots.open_durable(&engine.log, recorder);
         HeldLsn { engine: Arc::clone(engine), lsn }
     }
 
     /// The same, held once more.
     pub(super) fn again(&self) -> HeldLsn {
         let engine = Arc::clone(&self.engine);
-        HeldLsn { lsn: engine.snapshots.reopen(self.lsn), engine }
+        HeldLsn { lsn: engine.resolver.snapshots.reopen(self.lsn), engine }
     }
 
     pub(super) fn lsn(&self) -> Lsn {
@@ -131,7 +131,7 @@ pub(super) fn too_old(engine: &Engine, table: &Table) -> Error {
 
 impl Drop for HeldLsn {
     fn drop(&mut self) {
-        self.engine.snapshots.close(self.lsn);
+        self.engine.resolver.snapshots.close(self.lsn);
     }
 }
 

@@ -199,7 +199,8 @@ impl Worker {
     #[cold]
     pub(crate) fn make_room_for_versions(&mut self) {
         self.ticket.release();
-        make_room(&self.engine, &self.recorder);
+        let engine = &self.engine;
+        make_room(engine, &self.recorder, &|| engine.all_trees());
     }
 
     /// Lets others in while this thread waits for something long.

@@ -60,7 +60,7 @@ impl Observer {
             frames: (frames - engine.frames.available() as u64, frames),
             memory: memory::parts(engine, &self.program),
             memory_limit_bytes: engine.options.memory_bytes,
-            large_transactions: engine.large.open(),
+            large_transactions: engine.resolver.large.open(),
             slots: engine.space.slots(),
             checkpoint: engine.progress.read(),
             recovery: self.recovery.clone(),

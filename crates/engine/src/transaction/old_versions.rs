@@ -13,73 +13,37 @@
 //! 3. A transaction looks for conflicts by old versions, too: where it does not find a row, and something has gone
 //!    that would tell who removed it, it is refused as if somebody had.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
-use onrush_latch::lock_counted;
-use onrush_waits::{Counter, LatchClass, Recorder};
-use parking_lot::Mutex;
+use onrush_waits::{Counter, Recorder};
 
-use crate::engine::Engine;
-
-/// See the module.
-pub(crate) struct OldVersions {
-    /// Of all tables, about. Written by whoever keeps and drops versions.
-    bytes: AtomicUsize,
-    limit: usize,
-    /// Held by the one who makes room; who comes meanwhile waits, so that it adds no more.
-    making_room: Mutex<()>,
-}
-
-impl OldVersions {
-    pub(crate) fn new(limit: u64) -> OldVersions {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        OldVersions { bytes: AtomicUsize::new(0), limit, making_room: Mutex::new(()) }
-    }
-
-    pub(crate) fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn remove(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether they take more than they may.
-    #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.bytes() > self.limit
-    }
-}
+use crate::btree::{Tree, Trees};
 
 /// Drops old versions until those that are left take no more than they may. The caller is not inside the engine and
-/// holds no latch: it may wait for the log.
+/// holds no latch: it may wait for the log. `every` tells the trees of all tables.
 #[cold]
-pub(crate) fn make_room(engine: &Engine, recorder: &Recorder) {
-    let all = &engine.old_versions;
-    let _one = lock_counted(&all.making_room, recorder, LatchClass::Versions);
+pub(crate) fn make_room(trees: &Trees, recorder: &Recorder, every: &dyn Fn() -> Vec<Arc<Tree>>) {
+    let all = &trees.old_versions;
+    let _one = all.lock(recorder);
     let mut has_waited = false;
-    collect_all(engine);
+    collect_all(trees, &every());
     while all.is_over() {
-        let given_up = engine.snapshots.give_up_oldest(&engine.log, recorder);
+        let given_up = trees.resolver.snapshots.give_up_oldest(&trees.log, recorder);
         if given_up > 0 {
             recorder.count(Counter::SnapshotsGivenUp, given_up);
         } else if std::mem::replace(&mut has_waited, true)
-            || engine.log.wait_durable(engine.log.prefix(), recorder).is_err()
+            || trees.log.wait_durable(trees.log.prefix(), recorder).is_err()
         {
             // What came meanwhile has its own writer to make room for it.
             return;
         }
-        collect_all(engine);
+        collect_all(trees, &every());
     }
 }
 
-fn collect_all(engine: &Engine) {
-    let horizon = engine.horizon();
-    for table in engine.catalog.all() {
-        table.tree.versions.collect(&engine.old_versions, horizon);
+fn collect_all(trees: &Trees, every: &[Arc<Tree>]) {
+    let horizon = trees.horizon();
+    for tree in every {
+        tree.versions.collect(&trees.old_versions, horizon);
     }
 }

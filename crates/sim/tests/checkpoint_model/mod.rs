@@ -13,7 +13,7 @@
 //! | `imager.rs` | `buffer/imager.rs`, `buffer/evict.rs` |
 //! | `tree.rs` | `btree/tree.rs`, `btree/write.rs`, `btree/split.rs` |
 //! | `join.rs` | `btree/join.rs` |
-//! | `transaction.rs` | `btree/intent.rs`, `session/commit.rs`, `transaction/states.rs` |
+//! | `transaction.rs` | `btree/intent.rs`, `session/commit.rs`, `status/states.rs` |
 //! | `checkpoint.rs` | `checkpoint/mod.rs`, `checkpoint/drain.rs`, `checkpoint/walk.rs` |
 //! | `pin.rs` | `checkpoint/pin.rs`, `online/mod.rs` |
 //! | `log.rs` | `crates/log/src/{pool,prefix,ring,wait,writer}.rs` |

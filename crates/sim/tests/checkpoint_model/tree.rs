@@ -8,7 +8,7 @@ use super::leaf::{Entry, Exclusive, LeafState, ROWS_MAX, Shared, Stamp};
 use super::{CLEAN, Engine, Fault, Key, LeafId, Lsn, Value};
 
 /// The inner nodes: which leaf begins at which key. A new sibling comes here late, with [`link`]
-/// (`Engine::link`); until then it is found over `next`.
+/// (`Tree::link`); until then it is found over `next`.
 pub struct Tree {
     pub inner: RwLock<BTreeMap<Key, LeafId>>,
 }

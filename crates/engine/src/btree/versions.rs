@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use onrush_log::Lsn;
 use parking_lot::{Mutex, RwLock};
 
-use super::OldVersions;
-use crate::btree::Seen;
+use super::Seen;
+use super::old_versions::OldVersions;
 use crate::fault::{Fault, planted};
 
 /// A version that was replaced or removed.

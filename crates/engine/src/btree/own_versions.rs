@@ -10,8 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::btree::{Blocked, Refusal, Seat, Tree};
-use crate::engine::Engine;
+use super::{Blocked, Refusal, Seat, Tree, Trees};
 use crate::units::ObjectId;
 
 /// Value bytes, or none where the transaction has removed the key.
@@ -56,10 +55,14 @@ impl OwnVersions {
     }
 
     /// Makes the place where versions are kept.
-    pub(crate) fn prepare(&self, engine: &Engine) -> crate::error::Result<()> {
+    pub(crate) fn prepare<E>(
+        &self,
+        trees: &Trees,
+        new_object: impl FnOnce() -> Result<ObjectId, E>,
+    ) -> Result<(), E> {
         if self.tree.get().is_none() {
-            let object = engine.catalog.new_object()?;
-            let _ = self.tree.set((object, Arc::new(Tree::new(engine, object, false))));
+            let object = new_object()?;
+            let _ = self.tree.set((object, Arc::new(Tree::new(trees, object, false))));
         }
         Ok(())
     }
@@ -67,7 +70,7 @@ impl OwnVersions {
     /// Keeps what `piece` has placed at a key, and `until` replaces. Once [prepared](Self::prepare).
     pub(crate) fn keep(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         seat: &mut Seat<'_>,
         at: (ObjectId, &[u8]),
         (piece, until): (u32, u32),
@@ -76,20 +79,20 @@ impl OwnVersions {
         let Some((object, tree)) = self.tree.get() else { return Err(Refusal::Gone) };
         let (kind, bytes) = value.as_ref().map_or((REMOVED, &[][..]), |value| (ROW, value));
         let stored = [&[kind][..], &piece.to_le_bytes(), bytes].concat();
-        tree.put_unlogged(engine, seat, *object, (&key_of(at, until), &stored))
+        tree.put_unlogged(trees, seat, *object, (&key_of(at, until), &stored))
     }
 
     /// What the transaction had at a key before piece `before`, and which piece had placed it, if a version of
     /// it was kept. None: it has not been replaced since, or there was nothing.
     pub(crate) fn before(
         &self,
-        engine: &Engine,
+        trees: &Trees,
         at: (ObjectId, &[u8]),
         before: u32,
     ) -> Result<Option<(u32, OwnValue)>, Blocked> {
         let Some((object, tree)) = self.tree.get() else { return Ok(None) };
         let low = key_of(at, before);
-        let found = match tree.first_from(engine, &engine.recorder, *object, &low) {
+        let found = match tree.first_from(trees, &trees.recorder, *object, &low) {
             Ok(found) => found,
             Err(Refusal::Blocked(blocked)) => return Err(blocked),
             Err(_) => None,
@@ -103,9 +106,9 @@ impl OwnVersions {
     }
 
     /// Nobody needs any of it: the transaction has ended.
-    pub(crate) fn clear(&self, engine: &Engine) {
+    pub(crate) fn clear(&self, trees: &Trees) {
         if let Some((_, tree)) = self.tree.get() {
-            tree.clear(engine, &engine.recorder, ObjectId(0));
+            tree.clear(trees, &trees.recorder, ObjectId(0));
         }
     }
 }

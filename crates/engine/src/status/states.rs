@@ -17,6 +17,8 @@ use onrush_log::Lsn;
 use onrush_waits::{LatchClass, Recorder, Spin, Spun, Wait};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::runtime::StopsWaiting;
+
 /// Transactions that can be between their first intent and their last fold at the same time.
 const SLOTS: usize = 4096;
 
@@ -28,7 +30,7 @@ const COMMITTED: u64 = 3;
 
 /// What an intent means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TransactionState {
+pub(crate) enum TransactionStatus {
     Pending,
     Aborted,
     /// At this LSN.
@@ -77,14 +79,6 @@ impl TransactionStates {
         None
     }
 
-    /// Nobody waits here any more: the engine has stopped.
-    pub(crate) fn stop(&self) {
-        let mut free = self.free.lock();
-        free.is_stopped = true;
-        free.changed_at = Instant::now();
-        self.changed.notify_all();
-    }
-
     /// The list of free slots, with a collision counted under the name of its word.
     fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, Free> {
         if let Some(free) = self.free.try_lock() {
@@ -100,11 +94,11 @@ impl TransactionStates {
         waiting.signalled_at(free.changed_at);
     }
 
-    pub(crate) fn state(&self, slot: u32) -> TransactionState {
+    pub(crate) fn status(&self, slot: u32) -> TransactionStatus {
         match self.states[slot as usize].load(Ordering::Acquire) {
-            FREE | PENDING => TransactionState::Pending,
-            ABORTED => TransactionState::Aborted,
-            committed => TransactionState::Committed(committed >> 2),
+            FREE | PENDING => TransactionStatus::Pending,
+            ABORTED => TransactionStatus::Aborted,
+            committed => TransactionStatus::Committed(committed >> 2),
         }
     }
 
@@ -141,6 +135,15 @@ impl TransactionStates {
     }
 }
 
+impl StopsWaiting for TransactionStates {
+    fn stop(&self) {
+        let mut free = self.free.lock();
+        free.is_stopped = true;
+        free.changed_at = Instant::now();
+        self.changed.notify_all();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +161,7 @@ mod tests {
             }
             states.stop();
         });
-        assert_eq!(states.state(slot), TransactionState::Pending);
+        assert_eq!(states.status(slot), TransactionStatus::Pending);
         assert_eq!(states.begin(&Recorder::new(&registry, "late")), None);
     }
 }

@@ -24,26 +24,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use onrush_log::Lsn;
 use parking_lot::RwLock;
 
-use super::TransactionState;
-use super::own_versions::{OwnValue, OwnVersions};
-use crate::btree::Blocked;
-use crate::engine::Engine;
+use super::TransactionStatus;
 use crate::fault::{Fault, planted};
 use crate::node::leaf::LargeOwner;
 use crate::units::ObjectId;
 
-/// See the module.
-pub(crate) struct LargeTransactions {
+/// See the module. `O` is what an open one keeps of its own, by a layer above.
+pub(crate) struct LargeTransactions<O> {
     next: AtomicU64,
-    known: RwLock<BTreeMap<u64, Known>>,
+    known: RwLock<BTreeMap<u64, Known<O>>>,
     /// The log has been read to its end.
     is_recovered: AtomicBool,
     /// Bytes of the pieces of those that are open.
     open_bytes: AtomicU64,
 }
 
-enum Known {
-    Open(Arc<OwnVersions>),
+enum Known<O> {
+    Open(Arc<O>),
     Committed(Verdict),
 }
 
@@ -66,8 +63,8 @@ pub(crate) struct LargeTable {
     pub(crate) private: Vec<ObjectId>,
 }
 
-impl Default for LargeTransactions {
-    fn default() -> LargeTransactions {
+impl<O> Default for LargeTransactions<O> {
+    fn default() -> LargeTransactions<O> {
         LargeTransactions {
             next: AtomicU64::new(1),
             known: RwLock::default(),
@@ -77,9 +74,9 @@ impl Default for LargeTransactions {
     }
 }
 
-impl LargeTransactions {
+impl<O> LargeTransactions<O> {
     /// A number that no other transaction ever has; none once there are no more.
-    pub(crate) fn begin(&self, own: &Arc<OwnVersions>) -> Option<u64> {
+    pub(crate) fn begin(&self, own: &Arc<O>) -> Option<u64> {
         let id = self.next.fetch_add(1, Ordering::AcqRel);
         if id >= LargeOwner::IDS {
             return None;
@@ -88,13 +85,13 @@ impl LargeTransactions {
         Some(id)
     }
 
-    pub(crate) fn state(&self, id: u64) -> TransactionState {
+    pub(crate) fn status(&self, id: u64) -> TransactionStatus {
         match self.known.read().get(&id) {
-            Some(Known::Open(_)) => TransactionState::Pending,
-            Some(Known::Committed(verdict)) => TransactionState::Committed(verdict.lsn.0),
-            None if !self.is_recovered.load(Ordering::Acquire) => TransactionState::Pending,
-            None if planted(Fault::LargeAbortedAsCommitted) => TransactionState::Committed(1),
-            None => TransactionState::Aborted,
+            Some(Known::Open(_)) => TransactionStatus::Pending,
+            Some(Known::Committed(verdict)) => TransactionStatus::Committed(verdict.lsn.0),
+            None if !self.is_recovered.load(Ordering::Acquire) => TransactionStatus::Pending,
+            None if planted(Fault::LargeAbortedAsCommitted) => TransactionStatus::Committed(1),
+            None => TransactionStatus::Aborted,
         }
     }
 
@@ -113,19 +110,12 @@ impl LargeTransactions {
         matches!(self.known.read().get(&id), Some(Known::Open(_)))
     }
 
-    /// What the open transaction had at a key before piece `before`, if it has replaced that since.
-    pub(crate) fn own_version(
-        &self,
-        engine: &Engine,
-        id: u64,
-        at: (ObjectId, &[u8]),
-        before: u32,
-    ) -> Result<Option<OwnValue>, Blocked> {
-        let own = match self.known.read().get(&id) {
-            Some(Known::Open(own)) => Arc::clone(own),
-            _ => return Ok(None),
-        };
-        Ok(own.before(engine, at, before)?.map(|(_, value)| value))
+    /// What the open transaction keeps of its own.
+    pub(crate) fn own(&self, id: u64) -> Option<Arc<O>> {
+        match self.known.read().get(&id) {
+            Some(Known::Open(own)) => Some(Arc::clone(own)),
+            _ => None,
+        }
     }
 
     /// Those whose intents may still stand in leaves and are needed by no snapshot below `horizon`.
@@ -151,7 +141,7 @@ impl LargeTransactions {
     pub(crate) fn swept(&self) -> Vec<u64> {
         let known = self.known.read();
         let is_swept =
-            |known: &Known| matches!(known, Known::Committed(verdict) if verdict.is_swept);
+            |known: &Known<O>| matches!(known, Known::Committed(verdict) if verdict.is_swept);
         known.iter().filter(|(_, known)| is_swept(known)).map(|(id, _)| *id).collect()
     }
 
@@ -216,17 +206,17 @@ mod tests {
 
     #[test]
     fn an_unknown_number_may_get_a_verdict_until_the_log_has_been_read_and_is_aborted_then() {
-        let large = LargeTransactions::default();
-        assert_eq!(large.state(7), TransactionState::Pending);
+        let large = LargeTransactions::<()>::default();
+        assert_eq!(large.status(7), TransactionStatus::Pending);
         large.commit(8, Lsn(100), &[ObjectId(1)]);
         large.end_recovery();
-        assert_eq!(large.state(7), TransactionState::Aborted);
-        assert_eq!(large.state(8), TransactionState::Committed(100));
+        assert_eq!(large.status(7), TransactionStatus::Aborted);
+        assert_eq!(large.status(8), TransactionStatus::Committed(100));
     }
 
     #[test]
     fn a_verdict_is_stored_until_a_checkpoint_begins_after_the_sweep() {
-        let large = LargeTransactions::default();
+        let large = LargeTransactions::<()>::default();
         large.commit(8, Lsn(100), &[ObjectId(1)]);
         let before = large.swept();
         assert_eq!(large.to_sweep(Lsn(100)), []);
@@ -239,7 +229,7 @@ mod tests {
 
     #[test]
     fn no_number_is_given_twice_whatever_tells_of_it() {
-        let (large, own) = (LargeTransactions::default(), Arc::default());
+        let (large, own) = (LargeTransactions::<()>::default(), Arc::default());
         large.restore(LargeTable { next: 5, ..LargeTable::default() });
         assert_eq!(large.begin(&own), Some(5));
         large.note_number(9);

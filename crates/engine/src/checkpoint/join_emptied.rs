@@ -1,0 +1,32 @@
+//! Takes leaves that removals have emptied out of their trees, where no checkpoint looks at them: those of tables whose
+//! rows are not logged.
+
+use std::collections::BTreeSet;
+
+use onrush_waits::{LatchClass, Recorder};
+
+use super::Store;
+use crate::btree::{EmptyLeaf, Joined};
+use crate::units::LeafId;
+
+impl Store {
+    /// Takes the leaves remembered until now out of their trees. Called without latches.
+    pub(crate) fn join_emptied(&self, recorder: &Recorder) {
+        let ids = self.emptied.take();
+        let leaves: BTreeSet<EmptyLeaf> =
+            ids.into_iter().filter_map(|id| self.still_empty(id, recorder)).collect();
+        for leaf in leaves {
+            let Some(tree) = self.tree_of(leaf.object) else { continue };
+            let (place, epoch) = (self.background_place(), self.dirty.epoch());
+            if tree.join_empty(self, recorder, place, &leaf, epoch) == Joined::NotNow {
+                self.emptied.push(leaf.id);
+            }
+        }
+    }
+
+    fn still_empty(&self, id: LeafId, recorder: &Recorder) -> Option<EmptyLeaf> {
+        let leaf = self.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
+        // The place may be another leaf's by now, which a checkpoint looks at.
+        EmptyLeaf::of(id, &leaf).filter(|_| !leaf.logged)
+    }
+}

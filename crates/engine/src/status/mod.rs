@@ -1,0 +1,46 @@
+//! What intents mean: the status of the transactions that placed them, and which snapshots are open.
+//!
+//! Trees ask the [`IntentResolver`]; transactions above them set what it answers.
+
+mod large;
+mod snapshots;
+mod states;
+
+use std::sync::Arc;
+
+use onrush_log::Lsn;
+
+pub(crate) use large::{LargeTable, LargeTransactions};
+pub(crate) use snapshots::Snapshots;
+pub(crate) use states::{TransactionStates, TransactionStatus};
+
+use crate::node::leaf::Owner;
+use crate::runtime::LogCell;
+
+/// See the module. `O` is what an open large transaction keeps of its own.
+pub(crate) struct IntentResolver<O> {
+    pub(crate) transactions: Arc<TransactionStates>,
+    pub(crate) large: LargeTransactions<O>,
+    pub(crate) snapshots: Snapshots,
+}
+
+impl<O> IntentResolver<O> {
+    /// `transactions` is one of those that the runtime stops.
+    pub(crate) fn new(transactions: Arc<TransactionStates>) -> IntentResolver<O> {
+        let (large, snapshots) = (LargeTransactions::default(), Snapshots::default());
+        IntentResolver { transactions, large, snapshots }
+    }
+
+    /// What an intent of this owner means.
+    pub(crate) fn status(&self, owner: Owner) -> TransactionStatus {
+        match owner {
+            Owner::Slot(slot) => self.transactions.status(slot),
+            Owner::Large(large) => self.large.status(large.id),
+        }
+    }
+
+    /// No snapshot, open or to be opened, is below this LSN. There is none during recovery.
+    pub(crate) fn horizon(&self, log: &LogCell) -> Lsn {
+        log.get().map_or(Lsn(u64::MAX), |log| self.snapshots.horizon(log))
+    }
+}
