@@ -244,7 +244,7 @@ mod tests {
             Source::new(PAGE, PAGE_TEXT),
             Source::new("crates/log/Cargo.toml", &log),
             Source::new("crates/files/Cargo.toml", files),
-            Source::new("crates/engine/src/btree/tree.rs", btree_uses),
+            Source::new("crates/engine/src/tree/tree.rs", btree_uses),
             Source::new("crates/engine/src/node/leaf.rs", "//! Uses nothing, not crate::btree.\n"),
         ]
     }

@@ -106,7 +106,7 @@ fn keep_frames_free(observer: &Observer, recorder: &Recorder) {
     while !engine.is_closing() && !engine.has_failed() {
         throttle_inserts(engine);
         observer.sample_if_due();
-        engine.join_emptied(recorder);
+        engine.merge_emptied(recorder);
         match engine.evict_ahead(recorder) {
             Ok(true) => {}
             Ok(false) => {

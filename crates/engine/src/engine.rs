@@ -9,8 +9,6 @@ use onrush_files::Disk;
 use onrush_latch::Admission;
 use onrush_waits::{Recorder, Registry};
 
-use crate::btree::Trees;
-use crate::buffer::{ImageWrites, Storage};
 use crate::catalog::Relations;
 use crate::checkpoint::Store;
 use crate::memory::FramePool;
@@ -18,7 +16,9 @@ use crate::options::Options;
 use crate::runtime::{Runtime, StopsWaiting};
 use crate::space::Space;
 use crate::status::{IntentResolver, TransactionStates};
+use crate::storage::{ImageWrites, Storage};
 use crate::transaction::OpenChanges;
+use crate::tree::Trees;
 use crate::units::Epoch;
 
 /// See the module.

@@ -37,15 +37,15 @@
 //! 2. **Admission**: `session/worker.rs` takes a place inside the engine and room in the log.
 //! 3. **Key and row**: `session/context.rs` fills generated keys and the clock, `onrush-types`
 //!    makes the bytes.
-//! 4. **Leaf**: `btree/tree.rs` finds it by the session's hint or from the root and latches it
-//!    exclusive; `btree/write.rs` checks fences and duplicate and makes a clean leaf dirty for the
+//! 4. **Leaf**: `tree/tree.rs` finds it by the session's hint or from the root and latches it
+//!    exclusive; `tree/write.rs` checks fences and duplicate and makes a clean leaf dirty for the
 //!    current epoch.
 //! 5. **Log**: under the latch the LSN is reserved, so the order of a key is the order of the log;
 //!    the row is placed with it, the leaf unlatched, the record copied into the ring
 //!    (`onrush-log`).
 //! 6. **Commit**: `onrush-log` writes and syncs one block for all who wait; delayed commits and
 //!    tokens return at once.
-//! 7. **Checkpoint**: later, `buffer/imager.rs` copies the dirty leaf into a fresh slot.
+//! 7. **Checkpoint**: later, `storage/imager.rs` copies the dirty leaf into a fresh slot.
 //! 8. **Install**: `checkpoint/` makes log, images and changed directory segments durable, then
 //!    one superblock; only then are old slots and log segments free.
 //!
@@ -57,8 +57,6 @@
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
 mod background;
-mod btree;
-mod buffer;
 mod catalog;
 mod checkpoint;
 mod constraint;
@@ -79,10 +77,11 @@ mod session;
 mod space;
 mod statistics;
 mod status;
+mod storage;
 mod transaction;
+mod tree;
 mod units;
 
-pub use btree::Direction;
 pub use catalog::{Table, Waiting};
 pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
@@ -109,6 +108,7 @@ pub use session::{
     Transaction,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
+pub use tree::Direction;
 
 /// One row: a value for each column, in the order of the table's definition.
 pub type Row = Vec<Value<'static>>;

@@ -2,8 +2,8 @@
 //! a read is right or is told that it is too old, which nobody is whose snapshot was not given up, and no
 //! transaction misses that somebody else changed its row. Each trap, planted, is found.
 //!
-//! A miniature of `btree/versions.rs`, `status/snapshots.rs` and of who asks them (`btree/read.rs`,
-//! `btree/intent.rs`), under shuttle, which chooses who goes on at every lock and atomic. Seeds are fixed, so a run can
+//! A miniature of `tree/versions.rs`, `status/snapshots.rs` and of who asks them (`tree/read.rs`,
+//! `tree/intent.rs`), under shuttle, which chooses who goes on at every lock and atomic. Seeds are fixed, so a run can
 //! be had again; `ONRUSH_MODEL_SCALE=100` runs that many times as long.
 
 #![allow(clippy::unwrap_used, reason = "a lock of the model is never poisoned but by its failure")]

@@ -25,7 +25,7 @@ use onrush_waits::{Recorder, Wait};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::TableEntry;
-use crate::btree::Tree;
+use crate::tree::Tree;
 
 use crate::error::{Error, Result};
 use crate::runtime::Runtime;

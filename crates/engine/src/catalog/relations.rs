@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Catalog;
-use crate::btree::{Tree, Trees};
 use crate::constraint::Compiler;
+use crate::tree::{Tree, Trees};
 use crate::units::ObjectId;
 
 /// See the module.

@@ -12,10 +12,10 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Relations;
 use super::{DefinitionLocks, Sequence};
-use crate::btree::{Blocked, Refusal, Tree};
 use crate::constraint::{TableChecks, TableDefaults};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
+use crate::tree::{Blocked, Refusal, Tree};
 use crate::units::ObjectId;
 
 /// A table as long as anyone knows it.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 
 use super::Store;
-use crate::btree::LeafDescription;
-use crate::buffer::Image;
 use crate::error::{Damage, Error, Result};
 use crate::logging::{push_varint, take_varint};
 use crate::node::leaf::LargeOwner;
 use crate::space::{Blob, BlobPlace, Cursor, DataFiles, SlotId, Space};
 use crate::status::LargeTable;
+use crate::storage::Image;
+use crate::tree::LeafDescription;
 use crate::units::ObjectId;
 
 /// Entries of a full segment; one with half as many again is divided.

@@ -10,11 +10,11 @@ use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
 use super::Store;
 use super::pace::Pace;
-use crate::btree::{EmptyLeaf, Joined, fold_resolved};
-use crate::buffer::{Imager, LeafState};
 use crate::error::Result;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
+use crate::storage::{Imager, LeafState};
+use crate::tree::{EmptyLeaf, Joined, fold_resolved};
 use crate::units::{Epoch, LEAF_BYTES, LeafId, ObjectId};
 
 /// With fewer leaves one writer does it alone.

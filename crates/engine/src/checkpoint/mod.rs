@@ -2,7 +2,7 @@
 
 mod directory;
 mod drain;
-mod join_emptied;
+mod merge_emptied;
 mod pace;
 mod pin;
 mod progress;
@@ -35,9 +35,9 @@ pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, 
 pub(crate) use sweep::{sweep_aborted, sweep_due};
 pub(crate) use throttle::Throttle;
 
-use crate::buffer::Imager;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::storage::Imager;
 use crate::units::{Epoch, ObjectId};
 
 /// Threads that write the images of a checkpoint, at most.
@@ -103,7 +103,7 @@ impl Checkpointer {
         store.throttle.checkpoint_begins(store.log.space());
         let began_unix_micros = record::unix_micros();
         let _running = store.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
-        store.join_emptied(recorder);
+        store.merge_emptied(recorder);
         sweep::sweep_due(store, recorder);
         let swept = store.resolver.large.swept();
         let (start, epoch) = begin(store);

@@ -5,13 +5,13 @@ use onrush_log::{Log, LogError, Reservation};
 use onrush_waits::{Recorder, Wait};
 
 use super::Store;
-use crate::btree::{Blocked, SPARE_FRAMES};
 use crate::catalog::{LockWait, Waiter};
 use crate::error::Result;
 use crate::memory::Frame;
 use crate::options::Background;
 use crate::runtime::{Appends, Runtime, stopped};
 use crate::space::Purpose;
+use crate::tree::{Blocked, SPARE_FRAMES};
 
 impl Store {
     /// Does, without a place and without latches, what an operation was blocked on.

@@ -10,8 +10,8 @@
 use onrush_waits::{Recorder, Wait};
 
 use super::Store;
-use crate::btree::Swept;
 use crate::fault::{Fault, planted};
+use crate::tree::Swept;
 use crate::units::ObjectId;
 
 /// Sweeps for every committed large transaction that no snapshot stands in the way of. What fails is left

@@ -7,12 +7,12 @@ use onrush_waits::{Recorder, Wait};
 
 use super::Store;
 use super::directory::{Directory, SEGMENT_ENTRIES, Segment, SegmentEntry, TableDirectory};
-use crate::btree::Refusal;
 use crate::catalog::TableEntry;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::space::Cursor;
 use crate::status::LargeTable;
+use crate::tree::Refusal;
 use crate::units::ObjectId;
 
 /// What the next directory will hold.

@@ -27,7 +27,6 @@ use onrush_types::TableDefinition;
 use onrush_waits::{Recorder, Registry};
 use serde::{Deserialize, Serialize};
 
-use crate::btree::Tree;
 use crate::catalog::TableEntry;
 use crate::checkpoint::{
     COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, WRITERS_MAX,
@@ -38,6 +37,7 @@ use crate::error::{Damage, Error, Result};
 use crate::memory::{FramePool, LARGE_PAGE_BYTES};
 use crate::options::{BACKGROUND_PLACES, Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
+use crate::tree::Tree;
 use crate::units::{Epoch, ObjectId};
 pub use progress::{OpenPhase, OpenProgress, OpenState};
 use redo::Redo;

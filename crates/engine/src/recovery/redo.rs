@@ -11,13 +11,13 @@ use onrush_log::Lsn;
 use onrush_types::TableDefinition;
 
 use super::rows::RowRedo;
-use crate::btree::Tree;
 use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{Record, RowRecord, commit_objects, group_records, read_record};
 use crate::node::leaf::LargeOwner;
+use crate::tree::Tree;
 use crate::units::ObjectId;
 
 /// What was redone.

@@ -21,7 +21,6 @@ use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder};
 use parking_lot::Mutex;
 
-use crate::btree::{Hint, RedoneAs, SPARE_FRAMES, Seat};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -31,6 +30,7 @@ use crate::memory::Frame;
 use crate::node::fence::head;
 use crate::node::leaf::LargeOwner;
 use crate::options::Background;
+use crate::tree::{Hint, RedoneAs, SPARE_FRAMES, Seat};
 use crate::units::ObjectId;
 
 /// Parts of a batch for each worker: with more than one, workers end at about the same time.

@@ -7,9 +7,9 @@
 use onrush_waits::Recorder;
 use uuid::Uuid;
 
-use crate::btree::{Approach, Hint};
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
+use crate::tree::{Approach, Hint};
 
 /// Keys drawn ahead: as many as a way has steps, so that each row moves every key one step on.
 const KEYS: usize = 3;

@@ -3,8 +3,8 @@
 
 use onrush_types::EncodedRow;
 
-use crate::btree::GroupRows;
 use crate::logging::{RecordKind, push_varint, row_header};
+use crate::tree::GroupRows;
 use crate::units::ObjectId;
 
 /// The encoded rows of a batch. Kept by the session and used again, so that its buffers grow once.

@@ -1,13 +1,13 @@
 //! What has changed in a table from one snapshot to a later one, in key order.
 //!
-//! Only leaves that may have changed are read ([`btree/changes.rs`](crate::btree)), so it takes little more than a
+//! Only leaves that may have changed are read ([`tree/changes.rs`](crate::tree)), so it takes little more than a
 //! look at each leaf where little has changed.
 
 use super::snapshot::{Snapshot, too_old};
 use crate::Row;
-use crate::btree::{Bounds, TwoBatches};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
+use crate::tree::{Bounds, TwoBatches};
 use crate::units::ObjectId;
 
 /// The row at one key, before and after.
@@ -127,10 +127,10 @@ impl Changes {
                 self.exhausted = !more;
                 Ok(())
             }
-            Err(crate::btree::Refusal::Gone) => {
+            Err(crate::tree::Refusal::Gone) => {
                 Err(Error::TableChanged { name: self.table.name().to_owned() })
             }
-            Err(crate::btree::Refusal::TooOld) => {
+            Err(crate::tree::Refusal::TooOld) => {
                 Err(too_old(&self.later.worker.engine, &self.table))
             }
             Err(other) => Err(Error::Internal(format!("a scan was refused: {other:?}"))),

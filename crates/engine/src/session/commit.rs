@@ -1,5 +1,5 @@
 //! How the rows of a transaction become one record. One that only inserts into one table, and whose
-//! leaves are few, goes the way of a batch (`btree/group.rs`). Any other:
+//! leaves are few, goes the way of a batch (`tree/group.rs`). Any other:
 //!
 //! 1. Intents are placed in (object, key) order; this may wait and may fail, and nothing is
 //!    logged if it does.
@@ -17,12 +17,12 @@ use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::{Place, Write, Writes};
-use crate::btree::{Blocked, GroupRows, Intent, Refusal, Seat, Tree};
 use crate::catalog::{Table, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{TICK, group_header, push_varint, take_varint};
 use crate::node::leaf::Owner;
+use crate::tree::{Blocked, GroupRows, Intent, Refusal, Seat, Tree};
 use crate::units::ObjectId;
 
 /// Rows that one stay inside the engine places or folds at most.

@@ -20,13 +20,13 @@ use super::large::LargeVerdict;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
-use crate::btree::Tree;
 use crate::catalog::{CatalogChange, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, definition_record, sequence_record};
 use crate::node::leaf::Owner;
+use crate::tree::Tree;
 use crate::units::ObjectId;
 
 /// What a commit makes of the list of tables.

@@ -9,11 +9,11 @@ use onrush_waits::Phase;
 
 use super::ahead::Ahead;
 use super::worker::Worker;
-use crate::btree::Hint;
 use crate::catalog::TableEntry;
 use crate::error::{Error, Result};
 use crate::node::leaf::LeafRows;
 use crate::options::SequentialKeys;
+use crate::tree::Hint;
 
 /// See the module.
 pub(crate) struct TableContext {

@@ -22,10 +22,10 @@ use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
-use crate::btree::Tree;
 use crate::catalog::{LockOwner, Table, TableEntry, Waiter};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::tree::Tree;
 use crate::units::ObjectId;
 
 /// See the module. Dropped, it gives everything back that no commit has taken.

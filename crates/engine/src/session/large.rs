@@ -27,8 +27,6 @@ use onrush_waits::{Counter, LatchClass};
 use super::commit::Committed;
 use super::transaction::Transaction;
 use super::write_set::{Place, Writes};
-use crate::btree::OwnVersions;
-use crate::btree::{OwnIntent, Refusal, Seat, Tree, View};
 use crate::catalog::Table;
 use crate::checkpoint::{sweep_aborted, sweep_due};
 use crate::engine::Engine;
@@ -36,6 +34,8 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{RecordKind, TICK, definition_record, large_commit_record, piece_header};
 use crate::node::leaf::{LargeOwner, Owner};
+use crate::tree::OwnVersions;
+use crate::tree::{OwnIntent, Refusal, Seat, Tree, View};
 use crate::units::ObjectId;
 
 /// How many rows were changed, by what happened to them.

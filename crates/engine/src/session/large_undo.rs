@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::row_record::framed_row;
 use super::transaction::Transaction;
-use crate::btree::{OwnIntent, Refusal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::node::leaf::LargeOwner;
+use crate::tree::{OwnIntent, Refusal};
 
 impl Transaction<'_> {
     /// Takes back the pieces behind a savepoint.

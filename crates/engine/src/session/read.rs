@@ -8,10 +8,10 @@ use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Look, View};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
+use crate::tree::{Look, View};
 
 impl Session {
     /// The newest committed version of the row with this primary key.

@@ -1,5 +1,5 @@
 //! What a scan asks for ahead of itself, so that leaves that are on disk are read while it is busy with
-//! others. [who reads them](crate::buffer)
+//! others. [who reads them](crate::storage)
 //!
 //! A scan whose leaves are in memory never comes here. From the second leaf on that it had to wait for it
 //! looks at those that come next and asks for the ones on disk. How far it looks ahead doubles as long as
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use onrush_waits::Recorder;
 
-use crate::btree::{Bounds, Direction, LeavesAhead, Tree};
-use crate::buffer::AskedAhead;
 use crate::engine::Engine;
+use crate::storage::AskedAhead;
+use crate::tree::{Bounds, Direction, LeavesAhead, Tree};
 use crate::units::{LeafId, ObjectId};
 
 /// Leaves that a scan waits for before it reads ahead: one of a few rows waits for one.

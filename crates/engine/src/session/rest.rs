@@ -20,10 +20,10 @@ use onrush_waits::Counter;
 use super::session::Session;
 use super::token::CommitToken;
 use super::transaction::Transaction;
-use crate::btree::Look;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::options::Durability;
+use crate::tree::Look;
 
 impl Session {
     /// Whether the program waits for durable commits itself, before it passes this session's answers on:

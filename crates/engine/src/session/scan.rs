@@ -7,9 +7,9 @@ use onrush_types::{Value, prefix_end};
 use super::read_ahead::{Position, ReadAhead};
 use super::snapshot::{Snapshot, too_old};
 use crate::Row;
-use crate::btree::{Batch, Blocked, Bounds, Direction, Refusal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
+use crate::tree::{Batch, Blocked, Bounds, Direction, Refusal};
 use crate::units::{LeafId, ObjectId};
 
 /// What to scan.

@@ -13,14 +13,14 @@ use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use crate::Row;
-use crate::btree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
-use crate::btree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{RecordKind, TICK, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
+use crate::tree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
+use crate::tree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 use crate::units::ObjectId;
 
 /// Buffers of a batch that a session keeps for the next one take so much at most.

@@ -12,10 +12,10 @@ use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
 use super::worker::Worker;
 use super::write_set::Place;
 use crate::Row;
-use crate::btree::{Bounds, Direction, Look, Refusal, View};
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::tree::{Bounds, Direction, Look, Refusal, View};
 
 /// A consistent view: every read sees the same committed rows, whatever is inserted, changed or
 /// deleted meanwhile. Old versions are kept in memory as long as it is open, within

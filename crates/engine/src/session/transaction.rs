@@ -24,11 +24,11 @@ use super::worker::Worker;
 use super::write_set::{Place, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
-use crate::btree::{GroupRows, Look, Refusal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::options::Durability;
+use crate::tree::{GroupRows, Look, Refusal};
 use crate::units::ObjectId;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.

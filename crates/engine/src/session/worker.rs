@@ -11,12 +11,12 @@ use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
-use crate::btree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
 use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
 use crate::transaction::make_room;
+use crate::tree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
 
 /// One thread's way into the engine.
 pub(crate) struct Worker {

@@ -3,10 +3,10 @@
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::EVICTORS;
 use crate::checkpoint::WRITERS_MAX;
 use crate::engine::Engine;
 use crate::memory::MemoryPlan;
+use crate::storage::EVICTORS;
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES};
 
 /// A part of the memory of a process.

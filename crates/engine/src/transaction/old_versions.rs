@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use onrush_waits::{Counter, Recorder};
 
-use crate::btree::{Tree, Trees};
+use crate::tree::{Tree, Trees};
 
 /// Drops old versions until those that are left take no more than they may. The caller is not inside the engine and
 /// holds no latch: it may wait for the log. `every` tells the trees of all tables.

@@ -7,13 +7,13 @@
 //! | here | in `crates/engine/src` |
 //! |---|---|
 //! | `mod.rs` [`Fault`] | `fault.rs`, the faults of the same names |
-//! | `leaf.rs` | `buffer/leaf.rs`, `node/leaf.rs`, `buffer/load.rs` |
-//! | `image.rs` | `buffer/image.rs`, `space/slots.rs` |
-//! | `dirty.rs` | `buffer/dirty.rs` |
-//! | `imager.rs` | `buffer/imager.rs`, `buffer/evict.rs` |
-//! | `tree.rs` | `btree/tree.rs`, `btree/write.rs`, `btree/split.rs` |
-//! | `join.rs` | `btree/join.rs` |
-//! | `transaction.rs` | `btree/intent.rs`, `session/commit.rs`, `status/states.rs` |
+//! | `leaf.rs` | `storage/leaf.rs`, `node/leaf.rs`, `storage/load.rs` |
+//! | `image.rs` | `storage/image.rs`, `space/slots.rs` |
+//! | `dirty.rs` | `storage/dirty.rs` |
+//! | `imager.rs` | `storage/imager.rs`, `storage/evict.rs` |
+//! | `tree.rs` | `tree/tree.rs`, `tree/write.rs`, `tree/split.rs` |
+//! | `join.rs` | `tree/join.rs` |
+//! | `transaction.rs` | `tree/intent.rs`, `session/commit.rs`, `status/states.rs` |
 //! | `checkpoint.rs` | `checkpoint/mod.rs`, `checkpoint/drain.rs`, `checkpoint/walk.rs` |
 //! | `pin.rs` | `checkpoint/pin.rs`, `online/mod.rs` |
 //! | `log.rs` | `crates/log/src/{pool,prefix,ring,wait,writer}.rs` |
@@ -21,7 +21,7 @@
 //!
 //! What is smaller than in the engine: an LSN counts records, a leaf holds three rows, inner nodes
 //! are one map, an image is one value that is there or not, the directory lies in the superblock.
-//! What is missing: full disks, groups under held latches (`btree/group.rs`), old versions, DDL,
+//! What is missing: full disks, groups under held latches (`tree/group.rs`), old versions, DDL,
 //! weak memory orders (loom has those) and a second life after the crash.
 
 pub mod checkpoint;

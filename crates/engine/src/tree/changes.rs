@@ -11,8 +11,8 @@ use onrush_log::Lsn;
 use super::Trees;
 use super::scan::{Batch, Bounds};
 use super::{Blocked, Refusal, Seat, Tree, View};
-use crate::buffer::LeafState;
 use crate::node::fence::Fence;
+use crate::storage::LeafState;
 use crate::units::ObjectId;
 
 /// Leaves that one stay inside the engine looks at at most.

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use super::Trees;
 use super::{Blocked, Refusal, Seat, Tree, View};
-use crate::btree::read::{Seen, resolved_intent};
-use crate::buffer::LeafState;
 use crate::node::fence::{Fence, head};
 use crate::node::leaf::LeafRows;
+use crate::storage::LeafState;
+use crate::tree::read::{Seen, resolved_intent};
 use crate::units::{LeafId, ObjectId};
 use onrush_waits::LatchClass;
 

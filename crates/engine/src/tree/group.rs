@@ -18,11 +18,11 @@ use super::split::HalfSplit;
 use super::split_point::{SplitKind, choose};
 use super::write::make_dirty;
 use super::{Approach, Blocked, Hint, Refusal, Seat, Tree};
-use crate::buffer::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
 use crate::space::Purpose;
+use crate::storage::LeafState;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
 /// Leaves that one batch may hold at a time: 4 MiB, some 25,000 rows.

@@ -13,10 +13,10 @@ use onrush_waits::{Counter, LatchClass};
 use super::Trees;
 use super::split_point::{self, Side, SplitKind};
 use super::{Blocked, SPARE_FRAMES, Seat};
-use crate::buffer::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, separator};
 use crate::space::Purpose;
+use crate::storage::LeafState;
 use crate::units::LeafId;
 
 /// A new leaf of which the parent does not know yet.

@@ -19,11 +19,11 @@ use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::Trees;
 use super::{Refusal, Tree};
-use crate::buffer::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::inner::InnerNode;
 use crate::space::Purpose;
+use crate::storage::LeafState;
 use crate::units::{Epoch, LeafId, ObjectId};
 
 /// How often the left neighbour is loaded in vain: it may be evicted again at once.

@@ -6,9 +6,9 @@ use onrush_waits::LatchClass;
 
 use super::Tree;
 use super::Trees;
-use crate::buffer::{Image, LeafState};
 use crate::node::fence::Fence;
 use crate::node::inner::FANOUT;
+use crate::storage::{Image, LeafState};
 use crate::units::{InnerId, LeafId, ObjectId};
 
 /// Children that a node gets, so that it does not split at once.

@@ -6,8 +6,8 @@ use onrush_log::Lsn;
 
 use super::old_versions::OldVersions;
 use super::own_versions::OwnVersions;
-use crate::buffer::Storage;
 use crate::status::IntentResolver;
+use crate::storage::Storage;
 
 /// See the module.
 pub(crate) struct Trees {

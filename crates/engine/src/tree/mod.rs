@@ -16,6 +16,7 @@ mod read;
 mod scan;
 mod split;
 mod split_point;
+#[allow(clippy::module_inception)]
 mod tree;
 mod trees;
 mod versions;

@@ -14,6 +14,7 @@ mod imager;
 mod leaf;
 mod load;
 mod read_ahead;
+#[allow(clippy::module_inception)]
 mod storage;
 
 pub(crate) use dirty::DirtyLists;

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use onrush_waits::{LatchClass, Recorder};
 
 use super::Store;
-use crate::btree::{EmptyLeaf, Joined};
+use crate::tree::{EmptyLeaf, Joined};
 use crate::units::LeafId;
 
 impl Store {
     /// Takes the leaves remembered until now out of their trees. Called without latches.
-    pub(crate) fn join_emptied(&self, recorder: &Recorder) {
+    pub(crate) fn merge_emptied(&self, recorder: &Recorder) {
         let ids = self.emptied.take();
         let leaves: BTreeSet<EmptyLeaf> =
             ids.into_iter().filter_map(|id| self.still_empty(id, recorder)).collect();

@@ -13,11 +13,11 @@ use onrush_waits::{Phase, Recorder, Spin};
 use super::Trees;
 use super::split::{HalfSplit, open_edge, split};
 use super::{Blocked, Hint, Refusal, SPARE_FRAMES, Seat, Tree};
-use crate::buffer::LeafState;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
 use crate::space::Purpose;
+use crate::storage::LeafState;
 use crate::units::{Epoch, LeafId, ObjectId};
 
 /// What must be true of the key for the change to be made.

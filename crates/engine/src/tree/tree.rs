@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use super::Refusal;
 use super::Trees;
 use super::versions::VersionStore;
-use crate::buffer::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, head};
 use crate::node::inner::InnerNode;
+use crate::storage::LeafState;
 use crate::units::{InnerId, LeafId, ObjectId};
 
 /// The last leaf that a session used, with the heads of its fences: most keys that belong
