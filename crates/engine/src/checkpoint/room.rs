@@ -30,6 +30,7 @@ impl Store {
                 }
                 Ok(())
             }
+            Blocked::Split => Ok(()),
             Blocked::Slot => self.make_slots(recorder),
             Blocked::Transaction(slot) => {
                 self.resolver.transactions.wait(slot, recorder);

@@ -66,6 +66,9 @@ pub(crate) enum Blocked {
     LoadToRead(LeafId),
     /// Two spare frames are needed for a split.
     Spares,
+    /// A leaf was split, and the half of the key is still too full: the parent must learn of this split before
+    /// another one. It has when the latches are given back, so there is nothing to wait for.
+    Split,
     /// No slot could be reserved for a leaf that becomes dirty.
     Slot,
     /// The transaction in this slot decides first.

@@ -240,7 +240,7 @@ impl Placing<'_> {
         if self.half.is_some() {
             // The half that holds the key is still too full; tell the parent of the first split
             // before the second.
-            return Err(Blocked::Spares);
+            return Err(Blocked::Split);
         }
         let (half, right) = split(self.trees, seat, &mut self.leaf, key, self.purpose)?;
         if right.low.at_or_below(head(key), key) {
