@@ -206,7 +206,7 @@ impl OwnDefinitions {
     fn share(&mut self, worker: &mut Worker, entry: &Arc<TableEntry>) -> Result<()> {
         worker.release();
         let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: &**engine, recorder, wait };
+        let waiter = Waiter { runtime: engine, recorder, wait };
         engine.catalog.locks.share(&waiter, &mut self.owner, entry)?;
         self.shared.push(Arc::clone(&entry.tree));
         Ok(())
@@ -505,7 +505,7 @@ impl Transaction<'_> {
             session.worker.release();
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { runtime: &**engine, recorder, wait };
+            let waiter = Waiter { runtime: engine, recorder, wait };
             engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
             own.stopped.push((entry.id, Arc::clone(&entry.tree)));
             worker.wait_complete(engine.log.tail());
@@ -533,7 +533,7 @@ impl Transaction<'_> {
         session.worker.release();
         let worker = &session.worker;
         let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: &**engine, recorder, wait };
+        let waiter = Waiter { runtime: engine, recorder, wait };
         engine.catalog.locks.lock_name(&waiter, &own.owner, name)?;
         if !own.names.iter().any(|known| known == name) {
             own.names.push(name.to_owned());

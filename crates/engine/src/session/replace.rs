@@ -38,7 +38,7 @@ impl Transaction<'_> {
             session.worker.release();
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { runtime: &**engine, recorder, wait };
+            let waiter = Waiter { runtime: engine, recorder, wait };
             engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?;
             worker.wait_complete(engine.log.tail());
             // While it was waited for it may have become another one.

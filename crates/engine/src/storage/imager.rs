@@ -3,8 +3,9 @@
 //! Invariants
 //! 1. Copying the rows, choosing the slot and marking the leaf clean happen under one exclusive
 //!    latch: no change falls between.
-//! 2. A leaf with an unresolved intent of a small transaction gets an image without it and stays dirty, in
-//!    the epoch that is current then. Intents of large transactions go into images.
+//! 2. A leaf with an intent of a small transaction gets an image without it and stays dirty, in the epoch that
+//!    is current then. Intents of large transactions go into images. What an intent means is not asked here:
+//!    a checkpoint folds what it can before it images a leaf.
 //! 3. Until the batch is written, the imager itself keeps every image, so no slot of it is free.
 
 use std::sync::Arc;

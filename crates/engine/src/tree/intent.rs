@@ -240,7 +240,7 @@ fn remove_older(
     }
 }
 
-/// Folds every intent of the leaf whose transaction has a verdict; before an image is made. Those of large
+/// Folds every intent of the leaf whose transaction has a verdict; before a checkpoint images it. Those of large
 /// transactions stay as long as a snapshot may need what they replace, which is kept beside them.
 pub(crate) fn fold_resolved(trees: &Trees, tree: &Tree, rows: &mut LeafRows) {
     if rows.intents() == 0 {
