@@ -18,4 +18,4 @@ ci:
 
 # The main job
 singleton:
-    cargo run --release -p onrush-cli -- lab run singleton
+    cargo run --release -p onrush-cli --no-default-features -- lab run singleton

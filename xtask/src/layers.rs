@@ -162,13 +162,13 @@ fn used_by_crates(sources: &[Source]) -> Uses {
     manifests.iter().map(|(folder, source)| ((*folder).to_owned(), used(source))).collect()
 }
 
-fn package_name(manifest: &str) -> Option<&str> {
+pub(crate) fn package_name(manifest: &str) -> Option<&str> {
     let line = manifest.lines().find(|line| line.starts_with("name = "))?;
     line.split('"').nth(1)
 }
 
 /// Names under `[dependencies]` and `[target.*.dependencies]`, not those for tests.
-fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     let mut is_inside = false;
     manifest.lines().filter_map(move |line| {
         if line.starts_with('[') {

@@ -41,8 +41,10 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
 /// disk of `files`; these bring files in and out for the user, or look at the machine (`waits` asks the
 /// scheduler how long a thread was ready to run, `watch` and `server` make sockets, `sim` keeps an account of
 /// its own of what was acknowledged, `fuzz` keeps inputs).
-pub(crate) const FILE_CALLERS: &[&str] =
-    &["files", "transfer", "lab", "cli", "waits", "watch", "server", "sim", "fuzz", "browser"];
+pub(crate) const FILE_CALLERS: &[&str] = &[
+    "files", "transfer", "lab", "measure", "cli", "waits", "watch", "server", "sim", "fuzz",
+    "browser",
+];
 
 /// Crates in which no name may say "flush": bytes are published, written or durable.
 pub(crate) const ENGINE_CRATES: &[&str] =

@@ -28,6 +28,7 @@ mod layers;
 mod links;
 mod lists;
 mod nightly_command;
+mod product;
 mod prove_wire_command;
 mod readme;
 mod settings_page;
@@ -109,6 +110,7 @@ const RULES: [(&str, Rule); 10] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
+    ("product", product::check),
     ("links", links::check),
     ("README.md", readme::check),
     ("latches.md", latch_page::check),

@@ -49,9 +49,6 @@ fn steps(root: &Path) -> Vec<Step> {
     if std::env::var_os("ONRUSH_REQUIRE_SERVERS").is_some() {
         let arguments = ["test", "--package", "onrush-lab", "--features", "servers"];
         steps.push(Step::cargo(root, "servers", &arguments));
-        let arguments = ["test", "--package", "onrush-cli", "--features", "servers"];
-        let arguments = [&arguments[..], &["--test", "servers_take_part_in_studies"]].concat();
-        steps.push(Step::cargo(root, "servers by the command", &arguments));
     }
     steps
 }

@@ -8,9 +8,6 @@
 mod arguments;
 mod column_spec;
 mod commands;
-mod failure;
-mod output;
-mod progress;
 mod row_output;
 mod values;
 
@@ -18,6 +15,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use onrush_terminal::failure;
 
 /// A storage engine for concurrent singleton inserts.
 #[derive(Parser)]
@@ -30,7 +28,6 @@ struct Onrush {
 const EXAMPLES: &str = "\
 Examples:
   onrush lab run singleton                  how fast is Onrush on this machine?
-  onrush lab run keys --quick               and beside SQLite, LMDB, redb and fjall?
   onrush lab disk                           what does this disk allow?
   onrush top shop                           what do sessions wait for right now?
   onrush create shop --table orders --column 'id bigint default identity' \\

@@ -3,10 +3,9 @@
 use std::io::Write;
 
 use onrush::{Row, TableDefinition, Value};
+use onrush_terminal::failure::Outcome;
+use onrush_terminal::output;
 use onrush_transfer::json;
-
-use crate::failure::Outcome;
-use crate::output;
 
 /// So many rows are looked at for the widths of the columns; the others use the same widths.
 const ROWS_MEASURED: usize = 200;

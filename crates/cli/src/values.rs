@@ -5,9 +5,9 @@
 
 use anyhow::Context;
 use onrush::{Table, Value};
+use onrush_terminal::failure::usage_error;
 
 use crate::column_spec::unquoted;
-use crate::failure::usage_error;
 
 /// Reads a value for a column.
 pub fn parse(table: &Table, column: usize, text: &str) -> anyhow::Result<Value<'static>> {

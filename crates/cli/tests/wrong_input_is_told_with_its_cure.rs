@@ -116,18 +116,17 @@ fn every_command_has_examples() {
         left.extend(commands_of(&command, &help));
         seen.push(command.join(" "));
     }
-    for command in ["checkpoint", "lab", "lab list", "lab run singleton", "restore"] {
+    for command in ["checkpoint", "lab", "lab run singleton", "restore"] {
         assert!(seen.iter().any(|one| one == command), "{command} is not among {seen:?}");
     }
 }
 
 #[test]
-fn a_table_that_cannot_be_advised_on() {
+fn what_the_lab_beside_this_command_does_is_told_with_how_to_run_it() {
     let world = World::new();
-    world.write("keyless.sql", "CREATE TABLE t (id int, note text);");
-    world.write("short.csv", "id,note\n1\n");
-    refused(&world, &["lab", "advise", "none.sql"], 2, &["none.sql", "cannot read the table"]);
-    refused(&world, &["lab", "advise", "keyless.sql"], 2, &["keyless.sql", "PRIMARY KEY"]);
-    refused(&world, &["lab", "advise", "--sample", "short.csv"], 2, &["row 1 has 1 columns"]);
-    refused(&world, &["lab", "advise", "--target", "onrus"], 2, &["onrus", "onrush"]);
+    let run = |words: &str| format!("cargo run --release -p onrush-lab -- {words}");
+    refused(&world, &["lab", "run", "keys", "--quick"], 2, &[&run("run keys --quick")]);
+    refused(&world, &["lab", "list"], 2, &[&run("list")]);
+    refused(&world, &["lab", "run", "singleton", "--quick"], 2, &[&run("run singleton --quick")]);
+    assert_eq!(world.list(), Vec::<String>::new());
 }

@@ -11,16 +11,15 @@ use std::time::Instant;
 use onrush::{Durability, KeyStrategy, Options};
 use onrush_check::{CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
+use onrush_measure::cell::log_bytes_max;
+use onrush_measure::classic_table::{CLASSIC_TABLE, classic_table};
+use onrush_measure::error::LabError;
+use onrush_measure::machine;
+use onrush_measure::place::Place;
+use onrush_measure::progress::{Observer, Step};
+use onrush_measure::settings::{Driver, Leave, Placement};
+use onrush_measure::stand::{Stand, StandLoad};
 use serde::Serialize;
-
-use crate::cell::log_bytes_max;
-use crate::classic_table::{CLASSIC_TABLE, classic_table};
-use crate::error::LabError;
-use crate::machine;
-use crate::place::Place;
-use crate::progress::{Observer, Step};
-use crate::settings::{Driver, Leave, Placement};
-use crate::stand::{Stand, StandLoad};
 
 /// Rows of the classic load.
 pub const ROWS: u64 = 160_000_000;
@@ -200,7 +199,7 @@ fn fault_of(report: &CheckReport, rows: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Quiet;
+    use onrush_measure::progress::Quiet;
 
     fn settings(folder: &std::path::Path) -> ChallengeSettings {
         ChallengeSettings {

@@ -8,14 +8,14 @@
 
 use std::path::Path;
 
+use onrush_measure::error::LabError;
+use onrush_measure::units::rounded;
 use serde::Serialize;
 
-use crate::error::LabError;
 use crate::study::outcome::{CellOutcome, StudyResult};
 use crate::study::run::store::Store;
 use crate::study::summary::{CONFIDENCE, student_t};
 use crate::study::table::name_of;
-use crate::units::rounded;
 
 /// What can be said about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ pub fn read(path: &Path) -> Result<StudyResult, LabError> {
     let wrong = |what: String| LabError::ResultFile { path: path.to_owned(), what };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| {
-        wrong(format!("{error}; give a result file, or the JSON that `onrush lab report` writes"))
+        wrong(format!("{error}; give a result file, or the JSON that `onrush-lab report` writes"))
     })
 }
 

@@ -1,59 +1,25 @@
-//! The laboratory: loads that measure Onrush, and the proof that what they inserted is there.
+//! The laboratory: Onrush beside its rivals, under the loads of `onrush-measure`.
 //!
-//! Beside the life of an insert, not part of it: it uses the engine's public API only, as a user
-//! would. One measured load, a *cell*, goes through these files in order:
-//!
-//! 1. [`settings`]: what to do. [`place`]: folders made for it, removed after it.
-//! 2. [`disk`]: what the device can do, so that the result has something to be held against.
-//! 3. [`mod@classic_table`]: six columns, all with defaults, the key by one of eight strategies.
-//! 4. [`load`]: many sessions insert and commit, as threads or as tasks.
-//! 5. [`verify`]: the database is opened again and compared with what was acknowledged, by
-//!    [`fingerprint`].
-//! 6. [`result`]: the numbers under their names. [`report`]: the same for people.
-//!
-//! [`cell`] walks through all of it, [`repeats`] does so several times; [`challenge`] is the classic load
-//! at its full size, closed and checked.
-//!
-//! Above that, [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
+//! A [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
 //! [`verdict`] says what held each of them back, [`page`] draws all of it, and
 //! [`compare`] sets two results against each other. [`advise`] makes a short study of a table of the
-//! user's own ([`own_table`]) and says what to do.
+//! user's own ([`own_table`]) and says what to do. [`challenge`] is the classic load at its full size, closed
+//! and checked.
 
 pub mod advise;
-pub mod cell;
 pub mod challenge;
-pub mod classic_table;
 pub mod compare;
-pub mod disk;
-mod doubt;
-pub mod error;
-pub mod fingerprint;
-mod load;
-pub mod machine;
-pub mod nearest;
 pub mod own_table;
 pub mod page;
-mod place;
 mod program;
-pub mod progress;
-pub mod repeats;
-pub mod report;
-pub mod result;
-pub mod settings;
-mod stand;
 pub mod study;
 pub mod target;
-pub mod units;
 pub mod verdict;
-pub mod verify;
 
-pub use cell::run_cell;
-pub use classic_table::{CLASSIC_TABLE, classic_table};
-pub use error::LabError;
-pub use fingerprint::Fingerprint;
-pub use place::remove_temporary_folders;
-pub use progress::{Observer, Quiet, Step};
-pub use repeats::{Repeated, run_repeated};
-pub use result::CellResult;
-pub use settings::{CellSettings, Driver, Leave, Placement};
-pub use verify::Verification;
+/// Ends the servers that were started, and removes the folders of every measurement that is running and was not
+/// asked to keep them. For a process that is about to end because it was interrupted.
+pub fn clean_up() {
+    #[cfg(feature = "servers")]
+    target::server::process::end_all();
+    onrush_measure::remove_temporary_folders();
+}

@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use onrush_lab::error::LabError;
 use onrush_lab::study::run::{self, Progress, RunOptions, StudyObserver};
 use onrush_lab::study::{CellOutcome, Repeat, Settings, Size, Study, TargetShown};
 use onrush_lab::target::{Instance, LoadFigures, LoadOrder, Target};
-use onrush_lab::verify::Verification;
-use onrush_lab::{Observer, Step};
+use onrush_measure::error::LabError;
+use onrush_measure::verify::Verification;
+use onrush_measure::{Observer, Step};
 
 /// A target that was planted: it loads, or ends badly, or loses so many rows.
 struct Planted(&'static str, fn() -> Result<(), LabError>, u64);

@@ -1,13 +1,13 @@
-//! `onrush lab advise` on a table of one's own, measured: what one session that waits for each of its
+//! `onrush-lab advise` on a table of one's own, measured: what one session that waits for each of its
 //! syncs can gain is found.
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use onrush_lab::advise::{self, Advice, Ladder, Recommendation};
 use onrush_lab::own_table::OwnTable;
 use onrush_lab::study::Size;
+
+mod common;
 
 /// The whole ladder with one session, in a size that takes seconds.
 fn advice() -> Advice {

@@ -12,7 +12,7 @@ use std::path::Path;
 use onrush_lab::study::{Setting, Settings};
 use onrush_lab::target::record::{LOG_RECORD_BYTES, LOG_SYNCS};
 use onrush_lab::target::{self, Instance, LoadOrder, Target};
-use onrush_lab::{Quiet, Step};
+use onrush_measure::{Quiet, Step};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 

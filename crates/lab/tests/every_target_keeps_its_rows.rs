@@ -6,7 +6,7 @@ use onrush_lab::study::{Setting, Settings};
 #[cfg(feature = "rocksdb")]
 use onrush_lab::target::record::{LOG_BYTES, LOG_SYNCS};
 use onrush_lab::target::{self, LoadOrder, Target};
-use onrush_lab::{Quiet, Step};
+use onrush_measure::{Quiet, Step};
 
 /// Targets that need nothing but this process.
 const EMBEDDED: &[&str] = match cfg!(feature = "rocksdb") {

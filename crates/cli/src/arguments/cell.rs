@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use onrush::KeyStrategy;
-use onrush_lab::units::parse_count;
-use onrush_lab::{CellSettings, Placement};
-
-use super::engine::EngineArguments;
-use super::metrics::MetricsArguments;
-use super::words::{Driver, Durability, Leave, key_strategy};
+use onrush_measure::units::parse_count;
+use onrush_measure::{CellSettings, Placement};
+use onrush_terminal::arguments::engine::EngineArguments;
+use onrush_terminal::arguments::metrics::MetricsArguments;
+use onrush_terminal::arguments::words::{Driver, Durability, Leave, key_strategy};
 
 /// One measured load.
 #[derive(Args, Clone, Debug)]

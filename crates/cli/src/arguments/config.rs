@@ -8,10 +8,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Command;
-use onrush_lab::nearest::most_alike;
+use onrush_measure::nearest::most_alike;
+use onrush_terminal::failure::usage_error;
 use toml::{Table, Value};
-
-use crate::failure::usage_error;
 
 /// The words of a command line, `onrush COMMAND ...`, with the settings of the file in it.
 pub fn with_file(

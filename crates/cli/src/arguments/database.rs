@@ -6,9 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::ProgressBar;
 use onrush::{Database, OpenPhase, OpenProgress, Options, SequentialKeys, Table};
-use onrush_lab::units::grouped;
-
-use crate::progress;
+use onrush_measure::units::grouped;
+use onrush_terminal::progress;
 
 /// A table of a database.
 #[derive(Args, Clone, Debug)]

@@ -4,6 +4,3 @@ pub mod cell;
 #[cfg(feature = "serve")]
 pub mod config;
 pub mod database;
-pub mod engine;
-pub mod metrics;
-pub mod words;

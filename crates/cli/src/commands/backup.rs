@@ -8,9 +8,9 @@ use indicatif::ProgressBar;
 use onrush_backup::{BackupError, BackupReport, RestoreOptions, parse_time, restore};
 use onrush_check::{CheckOptions, LogLimit, Progress};
 use onrush_files::OsDisk;
+use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
-use crate::failure::{AlreadyTold, Outcome, usage_error};
-use crate::{output, progress};
+use onrush_terminal::{output, progress};
 
 /// Copy a database into a new folder, and check what is copied
 #[derive(Args)]

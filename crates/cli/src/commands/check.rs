@@ -7,10 +7,10 @@ use clap::Args;
 use indicatif::ProgressBar;
 use onrush_check::{CheckError, CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
+use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
 use super::import_mark::unfinished;
-use crate::failure::{AlreadyTold, Outcome, usage_error};
-use crate::{output, progress};
+use onrush_terminal::{output, progress};
 
 /// Check everything that is stored, with decoders of its own
 #[derive(Args)]

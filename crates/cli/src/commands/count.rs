@@ -1,13 +1,13 @@
 //! `onrush count`: how many rows a table has.
 
 use clap::Args;
-use onrush_lab::units::grouped;
+use onrush_measure::units::grouped;
+use onrush_terminal::failure::Outcome;
 use serde_json::json;
 
 use super::scan::RangeArguments;
 use crate::arguments::database::TableArguments;
-use crate::failure::Outcome;
-use crate::{output, progress};
+use onrush_terminal::{output, progress};
 
 /// Count the rows of a table, or of a range of keys
 #[derive(Args)]

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use onrush::{ColumnDefinition, Database, KeyStrategy, Options, TableDefinition};
-use onrush_lab::classic_table;
+use onrush_measure::classic_table;
+use onrush_terminal::arguments::words::key_strategy;
+use onrush_terminal::failure::{Outcome, usage_error};
+use onrush_terminal::output;
 
 use crate::arguments::database::open;
-use crate::arguments::words::key_strategy;
-use crate::failure::{Outcome, usage_error};
-use crate::{column_spec, output};
+use crate::column_spec;
 
 /// Create a database, if there is none in the folder, and a table in it
 #[derive(Args)]
@@ -73,7 +74,7 @@ pub fn run(arguments: &Create) -> Outcome {
 
 fn definition(arguments: &Create) -> anyhow::Result<Option<TableDefinition>> {
     if let Some(strategy) = arguments.classic {
-        let name = arguments.table.as_deref().unwrap_or(onrush_lab::CLASSIC_TABLE);
+        let name = arguments.table.as_deref().unwrap_or(onrush_measure::CLASSIC_TABLE);
         return Ok(Some(classic_table(name, strategy)?));
     }
     let Some(name) = &arguments.table else { return Ok(None) };

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use onrush::{ColumnDefinition, DefaultValue, Table};
+use onrush_terminal::failure::Outcome;
+use onrush_terminal::output;
 use serde_json::{Value, json};
 
 use crate::arguments::database::TableArguments;
-use crate::failure::Outcome;
-use crate::output;
 
 /// Print the columns of a table, in the words that create takes
 #[derive(Args)]

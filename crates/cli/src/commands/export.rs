@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use onrush_lab::units;
+use onrush_measure::units;
+use onrush_terminal::failure::{Outcome, usage_error};
+use onrush_terminal::progress;
 use onrush_transfer::{ExportFormat, ExportOptions, export};
 
 use super::import::CsvArguments;
 use super::scan::RangeArguments;
 use crate::arguments::database::TableArguments;
-use crate::failure::{Outcome, usage_error};
-use crate::progress;
 
 /// Export rows as CSV, newline-JSON or Parquet
 #[derive(Args)]

@@ -1,9 +1,9 @@
 //! `onrush get`: one row by its key.
 
 use clap::Args;
+use onrush_terminal::failure::{Outcome, usage_error};
 
 use crate::arguments::database::TableArguments;
-use crate::failure::{Outcome, usage_error};
 use crate::row_output::RowOutput;
 use crate::values;
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use onrush_lab::units;
+use onrush_measure::units;
+use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 use onrush_transfer::csv::CsvOptions;
 use onrush_transfer::{
     ImportFormat, ImportOptions, ImportReport, Rejects, TransferError, Watcher, import,
@@ -18,8 +19,7 @@ use serde_json::json;
 
 use super::import_mark::{Mark, command_from};
 use crate::arguments::database::TableArguments;
-use crate::failure::{AlreadyTold, Outcome, usage_error};
-use crate::{output, progress};
+use onrush_terminal::{output, progress};
 
 /// Import rows from CSV or newline-JSON
 #[derive(Args)]

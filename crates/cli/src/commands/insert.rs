@@ -1,10 +1,11 @@
 //! `onrush insert`: one row by hand.
 
 use clap::Args;
+use onrush_terminal::failure::Outcome;
+use onrush_terminal::output;
 
 use crate::arguments::database::TableArguments;
-use crate::failure::Outcome;
-use crate::{output, values};
+use crate::values;
 
 /// Insert one row; what is not given takes its default
 #[derive(Args)]

@@ -8,11 +8,11 @@ use clap::Args;
 use indicatif::ProgressBar;
 use onrush_check::CheckError;
 use onrush_files::OsDisk;
-use onrush_lab::units::rounded;
+use onrush_measure::units::rounded;
 use onrush_repair::{Outcome as Repaired, RepairError, RepairOptions, RepairProgress, repair};
+use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
-use crate::failure::{AlreadyTold, Outcome, usage_error};
-use crate::{output, progress};
+use onrush_terminal::{output, progress};
 
 /// Save what can be proven good of a damaged database into a new one, and list what is lost
 #[derive(Args)]

@@ -4,10 +4,10 @@ use std::ops::Bound;
 
 use clap::Args;
 use onrush::{Direction, ScanOptions, Table, Value};
-use onrush_lab::units::parse_count;
+use onrush_measure::units::parse_count;
+use onrush_terminal::failure::Outcome;
 
 use crate::arguments::database::TableArguments;
-use crate::failure::Outcome;
 use crate::row_output::RowOutput;
 use crate::values;
 

@@ -9,14 +9,14 @@ use anyhow::Context;
 use clap::Args;
 use onrush::{Database, MemoryPlan, Options};
 use onrush_dashboard::{BoundDashboard, Dashboard, Guard};
-use onrush_lab::units::parse_bytes;
+use onrush_measure::units::parse_bytes;
 use onrush_server::{Server, ServerOptions, SpillOptions, TlsFiles};
+use onrush_terminal::arguments::engine::EngineArguments;
+use onrush_terminal::failure::Outcome;
+use onrush_terminal::output;
 use tracing_subscriber::EnvFilter;
 
 use super::import_mark::unfinished;
-use crate::arguments::engine::EngineArguments;
-use crate::failure::Outcome;
-use crate::output;
 
 /// Serve a database to PostgreSQL clients
 #[derive(Args)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use onrush::{Rates, Statistics};
-use onrush_lab::units::{bytes, elapsed, grouped, rounded};
+use onrush_measure::units::{bytes, elapsed, grouped, rounded};
+use onrush_terminal::failure::Outcome;
+use onrush_terminal::output;
 use onrush_watch::{View, WatchError, look};
 
 use crate::arguments::database::open;
-use crate::failure::Outcome;
-use crate::output;
 
 /// Show what a database did and what its sessions waited for
 #[derive(Args)]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use onrush_terminal::failure::{Outcome, usage_error};
+use onrush_terminal::output;
 use serde_json::json;
 
 use crate::arguments::database::{TableArguments, open, with_tables};
-use crate::failure::{Outcome, usage_error};
-use crate::output;
 
 /// List the tables of a database
 #[derive(Args)]

@@ -1,44 +1,24 @@
-//! Runs the binary in a folder of its own.
+//! Runs `onrush` in a folder of its own.
 
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+#![allow(dead_code, unused_imports, clippy::unwrap_used)] // not every test file uses everything
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+mod world;
 
-/// A folder with the command at hand.
-pub struct World {
-    folder: tempfile::TempDir,
-}
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
-/// What a command printed, and its exit code.
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
-}
+pub use world::{Ran, World};
 
-impl Ran {
-    pub fn of(Output { status, stdout, stderr }: Output) -> Ran {
-        Ran {
-            code: status.code().unwrap_or(-1),
-            out: String::from_utf8(stdout).unwrap(),
-            err: String::from_utf8(stderr).unwrap(),
-        }
-    }
-}
+/// The command under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_onrush");
 
 impl World {
-    pub fn new() -> World {
-        World { folder: tempfile::tempdir().unwrap() }
-    }
-
     /// Starts a server on the database `shop`; returns with its address when it listens.
     pub fn serve(&self, more: &[&str]) -> (Child, String) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
+        let mut child = Command::new(PROGRAM)
             .args(["serve", "shop", "--listen", "127.0.0.1:0"])
             .args(more)
-            .current_dir(self.folder.path())
+            .current_dir(self.path(""))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -46,52 +26,6 @@ impl World {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
         (child, address.unwrap())
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    pub fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    pub fn exists(&self, name: impl AsRef<Path>) -> bool {
-        self.folder.path().join(name).exists()
-    }
-
-    /// Names of what lies in the folder.
-    pub fn list(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        self.run_with_input(arguments, "")
-    }
-
-    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        Ran::of(child.wait_with_output().unwrap())
-    }
-
-    /// Runs a command that must succeed, and returns what it printed.
-    pub fn ok(&self, arguments: &[&str]) -> String {
-        let ran = self.run(arguments);
-        assert_eq!(ran.code, 0, "{arguments:?}: {}{}", ran.out, ran.err);
-        ran.out
     }
 
     /// A database `shop` with a table `orders`: generated id, a note, an amount.

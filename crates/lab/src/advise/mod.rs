@@ -1,4 +1,4 @@
-//! `onrush lab advise`: a short ladder on a table and a target, and what to do about what it shows.
+//! `onrush-lab advise`: a short ladder on a table and a target, and what to do about what it shows.
 //!
 //! [`study`] makes the ladder: key strategies, rows per commit, durability and layouts, each rung
 //! beside the same first one. [`of`] reads its result. A change is recommended only where every
@@ -9,13 +9,13 @@
 #[cfg(test)]
 mod tests;
 
+use onrush_measure::error::LabError;
+use onrush_measure::units::rounded;
 use serde::Serialize;
 
-use crate::error::LabError;
 use crate::own_table::OwnTable;
 use crate::study::outcome::{CellOutcome, StudyResult};
 use crate::study::{Setting, Size, Study};
-use crate::units::rounded;
 
 /// Parts of the ladder, and the setting that each of them turns.
 const PARTS: &[(&str, Setting)] = &[

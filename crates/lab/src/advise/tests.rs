@@ -1,10 +1,11 @@
 //! The advice that results give, with figures made up for the purpose.
 
+use onrush_measure::disk::SyncTime;
+use onrush_measure::verify::Verification;
+
 use super::*;
-use crate::disk::SyncTime;
 use crate::study::outcome::Repeat;
 use crate::study::{SettingValue, Settings};
-use crate::verify::Verification;
 
 fn cell(
     part: &str,
@@ -41,8 +42,8 @@ fn result(cells: Vec<CellOutcome>) -> StudyResult {
         settings_hash: String::new(),
         started_unix_s: 0,
         command: String::new(),
-        machine: crate::machine::Machine::this(),
-        device: crate::machine::FileSystem::under(std::path::Path::new(".")).unwrap(),
+        machine: onrush_measure::machine::Machine::this(),
+        device: onrush_measure::machine::FileSystem::under(std::path::Path::new(".")).unwrap(),
         sync_time_us: SyncTime { p50_us: 100.0, p99_us: 100.0, mean_us: 100.0, samples: 9 },
         device_write_mb_per_s: None,
         device_read_mb_per_s: None,

@@ -1,12 +1,12 @@
 //! Waits, collisions and phases of one run as tables, in the format of the classic studies.
 
 use maud::{Markup, html};
+use onrush_measure::units::{grouped, rounded};
 
 use super::tables::scrolled;
 use super::view::name_of;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
 use crate::target::record::top_waits;
-use crate::units::{grouped, rounded};
 
 /// Of latches all of them, of spins those that are counted.
 const LATCH_COLUMNS: &[&str] = &[

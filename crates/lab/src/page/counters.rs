@@ -2,11 +2,11 @@
 //! their own.
 
 use maud::{Markup, html};
+use onrush_measure::units::{bytes, grouped, rounded};
 
 use super::tables::scrolled;
 use super::view::{middle, name_of, ran};
 use crate::study::outcome::StudyResult;
-use crate::units::{bytes, grouped, rounded};
 
 /// The counters of the middle run of each rival's cell.
 pub(super) fn of_rivals(result: &StudyResult) -> Markup {

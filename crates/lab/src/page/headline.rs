@@ -2,10 +2,11 @@
 //!
 //! Invariant: figures that are not synchronous, or whose rows were not all there, win nothing.
 
+use onrush_measure::units::rounded;
+
 use super::view::{Group, Panel, Value};
 use crate::study::StudyResult;
 use crate::study::table::is_all_checks;
-use crate::units::rounded;
 
 /// Onrush beside the best rival at one place of the axis.
 struct Duel<'p, 'r> {

@@ -24,10 +24,10 @@ mod view;
 use std::path::{Path, PathBuf};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use onrush_measure::error::LabError;
+use onrush_measure::units::micros;
 
-use crate::error::LabError;
 use crate::study::StudyResult;
-use crate::units::micros;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use onrush_measure::units::{micros, rounded};
 
 use super::chart::{Drawing, Layout, Words, bars, both, file, lines, picture, stacks, time};
 use super::view::{self, COLOURS, Panel, middle, name_of, ran};
@@ -10,7 +11,6 @@ use super::{classic_format, headline};
 use crate::study::outcome::{Repeat, StudyResult};
 use crate::study::{ChartKind, Setting};
 use crate::target::record::{CounterSeries, top_waits};
-use crate::units::{micros, rounded};
 
 /// Fewer samples over time than this show nothing.
 const SAMPLES_MIN: usize = 4;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
+use onrush_measure::units::{bytes, elapsed, micros, rounded};
 
 use super::view::{middle, name_of, plain, ran};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::table::{is_all_checks, varying};
-use crate::units::{bytes, elapsed, micros, rounded};
 
 /// A table that may be wider than a phone: it scrolls within itself.
 pub(super) fn scrolled(label: &str, table: Markup) -> Markup {
@@ -390,7 +390,7 @@ pub(super) fn again(result: &StudyResult) -> Markup {
                 "The order of the runs is shuffled from seed " (result.seed) ". The command "
                 "writes this page, and beside it the same figures for spreadsheets and programs as CSV "
                 "and JSON; "
-                code { "onrush lab compare" } " sets two results against each other."
+                code { "onrush-lab compare" } " sets two results against each other."
             }
         }
     }

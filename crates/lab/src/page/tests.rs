@@ -1,10 +1,10 @@
 //! What the page must hold, and how a browser draws it, on an invented result of a shipped study.
 
 use onrush_browser::{Browser, DARK};
+use onrush_measure::disk::SyncTime;
+use onrush_measure::machine::{FileSystem, Machine};
 
 use super::*;
-use crate::disk::SyncTime;
-use crate::machine::{FileSystem, Machine};
 use crate::study::outcome::{CellOutcome, DeviceUse, Repeat};
 use crate::study::{Size, shipped};
 use crate::target::record::{CounterRecord, CounterSeries, Mark, PhaseRecord, Spins, WaitRecord};
@@ -47,7 +47,7 @@ fn invented_of(name: &str) -> StudyResult {
         version: "0.0.0".to_owned(),
         settings_hash: "0123456789abcdef".to_owned(),
         started_unix_s: 1_700_000_000,
-        command: "onrush lab run keys --quick".to_owned(),
+        command: "onrush-lab run keys --quick".to_owned(),
         machine: Machine {
             cpus: 2,
             cpu_name: "Invented".to_owned(),
@@ -126,7 +126,7 @@ fn the_page_holds_all_that_was_found() {
         "Spins per collision",
         "Requests",
         "Max_Ms",
-        "onrush lab run keys --quick",
+        "onrush-lab run keys --quick",
         "What held it back",
         "750,000 rows/s",
         "160M rows",

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use onrush_measure::units::rounded;
+
 use super::chart::compact;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
 use crate::study::{Reference, Setting};
-use crate::units::rounded;
 
 /// Colours there are for series and parts; what goes beyond them is drawn as "other".
 pub(super) const COLOURS: usize = 7;
@@ -175,7 +176,7 @@ fn short(cell: &CellOutcome, setting: Setting) -> String {
         (_, crate::study::Kind::Word(_) | crate::study::Kind::Key) => text,
         (Setting::Sessions, _) => format!("{text} sessions"),
         (_, crate::study::Kind::Bytes) => {
-            let bytes = crate::units::bytes(cell.settings.number(setting));
+            let bytes = onrush_measure::units::bytes(cell.settings.number(setting));
             format!("{} {bytes}", plain(setting))
         }
         _ => format!("{} {text}", plain(setting)),

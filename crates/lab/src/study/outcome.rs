@@ -1,17 +1,17 @@
 //! What a study found, as plain data: kept in the result file, printed as JSON, drawn by reports.
 
+use onrush_measure::disk::SyncTime;
+use onrush_measure::machine::{FileSystem, Machine};
+use onrush_measure::result::Percentiles;
+use onrush_measure::verify::Verification;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::SyncTime;
-use crate::machine::{FileSystem, Machine};
-use crate::result::Percentiles;
 use crate::study::file::{Chart, Reference, Size};
 use crate::study::settings::Settings;
 use crate::study::summary::Summary;
 use crate::target::record::{
     CounterRecord, CounterSeries, LOG_BLOCKS, LOG_BYTES, Mark, PhaseRecord, WaitRecord,
 };
-use crate::verify::Verification;
 
 /// A study and everything that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn the_page_lists_every_setting_as_it_is() {
         let page = include_str!("../../../../docs/lab.md");
-        let cure = "put what `onrush lab list --settings` prints into docs/lab.md";
+        let cure = "put what `onrush-lab list --settings` prints into docs/lab.md";
         assert!(page.contains(&settings_table()), "{cure}");
     }
 

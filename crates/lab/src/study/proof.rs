@@ -1,14 +1,14 @@
 //! What a part of a study shows as its proof: names of waits, latches, spins, counters and phases,
 //! checked when the study is read, and their values when it has run.
 
+use onrush_measure::nearest::nearest;
+use onrush_measure::units::{grouped, rounded};
 use onrush_waits::{Counter, LatchClass, Phase, Spin, Wait};
 
-use crate::nearest::nearest;
 use crate::study::outcome::Repeat;
 use crate::target::record::{
     DRAIN_BEHIND, LARGE_PAGE_BYTES, LOG_RECORD_BYTES, ONRUSH_LEVELS, WaitRecord,
 };
-use crate::units::{grouped, rounded};
 
 /// Every name that Onrush tells something under.
 fn names() -> impl Iterator<Item = &'static str> {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use onrush_measure::error::LabError;
+use onrush_measure::nearest::nearest;
 use serde::Deserialize;
 
-use crate::error::LabError;
-use crate::nearest::nearest;
 use crate::study::file::{Axes, Part, Size, Study};
 use crate::study::proof;
 use crate::study::read_chart::{axis, chart};
@@ -156,7 +156,7 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     let line = before.matches('\n').count() + 1;
     let (why, names) = (error.message().replace('\n', ", "), STUDY_NAMES.join(", "));
     format!(
-        "line {line} is no TOML: {why}; a study has {names}; `onrush lab list --source keys` shows one"
+        "line {line} is no TOML: {why}; a study has {names}; `onrush-lab list --source keys` shows one"
     )
 }
 

@@ -1,6 +1,7 @@
 //! Reads the chart of a study; what cannot be drawn is told with the names there are.
 
-use crate::nearest::nearest;
+use onrush_measure::nearest::nearest;
+
 use crate::study::file::Chart;
 use crate::study::read::{known, typed};
 use crate::study::setting::Setting;

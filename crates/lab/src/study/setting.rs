@@ -4,11 +4,10 @@
 use std::fmt;
 
 use onrush::KeyStrategy;
+use onrush_measure::nearest::nearest;
+use onrush_measure::units::{parse_bytes, parse_count};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-
-use crate::nearest::nearest;
-use crate::units::{parse_bytes, parse_count};
 
 /// What a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

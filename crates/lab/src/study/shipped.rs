@@ -1,7 +1,8 @@
 //! The studies that come with the program.
 
-use crate::error::LabError;
-use crate::nearest::nearest;
+use onrush_measure::error::LabError;
+use onrush_measure::nearest::nearest;
+
 use crate::study::file::{Size, Study};
 
 /// Name and text of each.

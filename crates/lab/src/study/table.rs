@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
+use onrush_measure::units::{elapsed, micros, rounded};
+
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::setting::Setting;
 use crate::target::record::top_waits;
-use crate::units::{elapsed, micros, rounded};
 
 /// So many waits of a cell are shown.
 const WAITS_SHOWN: usize = 4;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::machine::cpu_time;
+use onrush_measure::machine::cpu_time;
+
 use crate::study::{Setting, Settings};
 
 /// What one pass did.

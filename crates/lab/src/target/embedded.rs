@@ -7,20 +7,21 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use onrush_measure::error::LabError;
+use onrush_measure::fingerprint::Fingerprint;
+use onrush_measure::load::crowd::{self, Crowd};
+use onrush_measure::load::ledger::{KeySample, LedgerKind};
+use onrush_measure::load::rows_of;
+use onrush_measure::progress::{Observer, Step};
+use onrush_measure::stand::unix_micros;
+use onrush_measure::verify::{self, Acknowledged, Part, Verification};
+
 use super::checked::{self, Checked};
 use super::onrush::figures;
 use super::record::Snapshot;
 use super::rows::{self, Numbers, Row, RowMaker};
 use super::{Instance, LoadFigures, LoadOrder, Sampler};
-use crate::error::LabError;
-use crate::fingerprint::Fingerprint;
-use crate::load::crowd::{self, Crowd};
-use crate::load::ledger::{KeySample, LedgerKind};
-use crate::load::rows_of;
-use crate::progress::{Observer, Step};
-use crate::stand::unix_micros;
 use crate::study::{Setting, Settings};
-use crate::verify::{self, Acknowledged, Part, Verification};
 
 /// So many faults are described.
 const FAULTS_DESCRIBED: usize = 5;

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use onrush_measure::error::LabError;
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};
 use super::redb::version;
 use super::rows::Row;
 use super::{Instance, Target};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 
 /// fjall.

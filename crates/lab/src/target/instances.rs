@@ -1,5 +1,5 @@
 //! Several instances of a target side by side, each in a process of its own: the program itself,
-//! started as `onrush lab instance`, told over its standard input what to do.
+//! started as `onrush-lab instance`, told over its standard input what to do.
 //!
 //! One line of JSON is an order, one line the answer. A process whose input ends cleans up and
 //! goes; so none is left when the lab is killed.
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use onrush_measure::error::LabError;
+use onrush_measure::load::rows_of;
+use onrush_measure::machine::keep_to_processor;
+use onrush_measure::progress::{Observer, Quiet};
+use onrush_measure::result::Percentiles;
+use onrush_measure::verify::Verification;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Snapshot, WaitRecord};
 use super::{Instance, LoadFigures, LoadOrder, Target, find};
-use crate::error::LabError;
-use crate::load::rows_of;
-use crate::machine::keep_to_processor;
-use crate::progress::{Observer, Quiet};
-use crate::result::Percentiles;
 use crate::study::{Setting, Settings};
-use crate::verify::Verification;
 
 /// What a process is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -265,7 +265,7 @@ impl Snapshot {
 impl Process {
     fn start(sessions: u64) -> std::io::Result<Process> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["lab", "instance"])
+            .args(["instance"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

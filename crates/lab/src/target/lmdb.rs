@@ -4,12 +4,12 @@ use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use onrush_measure::error::LabError;
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};
 use super::rows::Row;
 use super::{Instance, Target};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 
 /// Room of the map for each row, generously; pages that are not used take nothing.

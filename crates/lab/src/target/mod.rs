@@ -40,14 +40,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use onrush_measure::error::LabError;
+use onrush_measure::nearest::nearest;
+use onrush_measure::progress::{Observer, Step};
+use onrush_measure::result::Percentiles;
+use onrush_measure::verify::Verification;
 use serde::{Deserialize, Serialize};
 
-use crate::error::LabError;
-use crate::nearest::nearest;
-use crate::progress::{Observer, Step};
-use crate::result::Percentiles;
 use crate::study::{Settings, TargetShown};
-use crate::verify::Verification;
 pub use checked::Checked;
 pub use instances::serve as serve_instance;
 use record::{Mark, Snapshot};

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
+use onrush_measure::error::LabError;
+
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::rows::Row;
 use super::{Instance, Target};
-use crate::error::LabError;
 use crate::study::{Settings, TargetShown};
 
 /// Throws rows away.

@@ -11,23 +11,23 @@ use onrush::{
 };
 use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, check};
 use onrush_files::OsDisk;
+use onrush_measure::cell::log_bytes_max;
+use onrush_measure::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
+use onrush_measure::error::LabError;
+use onrush_measure::load::Loaded;
+use onrush_measure::machine;
+use onrush_measure::place::Place;
+use onrush_measure::progress::{Observer, Step};
+use onrush_measure::result::percentiles;
+use onrush_measure::settings::{DATA_FILES_MAX, Driver, Leave, Placement, commit_too_large};
+use onrush_measure::stand::{Stand, StandLoad};
+use onrush_measure::verify::Verification;
 
 use super::counted::{log_writes, snapshot};
 use super::record::{self, CounterRecord, Snapshot};
 use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler, Target};
-use crate::cell::log_bytes_max;
-use crate::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
-use crate::error::LabError;
-use crate::load::Loaded;
-use crate::machine;
 use crate::own_table::OwnTable;
-use crate::place::Place;
-use crate::progress::{Observer, Step};
-use crate::result::percentiles;
-use crate::settings::{DATA_FILES_MAX, Driver, Leave, Placement, commit_too_large};
-use crate::stand::{Stand, StandLoad};
 use crate::study::{Setting, Settings, TargetShown};
-use crate::verify::Verification;
 
 /// The log is cut into files of a sixteenth of its room, of these sizes: a room too small for the least is
 /// refused under its own name.

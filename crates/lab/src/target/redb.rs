@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use onrush_measure::error::LabError;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};
 use super::rows::Row;
 use super::{Instance, Target};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("my_big_table");

@@ -9,11 +9,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use onrush::{DataType, KeyStrategy, TypeError, Value};
+use onrush_measure::classic_table::{self, CLASSIC_TABLE};
+use onrush_measure::stand::unix_micros;
 use onrush_types::ColumnName;
 use onrush_types::generate::KeyGenerator;
-
-use crate::classic_table::{self, CLASSIC_TABLE};
-use crate::stand::unix_micros;
 
 /// Bytes of the columns beside the key.
 pub(super) const VALUE_BYTES: usize = 8 + 111 + 4 + 4 + 8;

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use onrush::DataType;
+use onrush_measure::error::LabError;
 use rusqlite::{Connection, ffi, params};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};
 use super::rows::{Columns, Key, Row};
 use super::{Instance, Target};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 
 /// Pages of the log before it is copied into the database: 64 MiB, not the default of 4 MiB.

@@ -1,10 +1,11 @@
 //! What held a check back, and whether more threads made it slower.
 
+use onrush_measure::units::rounded;
+
 use super::cause::{Cause, ForAdvice};
 use super::{BUSY, Surroundings, Verdict};
 use crate::study::outcome::{CellOutcome, Repeat};
 use crate::study::{Setting, Settings};
-use crate::units::rounded;
 
 /// From this share of what the device reads on, it is the bound.
 const DEVICE_SHARE: f64 = 0.7;

@@ -1,6 +1,7 @@
 //! The figures of a run that a verdict weighs, and how they are told.
 
 use onrush::KeyStrategy;
+use onrush_measure::units::{elapsed, micros, rounded};
 use onrush_waits::{LatchClass, Spin};
 
 use super::cause::{Cause, ForAdvice};
@@ -9,7 +10,6 @@ use super::{BUSY, Surroundings};
 use crate::study::Setting;
 use crate::study::outcome::{CellOutcome, Repeat};
 use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED, WaitRecord};
-use crate::units::{elapsed, micros, rounded};
 
 /// So many other waits are named beside the longest.
 const WAITS_NAMED: usize = 3;

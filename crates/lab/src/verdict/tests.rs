@@ -1,7 +1,8 @@
 //! Each bound is planted into an outcome, and the verdict must name it.
 
+use onrush_measure::result::Percentiles;
+
 use super::*;
-use crate::result::Percentiles;
 use crate::study::outcome::{DeviceUse, Repeat};
 use crate::study::{Setting, Settings};
 use crate::target::record::{CounterRecord, PhaseRecord, WaitRecord};

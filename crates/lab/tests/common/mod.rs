@@ -2,7 +2,8 @@
 
 use onrush_lab::study::run::RunOptions;
 use onrush_lab::study::{Study, StudyResult};
-use onrush_lab::{Quiet, target};
+use onrush_lab::target;
+use onrush_measure::Quiet;
 
 /// Every cell of these targets; of all of them, if none is named.
 pub fn run(study: &Study, targets: &[&str]) -> StudyResult {
@@ -12,7 +13,7 @@ pub fn run(study: &Study, targets: &[&str]) -> StudyResult {
         results: folder.path().join("results.sqlite"),
         resume: false,
         targets: targets.iter().map(|target| (*target).to_owned()).collect(),
-        command: format!("onrush lab run {} --quick", study.name),
+        command: format!("onrush-lab run {} --quick", study.name),
     };
     let result = onrush_lab::study::run::run(study, &options, &target::find, &Quiet).unwrap();
     for cell in &result.cells {

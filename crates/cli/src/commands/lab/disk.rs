@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onrush_lab::{disk, report};
-
-use crate::failure::{Outcome, usage_error};
-use crate::output;
-use crate::progress::LabProgress;
+use onrush_measure::{disk, report};
+use onrush_terminal::failure::{Outcome, usage_error};
+use onrush_terminal::output;
+use onrush_terminal::progress::LabProgress;
 
 /// Measure the disk under a folder, and say what it allows
 #[derive(Args)]

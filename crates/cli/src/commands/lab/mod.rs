@@ -1,17 +1,13 @@
-//! `onrush lab`: experiments on this machine.
+//! `onrush lab`: experiments with Onrush alone on this machine. Whatever has rivals in it is another command,
+//! `onrush-lab`, so that none of them is linked into this one.
 
-mod advise;
-mod all;
-mod challenge;
-mod compare;
 mod disk;
-mod report;
 mod singleton;
-mod study;
+
+use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-
-use crate::failure::Outcome;
+use onrush_terminal::failure::{Outcome, usage_error};
 
 /// Measure Onrush and this machine
 #[derive(Args)]
@@ -25,65 +21,63 @@ const EXAMPLES: &str = "\
 Examples:
   onrush lab disk                               what does this disk allow?
   onrush lab run singleton                      the classic load, and what held it back
-  onrush lab run keys --quick                   a study beside the rivals
-  onrush lab show lab-keys-quick.sqlite         its results
-  onrush lab compare before.sqlite after.sqlite
-  onrush lab advise orders.sql --quick          what to use for a table of your own
+  onrush lab insert --rows 1m --json            the same load, its figures only
 
-`onrush lab list` names the studies and targets; docs/lab.md says what they mean.";
+Studies beside rivals are a command of their own: cargo run --release -p onrush-lab -- --help";
 
 #[derive(Subcommand)]
 enum LabCommand {
-    Run(Box<RunArguments>),
-    List(study::ListArguments),
-    Show(study::ShowArguments),
-    Report(report::ReportArguments),
-    Compare(compare::CompareArguments),
-    Advise(advise::AdviseArguments),
+    Run(RunArguments),
     Insert(Box<singleton::InsertArguments>),
     Disk(disk::DiskArguments),
-    #[command(hide = true)]
-    Instance,
+    #[command(external_subcommand)]
+    Elsewhere(Vec<OsString>),
 }
 
-/// Run an experiment or a study and explain the result
+/// Run an experiment and explain the result
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = study::EXAMPLES, subcommand_help_heading = "Experiments")]
+#[command(after_help = RUN_EXAMPLES)]
 struct RunArguments {
     #[command(subcommand)]
-    experiment: Option<Experiment>,
-    #[command(flatten)]
-    study: study::StudyArguments,
+    experiment: Experiment,
 }
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  onrush lab run singleton
+  onrush lab run singleton --sessions 128 --driver tasks";
 
 #[derive(Subcommand)]
 enum Experiment {
-    Singleton(singleton::SingletonArguments),
-    Challenge(challenge::ChallengeArguments),
+    Singleton(Box<singleton::SingletonArguments>),
+    #[command(external_subcommand)]
+    Elsewhere(Vec<OsString>),
 }
 
 /// Runs `onrush lab ...`.
 pub fn run(arguments: LabArguments) -> Outcome {
     clean_up_when_interrupted();
     match arguments.command {
-        LabCommand::Run(run) => match &run.experiment {
-            Some(Experiment::Singleton(arguments)) => singleton::run_explained(arguments),
-            Some(Experiment::Challenge(arguments)) => challenge::run(arguments),
-            None => study::run(&run.study),
+        LabCommand::Run(run) => match run.experiment {
+            Experiment::Singleton(arguments) => singleton::run_explained(&arguments),
+            Experiment::Elsewhere(words) => elsewhere(&["run"], &words),
         },
-        LabCommand::List(arguments) => study::list(&arguments),
-        LabCommand::Show(arguments) => study::show(&arguments),
-        LabCommand::Report(arguments) => report::run(&arguments),
-        LabCommand::Compare(arguments) => compare::run(&arguments),
-        LabCommand::Advise(arguments) => advise::run(&arguments),
         LabCommand::Insert(arguments) => singleton::run_plain(&arguments),
         LabCommand::Disk(arguments) => disk::run(&arguments),
-        LabCommand::Instance => {
-            let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-            Ok(onrush_lab::target::serve_instance(input, output)?)
-        }
+        LabCommand::Elsewhere(words) => elsewhere(&[], &words),
     }
+}
+
+/// What was asked for is no experiment of this command: names the one that has studies, and how to run it.
+fn elsewhere(before: &[&str], words: &[OsString]) -> Outcome {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    let given: Vec<String> = before.iter().map(|word| (*word).to_owned()).chain(words).collect();
+    let given = given.join(" ");
+    Err(usage_error(format!(
+        "`lab {given}` is not in this command, which has `lab run singleton`, `lab insert` and `lab disk`; studies \
+         beside rivals, their reports and advice are in onrush-lab: \
+         cargo run --release -p onrush-lab -- {given}"
+    )))
 }
 
 /// An interrupted measurement leaves no database behind. The process ends here, engine and all: what
@@ -91,8 +85,8 @@ pub fn run(arguments: LabArguments) -> Outcome {
 fn clean_up_when_interrupted() {
     const INTERRUPTED: i32 = 130;
     let handler = || {
-        onrush_lab::remove_temporary_folders();
-        study::tell_how_to_continue();
+        onrush_measure::remove_temporary_folders();
+        eprintln!("\nonrush: interrupted");
         std::process::exit(INTERRUPTED);
     };
     if let Err(error) = ctrlc::set_handler(handler) {

@@ -1,15 +1,12 @@
 //! `onrush lab run singleton` and `onrush lab insert`: the classic load, one row per commit.
 
-use std::path::PathBuf;
-
 use clap::Args;
-use onrush_lab::{Repeated, report, run_repeated};
+use onrush_measure::{Repeated, report, run_repeated};
+use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
+use onrush_terminal::output;
+use onrush_terminal::progress::LabProgress;
 
-use super::study::{self, StudyArguments};
 use crate::arguments::cell::CellArguments;
-use crate::failure::{AlreadyTold, Outcome, usage_error};
-use crate::output;
-use crate::progress::LabProgress;
 
 /// Many sessions insert one row per commit into the classic table; then all of it is verified
 #[derive(Args)]
@@ -21,72 +18,25 @@ pub struct SingletonArguments {
     cell: CellArguments,
 }
 
-/// What makes it the study of the same name, Onrush beside the embedded rivals. The flags of the load
-/// on Onrush alone do not go with it: a study's settings are given by `--set`.
+/// Flags that make it a study elsewhere; here only so that the answer can say so.
 #[derive(Args)]
-#[command(next_help_heading = "The study of this name instead: Onrush beside the embedded rivals")]
 struct OfStudy {
-    /// Run the study in its small size
-    #[arg(long, conflicts_with_all = OF_THE_LOAD)]
+    #[arg(long, hide = true)]
     quick: bool,
-    /// Run the study, on this target only; give it several times for several
-    #[arg(long = "target", value_name = "NAME", conflicts_with_all = OF_THE_LOAD)]
-    targets: Vec<String>,
-    /// Run the study, with a setting for all its cells, such as rows=1m; give it several times
-    #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = OF_THE_LOAD)]
+    #[arg(long, hide = true)]
+    target: Vec<String>,
+    #[arg(long, hide = true)]
     set: Vec<String>,
-    /// Run the study, into this result file or folder
-    #[arg(long, value_name = "PATH", conflicts_with_all = OF_THE_LOAD)]
-    out: Option<PathBuf>,
-    /// Continue the result file of the study where it was interrupted
-    #[arg(long, conflicts_with_all = OF_THE_LOAD)]
+    #[arg(long, hide = true)]
+    out: Option<String>,
+    #[arg(long, hide = true)]
     resume: bool,
 }
 
-/// The flags that say what the load on Onrush alone does.
-const OF_THE_LOAD: &[&str] = &[
-    "rows",
-    "sessions",
-    "key",
-    "durability",
-    "rows_per_commit",
-    "driver",
-    "preload",
-    "keep",
-    "data_folders",
-    "data_files",
-    "log_folder",
-    "no_verify",
-    "leave",
-    "EngineArguments",
-];
-
-impl SingletonArguments {
-    /// The study, if that is what is asked for.
-    fn study(&self) -> anyhow::Result<Option<StudyArguments>> {
-        let OfStudy { quick, targets, set, out, resume } = &self.study;
-        let is_load = targets.is_empty() && set.is_empty() && out.is_none();
-        if is_load && !quick && !resume {
-            return Ok(None);
-        }
-        let cell = &self.cell;
-        let repeats = cell.repeats.map(|given| match u8::try_from(given) {
-            Ok(repeats @ 1..=100) => Ok(repeats),
-            _ => Err(usage_error(format!("--repeats is {given}; a study takes 1 to 100"))),
-        });
-        Ok(Some(StudyArguments {
-            study: Some("singleton".to_owned()),
-            quick: *quick,
-            set: set.clone(),
-            repeats: repeats.transpose()?,
-            targets: targets.clone(),
-            dir: cell.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
-            out: out.clone(),
-            resume: *resume,
-            json: cell.json,
-            quiet: cell.quiet,
-            metrics: cell.metrics.clone(),
-        }))
+impl OfStudy {
+    fn is_given(&self) -> bool {
+        let OfStudy { quick, target, set, out, resume } = self;
+        *quick || *resume || out.is_some() || !target.is_empty() || !set.is_empty()
     }
 }
 
@@ -95,8 +45,7 @@ Examples:
   onrush lab run singleton
   onrush lab run singleton --sessions 128 --driver tasks
   onrush lab run singleton --durability delayed --rows 48m --key uuid-v4
-  onrush lab run singleton --dir /mnt/nvme/test --keep --json
-  onrush lab run singleton --quick --target onrush --target sqlite --set sessions=8";
+  onrush lab run singleton --dir /mnt/nvme/test --keep --json";
 
 /// One measured load: the same flags and figures as `lab run singleton`, without the explanation
 #[derive(Args)]
@@ -117,8 +66,11 @@ Examples:
 /// Runs the load and explains it.
 pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
     let cell = &arguments.cell;
-    if let Some(study) = arguments.study()? {
-        return study::run(&study);
+    if arguments.study.is_given() {
+        return Err(usage_error(
+            "--quick, --target, --set, --out and --resume are flags of the study of this name, Onrush beside rivals: \
+             cargo run --release -p onrush-lab -- run singleton --quick",
+        ));
     }
     if !cell.json && !cell.quiet {
         println!(

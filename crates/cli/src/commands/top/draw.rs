@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onrush::{CheckpointStage, LiveSummary, Rates, RecorderKind};
-use onrush_lab::units::{bytes, elapsed, rounded};
+use onrush_measure::units::{bytes, elapsed, rounded};
 use onrush_watch::View;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

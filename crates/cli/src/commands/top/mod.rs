@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use onrush_terminal::failure::{Outcome, usage_error};
 use onrush_watch::{View, WatchError, look};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-
-use crate::failure::{Outcome, usage_error};
 
 /// Watch a running database: rates, waits, sessions, checkpoint; q quits
 #[derive(Args)]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use onrush_files::OsDisk;
+use onrush_measure::disk::{SyncTime, sync_time};
+use onrush_measure::error::LabError;
+use onrush_measure::machine::cpus;
+use onrush_measure::progress::Observer;
 
 use super::turn::SYNC_BUDGET;
-use crate::disk::{SyncTime, sync_time};
-use crate::error::LabError;
-use crate::machine::cpus;
-use crate::progress::Observer;
 use crate::study::device::DeviceCount;
 use crate::study::outcome::Repeat;
 use crate::study::setting::Setting;

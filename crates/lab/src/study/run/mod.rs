@@ -21,7 +21,7 @@ pub mod skip;
 pub mod store;
 mod turn;
 
-pub use record::{command_of, shell_word, words_of};
+pub use record::{command_of, shell_word, words_of_lab};
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -29,15 +29,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use onrush_files::OsDisk;
+use onrush_measure::disk::{Bandwidth, SyncTime, bandwidth, sync_time};
+use onrush_measure::error::LabError;
+use onrush_measure::machine::{FileSystem, Machine};
+use onrush_measure::place::Place;
+use onrush_measure::progress::{Observer, Quiet, Step};
+use onrush_measure::settings::Placement;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::disk::{Bandwidth, SyncTime, bandwidth, sync_time};
-use crate::error::LabError;
-use crate::machine::{FileSystem, Machine};
-use crate::place::Place;
 use crate::program;
-use crate::progress::{Observer, Quiet, Step};
-use crate::settings::Placement;
 use crate::study::file::{Size, Study};
 use crate::study::matrix::Cell;
 use crate::study::outcome::{CellOutcome, Repeat, StudyResult, TargetShown};

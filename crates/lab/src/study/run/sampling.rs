@@ -6,7 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::progress::{Observer, Step};
+use onrush_measure::progress::{Observer, Step};
+
 use crate::target::Sampler;
 use crate::target::record::{CHECKPOINTS, CounterSeries, Mark, Snapshot};
 

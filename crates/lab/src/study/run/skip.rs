@@ -1,6 +1,7 @@
 //! Cells that cannot be run, each with its reason, found before the first one runs.
 
-use crate::machine;
+use onrush_measure::machine;
+
 use crate::study::file::Study;
 use crate::study::matrix::Cell;
 use crate::study::setting::Setting;

@@ -12,9 +12,9 @@
 
 use std::path::{Path, PathBuf};
 
+use onrush_measure::error::LabError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::error::LabError;
 use crate::study::outcome::{Repeat, StudyResult, TargetShown};
 
 /// The layout of the file.
@@ -92,7 +92,7 @@ impl Store {
         if !path.is_file() {
             return Err(LabError::ResultFile {
                 path: path.to_owned(),
-                what: "there is no such file; `onrush lab run` writes one".into(),
+                what: "there is no such file; `onrush-lab run` writes one".into(),
             });
         }
         let store = Store::connect(path)?;
@@ -103,7 +103,7 @@ impl Store {
             Some(LAYOUT) => Ok(store),
             Some(other) => Err(store
                 .error(format!("it has layout {other}, and this version reads layout {LAYOUT}"))),
-            None => Err(store.error("it holds no study; give a file that `onrush lab run` wrote")),
+            None => Err(store.error("it holds no study; give a file that `onrush-lab run` wrote")),
         }
     }
 

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onrush_files::OsDisk;
+use onrush_measure::disk::{SyncTime, commits_per_s_bound, sync_time};
+use onrush_measure::doubt;
+use onrush_measure::error::LabError;
+use onrush_measure::machine::{FileSystem, cpus};
+use onrush_measure::progress::{Observer, Step};
 
 use super::check;
 use super::sampling::{RowsOverTime, Sampling};
-use crate::disk::{SyncTime, commits_per_s_bound, sync_time};
-use crate::doubt;
-use crate::error::LabError;
-use crate::machine::{FileSystem, cpus};
-use crate::progress::{Observer, Step};
 use crate::study::device::DeviceCount;
 use crate::study::outcome::{DeviceUse, Repeat, TargetShown};
 use crate::study::setting::Setting;

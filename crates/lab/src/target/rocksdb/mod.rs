@@ -6,10 +6,10 @@ mod statistics;
 use std::path::Path;
 
 use ::rocksdb::{BlockBasedOptions, Cache, DB, IteratorMode, Options, WriteBatch, WriteOptions};
+use onrush_measure::error::LabError;
+use onrush_measure::machine::cpus;
 
 use self::statistics::{Timer, Waited};
-use crate::error::LabError;
-use crate::machine::cpus;
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use crate::target::record::Snapshot;

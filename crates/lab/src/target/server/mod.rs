@@ -36,19 +36,20 @@ pub(super) use mariadb::Mariadb;
 pub(super) use postgresql::Postgresql;
 pub(super) use sqlserver::SqlServer;
 
+use onrush_measure::error::LabError;
+use onrush_measure::fingerprint::Fingerprint;
+use onrush_measure::load::crowd::{self, Crowd};
+use onrush_measure::load::ledger::{KeySample, LedgerKind};
+use onrush_measure::progress::{Observer, Step};
+use onrush_measure::stand::unix_micros;
+use onrush_measure::verify::{self, Acknowledged, Verification};
+
 use super::embedded::compare_rows;
 use super::onrush::figures;
 use super::record::Snapshot;
 use super::rows::{Key, Numbers, Row};
 use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler};
-use crate::error::LabError;
-use crate::fingerprint::Fingerprint;
-use crate::load::crowd::{self, Crowd};
-use crate::load::ledger::{KeySample, LedgerKind};
-use crate::progress::{Observer, Step};
-use crate::stand::unix_micros;
 use crate::study::{Setting, Settings};
-use crate::verify::{self, Acknowledged, Verification};
 use plan::Plan;
 use process::Process;
 use watch::{Seen, Watch};
@@ -228,7 +229,7 @@ impl<R: Rival> Hosted<R> {
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
             let taken = connections[thread].lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut connection = taken.ok_or_else(|| told::<R>("no connection is left".into()))?;
-            let wanted = crate::load::rows_of(order.rows, sessions, thread);
+            let wanted = onrush_measure::load::rows_of(order.rows, sessions, thread);
             let work = sessions::Work { plan: &plan, key, numbers, wanted, thread };
             sessions::run(&work, &mut connection, shared, ledger).map_err(told::<R>)
         });

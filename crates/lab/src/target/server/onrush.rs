@@ -1,9 +1,10 @@
-//! Our own server: this very program as `onrush serve`, reached as PostgreSQL is.
+//! Our own server: the program `onrush serve`, reached as PostgreSQL is.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use onrush::{KeyStrategy, LargePages, Options, SequentialKeys};
+use onrush_measure::error::LabError;
 use postgres::Client;
 use rustix::process::Signal;
 
@@ -12,7 +13,6 @@ use super::process::{Process, Recipe};
 use super::session::{self, Dialect, LOAD, LOOK_ON, SOCKET, SOCKET_FOLDER_BYTES_MAX, Session};
 use super::watch::Seen;
 use super::{Hosted, Refusal, Rival, programs};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::counted::snapshot;
 use crate::target::onrush::options;
@@ -56,7 +56,7 @@ impl Target for OnrushServer {
     }
 }
 
-/// This program, or where it is not `onrush` itself, as in tests, the one beside it.
+/// The one beside this program, or of the search path.
 fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let beside = own.ancestors().skip(1).take(2).map(Path::to_owned);

@@ -2,11 +2,11 @@
 //! transactions at a time, so that progress is seen and a load can be stopped.
 
 use onrush::KeyStrategy;
+use onrush_measure::load::crowd::Shared;
+use onrush_measure::load::ledger::Ledger;
 
 use super::plan::{KeySource, Plan};
 use super::{Connection, Refusal};
-use crate::load::crowd::Shared;
-use crate::load::ledger::Ledger;
 use crate::target::rows::{Key, Numbers, RowMaker};
 
 /// Transactions of one call of the procedure: one round trip for all of them.

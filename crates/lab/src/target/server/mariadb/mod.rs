@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use mysql::prelude::Queryable;
 use onrush::KeyStrategy;
+use onrush_measure::error::LabError;
 use rustix::process::Signal;
 
 use super::plan::Plan;
 use super::process::{Process, Recipe};
 use super::{Hosted, Refusal, Rival, plan, programs};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::{Instance, Target, checked};
 use session::Session;

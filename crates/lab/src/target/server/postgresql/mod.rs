@@ -6,6 +6,7 @@ mod statistics;
 
 use std::path::{Path, PathBuf};
 
+use onrush_measure::error::LabError;
 use postgres::Client;
 use rustix::process::Signal;
 
@@ -14,7 +15,6 @@ use super::process::{Process, Recipe};
 use super::session::{self, Dialect, LOAD, LOOK_ON, SOCKET_FOLDER_BYTES_MAX, Session};
 use super::watch::Seen;
 use super::{Hosted, Refusal, Rival, plan, programs};
-use crate::error::LabError;
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::record::Snapshot;
 use crate::target::{Instance, Target, checked};

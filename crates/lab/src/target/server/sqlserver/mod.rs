@@ -16,12 +16,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use onrush::KeyStrategy;
+use onrush_measure::error::LabError;
 use tiberius::Config;
 
 use super::plan::Plan;
 use super::process::Process;
 use super::{Hosted, Refusal, Rival, plan};
-use crate::error::LabError;
 use crate::study::{Settings, TargetShown};
 use crate::target::{Instance, Target};
 use session::Session;
@@ -174,7 +174,7 @@ impl Drop for Database {
 fn fresh_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let moment = crate::stand::unix_micros();
+    let moment = onrush_measure::stand::unix_micros();
     format!("onrush_lab_{moment}_{}_{number}", std::process::id())
 }
 

@@ -1,0 +1,116 @@
+//! Why a measurement could not be made. A wrong result is no error here but part of the result: see
+//! [`Verification`](crate::Verification).
+
+use std::path::{Path, PathBuf};
+
+use onrush_files::DiskError;
+
+use crate::units;
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A setting out of its range.
+    #[error("{0}")]
+    Setting(String),
+    /// A study that cannot be read.
+    #[error("{source_name}: {what}")]
+    Study {
+        /// Its file or name.
+        source_name: String,
+        /// What is wrong, and the cure.
+        what: String,
+    },
+    /// A result file that cannot be read or written.
+    #[error("{path}: {what}", path = path.display())]
+    ResultFile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, and the cure.
+        what: String,
+    },
+    /// A result file that cannot be continued: another study, version or machine began it.
+    #[error("{path}: {what}", path = path.display())]
+    OtherStudy {
+        /// Which.
+        path: PathBuf,
+        /// What is different, and the cure.
+        what: String,
+    },
+    /// A target failed: a rival refused something, or died.
+    #[error("{target}: {what}")]
+    Target {
+        /// Which.
+        target: String,
+        /// What it said.
+        what: String,
+    },
+    /// A thread could not be tied to a processor.
+    #[error(
+        "the system does not let threads be tied to processors ({0}); allow sched_setaffinity, in \
+         a container with --cap-add SYS_NICE, or set pinning = \"none\""
+    )]
+    Pinning(String),
+    /// The statistics cannot be served where they were to be.
+    #[error(
+        "cannot serve the statistics on {address}: {source}; give --metrics another address or port"
+    )]
+    Metrics {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A session got an error, and the load was stopped.
+    #[error("session {session} failed after {rows} of its rows: {cause}")]
+    Session {
+        /// Which session, from 0.
+        session: usize,
+        /// Rows of it that were acknowledged.
+        rows: u64,
+        /// What the engine said.
+        cause: onrush::Error,
+    },
+    /// The engine refused something else.
+    #[error("{0}")]
+    Engine(#[from] onrush::Error),
+    /// The disk refused something.
+    #[error("{0}")]
+    Disk(#[from] DiskError),
+    /// Too little room for what was asked for.
+    #[error(
+        "{folder} has {free} free, and this load needs about {needed}; \
+         give fewer --rows, another --dir, or make room",
+        folder = folder.display(), free = units::bytes(*free_bytes),
+        needed = units::bytes(*needed_bytes)
+    )]
+    NoRoom {
+        /// Where.
+        folder: PathBuf,
+        /// Free space.
+        free_bytes: u64,
+        /// Space needed, generously estimated.
+        needed_bytes: u64,
+    },
+    /// The folder given holds something.
+    #[error("{} is not empty; give an empty or a new folder", .0.display())]
+    NotEmpty(PathBuf),
+    /// A folder could not be made, read or removed.
+    #[error("cannot {operation} {path}: {source}", path = path.display())]
+    Folder {
+        /// What was tried.
+        operation: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl LabError {
+    /// A folder could not be made, read or removed.
+    pub fn folder(operation: &'static str, path: &Path, source: std::io::Error) -> LabError {
+        LabError::Folder { operation, path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,250 @@
+//! An Onrush database under load: made, loaded as often as wanted, closed, opened again, compared.
+//!
+//! Invariants
+//! 1. Every row that any load got acknowledged is remembered, by fingerprint, until the comparison.
+//! 2. The comparison comes after the database was left and opened again.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use onrush::{
+    Database, Drain, DrainOptions, DrainProgress, Durability, Options, RecoveryReport, Table,
+    TableDefinition,
+};
+
+use crate::classic_table::CLASSIC_TABLE;
+use crate::error::LabError;
+use crate::load::ledger::{KeySample, LedgerKind};
+use crate::load::{self, LoadPlan, Loaded};
+use crate::progress::{Observer, Step};
+use crate::settings::{Driver, Leave};
+use crate::verify::{self, Acknowledged, Verification};
+
+/// A database with the table that is loaded.
+pub struct Stand {
+    folder: PathBuf,
+    options: Options,
+    table_name: String,
+    open: Option<(Database, Table)>,
+    /// Where sessions insert, if not into the table itself.
+    front: Option<(Table, Drain)>,
+    acknowledged: Acknowledged,
+    remembers_rows: bool,
+    /// For `onrush top` in another window; without it the measurement goes on all the same.
+    watch: Option<onrush_watch::Server>,
+    /// For Prometheus, where that was asked for.
+    metrics: Option<onrush_watch::Server>,
+}
+
+/// One load of it.
+#[derive(Clone, Copy, Debug)]
+pub struct StandLoad {
+    /// Rows of all sessions together.
+    pub rows: u64,
+    /// Concurrent sessions.
+    pub sessions: usize,
+    /// Rows of each transaction.
+    pub rows_per_commit: u64,
+    /// Rows of each call within it.
+    pub rows_per_statement: u64,
+    /// When a commit is acknowledged.
+    pub durability: Durability,
+    /// Who runs the sessions.
+    pub driver: Driver,
+    /// What it is called while it goes on.
+    pub step: Step,
+    /// Whether each session is tied to a processor.
+    pub is_pinned: bool,
+    /// It ends after this time, whatever is left.
+    pub time_max: Option<Duration>,
+    /// Sessions hold back to stay below it.
+    pub rows_per_s_max: Option<f64>,
+}
+
+impl StandLoad {
+    /// Rows that are there before the clock starts: inserted as fast as possible.
+    pub fn preload(rows: u64, sessions: usize) -> StandLoad {
+        StandLoad {
+            rows,
+            sessions,
+            rows_per_commit: 1,
+            rows_per_statement: 1,
+            durability: Durability::Delayed,
+            driver: Driver::Tasks,
+            step: Step::Preload,
+            is_pinned: false,
+            time_max: None,
+            rows_per_s_max: None,
+        }
+    }
+}
+
+impl Stand {
+    /// Makes the database. Rows are remembered if they are to be compared.
+    pub fn create(
+        folder: &Path,
+        options: Options,
+        definition: TableDefinition,
+        remembers_rows: bool,
+    ) -> Result<Stand, LabError> {
+        let started_micros = unix_micros();
+        let database = Database::create(folder, options.clone())?;
+        let table = database.create_table(definition)?;
+        let is_classic = table.name() == CLASSIC_TABLE;
+        let acknowledged = Acknowledged {
+            is_classic,
+            rows: 0,
+            fingerprint: crate::Fingerprint::default(),
+            keys: KeySample::default(),
+            inserted_micros: (started_micros, started_micros),
+        };
+        let watch = onrush_watch::Server::in_folder(&database, folder).ok();
+        let (folder, table_name) = (folder.to_owned(), table.name().to_owned());
+        let open = Some((database, table));
+        Ok(Stand {
+            folder,
+            options,
+            table_name,
+            open,
+            front: None,
+            acknowledged,
+            remembers_rows,
+            watch,
+            metrics: None,
+        })
+    }
+
+    /// Serves the page for Prometheus until the database is left; returns the address, with the
+    /// port that was chosen if none was given.
+    pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, LabError> {
+        let server = onrush_watch::Server::http(self.database()?, address)
+            .map_err(|source| LabError::Metrics { address, source })?;
+        let served = server.address().unwrap_or(address);
+        self.metrics = Some(server);
+        Ok(served)
+    }
+
+    /// From now on sessions insert into a table that is not logged, and a drain moves its rows to
+    /// the table itself.
+    pub fn add_front(
+        &mut self,
+        definition: TableDefinition,
+        drain: DrainOptions,
+    ) -> Result<(), LabError> {
+        let (database, table) = self.opened()?;
+        let front = database.create_table(definition)?;
+        let drain = database.start_drain(&front, table, drain)?;
+        self.front = Some((front, drain));
+        Ok(())
+    }
+
+    /// Rows that all loads together got acknowledged.
+    pub fn rows_acknowledged(&self) -> u64 {
+        self.acknowledged.rows
+    }
+
+    /// What the drain of the front has done.
+    pub fn drained(&self) -> Option<DrainProgress> {
+        self.front.as_ref().map(|(_, drain)| drain.progress())
+    }
+
+    /// The database, while it is open.
+    pub fn database(&self) -> Result<&Database, LabError> {
+        Ok(&self.opened()?.0)
+    }
+
+    fn opened(&self) -> Result<&(Database, Table), LabError> {
+        self.open.as_ref().ok_or_else(|| LabError::Setting("the database was closed".into()))
+    }
+
+    /// Loads it and remembers what was acknowledged.
+    pub fn load(&mut self, load: StandLoad, observer: &dyn Observer) -> Result<Loaded, LabError> {
+        let (database, table) = self.opened()?;
+        let plan = LoadPlan {
+            database,
+            table: self.front.as_ref().map_or(table, |(front, _)| front),
+            rows: load.rows,
+            sessions: load.sessions,
+            rows_per_commit: load.rows_per_commit,
+            rows_per_statement: load.rows_per_statement,
+            durability: load.durability,
+            driver: load.driver,
+            ledger: LedgerKind {
+                is_durable: load.durability == Durability::Durable,
+                remembers_rows: self.remembers_rows,
+            },
+            step: load.step,
+            is_pinned: load.is_pinned,
+            time_max: load.time_max,
+            rows_per_s_max: load.rows_per_s_max,
+        };
+        let mut loaded = load::run(&plan, observer)?;
+        self.acknowledged.rows += loaded.ledger.rows;
+        self.acknowledged.fingerprint.merge(&loaded.ledger.fingerprint);
+        self.acknowledged.keys.merge(std::mem::take(&mut loaded.ledger.keys));
+        self.acknowledged.inserted_micros.1 = unix_micros();
+        Ok(loaded)
+    }
+
+    /// Waits until everything acknowledged is on disk.
+    pub fn barrier(&self) -> Result<(), LabError> {
+        if let Some((_, drain)) = &self.front {
+            drain.catch_up()?;
+        }
+        Ok(self.database()?.barrier()?)
+    }
+
+    /// Closes or drops it; returns how long that took.
+    pub fn leave(&mut self, how: Leave, observer: &dyn Observer) -> Result<Duration, LabError> {
+        (self.watch, self.metrics) = (None, None); // they keep the database open
+        if let Some((_, drain)) = self.front.take() {
+            drain.stop()?;
+        }
+        let Some((database, table)) = self.open.take() else { return Ok(Duration::ZERO) };
+        drop(table);
+        observer.begin(Step::Close, None);
+        let started = Instant::now();
+        let closed = match how {
+            Leave::Close => database.close(),
+            Leave::Drop => {
+                drop(database);
+                Ok(())
+            }
+        };
+        observer.end();
+        closed?;
+        Ok(started.elapsed())
+    }
+
+    /// Opens it again and compares; also returns how long opening took.
+    pub fn verify(&self, observer: &dyn Observer) -> Result<(Verification, Reopened), LabError> {
+        observer.begin(Step::Reopen, None);
+        let started = Instant::now();
+        let database = Database::open(&self.folder, self.options.clone());
+        observer.end();
+        let database = database?;
+        let reopened =
+            Reopened { elapsed: started.elapsed(), recovery: database.recovery().clone() };
+        let table = database.table(&self.table_name)?;
+        let verdict = verify::verify(&database, &table, &self.acknowledged, observer)?;
+        drop(table);
+        database.close()?;
+        Ok((verdict, reopened))
+    }
+}
+
+/// The opening of a database that was left in whatever way.
+#[derive(Clone, Debug, Default)]
+pub struct Reopened {
+    /// How long opening took.
+    pub elapsed: Duration,
+    /// What opening had to do.
+    pub recovery: RecoveryReport,
+}
+
+/// The time now, as the classic table keeps it.
+pub fn unix_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

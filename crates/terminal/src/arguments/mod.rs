@@ -1,0 +1,5 @@
+//! Flags that several commands share.
+
+pub mod engine;
+pub mod metrics;
+pub mod words;

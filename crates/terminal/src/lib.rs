@@ -1,0 +1,14 @@
+//! What the commands `onrush` and `onrush-lab` share: the engine's settings as flags, progress, output, and the
+//! way from an error to a message and an exit code.
+
+pub mod arguments;
+pub mod failure;
+pub mod output;
+pub mod progress;
+
+/// The name by which this program was started, for the head of its messages.
+pub fn program() -> String {
+    let words = std::env::args_os().next();
+    let name = words.as_ref().and_then(|word| std::path::Path::new(word).file_stem());
+    name.map_or_else(|| "onrush".to_owned(), |name| name.to_string_lossy().into_owned())
+}
