@@ -22,6 +22,7 @@ mod cost_command;
 mod deny_command;
 mod differences_page;
 mod drivers_command;
+mod figures_page;
 mod finding;
 mod latch_page;
 mod layers;
@@ -106,7 +107,7 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 10] = [
+const RULES: [(&str, Rule); 12] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
@@ -118,6 +119,7 @@ const RULES: [(&str, Rule); 10] = [
     ("waits.md", waits_page::check),
     ("settings.md", settings_page::check),
     ("differences", differences_page::check),
+    ("performance", figures_page::check),
 ];
 
 fn generate(root: &Path) -> Result<(), String> {
@@ -128,6 +130,7 @@ fn generate(root: &Path) -> Result<(), String> {
         (settings_page::PATH, settings),
         (check_page::PATH, check_page::page(&sources)?),
         (differences_page::PATH, differences_page::page(&sources)?),
+        (figures_page::PATH, figures_page::page(&sources)?),
     ];
     for (path, text) in pages {
         std::fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;
