@@ -17,8 +17,9 @@ use super::portal::{Portal, State};
 use super::{Connection, PLANS_MAX, Stop};
 use crate::clients;
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::{CursorPlan, Plan, RowsPlan, SessionPlan, WritePlan};
 use crate::execute::{Answer, Backend, RowStream};
-use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, Plan, PreparePlan};
+use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, PreparePlan};
 use crate::values::Formats;
 
 /// Most prepared statements of one client.
@@ -201,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
-            None => Plan::Nothing(""),
+            None => SessionPlan::Nothing("").into(),
         };
         let path = Arc::clone(&self.backend.settings.path);
         let (text, parsed_bytes) = text;
@@ -262,8 +263,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The columns of the answer; those of EXECUTE and FETCH are of what they name.
     fn columns(&self, prepared: &Prepared) -> Option<Arc<[OutputColumn]>> {
         match &prepared.plan {
-            Plan::Execute(plan) => self.statements.get(&plan.name)?.plan.columns(),
-            Plan::Fetch(plan) => self.cursors.columns(&plan.name),
+            Plan::Session(SessionPlan::Execute(plan)) => {
+                self.statements.get(&plan.name)?.plan.columns()
+            }
+            Plan::Cursor(CursorPlan::Fetch(plan)) => self.cursors.columns(&plan.name),
             plan => plan.columns(),
         }
     }
@@ -301,7 +304,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let portal = self.portals.get_mut(name)?;
         let statement = &portal.statement;
         let insert = match (&statement.plan, &portal.state) {
-            (Plan::Insert(insert), State::New) if insert.returning.is_none() => insert,
+            (Plan::Rows(RowsPlan::Write(WritePlan::Insert(insert))), State::New)
+                if insert.returning.is_none() =>
+            {
+                insert
+            }
             _ => return Ok(false),
         };
         // Whoever has to wait does so where it can be planned anew.

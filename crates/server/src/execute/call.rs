@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
 
+use super::plan::Call;
 use super::{Answer, Backend, RowStream};
 use crate::error::{Result, SqlError, state};
-use crate::sql::{Bound, Call};
+use crate::sql::Bound;
 
 /// Rows that a loop that does not wait inserts before others have a turn: under a millisecond. A session
 /// that shares its thread with others from one call to the next pays for that.

@@ -1,12 +1,12 @@
 //! ALTER DATABASE ... SET and RESET. It is durable when it is answered, and counts for clients that
 //! come in later.
 
-use super::{Answer, Backend};
+use super::Backend;
 use crate::error::Result;
 use crate::sql::SettingChange;
 
 impl Backend {
-    pub(super) fn alter_database(&mut self, change: &SettingChange) -> Result<Answer> {
+    pub(super) fn alter_database(&mut self, change: &SettingChange) -> Result<()> {
         self.outside_transaction("ALTER DATABASE")?;
         let name = change.name.as_ref().map(|name| name.to_lowercase());
         if let Some(name) = &name {
@@ -16,6 +16,6 @@ impl Backend {
             (Some(name), Some(value)) => self.defaults.put(name, value),
             _ => self.defaults.forget(name.as_deref()),
         })?;
-        Ok(Answer::Done("ALTER DATABASE".into()))
+        Ok(())
     }
 }

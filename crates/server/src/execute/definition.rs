@@ -8,8 +8,8 @@
 use onrush::{ColumnDefinition, Database, Error, Table, TableChange, TableDefinition, Transaction};
 use onrush_query::QueryEngine;
 
+use super::Backend;
 use super::transaction::Work;
-use super::{Answer, Backend};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
@@ -98,7 +98,7 @@ impl Backend {
         &mut self,
         definition: &TableDefinition,
         if_not_exists: bool,
-    ) -> Result<Answer> {
+    ) -> Result<()> {
         let create = |transaction: &mut Transaction<'_>| match transaction
             .create_table(definition.clone())
         {
@@ -110,10 +110,10 @@ impl Backend {
         };
         let skipping = self.define(Touched::NOTHING, create)?;
         self.notices.extend(skipping);
-        Ok(Answer::Done("CREATE TABLE".into()))
+        Ok(())
     }
 
-    pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<Answer> {
+    pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<()> {
         let columns = column_changes(plan);
         let is_rewritten = columns.iter().any(|(_, change)| column_change::rewrites(change));
         match &plan.key {
@@ -121,7 +121,7 @@ impl Backend {
             None if is_rewritten => self.rewrite_table(plan, &Form::Columns(&columns))?,
             None => self.alter_definition(plan)?,
         }
-        Ok(Answer::Done("ALTER TABLE".into()))
+        Ok(())
     }
 
     /// Copies the rows: online, unless the client's transaction may have changed the table.
@@ -170,7 +170,7 @@ impl Backend {
         Ok(())
     }
 
-    pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<Answer> {
+    pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<()> {
         let CommentPlan { table, column, text } = plan;
         let database = self.database.clone();
         self.define(Touched::KEPT, |transaction| {
@@ -183,10 +183,10 @@ impl Backend {
             let place = comments::place(&table, column);
             Ok(comments::put(&database, transaction, place, text.as_deref())?)
         })?;
-        Ok(Answer::Done("COMMENT".into()))
+        Ok(())
     }
 
-    pub(super) fn drop_tables(&mut self, names: &[String], if_exists: bool) -> Result<Answer> {
+    pub(super) fn drop_tables(&mut self, names: &[String], if_exists: bool) -> Result<()> {
         let database = self.database.clone();
         let notices = self.define(Touched::ROLES, |transaction| {
             let mut notices = Vec::new();
@@ -199,17 +199,17 @@ impl Backend {
             Ok(notices)
         })?;
         self.notices.extend(notices);
-        Ok(Answer::Done("DROP TABLE".into()))
+        Ok(())
     }
 
-    pub(super) fn truncate(&mut self, names: &[String]) -> Result<Answer> {
+    pub(super) fn truncate(&mut self, names: &[String]) -> Result<()> {
         self.define(Touched::NOTHING, |transaction| {
             for name in names {
                 transaction.truncate_table(name)?;
             }
             Ok(())
         })?;
-        Ok(Answer::Done("TRUNCATE TABLE".into()))
+        Ok(())
     }
 }
 

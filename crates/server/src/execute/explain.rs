@@ -5,9 +5,10 @@ use std::time::Instant;
 use onrush::Table;
 use onrush_query::Want;
 
-use super::{Answer, Backend, RowStream};
+use super::plan::{Explained, SelectPlan, WritePlan};
+use super::{Backend, RowStream};
 use crate::error::Result;
-use crate::sql::{Bound, Conflict, Explained, GetPlan, InsertRows, Plan, QueryPlan, RowsToChange};
+use crate::sql::{Bound, Conflict, GetPlan, InsertRows, QueryPlan, RowsToChange};
 
 const COLUMN: &str = "QUERY PLAN";
 
@@ -17,18 +18,18 @@ impl Backend {
         explained: &Explained,
         analyze: bool,
         bound: &Bound,
-    ) -> Result<Answer> {
+    ) -> Result<RowStream> {
         match explained {
-            Explained::Query(query) => {
+            Explained::Select(SelectPlan::Query(query)) => {
                 self.query(query, bound, if analyze { Want::Analysis } else { Want::Plan })
             }
-            Explained::Get(get) => self.explain_get(get, bound, analyze),
-            Explained::Values => Ok(lines(vec!["Result".to_owned()])),
+            Explained::Select(SelectPlan::Get(get)) => self.explain_get(get, bound, analyze),
+            Explained::Select(SelectPlan::Scalars { .. }) => Ok(lines(vec!["Result".to_owned()])),
             Explained::Write(plan) => self.explain_write(plan, bound),
         }
     }
 
-    fn explain_get(&mut self, plan: &GetPlan, bound: &Bound, analyze: bool) -> Result<Answer> {
+    fn explain_get(&mut self, plan: &GetPlan, bound: &Bound, analyze: bool) -> Result<RowStream> {
         let mut lines = vec![format!("OnrushGet: {}", with_key(&plan.table))];
         if analyze {
             let began = Instant::now();
@@ -41,9 +42,9 @@ impl Backend {
     }
 
     /// How rows are written; what finds them comes behind it.
-    fn explain_write(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
+    fn explain_write(&mut self, plan: &WritePlan, bound: &Bound) -> Result<RowStream> {
         let (line, query) = match plan {
-            Plan::Insert(insert) => {
+            WritePlan::Insert(insert) => {
                 let name = insert.table.name();
                 let conflict = match &insert.conflict {
                     Conflict::Fail => "",
@@ -60,15 +61,11 @@ impl Backend {
                     }
                 }
             }
-            Plan::Update(update) => way("OnrushUpdate", &update.table, &update.rows),
-            Plan::Delete(delete) => way("OnrushDelete", &delete.table, &delete.rows),
-            _ => return Ok(lines(Vec::new())),
+            WritePlan::Update(update) => way("OnrushUpdate", &update.table, &update.rows),
+            WritePlan::Delete(delete) => way("OnrushDelete", &delete.table, &delete.rows),
         };
         let Some(query) = query else { return Ok(lines(vec![line])) };
-        Ok(match self.query(query, bound, Want::Plan)? {
-            Answer::Rows(rows) => Answer::rows(rows.behind(line)),
-            other => other,
-        })
+        Ok(self.query(query, bound, Want::Plan)?.behind(line))
     }
 }
 
@@ -87,6 +84,6 @@ fn with_key(table: &Table) -> String {
     format!("{}, key=[{}]", definition.name(), key.join(", "))
 }
 
-fn lines(lines: Vec<String>) -> Answer {
-    Answer::rows(RowStream::texts(COLUMN, lines, "EXPLAIN"))
+fn lines(lines: Vec<String>) -> RowStream {
+    RowStream::texts(COLUMN, lines, "EXPLAIN")
 }

@@ -11,12 +11,12 @@
 //!    it rests on. No statement sees to it by itself: whatever reads or writes in the engine does.
 
 mod call;
-mod cursor;
 mod database;
 mod definition;
 mod explain;
 mod insert;
 mod patience;
+pub(crate) mod plan;
 mod query;
 mod read_only;
 mod returning;
@@ -34,10 +34,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transaction, Value};
-use onrush_query::{Client, QueryEngine, Want};
+use onrush_query::{Client, QueryEngine};
 use pgwire::messages::response::TransactionStatus;
 
 pub(crate) use patience::Patience;
+pub(crate) use plan::Plan;
 pub(crate) use query::seen_by;
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
@@ -51,9 +52,7 @@ use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::seen::Seen;
 use crate::sql::plan::{ALL, show_columns};
-use crate::sql::{
-    Bound, CopyPlan, ExecutePlan, FetchPlan, Plan, Planner, PreparePlan, SettingChange,
-};
+use crate::sql::{Bound, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange};
 use definition::Touched;
 use savepoint::NamedSavepoint;
 use settings::Defaults;
@@ -206,12 +205,13 @@ impl Backend {
     /// or the way back to a savepoint.
     pub(crate) async fn execute(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
         self.follow_setting();
-        if matches!(self.work, Work::Failed(_)) && !plan.is_for_failed_transaction() {
+        let ends = matches!(plan, Plan::Session(plan) if plan.is_for_failed_transaction());
+        if matches!(self.work, Work::Failed(_)) && !ends {
             return Err(in_failed_transaction());
         }
-        let allowed = self.check_read_only(plan).and_then(|()| self.check_rights(plan));
+        let allowed = self.check_read_only(plan).and_then(|()| plan.check_rights(self));
         let answer = match allowed {
-            Ok(()) => self.dispatch(plan, bound).await,
+            Ok(()) => plan.run(self, bound).await,
             Err(refused) => Err(refused),
         };
         if answer.is_err() {
@@ -254,65 +254,6 @@ impl Backend {
         }
     }
 
-    async fn dispatch(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
-        match plan {
-            Plan::Insert(insert) => self.insert(insert, bound),
-            Plan::Get(get) => self.get(get, bound),
-            Plan::Query(query) => self.query(query, bound, Want::Rows),
-            Plan::Explain(explained, analyze) => self.explain(explained, *analyze, bound),
-            Plan::Scalars { columns, values } => self.scalars(columns, values, bound),
-            Plan::Update(update) => self.update(update, bound),
-            Plan::Delete(delete) => self.delete(delete, bound),
-            Plan::CreateTable { definition, if_not_exists } => {
-                self.create_table(definition, *if_not_exists)
-            }
-            Plan::AlterTable(plan) => self.alter_table(plan),
-            Plan::DropTables { names, if_exists } => self.drop_tables(names, *if_exists),
-            Plan::DropNothing { tag, missing } => {
-                self.notices.extend(missing.iter().cloned());
-                Ok(Answer::Done((*tag).into()))
-            }
-            Plan::Truncate { names } => self.truncate(names),
-            Plan::Comment(plan) => self.comment(plan),
-            Plan::AlterDatabase(change) => self.alter_database(change),
-            Plan::Schema(plan) => self.change_schemas(plan),
-            Plan::Roles(statement) => self.change_roles(statement),
-            Plan::Begin { is_read_only } => self.begin(*is_read_only),
-            Plan::Commit => self.commit(),
-            Plan::Rollback => Ok(self.roll_back()),
-            Plan::Savepoint(plan) => self.savepoint(plan),
-            Plan::Declare(plan) => self.declare(plan, bound),
-            Plan::Fetch(plan) => Ok(Answer::Fetch(plan.clone())),
-            Plan::CloseCursor(name) => Ok(Answer::ClosedCursor(name.clone())),
-            Plan::Set(change) => {
-                self.set(change)?;
-                Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
-            }
-            Plan::SetTransaction { is_read_only } => self.set_transaction(*is_read_only),
-            Plan::Show(name) => self.show(name),
-            Plan::Discard { all } => {
-                self.outside_transaction("DISCARD")?;
-                if *all {
-                    self.settings.reset();
-                    self.introduce();
-                }
-                Ok(Answer::Discarded(if *all { "DISCARD ALL" } else { "DISCARD" }.into()))
-            }
-            Plan::Prepare(plan) => Ok(Answer::Prepare(Box::new(plan.clone()))),
-            Plan::Execute(plan) => Ok(Answer::Execute(Box::new(plan.clone()))),
-            Plan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
-            Plan::Deallocate(Some(name)) => Ok(Answer::Deallocated(name.clone())),
-            Plan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
-            Plan::CopyIn(copy) => Ok(Answer::CopyIn(Box::new(copy.clone()))),
-            Plan::CopyOut(copy) => self.copy_out(copy),
-            Plan::Checkpoint => {
-                tokio::task::block_in_place(|| self.database.checkpoint())?;
-                Ok(Answer::Done("CHECKPOINT".into()))
-            }
-            Plan::Call(call) => self.call(call, bound).await,
-        }
-    }
-
     /// Tells everybody who looks who this client is.
     pub(crate) fn introduce(&self) {
         let application = self.settings.application();
@@ -329,6 +270,16 @@ impl Backend {
         self.settings.change(change, self.is_in_transaction())?;
         self.introduce();
         Ok(())
+    }
+
+    /// DISCARD; the connection forgets the statements.
+    fn discard(&mut self, all: bool) -> Result<Answer> {
+        self.outside_transaction("DISCARD")?;
+        if all {
+            self.settings.reset();
+            self.introduce();
+        }
+        Ok(Answer::Discarded(if all { "DISCARD ALL" } else { "DISCARD" }.into()))
     }
 
     fn show(&self, name: &str) -> Result<Answer> {

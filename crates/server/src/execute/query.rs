@@ -9,14 +9,19 @@ use onrush_query::{Client, QueryEngine, RowValues, Rows, SessionSettings, Statem
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
-use super::{Answer, Backend, Patience, RowStream, Settings, in_failed_transaction};
+use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
 
 impl Backend {
-    pub(super) fn query(&mut self, plan: &QueryPlan, bound: &Bound, want: Want) -> Result<Answer> {
+    pub(super) fn query(
+        &mut self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        want: Want,
+    ) -> Result<RowStream> {
         let snapshot = match &mut self.work {
             Work::Idle(session) => session.snapshot()?,
             Work::Open(open) => open.with_dependent_mut(|_, slot| {
@@ -29,7 +34,7 @@ impl Backend {
             Want::Rows => Arc::clone(&plan.columns),
             Want::Plan | Want::Analysis => [text_column("QUERY PLAN")].into(),
         };
-        Ok(Answer::rows(RowStream::of_query(columns, rows)))
+        Ok(RowStream::of_query(columns, rows))
     }
 
     /// What it takes to run a query while a transaction is at work.

@@ -1,8 +1,7 @@
 //! Transactions that may not write: `transaction_read_only`.
 
-use super::{Answer, Backend};
+use super::{Answer, Backend, Plan};
 use crate::error::{Result, SqlError, state};
-use crate::sql::{Call, Plan, SchemaPlan};
 
 impl Backend {
     /// Refuses to write in a transaction that is to read only.
@@ -18,10 +17,10 @@ impl Backend {
         if !self.settings.is_read_only {
             return Ok(());
         }
-        if !matches!(plan, Plan::Set(_) | Plan::SetTransaction { .. } | Plan::Show(_)) {
+        if !matches!(plan, Plan::Session(plan) if plan.is_of_settings()) {
             self.settings.has_read = true;
         }
-        written_by(plan).map_or(Ok(()), |what| Err(refused(what)))
+        plan.writes().map_or(Ok(()), |what| Err(refused(what)))
     }
 
     /// SET TRANSACTION.
@@ -33,52 +32,6 @@ impl Backend {
             self.settings.set_read_only(is_read_only)?;
         }
         Ok(Answer::Done("SET".into()))
-    }
-}
-
-/// What a plan is called that writes something: to tables, or to what is kept of them.
-fn written_by(plan: &Plan) -> Option<&'static str> {
-    match plan {
-        Plan::Insert(_) => Some("INSERT"),
-        Plan::Update(_) => Some("UPDATE"),
-        Plan::Delete(_) => Some("DELETE"),
-        Plan::CopyIn(_) => Some("COPY FROM"),
-        Plan::Truncate { .. } => Some("TRUNCATE TABLE"),
-        Plan::CreateTable { .. } => Some("CREATE TABLE"),
-        Plan::AlterTable(_) => Some("ALTER TABLE"),
-        Plan::AlterDatabase(_) => Some("ALTER DATABASE"),
-        Plan::DropTables { .. } => Some("DROP TABLE"),
-        Plan::DropNothing { tag, .. } => Some(tag),
-        Plan::Comment(_) => Some("COMMENT"),
-        Plan::Schema(SchemaPlan::Create { .. }) => Some("CREATE SCHEMA"),
-        Plan::Schema(SchemaPlan::Drop { .. }) => Some("DROP SCHEMA"),
-        Plan::Schema(SchemaPlan::Rename { .. }) => Some("ALTER SCHEMA"),
-        Plan::Roles(statement) => Some(statement.tag()),
-        Plan::Call(Call::InsertLoop { .. }) => Some("CALL"),
-        // A checkpoint changes nothing that could be read.
-        Plan::Checkpoint
-        | Plan::Call(Call::Check { .. })
-        | Plan::Get(_)
-        | Plan::Query(_)
-        | Plan::Explain(..)
-        | Plan::Scalars { .. }
-        | Plan::CopyOut(_)
-        | Plan::Begin { .. }
-        | Plan::Commit
-        | Plan::Rollback
-        | Plan::Savepoint(_)
-        | Plan::Declare(_)
-        | Plan::Fetch(_)
-        | Plan::CloseCursor(_)
-        | Plan::Set(_)
-        | Plan::SetTransaction { .. }
-        | Plan::Show(_)
-        | Plan::Discard { .. }
-        | Plan::Prepare(_)
-        // What it runs is looked at by itself.
-        | Plan::Execute(_)
-        | Plan::Deallocate(_)
-        | Plan::Nothing(_) => None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use onrush::{TableChange, Transaction};
 
+use super::Backend;
 use super::definition::{Touched, drop_table};
-use super::{Answer, Backend};
 use crate::access;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -11,7 +11,7 @@ use crate::seen::Seen;
 use crate::sql::{SchemaPlan, is_builtin, no_schema};
 
 impl Backend {
-    pub(super) fn change_schemas(&mut self, plan: &SchemaPlan) -> Result<Answer> {
+    pub(super) fn change_schemas(&mut self, plan: &SchemaPlan) -> Result<()> {
         match plan {
             SchemaPlan::Create { name, if_not_exists } => self.create_schema(name, *if_not_exists),
             SchemaPlan::Drop { names, if_exists, cascade } => {
@@ -21,7 +21,7 @@ impl Backend {
         }
     }
 
-    fn drop_schemas(&mut self, names: &[String], if_exists: bool, cascade: bool) -> Result<Answer> {
+    fn drop_schemas(&mut self, names: &[String], if_exists: bool, cascade: bool) -> Result<()> {
         let database = self.database.clone();
         let notices = self.define(Touched::ROLES, |transaction| {
             let mut notices = Vec::new();
@@ -44,11 +44,11 @@ impl Backend {
             Ok(notices)
         })?;
         self.notices.extend(notices);
-        Ok(Answer::Done("DROP SCHEMA".into()))
+        Ok(())
     }
 
     /// Its tables are called otherwise in the same transaction; what is theirs stays theirs.
-    fn rename_schema(&mut self, name: &str, to: &str) -> Result<Answer> {
+    fn rename_schema(&mut self, name: &str, to: &str) -> Result<()> {
         let database = self.database.clone();
         self.define(Touched::ROLES, |transaction| {
             let seen = Seen::within(&database, transaction, true)?;
@@ -64,10 +64,10 @@ impl Backend {
             }
             Ok(schemas::rename(&database, transaction, (name, to))?)
         })?;
-        Ok(Answer::Done("ALTER SCHEMA".into()))
+        Ok(())
     }
 
-    fn create_schema(&mut self, name: &str, if_not_exists: bool) -> Result<Answer> {
+    fn create_schema(&mut self, name: &str, if_not_exists: bool) -> Result<()> {
         let database = self.database.clone();
         let skipping = self.define(Touched::ROLES, |transaction: &mut Transaction<'_>| {
             let seen = Seen::within(&database, transaction, true)?;
@@ -79,7 +79,7 @@ impl Backend {
             if if_not_exists { Ok(Some(told.warning())) } else { Err(told) }
         })?;
         self.notices.extend(skipping);
-        Ok(Answer::Done("CREATE SCHEMA".into()))
+        Ok(())
     }
 }
 

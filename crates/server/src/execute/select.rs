@@ -14,9 +14,9 @@ use crate::sql::{
 };
 
 impl Backend {
-    pub(super) fn get(&mut self, plan: &GetPlan, bound: &Bound) -> Result<Answer> {
+    pub(super) fn get(&mut self, plan: &GetPlan, bound: &Bound) -> Result<RowStream> {
         let rows = self.found(plan, bound)?.into_iter().collect();
-        Ok(Answer::rows(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT")))
+        Ok(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT"))
     }
 
     /// The row with the key, if it is there and wanted.
@@ -70,7 +70,7 @@ impl Backend {
         columns: &Arc<[OutputColumn]>,
         scalars: &[Scalar],
         bound: &Bound,
-    ) -> Result<Answer> {
+    ) -> Result<RowStream> {
         let mut row = Vec::with_capacity(scalars.len());
         for scalar in scalars {
             row.push(match scalar {
@@ -84,7 +84,7 @@ impl Backend {
                 Scalar::SetSetting(given) => self.set_setting(given, bound)?,
             });
         }
-        Ok(Answer::rows(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT")))
+        Ok(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT"))
     }
 
     /// `set_config`, which gives the new value.

@@ -10,9 +10,8 @@ use onrush::{Error, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
-use super::{Answer, Backend};
+use super::{Answer, Backend, Plan};
 use crate::error::{Result, SqlError, state};
-use crate::sql::Plan;
 
 /// How often a statement that commits by itself is run again when another one came first.
 const TRIES: usize = 100;

@@ -3,9 +3,9 @@
 
 use sqlparser::ast::{ObjectName, ObjectType};
 
-use super::plan::Plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
 
 /// The answer's tag, what to call it, and the SQLSTATE of one that is missing.
@@ -26,7 +26,7 @@ pub(super) fn drop(
     object_type: ObjectType,
     if_exists: bool,
     given: &[ObjectName],
-) -> Result<Plan> {
+) -> Result<DefinitionPlan> {
     let (tag, what, code) = kind(object_type);
     let mut missing = Vec::with_capacity(given.len());
     for name in given {
@@ -41,7 +41,7 @@ pub(super) fn drop(
         }
         missing.push(SqlError::new(code, format!("{message}, skipping")).warning());
     }
-    Ok(Plan::DropNothing { tag, missing })
+    Ok(DefinitionPlan::DropNothing { tag, missing })
 }
 
 fn check_is_no_table(planner: &Planner<'_>, name: &ObjectName, what: &str) -> Result<()> {

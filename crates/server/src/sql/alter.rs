@@ -10,9 +10,9 @@ use sqlparser::ast::{
 use super::check::NewCheck;
 use super::create::{self, Column};
 use super::names::{self, TableName};
-use super::plan::Plan;
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
 use crate::{rewrite, schemas};
 
 /// A table to be altered.
@@ -54,7 +54,7 @@ pub(crate) enum ColumnChange {
 }
 
 /// Plans an ALTER TABLE.
-pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan> {
+pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<DefinitionPlan> {
     let AlterTable {
         name, if_exists, only: _, operations, location, on_cluster, table_type, ..
     } = statement;
@@ -71,7 +71,12 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
     {
         let key = Some(create::key_columns(primary)?);
         let if_exists = *if_exists;
-        return Ok(Plan::AlterTable(AlterPlan { table, if_exists, changes: Vec::new(), key }));
+        return Ok(DefinitionPlan::AlterTable(AlterPlan {
+            table,
+            if_exists,
+            changes: Vec::new(),
+            key,
+        }));
     }
     let changes = operations.iter().map(|operation| change(planner, &table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
@@ -82,11 +87,14 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Plan
             "Give it a statement of its own.",
         ));
     }
-    Ok(Plan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes, key: None }))
+    Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes, key: None }))
 }
 
 /// Plans an ALTER TABLE ... SET SCHEMA, whose schema stands where a new name would.
-pub(super) fn plan_set_schema(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
+pub(super) fn plan_set_schema(
+    planner: &Planner<'_>,
+    statement: &Statement,
+) -> Result<DefinitionPlan> {
     let Statement::AlterTable(alter) = statement else {
         return Err(SqlError::not_supported(statement, FORMS));
     };
@@ -101,7 +109,7 @@ pub(super) fn plan_set_schema(planner: &Planner<'_>, statement: &Statement) -> R
     let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));
     let change = Change::Other(TableChange::Rename { to });
     let changes = vec![PlannedChange { change, if_needed: false }];
-    Ok(Plan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
+    Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
 }
 
 /// What there is of ALTER TABLE.

@@ -2,9 +2,10 @@
 
 use sqlparser::ast::{CommentObject, ObjectName, Statement};
 
-use super::plan::{self, Plan};
+use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
 
 /// What is said of a table or column.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct CommentPlan {
     pub(crate) text: Option<String>,
 }
 
-pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
+pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<DefinitionPlan> {
     let Statement::Comment { object_type, object_name, comment, if_exists: false } = statement
     else {
         return Err(SqlError::not_supported(statement, FORMS));
@@ -40,7 +41,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Plan>
     }
     // As in PostgreSQL, an empty comment is none.
     let text = comment.clone().filter(|text| !text.is_empty());
-    Ok(Plan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
+    Ok(DefinitionPlan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
 }
 
 const FORMS: &str = "There are COMMENT ON TABLE name and COMMENT ON COLUMN table.column.";

@@ -5,9 +5,10 @@ use sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident,
 };
 
-use super::plan::{self, Plan};
+use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::RowsPlan;
 
 /// How rows are written in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub(super) fn plan(
     target: &CopyTarget,
     options: &[CopyOption],
     legacy: &[CopyLegacyOption],
-) -> Result<Plan> {
+) -> Result<RowsPlan> {
     let CopySource::Table { table_name, columns } = source else {
         return Err(SqlError::not_supported("COPY of a query", "COPY a table."));
     };
@@ -67,8 +68,8 @@ pub(super) fn plan(
     let format = format(options, legacy)?;
     let copy = CopyPlan { table, columns: positions, format };
     match (to, target) {
-        (false, CopyTarget::Stdin) => Ok(Plan::CopyIn(copy)),
-        (true, CopyTarget::Stdout) => Ok(Plan::CopyOut(copy)),
+        (false, CopyTarget::Stdin) => Ok(RowsPlan::CopyIn(copy)),
+        (true, CopyTarget::Stdout) => Ok(RowsPlan::CopyOut(copy)),
         _ => Err(SqlError::not_supported(
             "COPY with files or programs of the server",
             "Use COPY ... FROM STDIN or TO STDOUT; psql has \\copy for files of yours.",

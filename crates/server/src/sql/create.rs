@@ -7,9 +7,9 @@ use sqlparser::ast::{
 };
 
 use super::check::NewCheck;
-use super::plan::Plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
 
 /// What `WITH (...)` says.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &CreateTable,
     is_unlogged: bool,
-) -> Result<Plan> {
+) -> Result<DefinitionPlan> {
     let name = planner.lookup().new_table_named(&statement.name)?;
     names::check_reserved(&name)?;
     let settings = settings(&statement.table_options)?;
@@ -83,7 +83,7 @@ pub(super) fn plan(
         }
         definition = kept.into_iter().fold(builder, TableBuilder::check_constraint).build()?;
     }
-    Ok(Plan::CreateTable { definition, if_not_exists: statement.if_not_exists })
+    Ok(DefinitionPlan::CreateTable { definition, if_not_exists: statement.if_not_exists })
 }
 
 fn settings(options: &CreateTableOptions) -> Result<Settings> {

@@ -3,15 +3,15 @@
 use sqlparser::ast::{Declare, DeclareType, FetchDirection, Ident, Value};
 
 use super::operand::Parameters;
-use super::plan::Plan;
 use super::{Planner, names, select};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::{CursorPlan, SelectPlan};
 
 /// A query under a name.
 #[derive(Clone)]
 pub(crate) struct DeclarePlan {
     pub(crate) name: String,
-    pub(crate) query: Box<Plan>,
+    pub(crate) query: SelectPlan,
 }
 
 /// The next rows of a cursor.
@@ -27,7 +27,7 @@ pub(super) fn declare(
     planner: &Planner<'_>,
     declared: &[Declare],
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<CursorPlan> {
     let form = "Write DECLARE name CURSOR FOR SELECT ...";
     let [
         Declare {
@@ -54,12 +54,12 @@ pub(super) fn declare(
     let [name] = names.as_slice() else {
         return Err(SqlError::not_supported("this form of DECLARE", form));
     };
-    let query = Box::new(select::plan(planner, query, parameters)?);
-    Ok(Plan::Declare(DeclarePlan { name: names::identifier(name), query }))
+    let query = select::plan(planner, query, parameters)?;
+    Ok(CursorPlan::Declare(DeclarePlan { name: names::identifier(name), query }))
 }
 
 /// Plans FETCH.
-pub(super) fn fetch(name: &Ident, direction: &FetchDirection) -> Result<Plan> {
+pub(super) fn fetch(name: &Ident, direction: &FetchDirection) -> Result<CursorPlan> {
     let rows_max = match direction {
         FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(1),
         FetchDirection::All | FetchDirection::ForwardAll => None,
@@ -68,7 +68,7 @@ pub(super) fn fetch(name: &Ident, direction: &FetchDirection) -> Result<Plan> {
         }
         _ => return Err(only_forward()),
     };
-    Ok(Plan::Fetch(FetchPlan { name: names::identifier(name), rows_max }))
+    Ok(CursorPlan::Fetch(FetchPlan { name: names::identifier(name), rows_max }))
 }
 
 fn count(written: &Value) -> Result<u64> {

@@ -1,26 +1,11 @@
 //! EXPLAIN: which way a statement takes, and how a query would be done.
 
-use std::sync::Arc;
-
 use sqlparser::ast::{Expr, Statement, UtilityOption};
 
 use super::operand::Parameters;
-use super::plan::{self, Plan};
-use super::query::QueryPlan;
-use super::select::GetPlan;
-use super::{Planner, names};
+use super::{Planner, names, plan};
 use crate::error::{Result, SqlError};
-
-/// A statement that EXPLAIN tells about.
-#[derive(Clone)]
-pub(crate) enum Explained {
-    Get(GetPlan),
-    Query(Arc<QueryPlan>),
-    /// A SELECT without a table.
-    Values,
-    /// An INSERT, UPDATE or DELETE.
-    Write(Box<Plan>),
-}
+use crate::execute::plan::{Explained, Plan, RowsPlan};
 
 /// What there is of EXPLAIN.
 const FORMS: &str = "Write EXPLAIN or EXPLAIN ANALYZE, which answer as text.";
@@ -30,7 +15,7 @@ pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &Statement,
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<RowsPlan> {
     let Statement::Explain {
         describe_alias: _,
         analyze,
@@ -49,18 +34,14 @@ pub(super) fn plan(
         analyze |= is_analyze(option)?;
     }
     let explained = match plan::plan(planner, statement, parameters)? {
-        Plan::Get(get) => Explained::Get(get),
-        Plan::Query(query) => Explained::Query(query),
-        Plan::Scalars { .. } => Explained::Values,
-        Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) if analyze => {
+        Plan::Rows(RowsPlan::Select(select)) => Explained::Select(select),
+        Plan::Rows(RowsPlan::Write(_)) if analyze => {
             return Err(SqlError::not_supported(
                 "EXPLAIN ANALYZE of a statement that writes",
                 "EXPLAIN it, or EXPLAIN ANALYZE the SELECT that finds the rows.",
             ));
         }
-        write @ (Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)) => {
-            Explained::Write(Box::new(write))
-        }
+        Plan::Rows(RowsPlan::Write(write)) => Explained::Write(Box::new(write)),
         _ => {
             return Err(SqlError::not_supported(
                 "EXPLAIN of this statement",
@@ -68,7 +49,7 @@ pub(super) fn plan(
             ));
         }
     };
-    Ok(Plan::Explain(explained, analyze))
+    Ok(RowsPlan::Explain(explained, analyze))
 }
 
 /// Reads an option in parentheses: whether it says ANALYZE. Those that would say more than there is

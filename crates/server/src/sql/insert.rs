@@ -11,11 +11,12 @@ use sqlparser::ast::{
 
 use super::computed::{Computed, Returning};
 use super::operand::{Operand, Parameters};
-use super::plan::{self, Plan};
+use super::plan;
 use super::query::QueryPlan;
 use super::write::{Assignment, assignments};
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::WritePlan;
 use crate::schemas;
 
 /// What the row that was to be inserted is called.
@@ -65,7 +66,7 @@ pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &Insert,
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<WritePlan> {
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
@@ -93,7 +94,7 @@ pub(super) fn plan(
     };
     let returned = statement.returning.as_deref();
     let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(Plan::Insert(InsertPlan { table, rows, conflict, returning }))
+    Ok(WritePlan::Insert(InsertPlan { table, rows, conflict, returning }))
 }
 
 /// Where values go.

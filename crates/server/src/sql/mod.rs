@@ -41,13 +41,12 @@ pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use cursor::{DeclarePlan, FetchPlan};
 pub(crate) use default::as_written as default_as_written;
-pub(crate) use explain::Explained;
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, key_of, unix_micros};
 pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of};
-pub(crate) use plan::{Call, Plan, SavepointPlan};
+pub(crate) use plan::SavepointPlan;
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
 pub(crate) use role::RoleStatement;
@@ -68,6 +67,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use crate::access::Access;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::{Plan, SessionPlan};
 use crate::seen::Seen;
 use rewrite::Mark;
 
@@ -147,11 +147,15 @@ impl Parsed {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
             Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
-            Parsed::SetSchema(statement) => alter::plan_set_schema(&planner, statement),
-            Parsed::AlterDatabase(name, statement) => setting::of_database(name, statement),
-            Parsed::Checkpoint => Ok(Plan::Checkpoint),
-            Parsed::Nothing(verb) => Ok(Plan::Nothing(verb)),
-            Parsed::ResetUser => Ok(Plan::Nothing("RESET")),
+            Parsed::SetSchema(statement) => {
+                alter::plan_set_schema(&planner, statement).map(Plan::Definition)
+            }
+            Parsed::AlterDatabase(name, statement) => {
+                setting::of_database(name, statement).map(Plan::Definition)
+            }
+            Parsed::Checkpoint => Ok(SessionPlan::Checkpoint.into()),
+            Parsed::Nothing(verb) => Ok(SessionPlan::Nothing(verb).into()),
+            Parsed::ResetUser => Ok(SessionPlan::Nothing("RESET").into()),
         }
     }
 }

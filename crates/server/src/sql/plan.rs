@@ -2,182 +2,27 @@
 
 use std::sync::Arc;
 
-use onrush::{Table, TableDefinition};
+use onrush::Table;
 use onrush_types::DataType;
 use sqlparser::ast::{
     self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType,
     Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
-use super::alter::AlterPlan;
-use super::comment::CommentPlan;
-use super::computed::Returning;
-use super::copy::CopyPlan;
-use super::cursor::{self, DeclarePlan, FetchPlan};
-use super::explain::Explained;
-use super::insert::{InsertPlan, InsertRows};
 use super::operand::{Operand, Parameters};
-use super::prepare::{ExecutePlan, PreparePlan};
-use super::query::QueryPlan;
 use super::role::{self, RoleStatement};
-use super::select::{GetPlan, OutputColumn, Scalar};
-use super::setting::SettingChange;
-use super::write::{DeletePlan, UpdatePlan};
+use super::select::OutputColumn;
 use super::{
-    Planner, SchemaPlan, absent, alter, clauses, comment, create, explain, insert, names, prepare,
+    Planner, absent, alter, clauses, comment, create, cursor, explain, insert, names, prepare,
     schema, select, setting, with, write,
 };
 use crate::error::{Result, SqlError, state};
-use crate::seen::Seen;
+use crate::execute::plan::{
+    Call, CursorPlan, DefinitionPlan, Plan, RowsPlan, SelectPlan, SessionPlan, WritePlan,
+};
 
 /// What SHOW names for all settings.
 pub(crate) const ALL: &str = "all";
-
-/// A procedure and its arguments.
-#[derive(Clone, Debug)]
-pub(crate) enum Call {
-    /// Checks everything stored, with so many threads.
-    Check { threads: Operand },
-    /// Inserts rows of defaults.
-    InsertLoop { table: Operand, rows: Operand, rows_per_commit: Operand },
-}
-
-/// What a statement does, ready to run.
-#[derive(Clone)]
-pub(crate) enum Plan {
-    Insert(InsertPlan),
-    /// A SELECT of the row with a key.
-    Get(GetPlan),
-    /// Any other query.
-    Query(Arc<QueryPlan>),
-    /// How a query would be done; with true, how it was.
-    Explain(Explained, bool),
-    Update(UpdatePlan),
-    Delete(DeletePlan),
-    /// A SELECT without a table.
-    Scalars {
-        columns: Arc<[OutputColumn]>,
-        values: Vec<Scalar>,
-    },
-    CreateTable {
-        definition: TableDefinition,
-        if_not_exists: bool,
-    },
-    AlterTable(AlterPlan),
-    /// What sessions begin with from now on.
-    AlterDatabase(SettingChange),
-    DropTables {
-        names: Vec<String>,
-        if_exists: bool,
-    },
-    /// Of what there is none; that is told.
-    DropNothing {
-        tag: &'static str,
-        missing: Vec<SqlError>,
-    },
-    Truncate {
-        names: Vec<String>,
-    },
-    Comment(CommentPlan),
-    Schema(SchemaPlan),
-    Roles(RoleStatement),
-    Begin {
-        /// None: as `default_transaction_read_only` says.
-        is_read_only: Option<bool>,
-    },
-    Commit,
-    Rollback,
-    Savepoint(SavepointPlan),
-    Declare(DeclarePlan),
-    Fetch(FetchPlan),
-    /// Of one cursor, or of all.
-    CloseCursor(Option<String>),
-    Set(SettingChange),
-    /// SET TRANSACTION: what is said of reading and writing.
-    SetTransaction {
-        is_read_only: Option<bool>,
-    },
-    Show(String),
-    /// Forgets prepared statements and settings.
-    Discard {
-        all: bool,
-    },
-    Prepare(PreparePlan),
-    Execute(ExecutePlan),
-    /// Forgets one prepared statement, or all.
-    Deallocate(Option<String>),
-    /// Done by saying so: the tag.
-    Nothing(&'static str),
-    CopyIn(CopyPlan),
-    CopyOut(CopyPlan),
-    Checkpoint,
-    Call(Call),
-}
-
-impl Plan {
-    /// The columns of the answer, where rows are part of it.
-    pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
-        let returned = |returning: &Option<Returning>| {
-            returning.as_ref().map(|returning| Arc::clone(&returning.columns))
-        };
-        match self {
-            Plan::Get(get) => Some(Arc::clone(&get.columns)),
-            Plan::Query(query) => Some(Arc::clone(&query.columns)),
-            Plan::Explain(..) => Some([text_column("QUERY PLAN")].into()),
-            Plan::Scalars { columns, .. } => Some(Arc::clone(columns)),
-            Plan::Insert(insert) => returned(&insert.returning),
-            Plan::Update(update) => returned(&update.returning),
-            Plan::Delete(delete) => returned(&delete.returning),
-            Plan::Show(name) => Some(show_columns(name)),
-            Plan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
-            _ => None,
-        }
-    }
-
-    /// Whether a table that it was made for was altered or dropped since.
-    pub(crate) fn is_stale(&self, seen: &Seen) -> bool {
-        let is_stale = |table: &Table| !seen.is_current(table);
-        match self {
-            Plan::Insert(insert) => {
-                let query = match &insert.rows {
-                    InsertRows::Found { query, .. } => query.is_stale(seen),
-                    _ => false,
-                };
-                is_stale(&insert.table) || query
-            }
-            Plan::Get(get) | Plan::Explain(Explained::Get(get), _) => is_stale(&get.table),
-            Plan::Query(query) | Plan::Explain(Explained::Query(query), _) => query.is_stale(seen),
-            Plan::Declare(declared) => declared.query.is_stale(seen),
-            Plan::Explain(Explained::Write(plan), _) => plan.is_stale(seen),
-            Plan::Update(update) => is_stale(&update.table) || update.rows.is_stale(seen),
-            Plan::Delete(delete) => is_stale(&delete.table) || delete.rows.is_stale(seen),
-            Plan::CopyIn(copy) | Plan::CopyOut(copy) => is_stale(&copy.table),
-            _ => false,
-        }
-    }
-
-    /// The table whose rows it writes, if it is one that writes rows.
-    pub(crate) fn written_table(&self) -> Option<&Table> {
-        match self {
-            Plan::Insert(insert) => Some(&insert.table),
-            Plan::Update(update) => Some(&update.table),
-            Plan::Delete(delete) => Some(&delete.table),
-            Plan::CopyIn(copy) => Some(&copy.table),
-            _ => None,
-        }
-    }
-
-    /// Whether it reads or writes rows of tables, and nothing but them and its text says how.
-    pub(crate) fn is_of_rows(&self) -> bool {
-        matches!(self, Plan::Insert(_) | Plan::Get(_) | Plan::Update(_) | Plan::Delete(_))
-    }
-
-    /// Whether a transaction that has failed takes it.
-    pub(crate) fn is_for_failed_transaction(&self) -> bool {
-        let back = matches!(self, Plan::Savepoint(SavepointPlan::RollbackTo(_)));
-        back || matches!(self, Plan::Commit | Plan::Rollback)
-    }
-}
 
 /// What is done with a savepoint, by its name.
 #[derive(Clone)]
@@ -185,6 +30,36 @@ pub(crate) enum SavepointPlan {
     Set(String),
     RollbackTo(String),
     Release(String),
+}
+
+impl From<SelectPlan> for Plan {
+    fn from(select: SelectPlan) -> Plan {
+        Plan::Rows(RowsPlan::Select(select))
+    }
+}
+
+impl From<WritePlan> for Plan {
+    fn from(write: WritePlan) -> Plan {
+        Plan::Rows(RowsPlan::Write(write))
+    }
+}
+
+impl From<RoleStatement> for Plan {
+    fn from(statement: RoleStatement) -> Plan {
+        Plan::Definition(DefinitionPlan::Roles(statement))
+    }
+}
+
+impl From<SessionPlan> for Plan {
+    fn from(plan: SessionPlan) -> Plan {
+        Plan::Session(plan)
+    }
+}
+
+impl From<SavepointPlan> for Plan {
+    fn from(plan: SavepointPlan) -> Plan {
+        Plan::Session(SessionPlan::Savepoint(plan))
+    }
 }
 
 /// The columns of SHOW; ALL has several.
@@ -206,24 +81,28 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     clauses::check(planner, statement)?;
     match statement {
-        Statement::Insert(insert) => insert::plan(planner, insert, parameters),
+        Statement::Insert(insert) => insert::plan(planner, insert, parameters).map(Plan::from),
         Statement::Query(query) => match with::plan(planner, query, parameters)? {
-            Some(plan) => Ok(plan),
-            None => select::plan(planner, query, parameters),
+            Some(plan) => Ok(plan.into()),
+            None => select::plan(planner, query, parameters).map(Plan::from),
         },
-        Statement::Update(update) => write::update(planner, None, update, parameters),
-        Statement::Delete(delete) => write::delete(planner, None, delete, parameters),
-        Statement::Explain { .. } => explain::plan(planner, statement, parameters),
-        Statement::CreateTable(table) => create::plan(planner, table, false),
+        Statement::Update(update) => {
+            write::update(planner, None, update, parameters).map(Plan::from)
+        }
+        Statement::Delete(delete) => {
+            write::delete(planner, None, delete, parameters).map(Plan::from)
+        }
+        Statement::Explain { .. } => explain::plan(planner, statement, parameters).map(Plan::Rows),
+        Statement::CreateTable(table) => create::plan(planner, table, false).map(Plan::Definition),
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
         } => {
             let name = |name| planner.lookup().table_that_may_be(name, *if_exists);
             let names = names.iter().map(name).collect::<Result<_>>()?;
-            Ok(Plan::DropTables { names, if_exists: *if_exists })
+            Ok(Plan::Definition(DefinitionPlan::DropTables { names, if_exists: *if_exists }))
         }
-        Statement::CreateSchema { .. } => schema::create(statement),
-        Statement::AlterSchema(alter) => schema::alter(alter),
+        Statement::CreateSchema { .. } => schema::create(statement).map(Plan::Definition),
+        Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
         Statement::Drop {
             object_type:
                 object_type @ (ObjectType::View
@@ -233,9 +112,9 @@ pub(crate) fn plan(
             if_exists,
             names,
             ..
-        } => absent::drop(planner, *object_type, *if_exists, names),
+        } => absent::drop(planner, *object_type, *if_exists, names).map(Plan::Definition),
         Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
-            schema::drop(names, *if_exists, *cascade)
+            schema::drop(names, *if_exists, *cascade).map(Plan::Definition)
         }
         Statement::Truncate(truncate) => {
             if truncate.identity == Some(TruncateIdentityOption::Restart) {
@@ -247,36 +126,34 @@ pub(crate) fn plan(
             let names = truncate.table_names.iter().map(|target| &target.name);
             let names =
                 names.map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
-            Ok(Plan::Truncate { names })
+            Ok(Plan::Definition(DefinitionPlan::Truncate { names }))
         }
-        Statement::Comment { .. } => comment::plan(planner, statement),
-        Statement::CreateRole(create) => role::create(create).map(Plan::Roles),
-        Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::Roles),
+        Statement::Comment { .. } => comment::plan(planner, statement).map(Plan::Definition),
+        Statement::CreateRole(create) => role::create(create).map(Plan::from),
+        Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::from),
         Statement::Drop { object_type: ObjectType::Role, if_exists, names, .. } => {
-            role::drop(names, *if_exists).map(Plan::Roles)
+            role::drop(names, *if_exists).map(Plan::from)
         }
-        Statement::Grant(grant) => role::grant(planner, grant).map(Plan::Roles),
-        Statement::Revoke(revoke) => role::revoke(planner, revoke).map(Plan::Roles),
+        Statement::Grant(grant) => role::grant(planner, grant).map(Plan::from),
+        Statement::Revoke(revoke) => role::revoke(planner, revoke).map(Plan::from),
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
-            Ok(Plan::Begin { is_read_only: setting::modes(modes)? })
+            Ok(SessionPlan::Begin { is_read_only: setting::modes(modes)? }.into())
         }
         Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
-            Ok(Plan::Commit)
+            Ok(SessionPlan::Commit.into())
         }
-        Statement::Rollback { chain: false, savepoint: None } => Ok(Plan::Rollback),
-        Statement::Savepoint { name } => {
-            Ok(Plan::Savepoint(SavepointPlan::Set(names::identifier(name))))
-        }
+        Statement::Rollback { chain: false, savepoint: None } => Ok(SessionPlan::Rollback.into()),
+        Statement::Savepoint { name } => Ok(SavepointPlan::Set(names::identifier(name)).into()),
         Statement::Rollback { chain: false, savepoint: Some(name) } => {
-            Ok(Plan::Savepoint(SavepointPlan::RollbackTo(names::identifier(name))))
+            Ok(SavepointPlan::RollbackTo(names::identifier(name)).into())
         }
         Statement::ReleaseSavepoint { name } => {
-            Ok(Plan::Savepoint(SavepointPlan::Release(names::identifier(name))))
+            Ok(SavepointPlan::Release(names::identifier(name)).into())
         }
-        Statement::Set(set) => setting::set(set),
-        Statement::Reset(reset) => setting::reset(reset),
+        Statement::Set(set) => setting::set(set).map(Plan::Session),
+        Statement::Reset(reset) => setting::reset(reset).map(Plan::Session),
         Statement::ShowVariable { variable } => {
             let words: Vec<String> = variable.iter().map(names::identifier).collect();
             let name = words.join(".");
@@ -286,36 +163,40 @@ pub(crate) fn plan(
                 "transaction.isolation.level" => "transaction_isolation".to_owned(),
                 _ => name,
             };
-            Ok(Plan::Show(name))
+            Ok(SessionPlan::Show(name).into())
         }
         Statement::Discard { object_type } => {
-            Ok(Plan::Discard { all: *object_type == DiscardObject::ALL })
+            Ok(SessionPlan::Discard { all: *object_type == DiscardObject::ALL }.into())
         }
         Statement::Prepare { name, data_types, statement } => {
-            prepare::prepare(name, data_types, statement)
+            prepare::prepare(name, data_types, statement).map(Plan::Session)
         }
-        Statement::Execute { .. } => prepare::execute(statement),
-        Statement::Declare { stmts } => cursor::declare(planner, stmts, parameters),
+        Statement::Execute { .. } => prepare::execute(statement).map(Plan::Session),
+        Statement::Declare { stmts } => {
+            cursor::declare(planner, stmts, parameters).map(Plan::Cursor)
+        }
         Statement::Fetch { name, direction, position: _, into: None } => {
-            cursor::fetch(name, direction)
+            cursor::fetch(name, direction).map(Plan::Cursor)
         }
-        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::CloseCursor(None)),
+        Statement::Close { cursor: CloseCursor::All } => Ok(Plan::Cursor(CursorPlan::Close(None))),
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
-            Ok(Plan::CloseCursor(Some(names::identifier(name))))
+            Ok(Plan::Cursor(CursorPlan::Close(Some(names::identifier(name)))))
         }
         // What pools send: there are no notifications to be done with.
-        Statement::UNLISTEN { .. } => Ok(Plan::Nothing("UNLISTEN")),
+        Statement::UNLISTEN { .. } => Ok(SessionPlan::Nothing("UNLISTEN").into()),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-            Ok(Plan::Deallocate((!is_all).then(|| names::identifier(name))))
+            Ok(SessionPlan::Deallocate((!is_all).then(|| names::identifier(name))).into())
         }
         Statement::Copy { source, to, target, options, legacy_options, values }
             if values.is_empty() =>
         {
-            super::copy::plan(planner, source, *to, target, options, legacy_options)
+            super::copy::plan(planner, source, *to, target, options, legacy_options).map(Plan::Rows)
         }
-        Statement::Call(function) => call(function, parameters).map(Plan::Call),
-        Statement::AlterTable(statement) => alter::plan(planner, statement),
+        Statement::Call(function) => {
+            call(function, parameters).map(|call| Plan::Rows(RowsPlan::Call(call)))
+        }
+        Statement::AlterTable(statement) => alter::plan(planner, statement).map(Plan::Definition),
         Statement::CreateIndex(_) => Err(SqlError::not_supported(
             "a secondary index",
             "The primary key is the index; put the columns that you search by in front of it.",
@@ -337,7 +218,7 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
     match statement {
         Statement::CreateTable(table) => {
             clauses::check(planner, statement)?;
-            create::plan(planner, table, true)
+            create::plan(planner, table, true).map(Plan::Definition)
         }
         other => Err(SqlError::not_supported(
             format!("UNLOGGED in {other}"),

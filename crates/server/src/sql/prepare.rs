@@ -9,9 +9,9 @@ use onrush_query::ColumnType;
 use sqlparser::ast::{self, Expr, Ident, Statement};
 
 use super::operand::{Bound, Operand, Parameters};
-use super::plan::Plan;
 use super::{Parsed, create, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::SessionPlan;
 use crate::values::{self, Formats};
 
 /// A statement to be kept under a name.
@@ -35,7 +35,7 @@ pub(super) fn prepare(
     name: &Ident,
     data_types: &[ast::DataType],
     statement: &Statement,
-) -> Result<Plan> {
+) -> Result<SessionPlan> {
     if !matches!(
         statement,
         Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
@@ -52,10 +52,10 @@ pub(super) fn prepare(
     let oids = data_types.iter().map(oid).collect::<Result<_>>()?;
     let (name, text) = (names::identifier(name), statement.to_string());
     let statement = Parsed::Sql(Box::new(statement.clone()));
-    Ok(Plan::Prepare(PreparePlan { name, statement, text, oids }))
+    Ok(SessionPlan::Prepare(PreparePlan { name, statement, text, oids }))
 }
 
-pub(super) fn execute(statement: &Statement) -> Result<Plan> {
+pub(super) fn execute(statement: &Statement) -> Result<SessionPlan> {
     match statement {
         Statement::Execute {
             name: Some(name),
@@ -69,7 +69,7 @@ pub(super) fn execute(statement: &Statement) -> Result<Plan> {
         } if into.is_empty() && using.is_empty() => match names::parts(name)?.as_slice() {
             [name] => {
                 let arguments = parameters.clone();
-                Ok(Plan::Execute(ExecutePlan { name: name.clone(), arguments }))
+                Ok(SessionPlan::Execute(ExecutePlan { name: name.clone(), arguments }))
             }
             _ => Err(SqlError::new(state::SYNTAX_ERROR, format!("{name} is no statement's name"))),
         },

@@ -2,10 +2,10 @@
 
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName, Statement};
 
-use super::plan::Plan;
 use super::{Planner, names, no_schema};
 use crate::catalog::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
 
 /// What is done with schemas.
@@ -16,7 +16,18 @@ pub(crate) enum SchemaPlan {
     Rename { name: String, to: String },
 }
 
-pub(super) fn create(statement: &Statement) -> Result<Plan> {
+impl SchemaPlan {
+    /// As it stands in the answer.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self {
+            SchemaPlan::Create { .. } => "CREATE SCHEMA",
+            SchemaPlan::Drop { .. } => "DROP SCHEMA",
+            SchemaPlan::Rename { .. } => "ALTER SCHEMA",
+        }
+    }
+}
+
+pub(super) fn create(statement: &Statement) -> Result<DefinitionPlan> {
     let Statement::CreateSchema {
         schema_name: SchemaName::Simple(name),
         if_not_exists,
@@ -32,7 +43,7 @@ pub(super) fn create(statement: &Statement) -> Result<Plan> {
         ));
     };
     let name = new_name(name)?;
-    Ok(Plan::Schema(SchemaPlan::Create { name, if_not_exists: *if_not_exists }))
+    Ok(DefinitionPlan::Schema(SchemaPlan::Create { name, if_not_exists: *if_not_exists }))
 }
 
 /// A name that a schema is to get.
@@ -52,7 +63,7 @@ fn new_name(name: &ObjectName) -> Result<String> {
     Ok(name)
 }
 
-pub(super) fn alter(statement: &AlterSchema) -> Result<Plan> {
+pub(super) fn alter(statement: &AlterSchema) -> Result<DefinitionPlan> {
     let AlterSchema { name, if_exists: false, operations } = statement else {
         return Err(SqlError::new(state::SYNTAX_ERROR, "ALTER SCHEMA has no IF EXISTS"));
     };
@@ -69,7 +80,7 @@ pub(super) fn alter(statement: &AlterSchema) -> Result<Plan> {
             "It is always there; ALTER TABLE ... SET SCHEMA moves its tables.",
         ));
     }
-    Ok(Plan::Schema(SchemaPlan::Rename { name, to }))
+    Ok(DefinitionPlan::Schema(SchemaPlan::Rename { name, to }))
 }
 
 /// The name of a schema that tables are to be moved to.
@@ -81,7 +92,7 @@ pub(super) fn target(planner: &Planner<'_>, name: &ObjectName) -> Result<String>
     }
 }
 
-pub(super) fn drop(given: &[ObjectName], if_exists: bool, cascade: bool) -> Result<Plan> {
+pub(super) fn drop(given: &[ObjectName], if_exists: bool, cascade: bool) -> Result<DefinitionPlan> {
     let names: Vec<String> = given.iter().map(schema_name).collect::<Result<_>>()?;
     if let Some(name) = names.iter().find(|name| is_builtin(name)) {
         return Err(SqlError::not_supported(
@@ -89,7 +100,7 @@ pub(super) fn drop(given: &[ObjectName], if_exists: bool, cascade: bool) -> Resu
             "It is always there; drop its tables.",
         ));
     }
-    Ok(Plan::Schema(SchemaPlan::Drop { names, if_exists, cascade }))
+    Ok(DefinitionPlan::Schema(SchemaPlan::Drop { names, if_exists, cascade }))
 }
 
 /// Whether it is a schema that is always there.

@@ -14,10 +14,10 @@ use sqlparser::ast::{
 use super::functions::{self, Function};
 use super::names;
 use super::operand::{Operand, Parameters};
-use super::plan::Plan;
 use super::query::QueryPlan;
 use super::{Planner, condition, setting};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::SelectPlan;
 use crate::schemas;
 
 /// One column of an answer.
@@ -65,7 +65,7 @@ pub(super) fn plan(
     planner: &Planner<'_>,
     query: &Query,
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<SelectPlan> {
     if let Some(select) = only_select(query) {
         let mut tried = parameters.clone();
         let short = match select.from.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn plan(
             return Ok(plan);
         }
     }
-    Ok(Plan::Query(Arc::new(QueryPlan::new(planner, query.clone(), parameters)?)))
+    Ok(SelectPlan::Query(Arc::new(QueryPlan::new(planner, query.clone(), parameters)?)))
 }
 
 /// The SELECT of a query that has nothing else than a limit.
@@ -117,7 +117,7 @@ fn get(
     query: &Query,
     select: &Select,
     parameters: &mut Parameters,
-) -> Result<Option<Plan>> {
+) -> Result<Option<SelectPlan>> {
     let ([from], Some(selection)) = (select.from.as_slice(), &select.selection) else {
         return Ok(None);
     };
@@ -171,7 +171,7 @@ fn get(
     let Some(key) = condition::whole_key(&table, &relation, selection, parameters)? else {
         return Ok(None);
     };
-    Ok(Some(Plan::Get(GetPlan { table, key, columns: columns.into(), limit })))
+    Ok(Some(SelectPlan::Get(GetPlan { table, key, columns: columns.into(), limit })))
 }
 
 /// The items as columns of the table; none if one is more than that.
@@ -205,7 +205,11 @@ pub(super) fn columns_of(
 }
 
 /// `SELECT 1`, `SELECT now()`: one row of values.
-fn scalars(query: &Query, select: &Select, parameters: &mut Parameters) -> Result<Option<Plan>> {
+fn scalars(
+    query: &Query,
+    select: &Select,
+    parameters: &mut Parameters,
+) -> Result<Option<SelectPlan>> {
     if select.selection.is_some() || query.limit_clause.is_some() {
         return Ok(None);
     }
@@ -224,7 +228,7 @@ fn scalars(query: &Query, select: &Select, parameters: &mut Parameters) -> Resul
         columns.push(OutputColumn { name, column_type: data_type.into(), source });
         values.push(scalar);
     }
-    Ok(Some(Plan::Scalars { columns: columns.into(), values }))
+    Ok(Some(SelectPlan::Scalars { columns: columns.into(), values }))
 }
 
 fn scalar(

@@ -9,10 +9,10 @@ use sqlparser::ast::{
 
 use super::names;
 use super::operand::{Operand, Parameters};
-use super::plan::Plan;
 use super::select::Scalar;
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
+use crate::execute::plan::{DefinitionPlan, SessionPlan};
 
 /// A setting of the session and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct SettingChange {
 }
 
 /// Plans a SET.
-pub(super) fn set(statement: &Set) -> Result<Plan> {
+pub(super) fn set(statement: &Set) -> Result<SessionPlan> {
     let change = match statement {
         Set::SingleAssignment { scope, hivevar: false, variable, values } => SettingChange {
             name: Some(names::parts(variable)?.join(".")),
@@ -52,10 +52,10 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
             is_reset: false,
         },
         Set::SetTransaction { modes: given, snapshot: None, session: false } => {
-            return Ok(Plan::SetTransaction { is_read_only: modes(given)? });
+            return Ok(SessionPlan::SetTransaction { is_read_only: modes(given)? });
         }
         Set::SetTransaction { modes: given, snapshot: None, session: true } => {
-            let Some(is_read_only) = modes(given)? else { return Ok(Plan::Nothing("SET")) };
+            let Some(is_read_only) = modes(given)? else { return Ok(SessionPlan::Nothing("SET")) };
             SettingChange {
                 name: Some("default_transaction_read_only".to_owned()),
                 value: Some(if is_read_only { "on" } else { "off" }.to_owned()),
@@ -67,16 +67,16 @@ pub(super) fn set(statement: &Set) -> Result<Plan> {
             return Err(SqlError::not_supported(other, "Write SET name = value."));
         }
     };
-    Ok(Plan::Set(change))
+    Ok(SessionPlan::Set(change))
 }
 
 /// Plans a RESET.
-pub(super) fn reset(statement: &ResetStatement) -> Result<Plan> {
+pub(super) fn reset(statement: &ResetStatement) -> Result<SessionPlan> {
     let name = match &statement.reset {
         Reset::ALL => None,
         Reset::ConfigurationParameter(name) => Some(names::parts(name)?.join(".")),
     };
-    Ok(Plan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
+    Ok(SessionPlan::Set(SettingChange { name, value: None, is_local: false, is_reset: true }))
 }
 
 /// `current_setting(name [, missing_ok])` and `set_config(name, value, is_local)`; none for all
@@ -111,7 +111,7 @@ pub(super) fn function(call: &Function, parameters: &mut Parameters) -> Result<O
 }
 
 /// Plans ALTER DATABASE ... SET and RESET, of which these words are left.
-pub(super) fn of_database(database: &str, statement: &Statement) -> Result<Plan> {
+pub(super) fn of_database(database: &str, statement: &Statement) -> Result<DefinitionPlan> {
     if database != DATABASE {
         let message = format!("database {database:?} does not exist");
         return Err(SqlError::new(state::UNDEFINED_DATABASE, message)
@@ -120,10 +120,10 @@ pub(super) fn of_database(database: &str, statement: &Statement) -> Result<Plan>
     let planned = match statement {
         Statement::Set(given) => set(given)?,
         Statement::Reset(given) => reset(given)?,
-        _ => Plan::Nothing(""),
+        _ => SessionPlan::Nothing(""),
     };
     match planned {
-        Plan::Set(change) if !change.is_local => Ok(Plan::AlterDatabase(change)),
+        SessionPlan::Set(change) if !change.is_local => Ok(DefinitionPlan::AlterDatabase(change)),
         _ => Err(SqlError::new(
             state::SYNTAX_ERROR,
             "ALTER DATABASE takes SET name = value, RESET name and RESET ALL",

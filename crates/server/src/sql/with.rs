@@ -3,16 +3,16 @@
 use sqlparser::ast::{Query, SetExpr, Statement, With};
 
 use super::operand::Parameters;
-use super::plan::Plan;
 use super::{Planner, insert, write};
 use crate::error::{Result, SqlError};
+use crate::execute::plan::WritePlan;
 
 /// The plan of a statement that is no query but has the form of one; none for queries.
 pub(super) fn plan(
     planner: &Planner<'_>,
     query: &Query,
     parameters: &mut Parameters,
-) -> Result<Option<Plan>> {
+) -> Result<Option<WritePlan>> {
     let with = query.with.as_ref();
     let plan = match &*query.body {
         SetExpr::Insert(Statement::Insert(statement)) => {

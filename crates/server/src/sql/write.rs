@@ -12,11 +12,12 @@ use sqlparser::ast::{
 use super::computed::{Computed, Returning};
 use super::insert::EXCLUDED;
 use super::operand::{Operand, Parameters};
-use super::plan::{self, Plan};
+use super::plan;
 use super::query::QueryPlan;
 use super::select::query_of;
 use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::plan::WritePlan;
 use crate::schemas;
 use crate::seen::Seen;
 
@@ -53,7 +54,7 @@ pub(crate) enum RowsToChange {
 
 impl RowsToChange {
     /// Whether a table that they are looked for in was altered or dropped since.
-    pub(super) fn is_stale(&self, seen: &Seen) -> bool {
+    pub(crate) fn is_stale(&self, seen: &Seen) -> bool {
         matches!(self, RowsToChange::Found(query) if query.is_stale(seen))
     }
 }
@@ -81,7 +82,7 @@ pub(super) fn update(
     with: Option<&With>,
     statement: &Update,
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<WritePlan> {
     let Update {
         update_token: _,
         optimizer_hints: _,
@@ -115,7 +116,7 @@ pub(super) fn update(
     let rows = wanted.rows(planner, &table, found, parameters)?;
     let returned = returned.as_deref();
     let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(Plan::Update(UpdatePlan { table, rows, assignments, returning }))
+    Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, returning }))
 }
 
 /// Plans a DELETE.
@@ -124,7 +125,7 @@ pub(super) fn delete(
     with: Option<&With>,
     statement: &Delete,
     parameters: &mut Parameters,
-) -> Result<Plan> {
+) -> Result<WritePlan> {
     let Delete {
         delete_token: _,
         optimizer_hints: _,
@@ -152,7 +153,7 @@ pub(super) fn delete(
     let rows = wanted.rows(planner, &table, Vec::new(), parameters)?;
     let returned = returned.as_deref();
     let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(Plan::Delete(DeletePlan { table, rows, returning }))
+    Ok(WritePlan::Delete(DeletePlan { table, rows, returning }))
 }
 
 /// The table that is changed, and what stands in front of its columns.

@@ -1,0 +1,248 @@
+//! Rows are read or written.
+
+use std::sync::Arc;
+
+use onrush::Table;
+use onrush_query::Want;
+
+use super::super::{Answer, Backend, RowStream};
+use crate::access::Right;
+use crate::error::Result;
+use crate::seen::Seen;
+use crate::sql::plan::text_column;
+use crate::sql::{
+    Bound, Conflict, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, Operand, OutputColumn,
+    QueryPlan, Returning, Scalar, UpdatePlan,
+};
+
+/// A procedure and its arguments.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    /// Checks everything stored, with so many threads.
+    Check { threads: Operand },
+    /// Inserts rows of defaults.
+    InsertLoop { table: Operand, rows: Operand, rows_per_commit: Operand },
+}
+
+#[derive(Clone)]
+pub(crate) enum RowsPlan {
+    Select(SelectPlan),
+    Write(WritePlan),
+    /// How a statement would be done; with true, how it was.
+    Explain(Explained, bool),
+    CopyIn(CopyPlan),
+    CopyOut(CopyPlan),
+    Call(Call),
+}
+
+/// A query, by the way it takes.
+#[derive(Clone)]
+pub(crate) enum SelectPlan {
+    /// Of the row with a key.
+    Get(GetPlan),
+    /// Without a table.
+    Scalars { columns: Arc<[OutputColumn]>, values: Vec<Scalar> },
+    /// Any other.
+    Query(Arc<QueryPlan>),
+}
+
+#[derive(Clone)]
+pub(crate) enum WritePlan {
+    Insert(InsertPlan),
+    Update(UpdatePlan),
+    Delete(DeletePlan),
+}
+
+/// A statement that EXPLAIN tells about.
+#[derive(Clone)]
+pub(crate) enum Explained {
+    Select(SelectPlan),
+    Write(Box<WritePlan>),
+}
+
+impl RowsPlan {
+    pub(super) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
+        match self {
+            RowsPlan::Select(select) => Some(Arc::clone(select.columns())),
+            RowsPlan::Write(write) => write.returned(),
+            RowsPlan::Explain(..) => Some([text_column("QUERY PLAN")].into()),
+            RowsPlan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
+            RowsPlan::CopyIn(_)
+            | RowsPlan::CopyOut(_)
+            | RowsPlan::Call(Call::InsertLoop { .. }) => None,
+        }
+    }
+
+    pub(super) fn is_stale(&self, seen: &Seen) -> bool {
+        match self {
+            RowsPlan::Select(select) | RowsPlan::Explain(Explained::Select(select), _) => {
+                select.is_stale(seen)
+            }
+            RowsPlan::Write(write) => write.is_stale(seen),
+            RowsPlan::Explain(Explained::Write(write), _) => write.is_stale(seen),
+            RowsPlan::CopyIn(copy) | RowsPlan::CopyOut(copy) => !seen.is_current(&copy.table),
+            RowsPlan::Call(_) => false,
+        }
+    }
+
+    pub(super) fn written_table(&self) -> Option<&Table> {
+        match self {
+            RowsPlan::Write(write) => Some(write.table()),
+            RowsPlan::CopyIn(copy) => Some(&copy.table),
+            _ => None,
+        }
+    }
+
+    pub(super) fn writes(&self) -> Option<&'static str> {
+        match self {
+            RowsPlan::Write(write) => Some(write.verb()),
+            RowsPlan::CopyIn(_) => Some("COPY FROM"),
+            RowsPlan::Call(Call::InsertLoop { .. }) => Some("CALL"),
+            RowsPlan::Select(_)
+            | RowsPlan::Explain(..)
+            | RowsPlan::CopyOut(_)
+            | RowsPlan::Call(Call::Check { .. }) => None,
+        }
+    }
+
+    pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
+        match self {
+            RowsPlan::Select(select) | RowsPlan::Explain(Explained::Select(select), _) => {
+                select.check_rights(backend)
+            }
+            RowsPlan::Write(write) => write.check_rights(backend),
+            RowsPlan::Explain(Explained::Write(write), _) => write.check_rights(backend),
+            RowsPlan::CopyIn(copy) => backend.check_right(Right::Insert, &copy.table),
+            RowsPlan::CopyOut(copy) => backend.check_right(Right::Select, &copy.table),
+            RowsPlan::Call(_) => backend.check_superuser("CALL"),
+        }
+    }
+
+    pub(super) async fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
+        match self {
+            RowsPlan::Select(select) => Ok(Answer::rows(select.run(backend, bound)?)),
+            RowsPlan::Write(WritePlan::Insert(insert)) => backend.insert(insert, bound),
+            RowsPlan::Write(WritePlan::Update(update)) => backend.update(update, bound),
+            RowsPlan::Write(WritePlan::Delete(delete)) => backend.delete(delete, bound),
+            RowsPlan::Explain(explained, analyze) => {
+                Ok(Answer::rows(backend.explain(explained, *analyze, bound)?))
+            }
+            RowsPlan::CopyIn(copy) => Ok(Answer::CopyIn(Box::new(copy.clone()))),
+            RowsPlan::CopyOut(copy) => backend.copy_out(copy),
+            RowsPlan::Call(call) => backend.call(call, bound).await,
+        }
+    }
+}
+
+impl SelectPlan {
+    fn columns(&self) -> &Arc<[OutputColumn]> {
+        match self {
+            SelectPlan::Get(get) => &get.columns,
+            SelectPlan::Scalars { columns, .. } => columns,
+            SelectPlan::Query(query) => &query.columns,
+        }
+    }
+
+    pub(super) fn is_stale(&self, seen: &Seen) -> bool {
+        match self {
+            SelectPlan::Get(get) => !seen.is_current(&get.table),
+            SelectPlan::Scalars { .. } => false,
+            SelectPlan::Query(query) => query.is_stale(seen),
+        }
+    }
+
+    pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
+        match self {
+            SelectPlan::Get(get) => backend.check_right(Right::Select, &get.table),
+            SelectPlan::Scalars { .. } => Ok(()),
+            SelectPlan::Query(query) => backend.check_reads(query),
+        }
+    }
+
+    pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<RowStream> {
+        match self {
+            SelectPlan::Get(get) => backend.get(get, bound),
+            SelectPlan::Scalars { columns, values } => backend.scalars(columns, values, bound),
+            SelectPlan::Query(query) => backend.query(query, bound, Want::Rows),
+        }
+    }
+}
+
+impl WritePlan {
+    fn table(&self) -> &Table {
+        match self {
+            WritePlan::Insert(insert) => &insert.table,
+            WritePlan::Update(update) => &update.table,
+            WritePlan::Delete(delete) => &delete.table,
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            WritePlan::Insert(_) => "INSERT",
+            WritePlan::Update(_) => "UPDATE",
+            WritePlan::Delete(_) => "DELETE",
+        }
+    }
+
+    /// The columns of RETURNING.
+    fn returned(&self) -> Option<Arc<[OutputColumn]>> {
+        let returning = match self {
+            WritePlan::Insert(insert) => &insert.returning,
+            WritePlan::Update(update) => &update.returning,
+            WritePlan::Delete(delete) => &delete.returning,
+        };
+        returning.as_ref().map(|Returning { columns, .. }| Arc::clone(columns))
+    }
+
+    fn is_stale(&self, seen: &Seen) -> bool {
+        let of_rows = match self {
+            WritePlan::Insert(insert) => match &insert.rows {
+                InsertRows::Found { query, .. } => query.is_stale(seen),
+                InsertRows::Given(_) => false,
+            },
+            WritePlan::Update(update) => update.rows.is_stale(seen),
+            WritePlan::Delete(delete) => delete.rows.is_stale(seen),
+        };
+        of_rows || !seen.is_current(self.table())
+    }
+
+    fn check_rights(&self, backend: &Backend) -> Result<()> {
+        let right = match self {
+            WritePlan::Insert(insert) => return backend.check_insert(insert),
+            WritePlan::Update(_) => Right::Update,
+            WritePlan::Delete(_) => Right::Delete,
+        };
+        backend.check_right(right, self.table())?;
+        backend.check_right(Right::Select, self.table())
+    }
+}
+
+impl Backend {
+    /// Refuses an INSERT that the client's role may not run.
+    pub(in crate::execute) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
+        self.check_right(Right::Insert, &insert.table)?;
+        if let Conflict::Update(update) = &insert.conflict {
+            self.check_right(Right::Update, &insert.table)?;
+            // What comes of it tells what is there.
+            if update.computed.is_some() {
+                self.check_right(Right::Select, &insert.table)?;
+            }
+        }
+        if let InsertRows::Found { query, .. } = &insert.rows {
+            self.check_reads(query)?;
+        }
+        match insert.returning.is_some() {
+            true => self.check_right(Right::Select, &insert.table),
+            false => Ok(()),
+        }
+    }
+
+    fn check_reads(&self, query: &QueryPlan) -> Result<()> {
+        query.tables().try_for_each(|table| self.check_right(Right::Select, table))
+    }
+
+    fn check_right(&self, right: Right, table: &Table) -> Result<()> {
+        self.access.check(&self.who, right, table)
+    }
+}

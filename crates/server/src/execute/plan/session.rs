@@ -1,0 +1,97 @@
+//! The client's transaction, settings and prepared statements, and what is asked of the server itself.
+
+use std::sync::Arc;
+
+use super::super::{Answer, Backend};
+use crate::error::Result;
+use crate::sql::plan::show_columns;
+use crate::sql::{ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange};
+
+#[derive(Clone)]
+pub(crate) enum SessionPlan {
+    Begin {
+        /// None: as `default_transaction_read_only` says.
+        is_read_only: Option<bool>,
+    },
+    Commit,
+    Rollback,
+    Savepoint(SavepointPlan),
+    Set(SettingChange),
+    /// SET TRANSACTION: what is said of reading and writing.
+    SetTransaction {
+        is_read_only: Option<bool>,
+    },
+    Show(String),
+    /// Forgets prepared statements and settings.
+    Discard {
+        all: bool,
+    },
+    Prepare(PreparePlan),
+    Execute(ExecutePlan),
+    /// Forgets one prepared statement, or all.
+    Deallocate(Option<String>),
+    Checkpoint,
+    /// Done by saying so: the tag.
+    Nothing(&'static str),
+}
+
+impl SessionPlan {
+    pub(super) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
+        match self {
+            SessionPlan::Show(name) => Some(show_columns(name)),
+            _ => None,
+        }
+    }
+
+    /// Whether a transaction that has failed takes it.
+    pub(in crate::execute) fn is_for_failed_transaction(&self) -> bool {
+        matches!(
+            self,
+            SessionPlan::Commit
+                | SessionPlan::Rollback
+                | SessionPlan::Savepoint(SavepointPlan::RollbackTo(_))
+        )
+    }
+
+    /// Whether it may come before a transaction is told that it may write.
+    pub(in crate::execute) fn is_of_settings(&self) -> bool {
+        matches!(
+            self,
+            SessionPlan::Set(_) | SessionPlan::SetTransaction { .. } | SessionPlan::Show(_)
+        )
+    }
+
+    /// What EXECUTE runs is looked at by itself.
+    pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
+        match self {
+            SessionPlan::Checkpoint => backend.check_superuser("CHECKPOINT"),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn run(&self, backend: &mut Backend) -> Result<Answer> {
+        match self {
+            SessionPlan::Begin { is_read_only } => backend.begin(*is_read_only),
+            SessionPlan::Commit => backend.commit(),
+            SessionPlan::Rollback => Ok(backend.roll_back()),
+            SessionPlan::Savepoint(plan) => backend.savepoint(plan),
+            SessionPlan::Set(change) => {
+                backend.set(change)?;
+                Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
+            }
+            SessionPlan::SetTransaction { is_read_only } => backend.set_transaction(*is_read_only),
+            SessionPlan::Show(name) => backend.show(name),
+            SessionPlan::Discard { all } => backend.discard(*all),
+            SessionPlan::Prepare(plan) => Ok(Answer::Prepare(Box::new(plan.clone()))),
+            SessionPlan::Execute(plan) => Ok(Answer::Execute(Box::new(plan.clone()))),
+            SessionPlan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
+            SessionPlan::Deallocate(Some(name)) => Ok(Answer::Deallocated(name.clone())),
+            // A checkpoint changes nothing that could be read.
+            SessionPlan::Checkpoint => {
+                tokio::task::block_in_place(|| backend.database.checkpoint())?;
+                Ok(Answer::Done("CHECKPOINT".into()))
+            }
+            SessionPlan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
+        }
+    }
+}
