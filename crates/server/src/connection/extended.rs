@@ -5,21 +5,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use onrush_query::ColumnType;
 use pgwire::messages::data::{NoData, ParameterDescription};
-use pgwire::messages::extendedquery::{
-    BindComplete, CloseComplete, ParseComplete, PortalSuspended,
-};
-use pgwire::messages::response::EmptyQueryResponse;
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::{Part, parsed_bytes};
 use super::message::{self, Bind, Execute, Named, Parse};
 use super::portal::{Portal, State};
-use super::{Connection, PLANS_MAX, Stop};
+use super::run::Manner;
+use super::{Connection, Stop};
 use crate::clients;
 use crate::error::{Result, SqlError, state};
+use crate::execute::Backend;
 use crate::execute::plan::{CursorPlan, Plan, RowsPlan, SessionPlan, WritePlan};
-use crate::execute::{Answer, Backend, RowStream};
-use crate::sql::{self, Bound, ExecutePlan, OutputColumn, Parameters, Parsed, PreparePlan};
+use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, PreparePlan};
 use crate::values::Formats;
 
 /// Most prepared statements of one client.
@@ -28,16 +26,16 @@ const STATEMENTS_MAX: usize = 10_000;
 /// A statement that was planned, to be run with other parameters again and again.
 pub(super) struct Prepared {
     /// What it was made of; none for a text without a statement.
-    parsed: Option<Parsed>,
+    pub(super) parsed: Option<Parsed>,
     /// Its text, as others may see it.
-    text: Arc<str>,
+    pub(super) text: Arc<str>,
     /// What all of its text takes, about.
-    parsed_bytes: usize,
-    plan: Plan,
+    pub(super) parsed_bytes: usize,
+    pub(super) plan: Plan,
     /// The schemas where its tables were looked for.
     path: Arc<[String]>,
     /// The type of each parameter.
-    oids: Arc<[u32]>,
+    pub(super) oids: Arc<[u32]>,
 }
 
 /// Shorter texts are read without being asked for.
@@ -56,13 +54,13 @@ impl Prepared {
     }
 
     /// The columns of the answer as clients are told of them. Where in a row each comes from may change.
-    fn described(&self) -> Option<Vec<(String, ColumnType)>> {
+    pub(super) fn described(&self) -> Option<Vec<(String, ColumnType)>> {
         let column = |column: &OutputColumn| (column.name.clone(), column.column_type);
         Some(self.plan.columns()?.iter().map(column).collect())
     }
 
     /// Whether its names may mean something else now.
-    fn is_stale(&self, backend: &Backend) -> bool {
+    pub(super) fn is_stale(&self, backend: &Backend) -> bool {
         let path = &backend.settings.path;
         let is_same = Arc::ptr_eq(path, &self.path) || *path == self.path;
         !is_same || self.plan.is_stale(&backend.seen)
@@ -120,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
         let shown = (clients::shown(text), parsed_bytes(text));
-        let prepared = Arc::new(self.prepare(parsed, shown, oids.clone())?);
+        let prepared = Arc::new(self.prepare(parsed, shown, Parameters::declared(oids.clone()))?);
         if prepared.plan.is_of_rows() && !self.backend.seen.is_own() {
             self.known.insert(text, oids, version, &prepared);
             self.wire.memory.note(Part::Known, self.known.bytes());
@@ -143,7 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Keeps a statement for the client, in the place of one of the same name.
-    fn keep_statement(&mut self, name: String, prepared: Arc<Prepared>) -> Result<()> {
+    pub(super) fn keep_statement(&mut self, name: String, prepared: Arc<Prepared>) -> Result<()> {
         let more = prepared.bytes();
         self.wire.memory.ask(Part::Statements, self.statement_bytes + more)?;
         let before = self.statements.insert(name, prepared);
@@ -164,42 +162,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn prepare_text(&mut self, plan: PreparePlan) -> Result<()> {
         self.check_new(&plan.name)?;
         let text = (clients::shown(&plan.text), parsed_bytes(&plan.text));
-        let prepared = self.prepare(Some(plan.statement), text, plan.oids)?;
+        let prepared = self.prepare(Some(plan.statement), text, Parameters::declared(plan.oids))?;
         self.keep_statement(plan.name, Arc::new(prepared))?;
         self.complete("PREPARE".into());
         Ok(())
     }
 
-    /// The statement of an EXECUTE, planned anew if its tables were altered, and its arguments.
-    fn bind_text(&mut self, plan: &ExecutePlan) -> Result<(Arc<Prepared>, Bound)> {
-        let mut prepared = Arc::clone(self.statement(&plan.name)?);
-        if prepared.is_stale(&self.backend) {
-            prepared = self.plan_again(&prepared)?;
-            self.keep_statement(plan.name.clone(), Arc::clone(&prepared))?;
-        }
-        let bound = plan.bind(&prepared.oids)?;
-        Ok((prepared, bound))
-    }
-
-    /// What EXECUTE names is run; all other answers stay what they are.
-    pub(super) async fn execute_named(&mut self, answer: Answer) -> Result<Answer> {
-        match answer {
-            Answer::Execute(plan) => {
-                let (prepared, bound) = self.bind_text(&plan)?;
-                self.backend.execute(&prepared.plan, &bound).await
-            }
-            other => Ok(other),
-        }
-    }
-
-    /// `text` is what others may see of it, and what all of it takes.
-    fn prepare(
+    /// Plans a statement. `text` is what others may see of it, and what all of it takes.
+    pub(super) fn prepare(
         &self,
         parsed: Option<Parsed>,
         text: (Arc<str>, usize),
-        oids: Vec<u32>,
+        mut parameters: Parameters,
     ) -> Result<Prepared> {
-        let mut parameters = Parameters::declared(oids);
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => SessionPlan::Nothing("").into(),
@@ -231,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
+    pub(super) fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
         self.statements.get(name).ok_or_else(|| {
             let message = format!("there is no prepared statement {name:?}");
             SqlError::new(state::UNKNOWN_STATEMENT, message)
@@ -339,7 +314,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut portal = self.portals.take(name)?;
         self.backend.begin_statement(&portal.statement.text);
         let state = match std::mem::replace(&mut portal.state, State::Done) {
-            State::New => self.run_new(&mut portal, rows_max).await?,
+            State::New => {
+                let Portal { statement, bound, formats, .. } = &mut portal;
+                let manner = Manner { formats, rows_max, is_simple: false };
+                self.run(statement, bound, &manner).await?
+            }
             State::Open(rows) => self.go_on(rows, &portal.formats, rows_max).await?,
             State::Done => {
                 let message = format!("portal {name:?} has been run already");
@@ -350,82 +329,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.portals.insert(name, portal)?;
         Ok(())
     }
-
-    async fn run_new(
-        &mut self,
-        portal: &mut Portal,
-        rows_max: Option<u64>,
-    ) -> std::result::Result<State, Stop> {
-        if portal.statement.parsed.is_none() {
-            self.wire.put(&EmptyQueryResponse::new());
-            return Ok(State::New);
-        }
-        self.backend.meet_definitions(&portal.statement.plan)?;
-        if portal.statement.is_stale(&self.backend) {
-            portal.statement = self.plan_again(&portal.statement)?;
-        }
-        // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
-        let is_alone = !self.backend.is_in_transaction();
-        let mut tries = 0;
-        let answer = loop {
-            tries += 1;
-            match self.backend.execute(&portal.statement.plan, &portal.bound).await {
-                // At this very moment.
-                Err(error) if error.is_table_changed() && is_alone && tries < PLANS_MAX => {
-                    portal.statement = self.plan_again(&portal.statement)?;
-                }
-                other => break other?,
-            }
-        };
-        match self.execute_named(answer).await? {
-            Answer::Done(tag) => self.complete(tag),
-            Answer::Discarded(tag) => {
-                self.forget_statements();
-                self.complete(tag);
-            }
-            Answer::Deallocated(name) => self.deallocate(&name)?,
-            Answer::Declared(name, rows) => self.declare(name, rows)?,
-            Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
-            Answer::Fetch(fetch) => self.fetch(&fetch, &portal.formats).await?,
-            Answer::Prepare(plan) => self.prepare_text(*plan)?,
-            Answer::Execute(_) => return Err(execute_in_execute().into()),
-            Answer::Rows(rows) => {
-                return self.go_on(rows, &portal.formats, rows_max).await;
-            }
-            Answer::CopyIn(copy) => self.copy_in(&copy).await?,
-            Answer::CopyOut(copy, rows) => self.copy_out(&copy, *rows).await?,
-        }
-        Ok(State::Done)
-    }
-
-    /// A table was altered, or dropped and perhaps created again, since the statement was planned.
-    fn plan_again(&self, old: &Prepared) -> Result<Arc<Prepared>> {
-        let text = (Arc::clone(&old.text), old.parsed_bytes);
-        let fresh = self.prepare(old.parsed.clone(), text, old.oids.to_vec())?;
-        if fresh.oids != old.oids || fresh.described() != old.described() {
-            let message = "cached plan must not change result type";
-            return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("A table was altered: prepare the statement again."));
-        }
-        Ok(Arc::new(fresh))
-    }
-
-    async fn go_on(
-        &mut self,
-        mut rows: Box<RowStream>,
-        formats: &Formats,
-        rows_max: Option<u64>,
-    ) -> std::result::Result<State, Stop> {
-        if self.rows(&mut rows, formats, rows_max).await? {
-            self.wire.put(&PortalSuspended::new());
-            return Ok(State::Open(rows));
-        }
-        self.complete(rows.tag());
-        Ok(State::Done)
-    }
-}
-
-/// PREPARE takes none, so there is none.
-pub(super) fn execute_in_execute() -> SqlError {
-    SqlError::new(state::INTERNAL, "EXECUTE runs no EXECUTE")
 }

@@ -22,6 +22,7 @@ mod login;
 mod memory;
 mod message;
 mod portal;
+mod run;
 mod startup;
 mod turned_away;
 mod wire;
@@ -42,24 +43,22 @@ use tokio::time::{Instant, timeout_at};
 use crate::access::Identity;
 use crate::clients;
 use crate::error::{Result, Severity, SqlError, state};
-use crate::execute::{Answer, Backend, RowStream, Step};
+use crate::execute::{Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
 use crate::values::{self, Formats};
 use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
-use extended::{Prepared, execute_in_execute};
+use extended::Prepared;
 use known::KnownPlans;
 pub(crate) use line::Line;
 pub(crate) use memory::ConnectionMemory;
 use memory::{Part, Share};
 use portal::Portals;
+use run::Manner;
 use startup::Beginning;
 use turned_away::{no_seat, too_late, turn_away};
 use wire::{Frame, OUTPUT_BYTES, Wire};
-
-/// How often a statement is planned anew because its tables were altered just then.
-const PLANS_MAX: usize = 100;
 
 /// Why a connection, or a statement, does not go on.
 #[derive(Debug)]
@@ -433,7 +432,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if is_one {
             self.backend.begin(None)?;
         }
-        for statement in &statements {
+        for statement in statements {
             let outcome = self.run_text(statement, &text).await;
             if outcome.is_err() && is_one {
                 self.backend.fail();
@@ -447,59 +446,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    async fn run_text(
-        &mut self,
-        statement: &Parsed,
-        text: &Arc<str>,
-    ) -> std::result::Result<(), Stop> {
+    async fn run_text(&mut self, parsed: Parsed, text: &Arc<str>) -> std::result::Result<(), Stop> {
         self.backend.begin_statement(text);
-        let plan_now =
-            |backend: &Backend| statement.plan(backend.planner(), &mut Parameters::none());
-        let mut plan = plan_now(&self.backend)?;
-        self.backend.meet_definitions(&plan)?;
-        if plan.is_stale(&self.backend.seen) {
-            plan = plan_now(&self.backend)?;
-        }
-        // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
-        let is_alone = !self.backend.is_in_transaction();
-        let mut tries = 0;
-        let answer = loop {
-            tries += 1;
-            match self.backend.execute(&plan, &Bound::default()).await {
-                // Altered between plan and execution.
-                Err(error) if error.is_table_changed() && is_alone && tries < PLANS_MAX => {
-                    plan = plan_now(&self.backend)?;
-                }
-                other => break other?,
-            }
-        };
-        match self.execute_named(answer).await? {
-            Answer::Done(tag) => self.complete(tag),
-            Answer::Prepare(plan) => self.prepare_text(*plan)?,
-            Answer::Execute(_) => return Err(execute_in_execute().into()),
-            Answer::Discarded(tag) => {
-                self.forget_statements();
-                self.complete(tag);
-            }
-            Answer::Deallocated(name) => self.deallocate(&name)?,
-            Answer::Declared(name, rows) => self.declare(name, rows)?,
-            Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
-            Answer::Fetch(fetch) => {
-                if let Some(columns) = self.cursors.columns(&fetch.name) {
-                    self.row_description(&columns, &Formats::TEXT);
-                }
-                self.fetch(&fetch, &Formats::TEXT).await?;
-            }
-            Answer::Rows(mut rows) => {
-                let columns = Arc::clone(rows.columns());
-                self.row_description(&columns, &Formats::TEXT);
-                self.rows(&mut rows, &Formats::TEXT, None).await?;
-                self.complete(rows.tag());
-            }
-            Answer::CopyIn(copy) => self.copy_in(&copy).await?,
-            Answer::CopyOut(copy, rows) => self.copy_out(&copy, *rows).await?,
-        }
-        Ok(())
+        // It is not kept, so what it takes is asked for with the whole text.
+        let text = (Arc::clone(text), 0);
+        let mut statement = Arc::new(self.prepare(Some(parsed), text, Parameters::none())?);
+        let manner = Manner { formats: &Formats::TEXT, rows_max: None, is_simple: true };
+        self.run(&mut statement, &Bound::default(), &manner).await.map(drop)
     }
 
     fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
