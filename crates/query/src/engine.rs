@@ -24,7 +24,7 @@ use crate::error::{QueryError, Result};
 use crate::functions::{self, CheckedArithmetic, ExistsAsValue, SystemFunction};
 use crate::interrupt::Interest;
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
-use crate::query::Query;
+use crate::query::{Query, check_counts};
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
 use crate::types::ColumnType;
@@ -191,6 +191,7 @@ impl Run {
         let began = Instant::now();
         let plan =
             functions::bind(self.plan.clone(), &self.statement.client, self.statement.now_micros)?;
+        check_counts(&self.state, &plan)?;
         self.state.config_mut().set_extension(Arc::clone(&self.statement));
         let plan = self.state.create_physical_plan(&plan).await?;
         let planned = began.elapsed();

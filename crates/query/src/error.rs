@@ -13,7 +13,7 @@ use thiserror::Error;
 pub type Result<T> = std::result::Result<T, QueryError>;
 
 /// Why a query was not run, or not to its end.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum QueryError {
     /// The statement cannot be read.
     #[error("syntax error: {message}")]
@@ -117,10 +117,10 @@ pub enum QueryError {
         message: String,
     },
     /// LIMIT or OFFSET below zero.
-    #[error("{message}")]
+    #[error("{clause} must not be negative")]
     NegativeCount {
         /// Which.
-        message: String,
+        clause: &'static str,
     },
     /// A subquery that must have one row has several.
     #[error("a subquery that stands for one value returns more than one row")]
@@ -225,18 +225,26 @@ fn of_shared(error: &DataFusionError) -> QueryError {
             ArrowError::CastError(message) | ArrowError::ParseError(message) => {
                 of_cast(message.clone())
             }
+            ArrowError::ExternalError(inner) => of_shared_external(&**inner),
             other => QueryError::Internal { message: other.to_string() },
         },
-        DataFusionError::External(inner) => match inner.downcast_ref::<onrush::Error>() {
-            Some(engine) => QueryError::Engine(engine.clone()),
-            None => told(inner.to_string()),
-        },
+        DataFusionError::External(inner) => of_shared_external(&**inner),
         DataFusionError::ResourcesExhausted(message) => {
             QueryError::OutOfMemory { message: first_line(message) }
         }
         DataFusionError::Execution(message) => told_of_value(message.clone()),
         DataFusionError::Plan(message) => told(message.clone()),
         other => QueryError::Internal { message: other.to_string() },
+    }
+}
+
+fn of_shared_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
+    if let Some(own) = error.downcast_ref::<QueryError>() {
+        return own.clone();
+    }
+    match error.downcast_ref::<onrush::Error>() {
+        Some(engine) => QueryError::Engine(engine.clone()),
+        None => QueryError::Internal { message: error.to_string() },
     }
 }
 
@@ -322,9 +330,6 @@ fn told(message: String) -> QueryError {
     }
     if has("more than one row") {
         return QueryError::SeveralRows;
-    }
-    if has("LIMIT must be") || has("OFFSET must be") {
-        return QueryError::NegativeCount { message: first_line(&message) };
     }
     if has("Divide by zero") || has("divide by zero") {
         return QueryError::DivisionByZero;

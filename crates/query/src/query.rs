@@ -196,23 +196,49 @@ fn parameters(plan: &LogicalPlan, declared: &[Option<ColumnType>]) -> Result<Vec
     Ok((0..count).map(|number| found.remove(&number).unwrap_or_else(|| unused(number))).collect())
 }
 
-/// What an expression without columns comes to, as functions in FROM want it.
+/// What an expression without columns comes to.
+fn evaluated(state: &SessionState, expression: &Expr) -> Option<ScalarValue> {
+    let physical = state.create_physical_expr(expression.clone(), &DFSchema::empty()).ok()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let schema = Arc::new(Schema::empty());
+    let row = RecordBatch::try_new_with_options(schema, Vec::new(), &options).ok()?;
+    let value = physical.evaluate(&row).ok()?.into_array(1).ok()?;
+    ScalarValue::try_from_array(&value, 0).ok()
+}
+
+/// A call without columns as its value, as functions in FROM want it.
 fn constant(state: &SessionState, expression: Expr) -> Expr {
-    let evaluated = || {
-        let physical = state.create_physical_expr(expression.clone(), &DFSchema::empty()).ok()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(1));
-        let schema = Arc::new(Schema::empty());
-        let row = RecordBatch::try_new_with_options(schema, Vec::new(), &options).ok()?;
-        let value = physical.evaluate(&row).ok()?.into_array(1).ok()?;
-        ScalarValue::try_from_array(&value, 0).ok()
-    };
     match &expression {
-        Expr::ScalarFunction(_) => match evaluated() {
+        Expr::ScalarFunction(_) => match evaluated(state, &expression) {
             Some(value) => Expr::Literal(value, None),
             None => expression,
         },
         _ => expression,
     }
+}
+
+/// Refuses a LIMIT or OFFSET below zero.
+pub(crate) fn check_counts(state: &SessionState, plan: &LogicalPlan) -> Result<()> {
+    let mut refused = None;
+    let is_negative = |count: Option<&Expr>| {
+        let value = count.and_then(|count| evaluated(state, count));
+        let number = value.and_then(|value| value.cast_to(&ArrowType::Int64).ok());
+        matches!(number, Some(ScalarValue::Int64(Some(..0))))
+    };
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            if is_negative(limit.fetch.as_deref()) {
+                refused = Some("LIMIT");
+            } else if is_negative(limit.skip.as_deref()) {
+                refused = Some("OFFSET");
+            }
+        }
+        Ok(match refused {
+            Some(_) => TreeNodeRecursion::Stop,
+            None => TreeNodeRecursion::Continue,
+        })
+    })?;
+    refused.map_or(Ok(()), |clause| Err(QueryError::NegativeCount { clause }))
 }
 
 /// `$1` is the first, 0.

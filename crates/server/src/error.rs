@@ -22,6 +22,7 @@ pub(crate) mod state {
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub(crate) const STRING_TOO_LONG: &str = "22001";
     pub(crate) const NEGATIVE_COUNT: &str = "2201W";
+    pub(crate) const NEGATIVE_OFFSET: &str = "2201X";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_DATETIME: &str = "22007";
     pub(crate) const MOMENT_OUT_OF_RANGE: &str = "22008";
@@ -368,6 +369,7 @@ impl From<QueryError> for SqlError {
                  --query-memory or --spill.",
             ),
             QueryError::Refused { state, .. } => told(state),
+            QueryError::NegativeCount { clause: "OFFSET" } => told(state::NEGATIVE_OFFSET),
             QueryError::NegativeCount { .. } => told(state::NEGATIVE_COUNT),
             QueryError::SeveralRows => told(state::SEVERAL_ROWS),
             QueryError::GivenUp => told(state::QUERY_CANCELED),

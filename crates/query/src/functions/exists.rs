@@ -54,7 +54,7 @@ fn counted(expression: Expr) -> Result<Transformed<Expr>> {
 /// being joined.
 fn unlimited(rows: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let LogicalPlan::Limit(limit) = &*rows else { return Ok(rows) };
-    let skips_none = matches!(limit.get_skip_type()?, SkipType::Literal(0));
-    let leaves_one = matches!(limit.get_fetch_type()?, FetchType::Literal(Some(1..) | None));
+    let skips_none = matches!(limit.get_skip_type(), Ok(SkipType::Literal(0)));
+    let leaves_one = matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(1..) | None)));
     Ok(if skips_none && leaves_one { Arc::clone(&limit.input) } else { rows })
 }

@@ -29,6 +29,8 @@ async fn states_are_those_of_postgresql() {
         ("SET synchronous_commit = maybe", "22023"),
         ("CREATE TABLE u (id int PRIMARY KEY, id int)", "42701"),
         ("SELECT id FROM t LIMIT -1", "2201W"),
+        ("SELECT id FROM t OFFSET -1", "2201X"),
+        ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t LIMIT 1 - 2)", "2201W"),
         ("DROP VIEW v", "42P01"),
         ("DROP INDEX i", "42704"),
         ("DROP SEQUENCE IF EXISTS t", "42809"),
