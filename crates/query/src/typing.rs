@@ -261,6 +261,18 @@ fn rewrite(
             let message = format!("{} of intervals is not supported", call.func.name());
             return Err(QueryError::NotSupported { message }.into());
         }
+        Expr::ScalarFunction(mut call)
+            if matches!(call.func.name(), "coalesce" | "greatest" | "least") =>
+        {
+            operands::floats_together(&mut call.args, schema)?;
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        Expr::Case(mut case) => {
+            let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
+            let branches = branches.chain(case.else_expr.as_deref_mut());
+            operands::floats_together(branches, schema)?;
+            Transformed::yes(Expr::Case(case))
+        }
         Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
             Transformed::yes(calls::fractions_too(call, schema))
         }

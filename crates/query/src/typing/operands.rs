@@ -59,6 +59,19 @@ pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) 
     Ok(())
 }
 
+/// Of several expressions that become one value: beside a `double precision` all are.
+pub(super) fn floats_together<'e>(
+    several: impl IntoIterator<Item = &'e mut Expr>,
+    schema: &DFSchema,
+) -> Result<()> {
+    let mut several: Vec<&mut Expr> = several.into_iter().collect();
+    let is_float = |one: &&mut Expr| one.get_type(schema).is_ok_and(|own| own.is_floating());
+    let Some(float) = several.iter().find(|one| is_float(one)).map(|one| (**one).clone()) else {
+        return Ok(());
+    };
+    several.iter_mut().try_for_each(|one| float_beside(one, &float, schema))
+}
+
 /// Digits behind the point up to which a product is exact.
 const PRODUCT_SCALE_MAX: i16 = 20;
 
