@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::lists::{
     ENGINE_CRATES, FILE_CALLERS, FILE_LINES_MAX, FILE_LINES_NOTED, LINE_CHARS_MAX, LONG_FILES,
-    WIDE_FILES,
+    MESSAGE_READERS, TYPED_ERROR_CRATES, WIDE_FILES,
 };
 use crate::source::{Source, words};
 
@@ -19,6 +19,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
             findings.extend(unfinished(source));
             findings.extend(words_of_the_engine(source));
             findings.extend(door_to_files(source));
+            findings.extend(readers_of_messages(source));
         }
     }
     findings
@@ -118,6 +119,47 @@ fn door_to_files(source: &Source) -> Vec<Finding> {
     lines.map(|(line, _)| Finding::line(&source.path, line, message)).collect()
 }
 
+/// What an error is stands in its type. Its message is for people, and is written otherwise one day.
+fn readers_of_messages(source: &Source) -> Option<Finding> {
+    let is_typed = crate_of(&source.path).is_some_and(|own| TYPED_ERROR_CRATES.contains(&own));
+    if !is_typed || source.is_aside() {
+        return None;
+    }
+    let lines: Vec<usize> = source
+        .code_lines()
+        .filter(|(_, code)| reads_a_message(code))
+        .map(|(line, _)| line)
+        .collect();
+    let listed = MESSAGE_READERS.iter().find(|(path, _)| *path == source.path);
+    let allowed = listed.map_or(0, |(_, allowed)| *allowed);
+    if lines.len() < allowed {
+        let message = format!("{} lines read messages: lower the number on the list", lines.len());
+        return Some(Finding::file(&source.path, message));
+    }
+    let message = "decide by the type of an error, not by its words";
+    lines.get(allowed).map(|line| Finding::line(&source.path, *line, message))
+}
+
+/// Whether words are looked for in what is called a message, or in what something tells of itself.
+fn reads_a_message(code: &str) -> bool {
+    const LOOKS: [&str; 9] = [
+        "contains(",
+        "starts_with(",
+        "ends_with(",
+        "strip_prefix(",
+        "split(",
+        "split_once(",
+        "rsplit_once(",
+        "find(",
+        "to_lowercase(",
+    ];
+    let looked_at = |subject: &str| {
+        code.match_indices(subject)
+            .any(|(at, _)| LOOKS.iter().any(|look| code[at + subject.len()..].starts_with(look)))
+    };
+    looked_at("message.") || looked_at("error.to_string().")
+}
+
 /// Paths that exist on somebody's machine only.
 fn machine_paths(source: &Source) -> Vec<Finding> {
     let starts = [
@@ -207,6 +249,17 @@ mod tests {
         let text = format!("//! A.\n// may {name} in words\nfn {name}_log() {{}}\n");
         one_finding("crates/log/src/a.rs", &text, "published");
         assert!(rules("crates/cli/src/a.rs", &text).is_empty());
+    }
+
+    #[test]
+    fn no_words_of_an_error_decide() {
+        let text = "//! A.\nfn a(message: &str) -> bool { message.contains(\"overflow\") }\n";
+        one_finding("crates/query/src/a.rs", text, "type of an error");
+        let told = "//! A.\nfn a(error: E) -> bool { error.to_string().starts_with(\"x\") }\n";
+        one_finding("crates/server/src/a.rs", told, "type of an error");
+        assert!(rules("crates/server/tests/a.rs", text).is_empty());
+        assert!(rules("crates/lab/src/a.rs", text).is_empty());
+        one_finding("crates/query/src/error.rs", "//! A.\n", "lower the number");
     }
 
     #[test]
