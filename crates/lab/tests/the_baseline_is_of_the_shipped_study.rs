@@ -27,6 +27,6 @@ fn every_cell_that_ran_is_one_of_the_study_as_it_is_shipped() {
         );
     }
     let command =
-        format!("onrush-lab run {} --quick --repeats {}", baseline.study, baseline.repeats);
+        format!("onrush lab run {} --quick --repeats {}", baseline.study, baseline.repeats);
     assert_eq!(baseline.command, command, "`onrush-lab compare --run` runs this");
 }
