@@ -235,17 +235,17 @@ mod tests {
     const PAGE_TEXT: &str = "# A\n## Crates\n\n| crate | may use |\n|---|---|\n\
         | `log` | `files` | the log |\n| `files` | | files |\n\n\
         ## Modules of the engine\n\n| module | may use |\n|---|---|\n| `node` | nothing |\n\
-        | `btree` | `node` |\n";
+        | `tree` | `node` |\n";
 
-    fn sources(log_uses: &str, btree_uses: &str) -> Vec<Source> {
+    fn sources(log_uses: &str, tree_uses: &str) -> Vec<Source> {
         let log = format!("[package]\nname = \"onrush-log\"\n\n[dependencies]\n{log_uses}\n");
         let files = "[package]\nname = \"onrush-files\"\n\n[dev-dependencies]\nonrush-log = 1\n";
         vec![
             Source::new(PAGE, PAGE_TEXT),
             Source::new("crates/log/Cargo.toml", &log),
             Source::new("crates/files/Cargo.toml", files),
-            Source::new("crates/engine/src/tree/tree.rs", btree_uses),
-            Source::new("crates/engine/src/node/leaf.rs", "//! Uses nothing, not crate::btree.\n"),
+            Source::new("crates/engine/src/tree/tree.rs", tree_uses),
+            Source::new("crates/engine/src/node/leaf.rs", "//! Uses nothing, not crate::tree.\n"),
         ]
     }
 
@@ -259,29 +259,29 @@ mod tests {
     #[test]
     fn a_use_that_no_row_allows_is_found_with_its_place() {
         let mut sources = sources("onrush-files.workspace = true", "use crate::node::leaf;");
-        sources[4].text.push_str("fn a() { crate::btree::tree() }\n");
+        sources[4].text.push_str("fn a() { crate::tree::tree() }\n");
         let found = check_but(&sources, &[]);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found.iter().all(|found| found.contains("leaf.rs:2")), "{found:?}");
-        assert!(found[0].contains("may not use `btree`"), "{found:?}");
+        assert!(found[0].contains("may not use `tree`"), "{found:?}");
         assert!(found[1].contains("a layer above its own"), "{found:?}");
     }
 
     #[test]
     fn what_a_test_uses_is_no_arrow() {
         let mut sources = sources("onrush-files.workspace = true", "use crate::node::leaf;");
-        sources[4].text.push_str("\n#[cfg(test)]\nmod tests {\n    use crate::btree::Tree;\n}\n");
+        sources[4].text.push_str("\n#[cfg(test)]\nmod tests {\n    use crate::tree::Tree;\n}\n");
         assert_eq!(check_but(&sources, &[]), []);
     }
 
     #[test]
     fn a_listed_arrow_passes_until_it_is_gone() {
-        let order = ["node".to_owned(), "btree".to_owned()];
-        let to_btree = BTreeMap::from([("btree".to_owned(), "leaf.rs:1".to_owned())]);
-        let uses = BTreeMap::from([("node".to_owned(), to_btree)]);
-        assert_eq!(upward(&order, &uses, &[("node", "btree")]), []);
-        assert_eq!(upward(&order, &Uses::new(), &[("node", "btree")]).len(), 1);
+        let order = ["node".to_owned(), "tree".to_owned()];
+        let to_tree = BTreeMap::from([("tree".to_owned(), "leaf.rs:1".to_owned())]);
+        let uses = BTreeMap::from([("node".to_owned(), to_tree)]);
+        assert_eq!(upward(&order, &uses, &[("node", "tree")]), []);
+        assert_eq!(upward(&order, &Uses::new(), &[("node", "tree")]).len(), 1);
         assert_eq!(upward(&order, &uses, &[]).len(), 1);
     }
 
@@ -290,7 +290,7 @@ mod tests {
         let apart = sources("", "use crate::node::leaf;");
         assert_eq!(circles(&apart), "0 of 2 modules of the engine are in circles");
         let mut together = apart;
-        together[4].text.push_str("fn a() { crate::btree::tree() }\n");
+        together[4].text.push_str("fn a() { crate::tree::tree() }\n");
         assert!(circles(&together).starts_with("2 of 2"), "{}", circles(&together));
     }
 

@@ -62,10 +62,10 @@ pub fn report(outcome: Outcome) -> ExitCode {
         return ExitCode::from(*told as u8);
     }
     if let Some(told) = wrong_setting(&error) {
-        eprintln!("{}: {told}", program());
+        crate::tell(&format!("{}: {told}", program()));
         return ExitCode::from(2);
     }
-    eprintln!("{}: {}", program(), message(&error));
+    crate::tell(&format!("{}: {}", program(), message(&error)));
     if is_wrong_usage(&error) { ExitCode::from(2) } else { ExitCode::from(1) }
 }
 

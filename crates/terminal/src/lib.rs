@@ -6,6 +6,12 @@ pub mod failure;
 pub mod output;
 pub mod progress;
 
+/// A line on standard error. Whoever read it may be gone: that is no reason to fail, least of all on the way out.
+pub fn tell(message: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
 /// The name by which this program was started, for the head of its messages.
 pub fn program() -> String {
     let words = std::env::args_os().next();

@@ -110,7 +110,7 @@ impl Observer for LabProgress {
             return;
         }
         if !is_shown(self.quiet) {
-            eprintln!("{} ...", step.name());
+            crate::tell(&format!("{} ...", step.name()));
             return;
         }
         let template = if rows.is_some() { LENGTH_KNOWN } else { LENGTH_UNKNOWN };
@@ -130,12 +130,12 @@ impl Observer for LabProgress {
     }
 
     fn warn(&self, message: &str) {
-        eprintln!("{}: warning: {message}", crate::program());
+        crate::tell(&format!("{}: warning: {message}", crate::program()));
     }
 
     fn tell(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{message}");
+            crate::tell(message);
         }
     }
 }

@@ -111,17 +111,15 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread; if that fails it is gone already.
-        match &self.door {
+        let is_woken = match &self.door {
             #[cfg(unix)]
-            Door::Socket(path) => {
-                let _ = std::os::unix::net::UnixStream::connect(path);
-            }
-            Door::Http(address) => {
-                let _ = TcpStream::connect(address);
-            }
-        }
-        if let Some(thread) = self.thread.take() {
+            Door::Socket(path) => std::os::unix::net::UnixStream::connect(path).is_ok(),
+            Door::Http(address) => TcpStream::connect(address).is_ok(),
+        };
+        // Where the socket was removed from outside nothing reaches the thread: it ends with the process.
+        if let Some(thread) = self.thread.take()
+            && (is_woken || thread.is_finished())
+        {
             let _ = thread.join();
         }
         #[cfg(unix)]

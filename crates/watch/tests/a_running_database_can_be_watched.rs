@@ -141,3 +141,12 @@ fn the_page_for_prometheus_has_the_same_numbers() {
         assert!(longest <= latch.nanos_max as f64 / 1e9, "{}", latch.latch.name());
     }
 }
+
+#[test]
+fn a_server_whose_folder_was_removed_ends() {
+    let Running { folder, database } = running();
+    let server = Server::in_folder(&database, folder.path()).unwrap();
+    folder.close().unwrap();
+    drop(server); // would wait for ever for a thread that nobody can reach
+    assert!(!database.statistics().totals.counters.is_empty());
+}

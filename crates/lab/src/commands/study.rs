@@ -295,7 +295,7 @@ static CONTINUE: OnceLock<String> = OnceLock::new();
 /// Says where the results are and how to go on, if a study was running.
 pub fn tell_how_to_continue() {
     if let Some(hint) = CONTINUE.get() {
-        eprintln!("\nonrush-lab: interrupted; {hint}");
+        onrush_terminal::tell(&format!("\nonrush-lab: interrupted; {hint}"));
     }
 }
 

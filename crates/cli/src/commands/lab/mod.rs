@@ -86,7 +86,7 @@ fn clean_up_when_interrupted() {
     const INTERRUPTED: i32 = 130;
     let handler = || {
         onrush_measure::remove_temporary_folders();
-        eprintln!("\nonrush: interrupted");
+        onrush_terminal::tell("\nonrush: interrupted");
         std::process::exit(INTERRUPTED);
     };
     if let Err(error) = ctrlc::set_handler(handler) {
