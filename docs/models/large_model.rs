@@ -1,5 +1,5 @@
 //! A miniature of large transactions: pieces in the log, intents in leaves and images, one record that commits,
-//! a table of verdicts in the directory, a sweep, checkpoints with eviction between, crashes, redo.
+//! a table of outcomes in the directory, a sweep, checkpoints with eviction between, crashes, redo.
 //!
 //! ```text
 //! rustc --edition 2024 -O docs/models/large_model.rs -o /tmp/large_model && /tmp/large_model 200000
@@ -46,15 +46,15 @@ struct Directory {
     start: usize,
     end: usize,
     images: [[Cell; KEYS / LEAVES]; LEAVES],
-    verdicts: BTreeMap<u64, usize>,
+    outcomes: BTreeMap<u64, usize>,
     next: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     None,
-    VerdictsNotStored,
-    VerdictForgottenEarly,
+    StatusesNotStored,
+    StatusForgottenEarly,
     PieceNotRedone,
     CommitNotLogged,
     AbortedAsCommitted,
@@ -66,8 +66,8 @@ enum Fault {
 }
 
 const FAULTS: [Fault; 10] = [
-    Fault::VerdictsNotStored,
-    Fault::VerdictForgottenEarly,
+    Fault::StatusesNotStored,
+    Fault::StatusForgottenEarly,
     Fault::PieceNotRedone,
     Fault::CommitNotLogged,
     Fault::AbortedAsCommitted,
@@ -110,7 +110,7 @@ struct World {
     log: Vec<Record>,
     durable: usize,
     /// Committed large transactions, and those that were swept.
-    verdicts: BTreeMap<u64, usize>,
+    outcomes: BTreeMap<u64, usize>,
     swept: BTreeSet<u64>,
     open: BTreeMap<u64, Vec<(usize, Option<Value>)>>,
     next: u64,
@@ -151,7 +151,7 @@ impl World {
             leaves: Default::default(),
             log: Vec::new(),
             durable: 0,
-            verdicts: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
             swept: BTreeSet::new(),
             open: BTreeMap::new(),
             next: 1,
@@ -166,7 +166,7 @@ impl World {
     }
 
     fn meaning(&self, owner: OwnerCell) -> Meaning {
-        match self.verdicts.get(&owner) {
+        match self.outcomes.get(&owner) {
             _ if owner == 0 => Meaning::Pending,
             Some(lsn) => Meaning::Committed(*lsn),
             None if self.open.contains_key(&owner) || self.recovering => Meaning::Pending,
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Folds what has a verdict. Whoever folds makes the leaf dirty, unless it is imaged at once.
+    /// Folds what has an outcome. Whoever folds makes the leaf dirty, unless it is imaged at once.
     fn fold(&mut self, key: usize, makes_dirty: bool) {
         let Some((owner, value)) = self.load(key).intent else { return };
         match self.meaning(owner) {
@@ -288,7 +288,7 @@ impl World {
                     return;
                 }
                 self.log.push(Record::Commit(id));
-                self.verdicts.insert(id, self.log.len());
+                self.outcomes.insert(id, self.log.len());
             }
             5 | 6 if self.small.is_none() => {
                 self.fold(key, true);
@@ -315,7 +315,7 @@ impl World {
             }
             10 => match self.sweeping.take() {
                 None => {
-                    let unswept = self.verdicts.keys().find(|id| !self.swept.contains(id));
+                    let unswept = self.outcomes.keys().find(|id| !self.swept.contains(id));
                     self.sweeping = unswept.map(|id| (*id, 0));
                 }
                 Some((id, LEAVES)) => drop(self.swept.insert(id)),
@@ -328,7 +328,7 @@ impl World {
             11 if self.checkpoint.is_none() => {
                 let start = self.log.len();
                 let swept = match self.fault {
-                    Fault::VerdictForgottenEarly => self.verdicts.keys().copied().collect(),
+                    Fault::StatusForgottenEarly => self.outcomes.keys().copied().collect(),
                     _ => self.swept.clone(),
                 };
                 self.epoch += 1;
@@ -347,20 +347,20 @@ impl World {
                     return;
                 }
                 let Checkpoint { start, swept, .. } = self.checkpoint.take().unwrap();
-                let stored = self.verdicts.iter().filter(|(id, _)| !swept.contains(id));
+                let stored = self.outcomes.iter().filter(|(id, _)| !swept.contains(id));
                 let stored = stored.map(|(id, lsn)| (*id, *lsn)).collect();
                 self.durable = self.log.len();
                 self.installed = Directory {
                     start,
                     end: self.log.len(),
                     images: self.leaves.map(|leaf| leaf.image),
-                    verdicts: stored,
+                    outcomes: stored,
                     next: if self.fault == Fault::NumberGivenTwice { 1 } else { self.next },
                 };
-                if self.fault == Fault::VerdictsNotStored {
-                    self.installed.verdicts.clear();
+                if self.fault == Fault::StatusesNotStored {
+                    self.installed.outcomes.clear();
                 }
-                self.verdicts.retain(|id, _| !swept.contains(id));
+                self.outcomes.retain(|id, _| !swept.contains(id));
                 self.swept.retain(|id| !swept.contains(id));
             }
             14 => self.durable = self.log.len(),
@@ -371,13 +371,13 @@ impl World {
     /// Recovery from what a power cut leaves: some of the log, and the installed directory.
     fn recovered(&self, cut: usize) -> World {
         let mut log = self.log[..cut].to_vec();
-        let Directory { start, images, verdicts, next, .. } = self.installed.clone();
+        let Directory { start, images, outcomes, next, .. } = self.installed.clone();
         let mut world = World::new(self.fault);
         (world.installed, world.next, world.recovering) = (self.installed.clone(), next, true);
         world.leaves = images.map(|image| Leaf { image, ..Leaf::default() });
-        // The log has the verdicts that came behind C, and pieces before them.
+        // The log has the outcomes that came behind C, and pieces before them.
         let early = self.fault == Fault::VerdictBeforePieces;
-        world.verdicts = verdicts.into_iter().filter(|(_, lsn)| early || *lsn <= start).collect();
+        world.outcomes = outcomes.into_iter().filter(|(_, lsn)| early || *lsn <= start).collect();
         if self.fault == Fault::CommitNotLogged {
             log.retain(|record| !matches!(record, Record::Commit(_)));
         }
@@ -414,7 +414,7 @@ impl World {
                 Record::Commit(id) => {
                     // It may have no piece behind C, or none at all.
                     world.next = world.next.max(id + 1);
-                    world.verdicts.insert(id, lsn);
+                    world.outcomes.insert(id, lsn);
                 }
             }
         }

@@ -15,9 +15,9 @@ use crate::waits_page::compare;
 pub(crate) const PATH: &str = "docs/performance.md";
 const RESULTS: &str = "docs/results";
 const END: &str = "<!-- end -->";
-const HEAD: &str = "| load | Onrush | F | durability | commits a sync | best rival in the same run | goal |\n\
+const HEAD: &str = "| load | Onrush | F | durability | commits a sync | best baseline in the same run | goal |\n\
                     |---|---|---|---|---|---|---|\n";
-/// The settings that two cells must share to be compared.
+/// The settings that two cases must share to be compared.
 const SETTINGS: [&str; 7] =
     ["part", "sessions", "key", "durability", "rows_per_commit", "rows_per_statement", "loop_in"];
 
@@ -83,7 +83,7 @@ fn section(figures: &str, name: &str) -> Result<String, String> {
 /// A run of a study: column and value.
 type Run = BTreeMap<String, String>;
 
-/// Medians of a study, each cell of Onrush beside the best rival with the same settings.
+/// Medians of a study, each case of Onrush beside the best baseline with the same settings.
 fn study(name: &str, csv: &str, report: &str) -> Result<String, String> {
     let meta = report.split_once("<p class=\"meta\">").and_then(|(_, rest)| rest.split_once('<'));
     let (meta, _) = meta.ok_or(format!("{name}.html does not say when and where it ran"))?;
@@ -94,40 +94,40 @@ fn study(name: &str, csv: &str, report: &str) -> Result<String, String> {
         .into_iter()
         .find(|own| runs.iter().any(|run| of(run, "target") == **own))
         .ok_or(format!("{name}.csv has no run of Onrush"))?;
-    let median_of = |cell: &str, column: &str| {
-        let of_cell = runs.iter().filter(|run| of(run, "cell") == cell);
-        median(of_cell.filter_map(|run| run.get(column)?.parse().ok()).collect())
+    let median_of = |case: &str, column: &str| {
+        let of_case = runs.iter().filter(|run| of(run, "case") == case);
+        median(of_case.filter_map(|run| run.get(column)?.parse().ok()).collect())
     };
-    let mut cells: Vec<&Run> = Vec::new();
+    let mut cases: Vec<&Run> = Vec::new();
     for run in &runs {
-        let is_new = cells.last().is_none_or(|last| of(last, "cell") != of(run, "cell"));
+        let is_new = cases.last().is_none_or(|last| of(last, "case") != of(run, "case"));
         if is_new && run.get("rows_per_s").is_some_and(|rate| !rate.is_empty()) {
-            cells.push(run);
+            cases.push(run);
         }
     }
     let mut table =
         format!("`onrush-lab run {name}` ([report](results/{name}.html)); {meta}.\n\n{HEAD}");
-    for cell in cells.iter().filter(|run| of(run, "target") == own) {
-        let number = of(cell, "cell");
+    for case in cases.iter().filter(|run| of(run, "target") == own) {
+        let number = of(case, "case");
         let rate = median_of(&number, "rows_per_s").unwrap_or_default();
-        let rivals = cells.iter().filter(|run| {
+        let baselines = cases.iter().filter(|run| {
             let target = of(run, "target");
-            let counts = of(run, "not_synchronous") != "true" && settings(run) == settings(cell);
+            let counts = of(run, "not_synchronous") != "true" && settings(run) == settings(case);
             counts && !["onrush", "onrush-server", "null"].contains(&target.as_str())
         });
-        let best = rivals
-            .filter_map(|run| Some((median_of(&of(run, "cell"), "rows_per_s")?, of(run, "target"))))
+        let best = baselines
+            .filter_map(|run| Some((median_of(&of(run, "case"), "rows_per_s")?, of(run, "target"))))
             .max_by(|(one, _), (other, _)| one.total_cmp(other));
-        let best = best.map_or("-".to_owned(), |(rival, target)| {
-            format!("{target} {} ({:.1} times)", grouped(rival), rate / rival)
+        let best = best.map_or("-".to_owned(), |(baseline, target)| {
+            format!("{target} {} ({:.1} times)", grouped(baseline), rate / baseline)
         });
-        let [part, sessions, key, durability, rows, statement, loop_in] = settings(cell);
+        let [part, sessions, key, durability, rows, statement, loop_in] = settings(case);
         let plural = |rows: &str| if rows == "1" { "row" } else { "rows" };
         let many = match statement.as_str() {
             "0" | "1" => String::new(),
             some => format!(", {some} a statement"),
         };
-        let block = match (part == "log block", of(cell, "log_block_bytes_max")) {
+        let block = match (part == "log block", of(case, "log_block_bytes_max")) {
             (true, bytes) => format!(", blocks of {bytes} bytes"),
             (false, _) => String::new(),
         };
@@ -136,7 +136,7 @@ fn study(name: &str, csv: &str, report: &str) -> Result<String, String> {
             table,
             "| {part}: {key}, {sessions} {}, {rows} {} a commit{many}{place}{block} | {} rows/s | \
              {} us | {durability} | {} | {best} | - |",
-            of(cell, "driver"),
+            of(case, "driver"),
             plural(&rows),
             grouped(rate),
             median_of(&number, "sync_p50_us").map_or("-".to_owned(), |f| format!("{f:.0}")),
@@ -186,12 +186,12 @@ fn fields(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const CSV: &str = "cell,target,part,sessions,rows_per_s,commits_per_sync,sync_p50_us,verdict\n\
+    const CSV: &str = "case,target,part,sessions,rows_per_s,commits_per_sync,sync_p50_us,verdict\n\
         0,onrush,a,24,3000,20,90,\"x, y\"\n0,onrush,a,24,1000,20,90,\n0,onrush,a,24,2000,20,90,\n\
         1,redb,a,24,500,,,\n2,fjall,a,24,1000,,,\n3,lmdb,b,24,9000,,,\n";
 
     #[test]
-    fn a_cell_has_its_median_and_the_best_rival_of_the_same_settings() {
+    fn a_case_has_its_median_and_the_best_baseline_of_the_same_settings() {
         let table = study("keys", CSV, "<p class=\"meta\">a day</p>").unwrap();
         assert!(table.contains("| 2,000 rows/s | 90 us |"), "{table}");
         assert!(table.contains("| 20.0 | fjall 1,000 (2.0 times) |"), "{table}");

@@ -1,4 +1,4 @@
-//! Rule: no rival is linked into the product. What `crates/cli` uses, and what that uses in turn, names none of
+//! Rule: no baseline is linked into the product. What `crates/cli` uses, and what that uses in turn, names none of
 //! them among its dependencies; they belong to the command `onrush-lab`.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use crate::layers::{dependencies, package_name};
 use crate::source::Source;
 
 const PRODUCT: &str = "crates/cli/Cargo.toml";
-const RIVALS: [&str; 8] =
+const BASELINES: [&str; 8] =
     ["fjall", "heed", "mysql", "postgres", "redb", "rocksdb", "rusqlite", "tiberius"];
 
 /// See the module.
@@ -28,8 +28,8 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     }
     while let Some(manifest) = left.pop() {
         for used in dependencies(&manifest.text) {
-            if RIVALS.contains(&used) {
-                let message = format!("brings the rival `{used}` into the product ({PRODUCT})");
+            if BASELINES.contains(&used) {
+                let message = format!("brings the baseline `{used}` into the product ({PRODUCT})");
                 findings.push(Finding::file(&manifest.path, message));
             }
             let other = of_package(used).filter(|other| seen.insert(&other.path));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_is_found_through_a_crate_that_the_product_uses() {
+    fn a_baseline_is_found_through_a_crate_that_the_product_uses() {
         assert!(found("clap = \"4\"", "redb = \"4\"").is_empty());
         assert_eq!(found("rusqlite.workspace = true", "").len(), 1);
         let found = found("onrush-lab.workspace = true", "redb.workspace = true");

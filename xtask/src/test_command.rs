@@ -4,7 +4,7 @@
 //! 2. The models of latches and commit groups, which need another build (`--cfg loom`).
 //! 3. The tests that plant faults on purpose, which need the feature `planted-faults`, and those of
 //!    the simulator's FUSE disk, which need `lost-cache`.
-//! 4. With `ONRUSH_REQUIRE_SERVERS` set, the rivals that are servers, which must be installed.
+//! 4. With `ONRUSH_REQUIRE_SERVERS` set, the baselines that are servers, which must be installed.
 
 use std::path::{Path, PathBuf};
 

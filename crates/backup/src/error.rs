@@ -40,8 +40,8 @@ pub enum BackupError {
     Damaged(Box<CheckReport>),
     /// The moment is before what the images hold.
     #[error(
-        "the moment is too early: the images of the backup hold what was committed up to LSN \
-         {must_reach_lsn}{}; take a later moment or an older backup",
+        "the point in time is too early: the images of the backup hold what was committed up to LSN \
+         {must_reach_lsn}{}; take a later one or an older backup",
         time_words(*.must_reach_us).map_or_else(String::new, |time| format!(" ({time})"))
     )]
     TooEarly {
@@ -100,7 +100,7 @@ pub enum BackupError {
     BadOption(String),
     /// No moment.
     #[error(
-        "'{text}' is no moment ({cause}); write it as 2026-03-01T14:05:00Z or 2026-03-01T15:05:00+01:00"
+        "'{text}' is no timestamp ({cause}); write it as 2026-03-01T14:05:00Z or 2026-03-01T15:05:00+01:00"
     )]
     BadTime {
         /// What was given.

@@ -22,18 +22,18 @@ pub struct RestoreOptions {
 /// since 1970.
 ///
 /// # Errors
-/// A text that is no moment, one without an offset, or one before 1970.
+/// A text that is no timestamp, one without an offset, or one before 1970.
 pub fn parse_time(text: &str) -> Result<u64, BackupError> {
     let bad = |cause: String| BackupError::BadTime { text: text.to_owned(), cause };
-    let moment: jiff::Timestamp =
+    let timestamp: jiff::Timestamp =
         text.parse().map_err(|error: jiff::Error| bad(error.to_string()))?;
-    u64::try_from(moment.as_microsecond()).map_err(|_| bad("it is before 1970".to_owned()))
+    u64::try_from(timestamp.as_microsecond()).map_err(|_| bad("it is before 1970".to_owned()))
 }
 
 /// A moment for people, in UTC.
 pub(crate) fn time_words(time_us: u64) -> Option<String> {
-    let moment = jiff::Timestamp::from_microsecond(i64::try_from(time_us).ok()?).ok()?;
-    (time_us != 0).then(|| moment.to_string())
+    let timestamp = jiff::Timestamp::from_microsecond(i64::try_from(time_us).ok()?).ok()?;
+    (time_us != 0).then(|| timestamp.to_string())
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_read_with_its_offset() {
+    fn a_timestamp_is_read_with_its_offset() {
         let expected = 1_772_373_900_500_000;
         assert_eq!(parse_time("2026-03-01T14:05:00.5Z").unwrap(), expected);
         assert_eq!(parse_time("2026-03-01 15:05:00.5+01:00").unwrap(), expected);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused_with_its_words() {
+    fn what_is_no_timestamp_is_refused_with_its_words() {
         for text in
             ["yesterday", "", "2026-03-01T14:05:00", "2026-13-01T00:00:00Z", "1960-01-01T00:00:00Z"]
         {

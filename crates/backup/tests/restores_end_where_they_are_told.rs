@@ -164,19 +164,19 @@ fn a_kept_segment_that_is_missing_is_no_end_of_the_log() {
 }
 
 #[test]
-fn to_a_moment() {
+fn to_a_timestamp() {
     let world = World::new();
     let (db, table) = world.create();
     let mut session = db.session().unwrap();
     insert(&mut session, &table, 0);
     db.checkpoint().unwrap();
     insert_all(&mut session, &table, 1..20);
-    let moment_us = now_us();
-    while now_us() <= moment_us {}
+    let timestamp_us = now_us();
+    while now_us() <= timestamp_us {}
     insert_all(&mut session, &table, 20..40);
     drop((session, table, db));
     world.backup();
-    world.restore(&[], LogLimit::TimeUs(moment_us)).unwrap();
+    world.restore(&[], LogLimit::TimeUs(timestamp_us)).unwrap();
     assert_eq!(world.restored(), (0..20).collect::<Vec<_>>());
 }
 
@@ -208,7 +208,7 @@ fn to_the_backup_and_to_the_end_of_the_log_that_is_there() {
 }
 
 #[test]
-fn a_moment_before_the_images_and_a_position_behind_the_log_are_refused() {
+fn a_timestamp_before_the_images_and_a_position_behind_the_log_are_refused() {
     let world = World::new();
     let (db, table) = world.create();
     let mut session = db.session().unwrap();

@@ -19,7 +19,7 @@ use crate::steps::catalogue::{self, Catalogue};
 use crate::steps::counters;
 use crate::steps::directory::{self, Batch, Wanted};
 use crate::steps::images::{ImageChecker, Tally};
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 use crate::steps::log::{self, LogTally};
 use crate::steps::owners::Owners;
 use crate::steps::records::Records;
@@ -143,9 +143,10 @@ fn check_store(
     let Some(catalogue) = catalogue::read(store, &mut owners) else { return Ok(()) };
     let wanted = wanted_segments(store, &catalogue, options.table.as_deref())?;
     // Who takes rows must know what of large transactions counts.
-    let verdicts = store.companion.wants_rows().then(|| Verdicts::read(store, &catalogue, None));
-    let verdicts = verdicts.as_ref();
-    let mut records = Records::new(&catalogue, store.companion, verdicts);
+    let statuses =
+        store.companion.wants_rows().then(|| LargeStatuses::read(store, &catalogue, None));
+    let statuses = statuses.as_ref();
+    let mut records = Records::new(&catalogue, store.companion, statuses);
     let mut tally = Tally::new(&catalogue);
     let mut leaves = vec![0; catalogue.tables.len()];
     let log_records = (!options.physical_only).then_some(&mut records);
@@ -163,7 +164,7 @@ fn check_store(
                     options,
                     &catalogue,
                     &mut owners,
-                    (batch, verdicts),
+                    (batch, statuses),
                     &mut tally,
                     &mut leaves,
                 );
@@ -233,7 +234,7 @@ fn check_batch(
     options: &CheckOptions,
     catalogue: &Catalogue,
     owners: &mut Owners,
-    (wanted, verdicts): (&[Wanted], Option<&Verdicts>),
+    (wanted, statuses): (&[Wanted], Option<&LargeStatuses>),
     tally: &mut Tally,
     leaves: &mut [u64],
 ) {
@@ -249,7 +250,7 @@ fn check_batch(
         catalogue,
         batch: &batch,
         physical_only: options.physical_only,
-        verdicts,
+        statuses,
         tally: Tally::new(catalogue),
     };
     let threads = dop.min(pieces.len()).max(1);

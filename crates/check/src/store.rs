@@ -7,7 +7,7 @@ use onrush_files::{AlignedBuffer, Disk, DiskError, DiskErrorKind, DiskFile, Open
 
 use crate::companion::Companion;
 use crate::decode::blob;
-use crate::decode::slot::{BlobPlace, NO_SLOT, SLOT_BYTES, SlotNumber};
+use crate::decode::slot::{BlobAddress, NO_SLOT, SLOT_BYTES, SlotNumber};
 use crate::decode::superblock::{Folders, Superblock};
 use crate::finding::Finding;
 use crate::findings::Findings;
@@ -105,7 +105,7 @@ impl Store<'_> {
     }
 
     /// The bytes of a blob and the slots it stands in; None and a finding if it is not as named.
-    pub(crate) fn read_blob(&self, place: BlobPlace) -> Option<(Vec<u8>, Vec<SlotNumber>)> {
+    pub(crate) fn read_blob(&self, place: BlobAddress) -> Option<(Vec<u8>, Vec<SlotNumber>)> {
         let mut page = AlignedBuffer::new(SLOT_BYTES);
         let (mut bytes, mut slots) = (Vec::new(), Vec::new());
         let mut next = place.first.0;

@@ -107,7 +107,7 @@ fn keep_frames_free(observer: &Observer, recorder: &Recorder) {
         throttle_inserts(engine);
         observer.sample_if_due();
         engine.merge_emptied(recorder);
-        match engine.evict_ahead(recorder) {
+        match engine.keep_frames_free(recorder) {
             Ok(true) => {}
             Ok(false) => {
                 let _idle = recorder.wait(Wait::BackgroundIdle);

@@ -5,7 +5,7 @@
 //! Invariants
 //! 1. A row of a table with checks is written only after all of them have let it pass. Where one is not in
 //!    the form and nobody is there who understands it, nothing is written.
-//! 2. Rows are looked at outside of the engine: no latch is held, and no room in the log.
+//! 2. Rows are looked at outside of the engine: no latch is held, and no log space.
 //! 3. Of several checks that a row violates the first by name is told, as by PostgreSQL.
 
 use std::sync::{Arc, OnceLock};

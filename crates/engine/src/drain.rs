@@ -108,7 +108,7 @@ impl Drain {
     #[must_use]
     pub fn progress(&self) -> DrainProgress {
         let state = self.shared.state.lock();
-        let behind = state.moved_until.map_or(Duration::ZERO, |moment| moment.elapsed());
+        let behind = state.moved_until.map_or(Duration::ZERO, |timestamp| timestamp.elapsed());
         DrainProgress { behind_max: state.progress.behind_max.max(behind), ..state.progress }
     }
 
@@ -212,9 +212,9 @@ impl Worker {
         self.shared.stopping.load(Ordering::Acquire)
     }
 
-    fn pause_until(&self, moment: Instant) {
+    fn pause_until(&self, timestamp: Instant) {
         while !self.stopping()
-            && let Some(left) = moment.checked_duration_since(Instant::now())
+            && let Some(left) = timestamp.checked_duration_since(Instant::now())
             && !left.is_zero()
         {
             std::thread::park_timeout(left);

@@ -34,7 +34,7 @@
 //! # The life of one insert
 //!
 //! 1. **Session**: [`Session::insert`] makes the call a transaction of its own (`session/`).
-//! 2. **Admission**: `session/worker.rs` takes a place inside the engine and room in the log.
+//! 2. **Admission**: `session/worker.rs` takes an admission permit and log space.
 //! 3. **Key and row**: `session/context.rs` fills generated keys and the clock, `onrush-types`
 //!    makes the bytes.
 //! 4. **Leaf**: `tree/tree.rs` finds it by the session's hint or from the root and latches it

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use onrush_latch::{available_cpus, usable_cpus};
-use onrush_log::{DelayedWindow, LogOptions, WriterPlace};
+use onrush_log::{DelayedWindow, LogOptions, LogWriter};
 use onrush_waits::Registry;
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ pub use crate::memory::MemoryPlan;
 use crate::units::LEAF_BYTES;
 
 /// Background threads that may be inside the engine at the same time.
-pub(crate) const BACKGROUND_PLACES: usize = 1;
+pub(crate) const BACKGROUND_PERMITS: usize = 1;
 
 /// When a commit is acknowledged, and so what it survives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,7 +65,7 @@ pub struct Options {
     /// Folder of the log. None: `log` in the database folder. Fixed when the database is created.
     /// A device of its own keeps commits away from checkpoint writes.
     pub log_folder: Option<PathBuf>,
-    /// Where log segments that no checkpoint needs are moved, for restores to a moment after a
+    /// Where log segments that no checkpoint needs are moved, for restores to a point in time after a
     /// backup: a folder on the log's file system, of this database alone. None: they are used again,
     /// which is cheaper. With it, what is no longer wanted there is yours to remove.
     pub kept_log_folder: Option<PathBuf>,
@@ -222,7 +222,7 @@ impl Options {
 
     /// How many sessions may be inside the engine at a time: one more than there are processors
     /// for them.
-    pub(crate) fn places(&self) -> usize {
+    pub(crate) fn permits(&self) -> usize {
         available_cpus().saturating_sub(self.cpus_kept_free).max(1) + 1
     }
 
@@ -249,7 +249,7 @@ impl Options {
 
     /// What they say of the log. Its folder, database and registry are for the caller to fill in.
     pub(crate) fn of_log(&self) -> LogOptions {
-        let places = self.places() + BACKGROUND_PLACES;
+        let places = self.permits() + BACKGROUND_PERMITS;
         LogOptions {
             ring_bytes: self.log_ring_bytes,
             segment_bytes: self.log_segment_bytes,
@@ -263,8 +263,8 @@ impl Options {
             },
             commit_polling_us: self.commit_polling_us,
             writer: match self.background {
-                Background::Threads => WriterPlace::Thread { cpu: self.log_writer_cpu },
-                Background::Callers => WriterPlace::Callers,
+                Background::Threads => LogWriter::Thread { cpu: self.log_writer_cpu },
+                Background::Callers => LogWriter::Callers,
             },
             ..LogOptions::new(PathBuf::new(), 0, places, Arc::new(Registry::new()))
         }
@@ -480,9 +480,9 @@ mod tests {
 
     #[test]
     fn sessions_leave_free_as_many_processors_as_they_are_told_and_keep_one() {
-        let places = |cpus_kept_free| Options { cpus_kept_free, ..Options::default() }.places();
+        let permits = |cpus_kept_free| Options { cpus_kept_free, ..Options::default() }.permits();
         let all = available_cpus();
-        assert_eq!((places(0), places(all - 1), places(all + 7)), (all + 1, 2, 2));
+        assert_eq!((permits(0), permits(all - 1), permits(all + 7)), (all + 1, 2, 2));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What every layer of an open database stands on: settings, the log, the places of admission, and whether the engine
+//! What every layer of an open database stands on: settings, the log, the permits of admission, and whether the engine
 //! goes on.
 
 use std::ops::Deref;
@@ -24,7 +24,7 @@ pub(crate) struct Runtime {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) admission: Admission,
     pub(crate) log: LogCell,
-    /// Place of those who write to the log for no session, one at a time.
+    /// Permit of those who write to the log for no session, one at a time.
     internal: Mutex<Ticket>,
     /// The first failure; set once, and nothing is acknowledged after it.
     failure: OnceLock<String>,
@@ -39,7 +39,7 @@ pub(crate) trait StopsWaiting: Send + Sync {
     fn stop(&self);
 }
 
-/// Who makes room in the log before a record of no session is appended. The caller holds nothing that a checkpoint
+/// Who makes log space before a record of no session is appended. The caller holds nothing that a checkpoint
 /// needs.
 pub(crate) trait Appends {
     fn runtime(&self) -> &Runtime;
@@ -129,9 +129,9 @@ impl Runtime {
         }
     }
 
-    /// The place of background threads: only for lists, never for the log.
-    pub(crate) fn background_place(&self) -> usize {
-        self.admission.background_place(0)
+    /// The permit of background threads: only for lists, never for the log.
+    pub(crate) fn background_permit(&self) -> usize {
+        self.admission.background_permit(0)
     }
 
     /// Whether the engine takes work.
@@ -211,17 +211,17 @@ impl Runtime {
         StopOnPanic(self)
     }
 
-    /// Appends a record that changes no row, if there is room in the log.
+    /// Appends a record that changes no row, if there is log space.
     pub(crate) fn try_append(&self, record: &[u8], recorder: &Recorder) -> Option<Reservation> {
         let mut ticket = lock_counted(&self.internal, recorder, LatchClass::LogWriter);
         let entered = self.admission.enter(&mut ticket, recorder);
-        let place = entered.place();
-        if !self.log.has_room(place, Log::framed_bytes(record.len())) {
+        let permit = entered.permit();
+        if !self.log.has_space(permit, Log::framed_bytes(record.len())) {
             return None;
         }
-        let reservation = self.log.reserve(place, record.len());
+        let reservation = self.log.reserve(permit, record.len());
         self.log.fill(&reservation, &[record]);
-        self.log.complete(place);
+        self.log.complete(permit);
         Some(reservation)
     }
 }

@@ -255,7 +255,7 @@ fn the_last_numbers_for_tables_and_then_an_error() {
     db.close().unwrap();
     raise_next_object(&fixture.path(), u32::MAX - 20);
     let db = fixture.open();
-    // One that has to wait for room in the log takes two.
+    // One that has to wait for log space takes two.
     let truncates = (0..20).take_while(|_| db.truncate_table("notes").is_ok()).count();
     assert!((10..=20).contains(&truncates), "{truncates}");
     let table = db.table("notes").unwrap();

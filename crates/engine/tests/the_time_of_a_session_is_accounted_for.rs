@@ -337,7 +337,7 @@ fn phases_hold_no_sleep() {
         let phases = totals.phases.iter();
         let phases = phases.filter(|total| total.phase.class() == PhaseClass::Session);
         let counted = phases.map(|total| total.nanos as f64 / 1e9).sum::<f64>();
-        assert!(totals.phase(Phase::Place).count > 0);
+        assert!(totals.phase(Phase::Write).count > 0);
         if counted <= ready * (1.0 + 2.0 * TOLERANCE) {
             return;
         }

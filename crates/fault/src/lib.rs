@@ -64,9 +64,9 @@ faults! {
     /// A checkpoint takes the lists once, not until they are empty.
     ListsTakenOnce,
     /// A leaf that takes the range of an empty neighbour keeps an image with the neighbour's rows.
-    JoinKeepsImage,
+    MergeKeepsImage,
     /// Such a leaf is imaged by the next checkpoint only.
-    JoinImagedLate,
+    MergeImagedLate,
     /// The log is written without a sync.
     LogNotSynced,
     /// A failed write of the log is taken for a good one.
@@ -125,11 +125,11 @@ faults! {
     PanicInCommit,
     /// A checkpoint panics under the latch of a leaf.
     PanicInCheckpoint,
-    /// The directory does not hold the verdicts of large transactions.
-    VerdictsNotStored,
-    /// The verdict of a large transaction is forgotten although leaves hold intents of it.
-    VerdictForgottenEarly,
-    /// A large transaction without a verdict is taken for a committed one.
+    /// The directory does not hold the outcomes of large transactions.
+    StatusesNotStored,
+    /// The outcome of a large transaction is forgotten although leaves hold intents of it.
+    StatusForgottenEarly,
+    /// A large transaction without an outcome is taken for a committed one.
     LargeAbortedAsCommitted,
     /// An object that a large transaction has made is not made again by redo.
     PrivateObjectNotRedone,

@@ -11,7 +11,7 @@ use std::time::Instant;
 use onrush::{Durability, KeyStrategy, Options};
 use onrush_check::{CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
-use onrush_measure::cell::log_bytes_max;
+use onrush_measure::case::log_bytes_max;
 use onrush_measure::classic_table::{CLASSIC_TABLE, classic_table};
 use onrush_measure::error::LabError;
 use onrush_measure::machine;

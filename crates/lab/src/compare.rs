@@ -1,9 +1,9 @@
-//! Two results of a study set against each other, cell by cell: what became faster, what slower,
+//! Two results of a study set against each other, case by case: what became faster, what slower,
 //! and how sure that is.
 //!
 //! Rates are compared by their logarithms, so that a difference is a ratio, with Welch's interval:
-//! the two sides need not vary alike. A cell that ran once on either side has no interval, and
-//! nothing is claimed about it. With many cells one interval of 95 % is wrong by chance alone; so each
+//! the two sides need not vary alike. A case that ran once on either side has no interval, and
+//! nothing is claimed about it. With many cases one interval of 95 % is wrong by chance alone; so each
 //! is made so wide that all of them together are right in 95 of 100 comparisons (Bonferroni).
 
 use std::path::Path;
@@ -12,12 +12,12 @@ use onrush_measure::error::LabError;
 use onrush_measure::units::rounded;
 use serde::Serialize;
 
-use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::outcome::{CaseOutcome, StudyResult};
 use crate::study::run::store::Store;
 use crate::study::summary::{CONFIDENCE, student_t};
 use crate::study::table::name_of;
 
-/// What can be said about a cell.
+/// What can be said about a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -33,11 +33,11 @@ pub enum Change {
     Unsure,
 }
 
-/// A cell that both results have.
+/// A case that both results have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which cell.
-    pub cell: String,
+    /// Which case.
+    pub case: String,
     /// Rows a second of the first, the middle run.
     pub first_rows_per_s: f64,
     /// Of the second.
@@ -57,20 +57,20 @@ pub struct Comparison {
     pub study: String,
     /// Versions and builds of the programs that measured the first and the second.
     pub versions: (String, String),
-    /// Cells of both.
+    /// Cases of both.
     pub differences: Vec<Difference>,
-    /// Cells that only one of them measured.
+    /// Cases that only one of them measured.
     pub unmatched: Vec<String>,
     /// What makes the comparison doubtful: another machine, another size.
     pub doubts: Vec<String>,
-    /// How sure the interval of each cell is, so that with 95 % none of them is wrong: 0.99 with five.
+    /// How sure the interval of each case is, so that with 95 % none of them is wrong: 0.99 with five.
     pub confidence: f64,
-    /// From which part on a slower cell has regressed: 0.05 is 5 %.
+    /// From which part on a slower case has regressed: 0.05 is 5 %.
     pub threshold: f64,
 }
 
 impl Comparison {
-    /// Whether any cell has regressed.
+    /// Whether any case has regressed.
     pub fn has_regressed(&self) -> bool {
         self.differences.iter().any(|difference| difference.change == Change::Regressed)
     }
@@ -91,12 +91,12 @@ pub fn read(path: &Path) -> Result<StudyResult, LabError> {
     })
 }
 
-/// What a comparison needs, and nothing else: small enough to be kept as a baseline.
+/// What a comparison needs, and nothing else: small enough to be kept as a kept result.
 #[must_use]
-pub fn baseline(mut result: StudyResult) -> StudyResult {
-    for cell in &mut result.cells {
-        cell.target_shown = None;
-        for repeat in &mut cell.repeats {
+pub fn kept(mut result: StudyResult) -> StudyResult {
+    for case in &mut result.cases {
+        case.target_shown = None;
+        for repeat in &mut case.repeats {
             repeat.waits.clear();
             repeat.phases.clear();
             repeat.counters.clear();
@@ -110,7 +110,7 @@ pub fn baseline(mut result: StudyResult) -> StudyResult {
 /// Sets two results against each other; `threshold` as in [`Comparison::threshold`].
 ///
 /// # Errors
-/// They are of different studies, or have no cell in common.
+/// They are of different studies, or have no case in common.
 pub fn compare(
     first: &StudyResult,
     second: &StudyResult,
@@ -122,30 +122,30 @@ pub fn compare(
             first.study, second.study
         )));
     }
-    let pairs = first.cells.iter().filter_map(|cell| {
-        let other = second.cells.iter().find(|other| is_same(cell, other))?;
-        Some([Logarithms::of(cell)?.variance?, Logarithms::of(other)?.variance?])
+    let pairs = first.cases.iter().filter_map(|case| {
+        let other = second.cases.iter().find(|other| is_same(case, other))?;
+        Some([Logarithms::of(case)?.variance?, Logarithms::of(other)?.variance?])
     });
     let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.count().max(1) as f64;
     let sureness = Sureness { confidence, threshold };
     let mut differences = Vec::new();
     let mut unmatched = Vec::new();
-    for cell in first.cells.iter().filter(|cell| cell.summary.is_some()) {
-        let same = second.cells.iter().find(|other| is_same(cell, other));
-        match same.and_then(|other| difference(cell, other, first, sureness)) {
+    for case in first.cases.iter().filter(|case| case.summary.is_some()) {
+        let same = second.cases.iter().find(|other| is_same(case, other));
+        match same.and_then(|other| difference(case, other, first, sureness)) {
             Some(difference) => differences.push(difference),
-            None => unmatched.push(format!("only in the first: {}", name_of(cell, first))),
+            None => unmatched.push(format!("only in the first: {}", name_of(case, first))),
         }
     }
-    for cell in second.cells.iter().filter(|cell| cell.summary.is_some()) {
-        let has_run = |other: &CellOutcome| is_same(cell, other) && other.summary.is_some();
-        if !first.cells.iter().any(has_run) {
-            unmatched.push(format!("only in the second: {}", name_of(cell, second)));
+    for case in second.cases.iter().filter(|case| case.summary.is_some()) {
+        let has_run = |other: &CaseOutcome| is_same(case, other) && other.summary.is_some();
+        if !first.cases.iter().any(has_run) {
+            unmatched.push(format!("only in the second: {}", name_of(case, second)));
         }
     }
     if differences.is_empty() {
         return Err(LabError::Setting(
-            "the two results have no cell in common that ran in both; compare the same size of the \
+            "the two results have no case in common that ran in both; compare the same size of the \
              same study"
                 .into(),
         ));
@@ -155,20 +155,20 @@ pub fn compare(
     Ok(Comparison { study, versions, differences, unmatched, doubts, confidence, threshold })
 }
 
-/// When a cell is said to differ.
+/// When a case is said to differ.
 #[derive(Clone, Copy)]
 struct Sureness {
     confidence: f64,
     threshold: f64,
 }
 
-fn is_same(left: &CellOutcome, right: &CellOutcome) -> bool {
+fn is_same(left: &CaseOutcome, right: &CaseOutcome) -> bool {
     left.target == right.target && left.part == right.part && left.settings == right.settings
 }
 
 fn difference(
-    left: &CellOutcome,
-    right: &CellOutcome,
+    left: &CaseOutcome,
+    right: &CaseOutcome,
     study: &StudyResult,
     sureness: Sureness,
 ) -> Option<Difference> {
@@ -183,7 +183,7 @@ fn difference(
         Some(_) => Change::Same,
     };
     Some(Difference {
-        cell: name_of(left, study),
+        case: name_of(left, study),
         first_rows_per_s: first.rows_per_s,
         second_rows_per_s: second.rows_per_s,
         ratio,
@@ -201,8 +201,8 @@ struct Logarithms {
 }
 
 impl Logarithms {
-    fn of(cell: &CellOutcome) -> Option<Logarithms> {
-        let rates = cell.repeats.iter().map(|repeat| repeat.rows_per_s);
+    fn of(case: &CaseOutcome) -> Option<Logarithms> {
+        let rates = case.repeats.iter().map(|repeat| repeat.rows_per_s);
         let all: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(f64::ln).collect();
         let count = all.len() as f64;
         let mean = all.iter().sum::<f64>() / count;
@@ -273,7 +273,7 @@ pub fn text(comparison: &Comparison) -> String {
             rounded(difference.first_rows_per_s),
             rounded(difference.second_rows_per_s),
             percent(difference.ratio),
-            difference.cell
+            difference.case
         );
     }
     if comparison.differences.iter().any(|one| one.confidence.is_some()) {
@@ -296,18 +296,18 @@ mod tests {
     use super::*;
     use crate::study::outcome::Repeat;
 
-    fn result(cells: &[(&str, &[f64])]) -> StudyResult {
-        let cells = cells.iter().map(|(target, rates)| {
+    fn result(cases: &[(&str, &[f64])]) -> StudyResult {
+        let cases = cases.iter().map(|(target, rates)| {
             let repeats =
                 rates.iter().map(|rate| Repeat { rows_per_s: *rate, ..Repeat::default() });
             let target = (*target).to_owned();
-            let mut cell =
-                CellOutcome { target, repeats: repeats.collect(), ..CellOutcome::default() };
-            cell.conclude();
-            cell
+            let mut case =
+                CaseOutcome { target, repeats: repeats.collect(), ..CaseOutcome::default() };
+            case.conclude();
+            case
         });
-        let cells = cells.collect();
-        StudyResult { cells, ..crate::page::tests::invented() }
+        let cases = cases.collect();
+        StudyResult { cases, ..crate::page::tests::invented() }
     }
 
     fn change(before: &[f64], after: &[f64]) -> Change {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_of_one_cell_may_be_chance_among_ten() {
+    fn what_is_clear_of_one_case_may_be_chance_among_ten() {
         let rates: [&[f64]; 2] = [&[100.0, 101.0, 100.5], &[98.0, 98.5, 98.2]];
         assert_eq!(change(rates[0], rates[1]), Change::Slower);
         let names: Vec<String> = (0..10).map(|number| format!("target {number}")).collect();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_without_an_interval_make_those_of_others_no_wider() {
+    fn cases_without_an_interval_make_those_of_others_no_wider() {
         let before = result(&[("onrush", &[100.0, 101.0]), ("lmdb", &[10.0])]);
         let comparison = compare(&before, &before, 0.05).unwrap();
         assert!((comparison.confidence - 0.95).abs() < 1e-12);
@@ -366,15 +366,15 @@ mod tests {
     }
 
     #[test]
-    fn results_without_a_common_cell_are_refused() {
+    fn results_without_a_common_case_are_refused() {
         let (before, after) = (result(&[("onrush", &[1.0])]), result(&[("lmdb", &[1.0])]));
-        assert!(compare(&before, &after, 0.05).unwrap_err().to_string().contains("no cell"));
+        assert!(compare(&before, &after, 0.05).unwrap_err().to_string().contains("no case"));
     }
 
     #[test]
-    fn a_baseline_compares_like_the_whole() {
+    fn a_kept_compares_like_the_whole() {
         let whole = crate::page::tests::invented();
-        let small = baseline(whole.clone());
+        let small = kept(whole.clone());
         let text = serde_json::to_string(&small).unwrap();
         let back: StudyResult = serde_json::from_str(&text).unwrap();
         let comparison = compare(&whole, &back, 0.05).unwrap();

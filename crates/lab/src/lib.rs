@@ -1,6 +1,6 @@
-//! The laboratory: Onrush beside its rivals, under the loads of `onrush-measure`.
+//! The laboratory: Onrush beside its baselines, under the loads of `onrush-measure`.
 //!
-//! A [`study`] is a matrix of such loads over several [`target`]s, Onrush and its rivals;
+//! A [`study`] is a matrix of such loads over several [`target`]s, Onrush and its baselines;
 //! [`verdict`] says what held each of them back, [`page`] draws all of it, and
 //! [`compare`] sets two results against each other. [`advise`] makes a short study of a table of the
 //! user's own ([`own_table`]) and says what to do. [`challenge`] is the classic load at its full size, closed

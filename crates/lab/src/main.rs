@@ -1,4 +1,4 @@
-//! The `onrush-lab` command: Onrush beside its rivals.
+//! The `onrush-lab` command: Onrush beside its baselines.
 
 mod commands;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use onrush_lab::study::run::{self, Progress, RunOptions, StudyObserver};
-use onrush_lab::study::{CellOutcome, Repeat, Settings, Size, Study, TargetShown};
+use onrush_lab::study::{CaseOutcome, Repeat, Settings, Size, Study, TargetShown};
 use onrush_lab::target::{Instance, LoadFigures, LoadOrder, Target};
 use onrush_measure::error::LabError;
 use onrush_measure::verify::Verification;
@@ -78,7 +78,7 @@ fn find(name: &str) -> Result<Box<dyn Target>, String> {
     }
 }
 
-/// Rows of each cell.
+/// Rows of each case.
 const ROWS: u64 = 10;
 
 #[derive(Default)]
@@ -93,9 +93,9 @@ impl Observer for Order {
 
 impl StudyObserver for Order {
     fn run_begins(&self, progress: &Progress<'_>) {
-        self.0.borrow_mut().push((progress.repeat, progress.cell.number));
+        self.0.borrow_mut().push((progress.repeat, progress.case.number));
     }
-    fn run_ends(&self, _cell: &CellOutcome, _outcome: Result<&Repeat, &str>) {}
+    fn run_ends(&self, _case: &CaseOutcome, _outcome: Result<&Repeat, &str>) {}
 }
 
 fn study(targets: &str) -> Study {
@@ -122,26 +122,26 @@ fn failures_and_panics_are_kept_with_their_reason_and_the_others_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let study = study(r#"["sqlite", "lmdb", "null", "redb"]"#);
     let result = run::run(&study, &options(folder.path()), &find, &Order::default()).unwrap();
-    for cell in &result.cells {
-        match cell.target.as_str() {
-            "null" => assert_eq!(cell.repeats.len(), 2),
-            "sqlite" => assert!(cell.failed.as_ref().unwrap().contains("the disk is full")),
-            "lmdb" => assert!(cell.failed.as_ref().unwrap().contains("out of its mind")),
-            _ => assert!(cell.skipped.as_ref().unwrap().contains("install it")),
+    for case in &result.cases {
+        match case.target.as_str() {
+            "null" => assert_eq!(case.repeats.len(), 2),
+            "sqlite" => assert!(case.failed.as_ref().unwrap().contains("the disk is full")),
+            "lmdb" => assert!(case.failed.as_ref().unwrap().contains("out of its mind")),
+            _ => assert!(case.skipped.as_ref().unwrap().contains("install it")),
         }
-        assert_eq!(cell.passed(), matches!(cell.target.as_str(), "null" | "redb"));
+        assert_eq!(case.passed(), matches!(case.target.as_str(), "null" | "redb"));
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "only the result file is left: {left:?}");
 }
 
 #[test]
-fn a_cell_that_lost_a_row_does_not_pass_and_is_told_in_the_table() {
+fn a_case_that_lost_a_row_does_not_pass_and_is_told_in_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let study = study(r#"["fjall", "null"]"#);
     let result = run::run(&study, &options(folder.path()), &find, &Order::default()).unwrap();
-    for cell in &result.cells {
-        assert_eq!(cell.passed(), cell.target == "null", "{}", cell.target);
+    for case in &result.cases {
+        assert_eq!(case.passed(), case.target == "null", "{}", case.target);
     }
     let table = onrush_lab::study::table::text(&result);
     let told = |target: &str, word: &str| {
@@ -158,19 +158,19 @@ fn rounds_are_interleaved_and_shuffled() {
     let order = order.0.into_inner();
     let repeats: Vec<usize> = order.iter().map(|(repeat, _)| *repeat).collect();
     assert_eq!(repeats, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
-    let cells: Vec<usize> = order.iter().map(|(_, cell)| *cell).collect();
-    assert_ne!(cells[..6], [0, 1, 2, 3, 4, 5]);
+    let cases: Vec<usize> = order.iter().map(|(_, case)| *case).collect();
+    assert_ne!(cases[..6], [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
-fn a_cell_that_failed_is_tried_again_when_the_study_is_continued() {
+fn a_case_that_failed_is_tried_again_when_the_study_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     let study = study(r#"["sqlite"]"#);
     let mut options = options(folder.path());
     let broken = run::run(&study, &options, &find, &Order::default()).unwrap();
-    assert!(broken.cells.iter().all(|cell| cell.failed.is_some() && cell.repeats.is_empty()));
+    assert!(broken.cases.iter().all(|case| case.failed.is_some() && case.repeats.is_empty()));
     options.resume = true;
     let mended = |_: &str| Ok(Box::new(Planted("sqlite", || Ok(()), 0)) as Box<dyn Target>);
     let whole = run::run(&study, &options, &mended, &Order::default()).unwrap();
-    assert!(whole.cells.iter().all(|cell| cell.failed.is_none() && cell.repeats.len() == 2));
+    assert!(whole.cases.iter().all(|case| case.failed.is_none() && case.repeats.len() == 2));
 }

@@ -1,4 +1,4 @@
-//! The shipped study of the check in a small size: every option of Onrush and each rival in this
+//! The shipped study of the check in a small size: every option of Onrush and each baseline in this
 //! build, bytes a second beside rows a second, rows compared afterwards, and the report.
 
 #![allow(clippy::unwrap_used)]
@@ -20,17 +20,17 @@ fn run() -> StudyResult {
 }
 
 #[test]
-fn every_cell_says_rows_and_bytes_a_second_and_the_page_shows_them() {
+fn every_case_says_rows_and_bytes_a_second_and_the_page_shows_them() {
     let result = run();
-    assert_eq!(result.cells.len(), 9 * 2 + 2);
-    for cell in &result.cells {
-        assert_eq!((&cell.skipped, &cell.failed), (&None, &None), "{cell:?}");
-        let run = &cell.repeats[0];
-        assert_eq!((run.rows, run.commits), (3000, 0), "{}", cell.target);
+    assert_eq!(result.cases.len(), 9 * 2 + 2);
+    for case in &result.cases {
+        assert_eq!((&case.skipped, &case.failed), (&None, &None), "{case:?}");
+        let run = &case.repeats[0];
+        assert_eq!((run.rows, run.commits), (3000, 0), "{}", case.target);
         assert!(run.gb_per_s.unwrap() > 0.0 && run.rows_per_s > 0.0);
         let verification = run.verification.as_ref().unwrap();
         assert!(verification.passed && verification.rows_found == 3000, "{verification:?}");
-        assert!(cell.verdict.as_ref().unwrap().contains("GB for each second of a processor"));
+        assert!(case.verdict.as_ref().unwrap().contains("GB for each second of a processor"));
     }
     assert!(result.device_read_mb_per_s.unwrap() > 0.0);
     let text = table::text(&result);

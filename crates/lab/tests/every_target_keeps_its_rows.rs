@@ -98,7 +98,7 @@ fn those_with_a_check_of_their_own_run_it_on_the_closed_rows() {
 }
 
 #[test]
-fn a_check_that_a_rival_does_not_have_is_told_with_its_reason() {
+fn a_check_that_a_baseline_does_not_have_is_told_with_its_reason() {
     let check = small().with(Setting::Operation, "check");
     let reason =
         |name: &str, settings: &Settings| target::find(name).unwrap().impossible(settings).unwrap();

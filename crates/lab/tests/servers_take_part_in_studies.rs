@@ -1,4 +1,4 @@
-//! `onrush-lab run` with rivals that are servers, as a user types it: the study of keys and that of the
+//! `onrush-lab run` with baselines that are servers, as a user types it: the study of keys and that of the
 //! check, cut down to few rows.
 //!
 //! A server that is not installed is left out with a line that says so; with
@@ -52,9 +52,9 @@ fn run(study: &str, changes: &[(&str, &str)]) -> (Vec<String>, serde_json::Value
     (targets, result, world)
 }
 
-fn cells<'r>(result: &'r serde_json::Value, target: &str) -> Vec<&'r serde_json::Value> {
-    let cells = result["cells"].as_array().unwrap().iter();
-    cells.filter(|cell| cell["target"] == target && cell["skipped"].is_null()).collect()
+fn cases<'r>(result: &'r serde_json::Value, target: &str) -> Vec<&'r serde_json::Value> {
+    let cases = result["cases"].as_array().unwrap().iter();
+    cases.filter(|case| case["target"] == target && case["skipped"].is_null()).collect()
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn the_study_of_keys_has_the_servers_beside_onrush_with_their_waits() {
         ],
     );
     for target in &targets {
-        let cells = cells(&result, target);
-        assert!(cells.len() >= 3, "{target}: {result}");
-        for cell in cells {
-            let run = &cell["repeats"][0];
-            assert_eq!(run["rows"], 300, "{target}: {cell}");
-            assert_eq!(run["verification"]["passed"], true, "{target}: {cell}");
+        let cases = cases(&result, target);
+        assert!(cases.len() >= 3, "{target}: {result}");
+        for case in cases {
+            let run = &case["repeats"][0];
+            assert_eq!(run["rows"], 300, "{target}: {case}");
+            assert_eq!(run["verification"]["passed"], true, "{target}: {case}");
             assert!(!run["counters"].as_array().unwrap().is_empty(), "{target} counted nothing");
         }
     }
@@ -98,13 +98,13 @@ fn the_study_of_the_check_has_the_checks_of_servers_beside_it() {
         ],
     );
     for target in &targets {
-        let cells = cells(&result, target);
-        assert!(!cells.is_empty(), "{target}: {result}");
-        for cell in cells {
-            let run = &cell["repeats"][0];
-            assert_eq!(run["rows"], 2000, "{target}: {cell}");
-            assert!(run["gb_per_s"].as_f64().unwrap() > 0.0, "{target}: {cell}");
-            assert_eq!(run["verification"]["rows_found"], 2000, "{target}: {cell}");
+        let cases = cases(&result, target);
+        assert!(!cases.is_empty(), "{target}: {result}");
+        for case in cases {
+            let run = &case["repeats"][0];
+            assert_eq!(run["rows"], 2000, "{target}: {case}");
+            assert!(run["gb_per_s"].as_f64().unwrap() > 0.0, "{target}: {case}");
+            assert_eq!(run["verification"]["rows_found"], 2000, "{target}: {case}");
         }
     }
 }

@@ -28,22 +28,22 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
+fn a_study_runs_every_possible_case_and_says_why_others_are_not_run() {
     let world = World::new();
     world.write("small.toml", SMALL);
     let out = world.ok(&["run", "small.toml", "--out", "r.sqlite", "--json"]);
     let result = json(&out);
-    let cells = result["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 6);
-    for cell in cells {
-        if cell["target"] == "null" && cell["settings"]["durability"] == "durable" {
-            assert!(cell["skipped"].as_str().unwrap().contains("no disk"));
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        if case["target"] == "null" && case["settings"]["durability"] == "durable" {
+            assert!(case["skipped"].as_str().unwrap().contains("no disk"));
             continue;
         }
-        assert_eq!(cell["repeats"].as_array().unwrap().len(), 2, "{cell}");
-        assert!(cell["summary"]["rows_per_s"].as_f64().unwrap() > 0.0);
-        let verified = &cell["repeats"][0]["verification"];
-        assert!(cell["target"] == "null" || verified["passed"] == true, "{verified}");
+        assert_eq!(case["repeats"].as_array().unwrap().len(), 2, "{case}");
+        assert!(case["summary"]["rows_per_s"].as_f64().unwrap() > 0.0);
+        let verified = &case["repeats"][0]["verification"];
+        assert!(case["target"] == "null" || verified["passed"] == true, "{verified}");
     }
     let shown = world.ok(&["show", "r.sqlite"]);
     for words in ["A small study", "onrush", "rows/s", "log MB/s", "skipped: null"] {
@@ -56,23 +56,23 @@ fn a_study_runs_every_possible_cell_and_says_why_others_are_not_run() {
 }
 
 #[test]
-fn a_report_is_written_again_and_its_baseline_compares_with_the_results() {
+fn a_report_is_written_again_and_its_kept_compares_with_the_results() {
     let world = World::new();
     world.write("small.toml", SMALL);
     world.ok(&["run", "small.toml", "--target", "null", "--out", "results", "--quiet"]);
     world.ok(&["report", "results/small.sqlite", "--out", "again"]);
     let page = world.read("again/small.html");
     assert!(page.contains("The load generator alone") && page.contains("has no disk"), "{page}");
-    world.ok(&["report", "results/small.sqlite", "--baseline", "before.json"]);
+    world.ok(&["report", "results/small.sqlite", "--kept", "before.json"]);
     let told = world.ok(&["compare", "before.json", "results/small.sqlite", "--json"]);
     let differences = &json(&told)["differences"];
     assert_eq!(differences.as_array().unwrap().len(), 1, "{told}");
     assert_eq!(differences[0]["change"], "same");
     // The same runs, beyond any doubt faster before: what is there now has regressed.
     let mut faster = json(&world.read("before.json"));
-    for cell in faster["cells"].as_array_mut().unwrap() {
+    for case in faster["cases"].as_array_mut().unwrap() {
         let rates: &[f64] = &[1e30, 1.01e30];
-        for (repeat, rate) in cell["repeats"].as_array_mut().unwrap().iter_mut().zip(rates) {
+        for (repeat, rate) in case["repeats"].as_array_mut().unwrap().iter_mut().zip(rates) {
             repeat["rows_per_s"] = (*rate).into();
         }
     }
@@ -102,8 +102,8 @@ fn a_killed_study_goes_on_at_the_first_missing_run() {
     child.kill().unwrap();
     child.wait().unwrap();
     let runs = |text: &str| -> Vec<String> {
-        let cells = json(text)["cells"].as_array().unwrap().clone();
-        cells.iter().map(|cell| cell["repeats"].to_string()).collect()
+        let cases = json(text)["cases"].as_array().unwrap().clone();
+        cases.iter().map(|case| case["repeats"].to_string()).collect()
     };
     let count = |runs: &[String]| runs.iter().map(|run| run.matches("\"commits\":").count()).sum();
     let before = runs(&world.ok(&["show", "r.sqlite", "--json"]));
@@ -173,10 +173,10 @@ fn a_target_that_the_study_does_not_name_is_measured_when_asked_for() {
     world.write("small.toml", SMALL);
     let run = ["run", "small.toml", "--repeats", "1", "--json"];
     let result = json(&world.ok(&[&run[..], &["--target", "redb", "--target", "null"]].concat()));
-    let cells = result["cells"].as_array().unwrap();
-    let targets: Vec<_> = cells.iter().map(|cell| cell["target"].as_str().unwrap()).collect();
+    let cases = result["cases"].as_array().unwrap();
+    let targets: Vec<_> = cases.iter().map(|case| case["target"].as_str().unwrap()).collect();
     assert_eq!(targets, ["null", "null", "redb", "redb"]);
-    assert_eq!(cells[2]["repeats"][0]["verification"]["passed"], true, "{}", cells[2]);
+    assert_eq!(cases[2]["repeats"][0]["verification"]["passed"], true, "{}", cases[2]);
     let own = SMALL.replace("[chart]", "[[part]]\nname = \"one\"\ntargets = [\"null\"]\n[chart]");
     world.write("small.toml", &own);
     let refused = world.run(&["run", "small.toml", "--target", "redb"]);
@@ -189,12 +189,12 @@ fn singleton_is_the_study_of_that_name() {
     let study = ["run", "singleton", "--target", "null", "--target", "redb"];
     let more = ["--quick", "--set", "rows=240", "--repeats", "2", "--out", "r.sqlite", "--json"];
     let result = json(&world.ok(&[&study[..], &more[..]].concat()));
-    let cells = result["cells"].as_array().unwrap();
-    assert!(cells.iter().all(|cell| cell["settings"]["rows"] == 240), "{result}");
-    let ran: Vec<_> = cells.iter().filter(|cell| cell["skipped"].is_null()).collect();
-    let targets: Vec<_> = ran.iter().map(|cell| cell["target"].as_str().unwrap()).collect();
+    let cases = result["cases"].as_array().unwrap();
+    assert!(cases.iter().all(|case| case["settings"]["rows"] == 240), "{result}");
+    let ran: Vec<_> = cases.iter().filter(|case| case["skipped"].is_null()).collect();
+    let targets: Vec<_> = ran.iter().map(|case| case["target"].as_str().unwrap()).collect();
     assert_eq!(targets, ["redb", "redb", "null"], "nothing durable is asked of null");
-    assert!(ran.iter().all(|cell| cell["repeats"].as_array().unwrap().len() == 2), "{result}");
+    assert!(ran.iter().all(|case| case["repeats"].as_array().unwrap().len() == 2), "{result}");
     world.ok(&[&study[..], &more[..], &["--resume"]].concat());
 }
 
@@ -205,7 +205,7 @@ fn settings_that_the_engine_refuses_are_a_reason_found_before_the_first_run() {
     world.write("small.toml", &SMALL.replace("log_capacity_bytes = \"256MiB\"", sizes));
     let run = ["run", "small.toml", "--target", "onrush", "--repeats", "1", "--json"];
     let result = json(&world.ok(&[&run[..], &["--set", "durability=delayed"]].concat()));
-    let [refused, ran] = &result["cells"].as_array().unwrap()[..] else { panic!("{result}") };
+    let [refused, ran] = &result["cases"].as_array().unwrap()[..] else { panic!("{result}") };
     let reason = refused["skipped"].as_str().unwrap();
     assert!(reason.contains("log_capacity_bytes"), "{reason}");
     assert!(refused["failed"].is_null() && ran["skipped"].is_null(), "{result}");
@@ -220,11 +220,11 @@ fn instances_run_in_processes_of_their_own_and_are_verified() {
         .replace("title", "without_permission = true\ntitle");
     world.write("small.toml", &pinned);
     let result = json(&world.ok(&["run", "small.toml", "--out", "r.sqlite", "--json"]));
-    let cells = result["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 8);
-    for cell in cells {
-        let repeat = &cell["repeats"][0];
-        assert_eq!(repeat["rows"], 240, "{cell}");
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let repeat = &case["repeats"][0];
+        assert_eq!(repeat["rows"], 240, "{case}");
         assert_eq!(repeat["verification"]["rows_found"], 240);
     }
 }
@@ -307,14 +307,14 @@ fn all_studies_go_on_where_they_were_interrupted_and_those_without_a_wanted_targ
 }
 
 #[test]
-fn a_setting_that_is_given_for_all_cells_takes_the_place_of_those_in_the_study() {
+fn a_setting_that_is_given_for_all_cases_takes_the_place_of_those_in_the_study() {
     let world = World::new();
     world.write("small.toml", SMALL);
     let run = ["run", "small.toml", "--target", "null", "--out", "r.sqlite", "--json"];
     let set = ["--set", "rows=77", "--set", "durability=delayed", "--repeats", "1"];
     let result = json(&world.ok(&[&run[..], &set[..]].concat()));
-    let cells = result["cells"].as_array().unwrap();
-    assert_eq!((cells.len(), &cells[0]["repeats"][0]["rows"]), (1, &77.into()));
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!((cases.len(), &cases[0]["repeats"][0]["rows"]), (1, &77.into()));
     let refused = world.run(&["run", "small.toml", "--set", "rwos=7"]);
     assert!(refused.code == 2 && refused.err.contains("did you mean \"rows\"?"), "{}", refused.err);
 }

@@ -5,10 +5,10 @@
 
 mod common;
 
-use onrush_lab::study::{CellOutcome, Size, shipped, table};
+use onrush_lab::study::{CaseOutcome, Size, shipped, table};
 
-fn counted(cell: &CellOutcome, name: &str) -> f64 {
-    let counters = &cell.repeats[0].counters;
+fn counted(case: &CaseOutcome, name: &str) -> f64 {
+    let counters = &case.repeats[0].counters;
     counters.iter().find(|counter| counter.name == name).map_or(0.0, |counter| counter.value)
 }
 
@@ -25,7 +25,7 @@ fn sessions_share_the_last_leaf_or_open_leaves_of_their_own() {
     }
     study.parts.truncate(2);
     let result = common::run(&study, &[]);
-    let [shared, blocks] = &result.cells[..] else { panic!("{} cells", result.cells.len()) };
+    let [shared, blocks] = &result.cases[..] else { panic!("{} cases", result.cases.len()) };
     assert_eq!((shared.repeats[0].rows, blocks.repeats[0].rows), (2400, 2400));
     assert!(counted(shared, "SPLITS_BLOCK_GRANT") < 1.0);
     assert!(counted(shared, "SPLITS_RIGHT_EDGE") > 0.0);

@@ -167,7 +167,7 @@ fn uncontended() {
     let admission = Admission::for_this_machine(0);
     let mut ticket = admission.ticket();
     print("admission, enter and leave", &mut || {
-        black_box(admission.enter(&mut ticket, &recorder).place());
+        black_box(admission.enter(&mut ticket, &recorder).permit());
     });
     print("admission, and release", &mut || {
         drop(admission.enter(&mut ticket, &recorder));
@@ -177,7 +177,7 @@ fn uncontended() {
     print("recorder, sample with two marks", &mut || {
         recorder.begin_call();
         recorder.mark(Phase::Seek);
-        recorder.end_call(Phase::Place);
+        recorder.end_call(Phase::Write);
     });
     print("recorder, wait", &mut || drop(recorder.wait(Wait::Admission)));
 }

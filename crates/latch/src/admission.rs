@@ -1,21 +1,21 @@
-//! Step 0 of an insert: a place inside the engine. About as many threads as processors are inside
+//! Step 0 of an insert: a permit inside the engine. About as many threads as processors are inside
 //! at a time.
 //!
 //! A thread that loses its processor inside holds up everyone's durability; with no more threads
 //! inside than processors that seldom happens. A shared counter per insert would cost more than the
-//! insert, so places are *owned*: a session that comes back finds its place as it left it, and
+//! insert, so permits are *owned*: a session that comes back finds its permit as it left it, and
 //! enters by one compare-and-swap on a line that nobody else wants. Ownership changes in three
 //! ways:
 //!
-//! - *stolen*: a place whose owner stays outside is taken by whoever needs one;
+//! - *stolen*: a permit whose owner stays outside is taken by whoever needs one;
 //! - *given up*: a session about to wait for something long (a sync, another transaction) releases
-//!   its place;
+//!   its permit;
 //! - *handed over*: if all are in use, newcomers queue. The first in the queue looks for an owner
 //!   who stays outside, as soon as it is the first; if there is none it asks, about every
 //!   millisecond, and for each request one session that leaves makes the first in the queue the
-//!   owner of its place.
+//!   owner of its permit.
 //!
-//! | place word | meaning |
+//! | permit word | meaning |
 //! |---|---|
 //! | 0 | nobody's |
 //! | bits 17-63 | ticket of its owner |
@@ -25,11 +25,11 @@
 //! Invariants
 //! 1. While bit 0 is set, only the owner writes the word (or the first of the queue becomes the
 //!    owner by its hand).
-//! 2. A word with bit 0 clear changes by compare-and-swap only. So a place has at most one ticket
+//! 2. A word with bit 0 clear changes by compare-and-swap only. So a permit has at most one ticket
 //!    inside.
-//! 3. What a thread wrote while inside is seen by the next one inside the same place (release, then
+//! 3. What a thread wrote while inside is seen by the next one inside the same permit (release, then
 //!    acquire).
-//! 4. Whoever queues gets a place: by a session that leaves, releases or ends; or, if an owner
+//! 4. Whoever queues gets a permit: by a session that leaves, releases or ends; or, if an owner
 //!    stays away without releasing, by looking again every millisecond.
 
 use std::sync::Arc;
@@ -42,13 +42,13 @@ use crate::cpus::available_cpus;
 use crate::queue::{Grant, Queue, Waiter};
 use crate::sync::{self, AtomicU64, AtomicUsize, Parker, fence};
 
-/// How often the first in the queue looks for a place and asks for one.
+/// How often the first in the queue looks for a permit and asks for one.
 /// The model checker has no time: there it asks at once.
 const REQUEST_INTERVAL: Duration =
     if cfg!(loom) { Duration::ZERO } else { Duration::from_millis(1) };
-/// With more than so many in the queue, more than one place is asked for at a time.
+/// With more than so many in the queue, more than one permit is asked for at a time.
 const QUEUE_PER_REQUEST: usize = 8;
-/// Whoever waited for a place keeps it for so long at least, or each request would go to the newest
+/// Whoever waited for a permit keeps it for so long at least, or each request would go to the newest
 /// owner.
 const TENURE_MIN: Duration = REQUEST_INTERVAL;
 /// Its time is looked up at one in so many entries. A power of two.
@@ -67,12 +67,12 @@ fn is_inside(word: u64) -> bool {
     word & INSIDE != 0
 }
 
-/// The word of an owner who has just got a place, and is inside.
+/// The word of an owner who has just got a permit, and is inside.
 fn first_entry(ticket_id: u64) -> u64 {
     ticket_id << TICKET_SHIFT | INSIDE
 }
 
-/// Entries since the owner got the place, counted in 16 bits.
+/// Entries since the owner got the permit, counted in 16 bits.
 fn entries(word: u64) -> u64 {
     (word & COUNT_MASK) >> COUNT_SHIFT
 }
@@ -82,41 +82,41 @@ fn next_entry(word: u64) -> u64 {
     (word & !COUNT_MASK) | (word.wrapping_add(1 << COUNT_SHIFT) & COUNT_MASK) | INSIDE
 }
 
-/// One place on two cache lines of its own (the neighbour line is prefetched).
+/// One permit on two cache lines of its own (the neighbour line is prefetched).
 #[derive(Debug)]
 #[repr(align(128))]
-struct Place {
+struct Permit {
     word: AtomicU64, // see the table above
 }
 
 #[derive(Debug)]
 struct Shared {
-    places: Box<[Place]>,
-    background_places: usize,
+    permits: Box<[Permit]>,
+    background_permits: usize,
     next_ticket: AtomicU64,
-    requests: AtomicUsize, // places asked for by the first in the queue; a hint, only ever too late
+    requests: AtomicUsize, // permits asked for by the first in the queue; a hint, only ever too late
     queue: Queue,
 }
 
-/// Limits how many sessions are inside the engine at a time. Clones are handles to the same places.
+/// Limits how many sessions are inside the engine at a time. Clones are handles to the same permits.
 #[derive(Clone, Debug)]
 pub struct Admission {
     shared: Arc<Shared>,
 }
 
-/// A session's right to ask for a place; one a session. It remembers where the session was last.
+/// A session's right to ask for a permit; one a session. It remembers where the session was last.
 #[derive(Debug)]
 pub struct Ticket {
     shared: Arc<Shared>,
     id: u64,        // from 1
-    place: usize,   // where it was last, or where to look first
+    permit: usize,  // where it was last, or where to look first
     word: u64,      // what it left there; NOBODY if it left nothing
-    since: Instant, // when it last stole a place or was given one
+    since: Instant, // when it last stole a permit or was given one
     waiter: Arc<Waiter>,
 }
 
-/// A place inside, until dropped.
-#[must_use = "the place is left as soon as this is dropped"]
+/// A permit inside, until dropped.
+#[must_use = "the permit is left as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Entered<'a> {
     shared: &'a Shared,
@@ -124,12 +124,12 @@ pub struct Entered<'a> {
 }
 
 impl Admission {
-    /// So many places for sessions (at least one), and so many for background threads.
-    pub fn new(session_places: usize, background_places: usize) -> Self {
-        let nobodys = || Place { word: AtomicU64::new(NOBODY) };
+    /// So many permits for sessions (at least one), and so many for background threads.
+    pub fn new(session_permits: usize, background_permits: usize) -> Self {
+        let nobodys = || Permit { word: AtomicU64::new(NOBODY) };
         let shared = Shared {
-            places: std::iter::repeat_with(nobodys).take(session_places.max(1)).collect(),
-            background_places,
+            permits: std::iter::repeat_with(nobodys).take(session_permits.max(1)).collect(),
+            background_permits,
             next_ticket: AtomicU64::new(1),
             requests: AtomicUsize::new(0),
             queue: Queue::new(),
@@ -137,38 +137,38 @@ impl Admission {
         Self { shared: Arc::new(shared) }
     }
 
-    /// One place more than there are processors: one session may lose its processor inside and
+    /// One permit more than there are processors: one session may lose its processor inside and
     /// nobody stands idle.
-    pub fn for_this_machine(background_places: usize) -> Self {
-        Self::new(available_cpus() + 1, background_places)
+    pub fn for_this_machine(background_permits: usize) -> Self {
+        Self::new(available_cpus() + 1, background_permits)
     }
 
-    /// All places, those of background threads included: the length of an array with an entry for
+    /// All permits, those of background threads included: the length of an array with an entry for
     /// each.
-    pub fn places(&self) -> usize {
-        self.session_places() + self.shared.background_places
+    pub fn permits(&self) -> usize {
+        self.session_permits() + self.shared.background_permits
     }
 
-    /// Places for sessions: 0 up to this.
-    pub fn session_places(&self) -> usize {
-        self.shared.places.len()
+    /// Permits for sessions: 0 up to this.
+    pub fn session_permits(&self) -> usize {
+        self.shared.permits.len()
     }
 
-    /// The place of background thread `index`, which is its own and never waited for.
+    /// The permit of background thread `index`, which is its own and never waited for.
     ///
     /// # Panics
-    /// If there are not so many background places.
-    pub fn background_place(&self, index: usize) -> usize {
-        let places = self.shared.background_places;
-        assert!(index < places, "background place {index} of {places}");
-        self.session_places() + index
+    /// If there are not so many background permits.
+    pub fn background_permit(&self, index: usize) -> usize {
+        let permits = self.shared.background_permits;
+        assert!(index < permits, "background permit {index} of {permits}");
+        self.session_permits() + index
     }
 
     /// Whether no session is inside right now. Whoever closes something first says so (sequentially
     /// consistent), then waits for this: a session that enters later looks after it has entered.
     pub fn is_empty(&self) -> bool {
         fence(SeqCst);
-        self.shared.places.iter().all(|place| !is_inside(place.word.load(SeqCst)))
+        self.shared.permits.iter().all(|permit| !is_inside(permit.word.load(SeqCst)))
     }
 
     /// Returns when every session that is inside now has left, or has left and come back. Whoever
@@ -176,9 +176,9 @@ impl Admission {
     /// this: a session that enters later sees the change.
     pub fn wait_until_left(&self) {
         fence(SeqCst);
-        for place in &self.shared.places {
-            let word = place.word.load(SeqCst);
-            while is_inside(word) && place.word.load(SeqCst) == word {
+        for permit in &self.shared.permits {
+            let word = permit.word.load(SeqCst);
+            while is_inside(word) && permit.word.load(SeqCst) == word {
                 sync::thread::yield_now();
             }
         }
@@ -187,72 +187,72 @@ impl Admission {
     /// A ticket for a new session.
     pub fn ticket(&self) -> Ticket {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
-        let place = usize::try_from(id).unwrap_or(0) % self.session_places();
+        let permit = usize::try_from(id).unwrap_or(0) % self.session_permits();
         let shared = Arc::clone(&self.shared);
-        Ticket { shared, id, place, word: NOBODY, since: Instant::now(), waiter: Waiter::new(id) }
+        Ticket { shared, id, permit, word: NOBODY, since: Instant::now(), waiter: Waiter::new(id) }
     }
 
-    /// Goes inside, after waiting for a place if all are in use. `ticket` is one of this
+    /// Goes inside, after waiting for a permit if all are in use. `ticket` is one of this
     /// admission's own.
     #[inline]
     pub fn enter<'a>(&'a self, ticket: &'a mut Ticket, recorder: &Recorder) -> Entered<'a> {
         let shared = &*self.shared;
         debug_assert!(std::ptr::eq(shared, &*ticket.shared), "a ticket of another admission");
         if !shared.reenter(ticket) {
-            shared.find_place(ticket, recorder);
+            shared.find_permit(ticket, recorder);
         }
         Entered { shared, ticket }
     }
 }
 
 impl Shared {
-    /// Enters the place where the ticket was last, if it is as it was left.
+    /// Enters the permit where the ticket was last, if it is as it was left.
     #[inline]
     fn reenter(&self, ticket: &mut Ticket) -> bool {
         let inside =
             if ticket.word == NOBODY { first_entry(ticket.id) } else { next_entry(ticket.word) };
-        self.take(ticket, ticket.place, ticket.word, inside)
+        self.take(ticket, ticket.permit, ticket.word, inside)
     }
 
-    /// Makes `place` the ticket's, with the ticket inside, if its word still is `before`.
+    /// Makes `permit` the ticket's, with the ticket inside, if its word still is `before`.
     #[inline]
-    fn take(&self, ticket: &mut Ticket, place: usize, before: u64, inside: u64) -> bool {
-        debug_assert!(!is_inside(before), "nobody is taken out of a place");
-        let word = &self.places[place].word;
+    fn take(&self, ticket: &mut Ticket, permit: usize, before: u64, inside: u64) -> bool {
+        debug_assert!(!is_inside(before), "nobody is taken out of a permit");
+        let word = &self.permits[permit].word;
         let taken = word.compare_exchange(before, inside, Acquire, Relaxed).is_ok();
         if taken {
-            ticket.place = place;
+            ticket.permit = permit;
             ticket.word = inside;
         }
         taken
     }
 
-    /// The slow path: the ticket owns no place.
+    /// The slow path: the ticket owns no permit.
     #[cold]
-    fn find_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
-        recorder.spun(Spin::AdmissionPlace, Spun { spins: 1, ..Spun::default() });
+    fn find_permit(&self, ticket: &mut Ticket, recorder: &Recorder) {
+        recorder.spun(Spin::AdmissionPermit, Spun { spins: 1, ..Spun::default() });
         if self.take_free(ticket) {
             return;
         }
         let stolen = self.queue.is_empty() && self.take_from_absent(ticket, recorder);
         if !stolen {
-            self.wait_for_place(ticket, recorder);
+            self.wait_for_permit(ticket, recorder);
         }
         ticket.since = Instant::now();
     }
 
-    /// Takes a place that is nobody's, even before those in the queue: they have to wake up first,
-    /// and meanwhile the place would stand empty. They do not starve, because nobody overtakes a
+    /// Takes a permit that is nobody's, even before those in the queue: they have to wake up first,
+    /// and meanwhile the permit would stand empty. They do not starve, because nobody overtakes a
     /// request.
     fn take_free(&self, ticket: &mut Ticket) -> bool {
-        self.looks(ticket.place).any(|(place, word)| {
-            word == NOBODY && self.take(ticket, place, NOBODY, first_entry(ticket.id))
+        self.looks(ticket.permit).any(|(permit, word)| {
+            word == NOBODY && self.take(ticket, permit, NOBODY, first_entry(ticket.id))
         })
     }
 
-    /// Takes a place whose owner stays outside.
+    /// Takes a permit whose owner stays outside.
     fn take_from_absent(&self, ticket: &mut Ticket, recorder: &Recorder) -> bool {
-        let first_look: Vec<u64> = self.looks(ticket.place).map(|(_, word)| word).collect();
+        let first_look: Vec<u64> = self.looks(ticket.permit).map(|(_, word)| word).collect();
         if first_look.iter().all(|word| is_inside(*word)) {
             return false;
         }
@@ -260,11 +260,11 @@ impl Shared {
         self.steal_unchanged(ticket, &first_look, recorder)
     }
 
-    /// Takes a place whose owner was outside at the look before, and has not moved since.
+    /// Takes a permit whose owner was outside at the look before, and has not moved since.
     fn steal_unchanged(&self, ticket: &mut Ticket, before: &[u64], recorder: &Recorder) -> bool {
-        for ((place, word), before) in self.looks(ticket.place).zip(before) {
+        for ((permit, word), before) in self.looks(ticket.permit).zip(before) {
             let idle = word == *before && !is_inside(word);
-            if idle && self.take(ticket, place, word, first_entry(ticket.id)) {
+            if idle && self.take(ticket, permit, word, first_entry(ticket.id)) {
                 recorder.count(Counter::AdmissionSteals, 1);
                 return true;
             }
@@ -272,25 +272,25 @@ impl Shared {
         false
     }
 
-    /// Every place with its word, from `start` round to it again: newcomers should not all go for
+    /// Every permit with its word, from `start` round to it again: newcomers should not all go for
     /// the same one.
     fn looks(&self, start: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let count = self.places.len();
+        let count = self.permits.len();
         (0..count).map(move |step| {
-            let place = (start + step) % count;
-            (place, self.places[place].word.load(Relaxed))
+            let permit = (start + step) % count;
+            (permit, self.permits[permit].word.load(Relaxed))
         })
     }
 
-    fn wait_for_place(&self, ticket: &mut Ticket, recorder: &Recorder) {
+    fn wait_for_permit(&self, ticket: &mut Ticket, recorder: &Recorder) {
         let mut waiting = recorder.wait(Wait::Admission);
         let waiter = Arc::clone(&ticket.waiter);
         let parker = Parker::of_this_thread();
         self.queue.push(&waiter, &parker);
         let mut asked = Instant::now();
         loop {
-            if let Some(Grant { place, when }) = waiter.take_grant() {
-                ticket.place = place;
+            if let Some(Grant { permit, when }) = waiter.take_grant() {
+                ticket.permit = permit;
                 ticket.word = first_entry(ticket.id);
                 waiting.signalled_at(when);
                 return;
@@ -303,23 +303,23 @@ impl Shared {
             let first_look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
             sync::pause(PAUSES_BETWEEN_LOOKS);
             if self.help_first(&first_look, recorder) {
-                continue; // a place was found for the first in the queue, which most likely is us
+                continue; // a permit was found for the first in the queue, which most likely is us
             }
             if asked.elapsed() >= REQUEST_INTERVAL {
                 asked = Instant::now();
                 let requests = self.queue.len() / QUEUE_PER_REQUEST + 1;
-                self.requests.store(requests.min(self.places.len()), Relaxed);
+                self.requests.store(requests.min(self.permits.len()), Relaxed);
             }
             parker.park(Some(REQUEST_INTERVAL));
         }
     }
 
-    /// Gives the first in the queue a place that is nobody's, or whose owner was outside at the look
+    /// Gives the first in the queue a permit that is nobody's, or whose owner was outside at the look
     /// before, and has not moved since.
     fn help_first(&self, before: &[u64], recorder: &Recorder) -> bool {
-        for ((place, word), before) in self.looks(0).zip(before) {
+        for ((permit, word), before) in self.looks(0).zip(before) {
             let idle = !is_inside(word) && word == *before;
-            if (word == NOBODY || idle) && self.grant(place, word) {
+            if (word == NOBODY || idle) && self.grant(permit, word) {
                 recorder.count(Counter::AdmissionSteals, u64::from(word != NOBODY));
                 return true;
             }
@@ -327,19 +327,19 @@ impl Shared {
         false
     }
 
-    /// Makes the first in the queue the owner of a place, and inside, if its word still is
+    /// Makes the first in the queue the owner of a permit, and inside, if its word still is
     /// `before`.
-    fn grant(&self, place: usize, before: u64) -> bool {
+    fn grant(&self, permit: usize, before: u64) -> bool {
         self.queue.grant_first(|ticket_id| {
-            let word = &self.places[place].word;
+            let word = &self.permits[permit].word;
             let inside = first_entry(ticket_id);
             // What the one before wrote inside comes to us by Acquire, and from us to the grantee
             // with the grant.
-            word.compare_exchange(before, inside, Acquire, Relaxed).ok().map(|_| place)
+            word.compare_exchange(before, inside, Acquire, Relaxed).ok().map(|_| permit)
         })
     }
 
-    /// Somebody in the queue has asked for a place: hands over the ticket's own, or leaves if
+    /// Somebody in the queue has asked for a permit: hands over the ticket's own, or leaves if
     /// nobody is there any more.
     #[cold]
     fn hand_over(&self, ticket: &mut Ticket) {
@@ -354,10 +354,10 @@ impl Shared {
         if !answered {
             return self.leave(ticket); // another one has answered it
         }
-        let place = ticket.place;
+        let permit = ticket.permit;
         let granted = self.queue.grant_first(|ticket_id| {
-            self.places[place].word.store(first_entry(ticket_id), Release);
-            Some(place)
+            self.permits[permit].word.store(first_entry(ticket_id), Release);
+            Some(permit)
         });
         if granted {
             ticket.word = NOBODY;
@@ -369,16 +369,16 @@ impl Shared {
     #[inline]
     fn leave(&self, ticket: &mut Ticket) {
         ticket.word &= !INSIDE;
-        self.places[ticket.place].word.store(ticket.word, Release);
+        self.permits[ticket.permit].word.store(ticket.word, Release);
     }
 
-    /// Makes a place nobody's, if its word still is `before`, and lets the first in the queue know.
-    fn release(&self, place: usize, before: u64) {
-        let word = &self.places[place].word;
+    /// Makes a permit nobody's, if its word still is `before`, and lets the first in the queue know.
+    fn release(&self, permit: usize, before: u64) {
+        let word = &self.permits[permit].word;
         if word.compare_exchange(before, NOBODY, Release, Relaxed).is_err() {
             return; // stolen already
         }
-        // Pairs with the fence of those who queue: they see our place free, or we see them.
+        // Pairs with the fence of those who queue: they see our permit free, or we see them.
         fence(SeqCst);
         if !self.queue.is_empty() {
             self.queue.wake_first();
@@ -387,10 +387,10 @@ impl Shared {
 }
 
 impl Entered<'_> {
-    /// Which place: below [`Admission::session_places`], and nobody else's meanwhile.
+    /// Which permit: below [`Admission::session_permits`], and nobody else's meanwhile.
     #[inline]
-    pub fn place(&self) -> usize {
-        self.ticket.place
+    pub fn permit(&self) -> usize {
+        self.ticket.permit
     }
 }
 
@@ -406,14 +406,14 @@ impl Drop for Entered<'_> {
 }
 
 impl Ticket {
-    /// Gives up the place that the session has left: to be called before it waits for something
+    /// Gives up the permit that the session has left: to be called before it waits for something
     /// long, such as a sync, another transaction or its client. Else those in the queue find out
     /// only by looking, which takes them milliseconds. Entering again costs no more than before if
-    /// nobody has taken the place meanwhile.
+    /// nobody has taken the permit meanwhile.
     pub fn release(&mut self) {
         let before = std::mem::replace(&mut self.word, NOBODY);
         if before != NOBODY {
-            self.shared.release(self.place, before);
+            self.shared.release(self.permit, before);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who may touch what in memory, and how many may try at once.
 //!
-//! Before an insert: [`admission`] gives its session a place inside the engine. On its way:
+//! Before an insert: [`admission`] gives its session a permit inside the engine. On its way:
 //! [`version`] words show whether an inner node changed while it was read, and the
 //! [`latch`](mod@latch) of the leaf lets one change at a time.
 //!
@@ -12,7 +12,7 @@
 //!
 //! Invariants
 //! 1. Only this crate spins, and never for longer than some ten microseconds at a stretch.
-//! 2. Whoever does not get a latch or a place at once is counted in its recorder, by name and time.
+//! 2. Whoever does not get a latch or a permit at once is counted in its recorder, by name and time.
 
 pub mod admission;
 mod backoff;

@@ -1,7 +1,7 @@
-//! Those who wait for a place, first come, first served.
+//! Those who wait for a permit, first come, first served.
 //!
 //! Invariants
-//! 1. A waiter is in the queue, or has been granted a place, or has taken one itself: one mutex
+//! 1. A waiter is in the queue, or has been granted a permit, or has taken one itself: one mutex
 //!    makes it so.
 //! 2. The first in the queue knows that it is the first: whoever makes it so wakes it.
 //! 3. A waiter parks only after it has put itself into the queue, and looks at its grant after
@@ -14,10 +14,10 @@ use std::time::Instant;
 
 use crate::sync::{AtomicUsize, Mutex, Parker, fence};
 
-/// A place given to a waiter, and when.
+/// A permit given to a waiter, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
-    pub(crate) place: usize,
+    pub(crate) permit: usize,
     pub(crate) when: Instant,
 }
 
@@ -44,11 +44,11 @@ struct Entry {
     parker: Parker,
 }
 
-/// The queue for places.
+/// The queue for permits.
 #[derive(Debug)]
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
-    len: AtomicUsize, // written under the mutex; read by whoever gives up a place
+    len: AtomicUsize, // written under the mutex; read by whoever gives up a permit
 }
 
 impl Queue {
@@ -65,7 +65,7 @@ impl Queue {
         self.len.load(Relaxed)
     }
 
-    /// Puts a waiter at the end. A place given up from now on either sees it or is seen by it: both
+    /// Puts a waiter at the end. A permit given up from now on either sees it or is seen by it: both
     /// sides write, fence (SeqCst), then read what the other one writes.
     pub(crate) fn push(&self, waiter: &Arc<Waiter>, parker: &Parker) {
         let mut entries = self.entries.lock();
@@ -81,7 +81,7 @@ impl Queue {
         entries.front().is_some_and(|entry| Arc::ptr_eq(&entry.waiter, waiter))
     }
 
-    /// A place may be free: the first waiter should look.
+    /// A permit may be free: the first waiter should look.
     pub(crate) fn wake_first(&self) {
         let first = self.entries.lock().front().map(|entry| entry.parker.clone());
         if let Some(parker) = first {
@@ -89,13 +89,13 @@ impl Queue {
         }
     }
 
-    /// Offers the first waiter a place: `give` makes it that ticket's own and says which it is, or
+    /// Offers the first waiter a permit: `give` makes it that ticket's own and says which it is, or
     /// `None` if it is gone already. True if a waiter has got it.
     pub(crate) fn grant_first(&self, give: impl FnOnce(u64) -> Option<usize>) -> bool {
         let mut entries = self.entries.lock();
         let Some(first) = entries.front() else { return false };
-        let Some(place) = give(first.waiter.ticket_id) else { return false };
-        *first.waiter.grant.lock() = Some(Grant { place, when: Instant::now() });
+        let Some(permit) = give(first.waiter.ticket_id) else { return false };
+        *first.waiter.grant.lock() = Some(Grant { permit, when: Instant::now() });
         let woken = entries.pop_front().map(|entry| entry.parker);
         let next = entries.front().map(|entry| entry.parker.clone());
         self.len.store(entries.len(), Relaxed);

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use onrush_files::{AlignedBuffer, Disk, DiskFile, OpenMode, OsDisk};
-use onrush_log::{Log, LogError, LogOptions, Lsn, WriterPlace};
+use onrush_log::{Log, LogError, LogOptions, LogWriter, Lsn};
 use onrush_waits::{Recorder, Registry};
 
 const PAYLOAD: [u8; 19] = [7; 19]; // 20 bytes with its frame
@@ -134,7 +134,7 @@ impl Bench {
         let registry = Arc::new(Registry::new());
         let mut options = LogOptions::new(folder.clone(), 1, row.threads(), Arc::clone(&registry));
         options.capacity_bytes = 16 << 30;
-        options.writer = WriterPlace::Thread { cpu: None };
+        options.writer = LogWriter::Thread { cpu: None };
         let log = Log::create(Arc::new(disk), options)?;
         std::thread::sleep(Duration::from_millis(400)); // the first segments are being made
         let before = self.device_time()?;
@@ -142,15 +142,15 @@ impl Bench {
         let began = Instant::now();
         let commits = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..row.threads())
-                .map(|place| {
+                .map(|permit| {
                     let recorder = Recorder::new(&registry, "bench");
                     let (log, stop) = (&log, &stop);
                     scope.spawn(move || match row {
-                        Row::Threads(_) => durable_commits(log, place, stop, &recorder),
+                        Row::Threads(_) => durable_commits(log, permit, stop, &recorder),
                         Row::Tasks { sessions, threads } => {
-                            task_commits(log, place, sessions / threads, stop, &recorder)
+                            task_commits(log, permit, sessions / threads, stop, &recorder)
                         }
-                        Row::Delayed(_) => delayed_commits(log, place, stop, &recorder),
+                        Row::Delayed(_) => delayed_commits(log, permit, stop, &recorder),
                     })
                 })
                 .collect();
@@ -200,26 +200,26 @@ fn recycle_until(log: &Log, began: Instant, time: Duration) -> Result<(), LogErr
     Ok(())
 }
 
-fn append(log: &Log, place: usize, recorder: &Recorder) -> Result<Lsn, LogError> {
+fn append(log: &Log, permit: usize, recorder: &Recorder) -> Result<Lsn, LogError> {
     let bytes = Log::framed_bytes(PAYLOAD.len());
-    while !log.has_room(place, bytes) {
-        log.wait_for_room(bytes, recorder)?;
+    while !log.has_space(permit, bytes) {
+        log.wait_for_space(bytes, recorder)?;
     }
-    let reservation = log.reserve(place, PAYLOAD.len());
+    let reservation = log.reserve(permit, PAYLOAD.len());
     log.fill(&reservation, &[&PAYLOAD]);
-    log.complete(place);
+    log.complete(permit);
     Ok(reservation.end)
 }
 
 fn durable_commits(
     log: &Log,
-    place: usize,
+    permit: usize,
     stop: &AtomicBool,
     recorder: &Recorder,
 ) -> Result<u64, LogError> {
     let mut commits = 0;
     while !stop.load(Relaxed) {
-        let end = append(log, place, recorder)?;
+        let end = append(log, permit, recorder)?;
         log.wait_durable(end, recorder)?;
         commits += 1;
     }
@@ -228,7 +228,7 @@ fn durable_commits(
 
 fn task_commits(
     log: &Log,
-    place: usize,
+    permit: usize,
     sessions: usize,
     stop: &AtomicBool,
     recorder: &Recorder,
@@ -242,7 +242,7 @@ fn task_commits(
         for end in &mut ends {
             if *end <= durable {
                 commits += u64::from(*end > Lsn::ZERO);
-                *end = append(log, place, recorder)?;
+                *end = append(log, permit, recorder)?;
                 went_on = true;
             }
             oldest = oldest.min(*end);
@@ -256,13 +256,13 @@ fn task_commits(
 
 fn delayed_commits(
     log: &Log,
-    place: usize,
+    permit: usize,
     stop: &AtomicBool,
     recorder: &Recorder,
 ) -> Result<u64, LogError> {
     let mut commits = 0;
     while !stop.load(Relaxed) {
-        let end = append(log, place, recorder)?;
+        let end = append(log, permit, recorder)?;
         log.note_delayed(end, recorder)?;
         commits += 1;
     }

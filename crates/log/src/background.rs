@@ -1,7 +1,7 @@
 //! The two background threads: one writes for delayed commits and futures, one makes segments ahead
 //! of need.
 //!
-//! A log with the writer place `Callers` has neither. Durable commits need neither: whoever waits
+//! A log with the log writer `Callers` has neither. Durable commits need neither: whoever waits
 //! for one writes.
 //!
 //! Invariants
@@ -20,7 +20,7 @@ use onrush_fault::{Fault, planted};
 use onrush_waits::{Recorder, Wait};
 
 use crate::core::Core;
-use crate::options::WriterPlace;
+use crate::options::LogWriter;
 use crate::pool::Prepared;
 
 /// How long the writer leaves the processor to a thread whose record is not complete.
@@ -69,7 +69,7 @@ impl Background {
     /// Starts the threads that the options ask for.
     pub(crate) fn start(core: &Arc<Core>) -> std::io::Result<Self> {
         let mut threads = Vec::new();
-        if let WriterPlace::Thread { cpu } = core.options.writer {
+        if let LogWriter::Thread { cpu } = core.options.writer {
             let recorder = Recorder::new(&core.options.registry, "log writer");
             let shared = Arc::clone(core);
             let writer = thread::Builder::new()

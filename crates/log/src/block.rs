@@ -27,7 +27,7 @@
 //!    between was a record cut in the middle, and is dropped.
 //! 4. Later versions keep magic, version, place, length and checksum where they are: a block of a
 //!    later version is told from a damaged one, and then refused.
-//! 5. The time orders nothing. It is for people who name a moment to restore to.
+//! 5. The time orders nothing. It is for people who name a point in time to restore to.
 
 use onrush_files::BLOCK_BYTES;
 

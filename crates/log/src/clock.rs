@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
-use crate::options::WriterPlace;
+use crate::options::LogWriter;
 
 /// See the module.
 #[derive(Debug)]
@@ -19,10 +19,10 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(writer: WriterPlace) -> Clock {
+    pub(crate) fn new(writer: LogWriter) -> Clock {
         match writer {
-            WriterPlace::Thread { .. } => Clock::System(Instant::now()),
-            WriterPlace::Callers => Clock::Callers(AtomicU64::new(0)),
+            LogWriter::Thread { .. } => Clock::System(Instant::now()),
+            LogWriter::Callers => Clock::Callers(AtomicU64::new(0)),
         }
     }
 

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use onrush_waits::{Counter, Recorder};
 
+use crate::append_space::AppendSpace;
 use crate::background::Bell;
 use crate::clock::Clock;
 use crate::delayed::Delayed;
@@ -23,7 +24,6 @@ use crate::options::LogOptions;
 use crate::pool::{Prepared, SegmentPool};
 use crate::prefix::InFlight;
 use crate::ring::Ring;
-use crate::room::Room;
 use crate::statistics::Numbers;
 use crate::sync::Padded;
 use crate::units::LogPosition;
@@ -35,7 +35,7 @@ use crate::writer::Writer;
 pub(crate) struct Core {
     pub(crate) options: LogOptions,
     pub(crate) in_flight: InFlight,
-    pub(crate) room: Room,
+    pub(crate) append_space: AppendSpace,
     pub(crate) ring: Ring,
     pub(crate) groups: CommitGroups,
     pub(crate) durable: Padded<AtomicU64>, // raised by the leader, once a round
@@ -62,8 +62,13 @@ impl Core {
     pub(crate) fn new(options: LogOptions, pool: SegmentPool, writer: Writer) -> Self {
         let start = writer.next();
         Self {
-            in_flight: InFlight::new(options.places, start),
-            room: Room::new(options.places, options.ring_bytes, options.record_bytes_max, start),
+            in_flight: InFlight::new(options.permits, start),
+            append_space: AppendSpace::new(
+                options.permits,
+                options.ring_bytes,
+                options.record_bytes_max,
+                start,
+            ),
             ring: Ring::new(options.ring_bytes),
             groups: CommitGroups::new(),
             durable: Padded(AtomicU64::new(start)),
@@ -144,7 +149,7 @@ impl Core {
             other => LogError::OutcomeUnknown { cause: std::sync::Arc::new(other) },
         };
         let _ = self.failure.set(error); // the first one stays
-        self.room.close();
+        self.append_space.close();
         self.wakers.wake_all();
         self.pool.wake_all();
     }
@@ -156,7 +161,7 @@ impl Core {
         match &prepared {
             Ok(Prepared::Made) => {
                 recorder.count(Counter::LogGrowths, 1);
-                self.writer().publish_room(self);
+                self.writer().publish_space(self);
             }
             Err(LogError::Disk(cause)) => {
                 self.fail(LogError::OutcomeUnknown { cause: cause.clone() });

@@ -1,6 +1,6 @@
 //! The write-ahead log: one ring, one order, records that are opaque bytes.
 //!
-//! **The life of a record.** Before anything is latched, [`Log::has_room`] promises ring and file
+//! **The life of a record.** Before anything is latched, [`Log::has_space`] promises ring and file
 //! space. Under the latch of its leaf, [`Log::reserve`] takes its LSN; [`Log::fill`] copies it into
 //! the ring; [`Log::complete`] says that it is whole. From there a *write round* takes it: the
 //! completed prefix becomes blocks, the blocks are written in as few calls as possible and synced,
@@ -14,7 +14,7 @@
 //!
 //! - [`units`](Lsn), [`options`](LogOptions), [`error`](LogError): the vocabulary.
 //! - `log`: the calls. `core`: what they share, and the failure.
-//! - `room`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
+//! - `append_space`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
 //! - `wait`, `group`, `wakers`, `delayed`, `clock`: waiting, and who leads.
 //! - `writer`, `block`, `segment`, `pool`: a round, and where it goes. `background`: the threads.
 //! - `reader`, `progress`, `recover`: reading it back, telling a torn tail from damage, going on.
@@ -25,6 +25,7 @@
 //! The format is in `docs/log-format.md`; why commits are grouped as they are, and what else was
 //! measured, in `docs/decisions/0002-group-commit.md`.
 
+mod append_space;
 mod background;
 mod block;
 mod clock;
@@ -41,7 +42,6 @@ mod progress;
 mod reader;
 mod recover;
 mod ring;
-mod room;
 mod segment;
 mod statistics;
 mod sync;
@@ -52,7 +52,7 @@ mod writer;
 
 pub use error::{Cause, LogError};
 pub use log::{Log, LogHold, LogSpace};
-pub use options::{DelayedWindow, LogOptions, WriterPlace};
+pub use options::{DelayedWindow, LogOptions, LogWriter};
 pub use progress::ReadProgress;
 pub use reader::Apply;
 pub use recover::RecoveredLog;

@@ -1,7 +1,7 @@
 //! The log as its users see it.
 //!
-//! Appending is split so that the caller can put it around its own latch: room is promised before
-//! the latch ([`Log::has_room`]), the LSN is taken under it ([`Log::reserve`]), and the copy into
+//! Appending is split so that the caller can put it around its own latch: log space is promised before
+//! the latch ([`Log::has_space`]), the LSN is taken under it ([`Log::reserve`]), and the copy into
 //! the ring comes after ([`Log::fill`], [`Log::complete`]). Nothing between `reserve` and
 //! `complete` blocks or fails.
 
@@ -23,9 +23,9 @@ use crate::pool::SegmentPool;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentFolder};
 use crate::statistics::LogStatistics;
 use crate::units::{LogPosition, Lsn, Reservation};
-use crate::writer::{WritePlace, Writer};
+use crate::writer::{NextBlock, Writer};
 
-/// Room in the log files, for deciding when to take a checkpoint.
+/// Log space, for deciding when to take a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpace {
     /// Bytes of the segments that hold records not recycled yet, as far as they are written.
@@ -53,7 +53,7 @@ impl Log {
         let folder = SegmentFolder::new(disk, &options);
         folder.check_kept(1)?;
         let segment = folder.create(1)?;
-        let place = WritePlace {
+        let next_block = NextBlock {
             database_id: options.database_id,
             incarnation: 1,
             is_first: true,
@@ -62,7 +62,7 @@ impl Log {
             previous_checksum: 0,
             newest_block_us: 0,
         };
-        let writer = Writer::new(&options, place, segment.clone());
+        let writer = Writer::new(&options, next_block, segment.clone());
         let pool = SegmentPool::new(folder, &options, [segment].into());
         Log::start(options, pool, writer)
     }
@@ -73,7 +73,7 @@ impl Log {
         writer: Writer,
     ) -> Result<Log, LogError> {
         let core = Arc::new(Core::new(options, pool, writer));
-        core.writer().publish_room(&core);
+        core.writer().publish_space(&core);
         let background =
             Background::start(&core).map_err(|error| LogError::Thread(Arc::new(error)))?;
         Ok(Log { core, background: Mutex::new(background) })
@@ -86,42 +86,42 @@ impl Log {
         frame::header_bytes(payload_bytes) + payload_bytes
     }
 
-    /// Whether `place` may reserve `bytes` (see [`Log::framed_bytes`]). Ask before latching
-    /// anything. Cheap: the place has a credit. A yes stays good for the place until it has
+    /// Whether `permit` may reserve `bytes` (see [`Log::framed_bytes`]). Ask before latching
+    /// anything. Cheap: the permit has a credit. A yes stays good for the permit until it has
     /// reserved.
     #[inline]
     #[must_use]
-    pub fn has_room(&self, place: usize, bytes: usize) -> bool {
-        self.core.has_room(place, bytes)
+    pub fn has_space(&self, permit: usize, bytes: usize) -> bool {
+        self.core.has_space(permit, bytes)
     }
 
-    /// Waits until there is room for a record of `bytes`; may write the log itself. The caller
-    /// holds no latch, has no record in flight and needs no place: it asks [`Log::has_room`] again
+    /// Waits until there is space for a record of `bytes`; may write the log itself. The caller
+    /// holds no latch, has no record in flight and needs no permit: it asks [`Log::has_space`] again
     /// once it has one.
     ///
     /// # Errors
     /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later;
-    /// `CapacityReached`: only with the writer place `Callers`, take a checkpoint;
+    /// `CapacityReached`: only with the log writer `Callers`, take a checkpoint;
     /// `OutcomeUnknown`, `Closed`.
-    pub fn wait_for_room(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
-        self.core.wait_for_room(bytes, recorder)
+    pub fn wait_for_space(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
+        self.core.wait_for_space(bytes, recorder)
     }
 
-    /// Takes the next LSNs for a record of `payload_bytes`, and marks `place` as in flight. The
-    /// caller has the place for itself, and `has_room` has said yes. Never blocks, never fails.
+    /// Takes the next LSNs for a record of `payload_bytes`, and marks `permit` as in flight. The
+    /// caller has the permit for itself, and `has_space` has said yes. Never blocks, never fails.
     #[inline]
-    pub fn reserve(&self, place: usize, payload_bytes: usize) -> Reservation {
+    pub fn reserve(&self, permit: usize, payload_bytes: usize) -> Reservation {
         let bytes = Self::framed_bytes(payload_bytes) as u64;
-        let lsn = self.core.in_flight.reserve(place, bytes);
-        self.core.room.used(place, bytes);
-        Reservation { lsn: Lsn(lsn), end: Lsn(lsn + bytes), place }
+        let lsn = self.core.in_flight.reserve(permit, bytes);
+        self.core.append_space.used(permit, bytes);
+        Reservation { lsn: Lsn(lsn), end: Lsn(lsn + bytes), permit }
     }
 
     /// Copies the record, all `parts` one after the other, into the ring. May be called again
     /// before `complete`; the last call counts.
     ///
     /// # Panics
-    /// When the parts are not as long as was reserved, or the place is not in flight with this
+    /// When the parts are not as long as was reserved, or the permit is not in flight with this
     /// reservation.
     #[inline]
     pub fn fill(&self, reservation: &Reservation, parts: &[&[u8]]) {
@@ -134,12 +134,12 @@ impl Log {
             "length reserved"
         );
         assert!(
-            self.core.in_flight.holds(reservation.place, start),
+            self.core.in_flight.holds(reservation.permit, start),
             "a record is filled in flight"
         );
         let mut at = start;
         for part in std::iter::once(&header[..header_bytes]).chain(parts.iter().copied()) {
-            // SAFETY: `[start, end)` is ours until the place is completed: checked above. Covered
+            // SAFETY: `[start, end)` is ours until the permit is completed: checked above. Covered
             // by tests/appends.rs.
             unsafe { self.core.ring.write(at, part) };
             at += part.len() as u64;
@@ -150,18 +150,18 @@ impl Log {
     /// the record is in flight, and only of records whose call is timed.
     #[must_use]
     pub fn met_another(&self, reservation: &Reservation) -> bool {
-        self.core.in_flight.met_another(reservation.place, reservation.lsn.0)
+        self.core.in_flight.met_another(reservation.permit, reservation.lsn.0)
     }
 
-    /// The record of `place` is in the ring, and what it says has been applied: it may become
+    /// The record of `permit` is in the ring, and what it says has been applied: it may become
     /// durable.
     #[inline]
-    pub fn complete(&self, place: usize) {
-        self.core.in_flight.complete(place);
+    pub fn complete(&self, permit: usize) {
+        self.core.in_flight.complete(permit);
     }
 
     /// The completed prefix: below it every record is complete. Never goes back. Looks at every
-    /// place.
+    /// permit.
     #[must_use]
     pub fn prefix(&self) -> Lsn {
         Lsn(self.core.in_flight.prefix())
@@ -198,7 +198,7 @@ impl Log {
     }
 
     /// For futures: the outcome if it is known already, else `None`, and `waker` is woken when it
-    /// may be. With the writer place `Callers` somebody must call [`Log::write_now`].
+    /// may be. With the log writer `Callers` somebody must call [`Log::write_now`].
     pub fn register_waker(&self, lsn: Lsn, waker: &Waker) -> Option<Result<(), LogError>> {
         if self.durable() >= lsn {
             return Some(Ok(()));
@@ -231,13 +231,13 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// With the writer place `Callers`: how late it is, by any clock that does not go back. With a
+    /// With the log writer `Callers`: how late it is, by any clock that does not go back. With a
     /// thread the system says so, and this is ignored.
     pub fn set_time(&self, now: Duration) {
         self.core.clock.set(now);
     }
 
-    /// With the writer place `Callers`, the duty of the missing thread: begins the round for delayed
+    /// With the log writer `Callers`, the duty of the missing thread: begins the round for delayed
     /// commits if it is due. Returns after how much time to call again; `None` if no delayed commit
     /// waits for its round.
     ///
@@ -360,7 +360,7 @@ impl Log {
 
     fn stop(&self) {
         self.core.is_closed.store(true, Release);
-        self.core.room.close();
+        self.core.append_space.close();
         self.core.wakers.wake_all();
         self.background.lock().unwrap_or_else(PoisonError::into_inner).stop(&self.core);
     }

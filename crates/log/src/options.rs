@@ -24,7 +24,7 @@ pub struct DelayedWindow {
 
 /// Who writes the log when no durable commit waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriterPlace {
+pub enum LogWriter {
     /// Background threads: one writes for delayed commits and futures, one prepares log segments.
     /// Durable commits are written by whoever waits for them all the same.
     Thread {
@@ -47,9 +47,9 @@ pub struct LogOptions {
     pub kept_folder: Option<PathBuf>,
     /// Which database this log belongs to; part of every block.
     pub database_id: u128,
-    /// Records that may be between `reserve` and `complete` at the same time: one place each. 1 to
+    /// Records that may be between `reserve` and `complete` at the same time: one permit each. 1 to
     /// 4096.
-    pub places: usize,
+    pub permits: usize,
     /// Bytes between inserters and disk, a power of two. Larger rides out longer stalls of the
     /// disk.
     pub ring_bytes: usize,
@@ -68,7 +68,7 @@ pub struct LogOptions {
     /// processors.
     pub commit_polling_us: u64,
     /// Who writes when nobody waits.
-    pub writer: WriterPlace,
+    pub writer: LogWriter,
     /// Where the background threads count what they do.
     pub registry: Arc<Registry>,
     /// Who is told how far [`Log::recover`](crate::Log::recover) is; one more look at the segments.
@@ -76,14 +76,19 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Sensible settings for `places` concurrent inserters.
+    /// Sensible settings for `permits` concurrent inserters.
     #[must_use]
-    pub fn new(folder: PathBuf, database_id: u128, places: usize, registry: Arc<Registry>) -> Self {
+    pub fn new(
+        folder: PathBuf,
+        database_id: u128,
+        permits: usize,
+        registry: Arc<Registry>,
+    ) -> Self {
         Self {
             folder,
             kept_folder: None,
             database_id,
-            places,
+            permits,
             ring_bytes: 64 << 20,
             segment_bytes: 64 << 20,
             block_bytes_max: 1 << 20,
@@ -91,7 +96,7 @@ impl LogOptions {
             record_bytes_max: 4 << 20,
             window: DelayedWindow { milliseconds: 10, bytes: 4 << 20 },
             commit_polling_us: 1000,
-            writer: WriterPlace::Thread { cpu: None },
+            writer: LogWriter::Thread { cpu: None },
             registry,
             progress: None,
         }
@@ -117,7 +122,7 @@ impl LogOptions {
             folder: _,
             kept_folder: _,
             database_id: _,
-            places,
+            permits,
             ring_bytes,
             segment_bytes,
             block_bytes_max,
@@ -136,13 +141,13 @@ impl LogOptions {
                 Err(LogError::InvalidOption { name, reason: reason.into() })
             }
         };
-        check((1..=4096).contains(places), "places", "1 to 4096")?;
+        check((1..=4096).contains(permits), "permits", "1 to 4096")?;
         check(ring_bytes.is_power_of_two(), "ring_bytes", "a power of two")?;
         check(*ring_bytes >= 16 << 10, "ring_bytes", "at least 16 KiB")?;
         check(
-            *ring_bytes >= places * 512,
+            *ring_bytes >= permits * 512,
             "ring_bytes",
-            "at least 512 bytes for each place, which takes its room from it in advance",
+            "at least 512 bytes for each permit, which takes its room from it in advance",
         )?;
         check(
             segment_bytes.is_multiple_of(DISK_BLOCK_BYTES as u64) && *segment_bytes >= 16 << 10,
@@ -167,7 +172,7 @@ impl LogOptions {
     /// File bytes that a full ring can need in the worst case, short rounds included.
     pub(crate) fn reserve_bytes(&self) -> u64 {
         let blocks = self.ring_bytes.div_ceil(crate::block::payload_bytes_max(self)) + 1;
-        let short_rounds = (2 * self.places + 4) * DISK_BLOCK_BYTES;
+        let short_rounds = (2 * self.permits + 4) * DISK_BLOCK_BYTES;
         (blocks * self.padded_block_bytes_max() + short_rounds) as u64
     }
 }

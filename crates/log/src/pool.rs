@@ -41,8 +41,8 @@ struct State {
     next_hold: u64,
     next_number: u64,
     used_bytes: u64,
-    room_left_bytes: u64, // in the last of `in_use`, as its writer told
-    changes: u64,         // segments made, taken, recycled; log stopped
+    space_left_bytes: u64, // in the last of `in_use`, as its writer told
+    changes: u64,          // segments made, taken, recycled; log stopped
     changed_at: Instant,
 }
 
@@ -78,7 +78,7 @@ impl SegmentPool {
             next_hold: 0,
             next_number,
             used_bytes,
-            room_left_bytes: 0,
+            space_left_bytes: 0,
             changes: 0,
             changed_at: Instant::now(),
         };
@@ -100,15 +100,15 @@ impl SegmentPool {
     pub(crate) fn take(&self) -> Option<Segment> {
         let mut state = self.state();
         let segment = state.ready.pop_front()?;
-        state.room_left_bytes = segment.block_bytes();
+        state.space_left_bytes = segment.block_bytes();
         state.in_use.push_back(segment.clone());
         self.note_change(&mut state);
         Some(segment)
     }
 
     /// For the writer, which has so much room left in its segment.
-    pub(crate) fn note_room_left(&self, bytes: u64) {
-        self.state().room_left_bytes = bytes;
+    pub(crate) fn note_space_left(&self, bytes: u64) {
+        self.state().space_left_bytes = bytes;
     }
 
     /// Calls `each` with the block bytes of every ready segment.
@@ -220,7 +220,7 @@ impl SegmentPool {
     pub(crate) fn space(&self) -> (u64, u64) {
         let state = self.state();
         let in_use_bytes: u64 = state.in_use.iter().map(|segment| segment.bytes).sum();
-        (in_use_bytes - state.room_left_bytes, self.capacity_bytes)
+        (in_use_bytes - state.space_left_bytes, self.capacity_bytes)
     }
 
     /// Counts changes of space, for [`SegmentPool::wait_for_change`].

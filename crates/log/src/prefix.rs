@@ -1,11 +1,11 @@
 //! Which records are complete: the tail, the marks of those in flight, and the completed prefix.
 //!
-//! Whoever inserts marks its place, takes its bytes from the tail, copies, and clears the mark.
+//! Whoever inserts marks its permit, takes its bytes from the tail, copies, and clears the mark.
 //! Everything below min(tail, every mark) is complete. No hole list, and nobody waits for a
 //! predecessor.
 //!
 //! Invariants
-//! 1. A mark is at or below the LSN that its place reserves next, and is stored before the tail
+//! 1. A mark is at or below the LSN that its permit reserves next, and is stored before the tail
 //!    moves.
 //! 2. Whoever reads the tail first and every mark then sees, for each record below that tail, its
 //!    mark, or all of its bytes. (Tail: AcqRel additions form a release sequence. Mark: Release
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::sync::{AtomicU64, Padded};
 
-/// The mark of a place that has nothing in flight.
+/// The mark of a permit that has nothing in flight.
 const NOTHING: u64 = u64::MAX;
 
 /// The tail of the log and the records in flight below it.
@@ -26,44 +26,44 @@ const NOTHING: u64 = u64::MAX;
 pub(crate) struct InFlight {
     tail: Padded<AtomicU64>,         // added to by inserters, read by anyone
     prefix: Padded<AtomicU64>,       // raised by whoever computes it
-    marks: Box<[Padded<AtomicU64>]>, // each stored by the holder of its place alone
+    marks: Box<[Padded<AtomicU64>]>, // each stored by the holder of its permit alone
 }
 
 impl InFlight {
-    /// `places` empty places in a log that starts at `start`.
-    pub(crate) fn new(places: usize, start: u64) -> Self {
+    /// `permits` empty permits in a log that starts at `start`.
+    pub(crate) fn new(permits: usize, start: u64) -> Self {
         Self {
             tail: Padded(AtomicU64::new(start)),
             prefix: Padded(AtomicU64::new(start)),
-            marks: (0..places).map(|_| Padded(AtomicU64::new(NOTHING))).collect(),
+            marks: (0..permits).map(|_| Padded(AtomicU64::new(NOTHING))).collect(),
         }
     }
 
-    /// Marks `place` as in flight and takes the next `bytes`; returns where they start.
+    /// Marks `permit` as in flight and takes the next `bytes`; returns where they start.
     #[inline]
-    pub(crate) fn reserve(&self, place: usize, bytes: u64) -> u64 {
-        let mark = &self.marks[place].0;
-        debug_assert_eq!(mark.load(Relaxed), NOTHING, "place {place} has a record in flight");
+    pub(crate) fn reserve(&self, permit: usize, bytes: u64) -> u64 {
+        let mark = &self.marks[permit].0;
+        debug_assert_eq!(mark.load(Relaxed), NOTHING, "permit {permit} has a record in flight");
         mark.store(self.tail.0.load(Relaxed), Release);
         self.tail.0.fetch_add(bytes, AcqRel)
     }
 
-    /// Whether `place` is in flight with the record at `lsn`: true from `reserve` to `complete`.
+    /// Whether `permit` is in flight with the record at `lsn`: true from `reserve` to `complete`.
     #[inline]
-    pub(crate) fn holds(&self, place: usize, lsn: u64) -> bool {
-        self.marks[place].0.load(Relaxed) <= lsn
+    pub(crate) fn holds(&self, permit: usize, lsn: u64) -> bool {
+        self.marks[permit].0.load(Relaxed) <= lsn
     }
 
     /// Whether somebody else took space between the look at the tail and the taking of the record
-    /// at `lsn`, which is in flight at `place`.
-    pub(crate) fn met_another(&self, place: usize, lsn: u64) -> bool {
-        self.marks[place].0.load(Relaxed) != lsn
+    /// at `lsn`, which is in flight at `permit`.
+    pub(crate) fn met_another(&self, permit: usize, lsn: u64) -> bool {
+        self.marks[permit].0.load(Relaxed) != lsn
     }
 
-    /// The record of `place` is in the ring.
+    /// The record of `permit` is in the ring.
     #[inline]
-    pub(crate) fn complete(&self, place: usize) {
-        self.marks[place].0.store(NOTHING, Release);
+    pub(crate) fn complete(&self, permit: usize) {
+        self.marks[permit].0.store(NOTHING, Release);
     }
 
     /// Where the next record will start.
@@ -132,17 +132,17 @@ mod loom_tests {
     unsafe impl Sync for Model {}
 
     impl Model {
-        fn new(places: usize, cells: usize) -> Arc<Self> {
+        fn new(permits: usize, cells: usize) -> Arc<Self> {
             let ring = (0..cells).map(|_| UnsafeCell::new(0)).collect();
-            Arc::new(Self { log: InFlight::new(places, 0), ring })
+            Arc::new(Self { log: InFlight::new(permits, 0), ring })
         }
 
-        fn append(&self, place: usize) -> u64 {
-            let lsn = self.log.reserve(place, 1);
+        fn append(&self, permit: usize) -> u64 {
+            let lsn = self.log.reserve(permit, 1);
             // SAFETY: loom checks that nobody else touches the cell meanwhile.
             self.ring[usize::try_from(lsn).expect("small")]
                 .with_mut(|cell| unsafe { *cell = lsn + 1 });
-            self.log.complete(place);
+            self.log.complete(permit);
             lsn
         }
 
@@ -162,11 +162,11 @@ mod loom_tests {
             let inserters: Vec<_> = [2, 1]
                 .into_iter()
                 .enumerate()
-                .map(|(place, records)| {
+                .map(|(permit, records)| {
                     let model = Arc::clone(&model);
                     thread::spawn(move || {
                         (0..records).for_each(|_| {
-                            let _ = model.append(place);
+                            let _ = model.append(permit);
                         })
                     })
                 })

@@ -36,7 +36,7 @@ const WINDOW_BYTES: usize = 2 * PADDED_BYTES_MAX;
 
 /// Where a checked block lies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockPlace {
+pub(crate) struct BlockPosition {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Chain {
     /// Incarnation of the last block, or of the position if there is none.
     pub(crate) incarnation: u64,
     /// Blocks of which it is not known that they were durable.
-    pub(crate) unproven: VecDeque<BlockPlace>,
+    pub(crate) unproven: VecDeque<BlockPosition>,
     blocks_end: u64,
     durable_to: u64,
     has_blocks: bool,
@@ -205,7 +205,7 @@ impl Chain {
     fn add(&mut self, header: &Header, checksum: u32) {
         let bytes = header.padded_bytes();
         let (segment, offset, end) = (header.segment, header.offset, header.end());
-        self.unproven.push_back(BlockPlace { segment, offset, bytes, end });
+        self.unproven.push_back(BlockPosition { segment, offset, bytes, end });
         self.durable_to = self.durable_to.max(header.durable_to);
         while self
             .unproven

@@ -22,7 +22,7 @@ use crate::pool::SegmentPool;
 use crate::reader::{self, Apply, Chain};
 use crate::segment::SegmentFolder;
 use crate::units::{LogPosition, Lsn};
-use crate::writer::{WritePlace, Writer};
+use crate::writer::{NextBlock, Writer};
 
 /// A log that has been read to its end, before anything is appended.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl RecoveredLog {
         self.rewrite_unproven()?;
         self.remove_others(first)?;
         let Self { options, folder, chain } = self;
-        let place = WritePlace {
+        let next_block = NextBlock {
             database_id: options.database_id,
             incarnation,
             is_first: true,
@@ -116,7 +116,7 @@ impl RecoveredLog {
         let Some(last) = chain.segments.back().cloned() else {
             return Err(LogError::Closed); // a chain has the segment it began in
         };
-        let writer = Writer::new(&options, place, last);
+        let writer = Writer::new(&options, next_block, last);
         let pool = SegmentPool::new(folder, &options, chain.segments);
         Log::start(options, pool, writer)
     }

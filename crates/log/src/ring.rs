@@ -5,7 +5,7 @@
 //! every system has.)
 //!
 //! Invariants
-//! 1. A byte is written only by the owner of the reservation that covers it, before its place is
+//! 1. A byte is written only by the owner of the reservation that covers it, before its permit is
 //!    completed.
 //! 2. A byte is read only below the completed prefix.
 //! 3. A byte is reserved again only after it has been copied out: reservations end below `released

@@ -110,7 +110,7 @@ impl SegmentFolder {
         if let Some(last) = self.numbers_in(kept)?.last().filter(|last| **last >= first) {
             return Err(refuse(format!(
                 "{} has segment {last} already, and this log goes on from segment {first}: it was \
-                 restored to an earlier moment, or is another log; name a folder of its own",
+                 restored to an earlier timestamp, or is another log; name a folder of its own",
                 kept.display()
             )));
         }

@@ -104,7 +104,7 @@ pub struct Reservation {
     pub lsn: Lsn,
     /// Where it ends: the record is durable when `durable() >= end`.
     pub end: Lsn,
-    pub(crate) place: usize,
+    pub(crate) permit: usize,
 }
 
 #[cfg(all(test, not(loom)))]

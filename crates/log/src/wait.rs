@@ -1,4 +1,4 @@
-//! Waiting for durability and for room, and leading the round that ends the wait.
+//! Waiting for durability and for log space, and leading the round that ends the wait.
 //!
 //! Invariants
 //! 1. Whoever leads calls `close`, runs the round, and calls `finish`, whatever the round says.
@@ -15,7 +15,7 @@ use onrush_waits::{Counter, Recorder, Spin, Spun, Wait};
 use crate::core::Core;
 use crate::error::LogError;
 use crate::group::{Joined, Woken};
-use crate::options::WriterPlace;
+use crate::options::LogWriter;
 use crate::pool::Prepared;
 
 /// How often in a row the leader may give the processor away without anybody joining: those who
@@ -203,8 +203,8 @@ impl Core {
         }
     }
 
-    /// Waits until a place would get room for `bytes`.
-    pub(crate) fn wait_for_room(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
+    /// Waits until a permit would get space for `bytes`.
+    pub(crate) fn wait_for_space(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {
         if bytes > self.options.record_bytes_max {
             return Err(LogError::RecordTooLarge {
                 bytes,
@@ -214,7 +214,7 @@ impl Core {
         loop {
             self.check()?;
             let seen = self.pool.changes();
-            if self.room.is_free(bytes as u64, || self.in_flight.tail()) {
+            if self.append_space.is_free(bytes as u64, || self.in_flight.tail()) {
                 return Ok(());
             }
             if self.is_ring_the_limit() {
@@ -223,8 +223,8 @@ impl Core {
             }
             let mut waiting = recorder.wait(Wait::LogSpace);
             match self.prepare_segment(recorder)? {
-                Prepared::Made | Prepared::Enough => self.writer().publish_room(self),
-                Prepared::AtCapacity if self.options.writer == WriterPlace::Callers => {
+                Prepared::Made | Prepared::Enough => self.writer().publish_space(self),
+                Prepared::AtCapacity if self.options.writer == LogWriter::Callers => {
                     return Err(LogError::CapacityReached);
                 }
                 Prepared::AtCapacity => waiting.signalled_at(self.pool.wait_for_change(seen)),
@@ -233,21 +233,22 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn has_room(&self, place: usize, bytes: usize) -> bool {
-        self.room.has(place, bytes as u64, || self.in_flight.tail())
+    pub(crate) fn has_space(&self, permit: usize, bytes: usize) -> bool {
+        self.append_space.has(permit, bytes as u64, || self.in_flight.tail())
     }
 
     fn is_ring_the_limit(&self) -> bool {
         let copied = self.written.load(Acquire);
-        !self.pool.is_short() || self.room.limit() >= copied + self.options.ring_bytes as u64
+        !self.pool.is_short()
+            || self.append_space.limit() >= copied + self.options.ring_bytes as u64
     }
 
     fn wait_for_ring(&self, recorder: &Recorder) {
         let mut waiting = recorder.wait(Wait::LogBuffer);
-        let before = self.room.limit();
+        let before = self.append_space.limit();
         let over = self.join_round(recorder, || self.failure().is_some(), |_| false);
         over.into_iter().for_each(|when| waiting.signalled_at(when));
-        if self.room.limit() == before {
+        if self.append_space.limit() == before {
             yield_for_prefix(recorder); // records of others are in flight still
         }
     }

@@ -31,7 +31,7 @@ const WRITE_BYTES_MAX: usize = 4 << 20;
 /// Where the log is written, by whoever leads.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    place: WritePlace,
+    next_block: NextBlock,
     segment: Segment,
     staging: AlignedBuffer,
     payload_bytes_max: usize,
@@ -40,9 +40,9 @@ pub(crate) struct Writer {
     last_round: Option<Instant>, // None: it left nothing to write
 }
 
-/// The next block's place in the chain.
+/// Where the next block of the chain goes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WritePlace {
+pub(crate) struct NextBlock {
     pub(crate) database_id: u128,
     pub(crate) incarnation: u64,
     /// No block of this incarnation has been written yet.
@@ -55,39 +55,39 @@ pub(crate) struct WritePlace {
 }
 
 impl Writer {
-    pub(crate) fn new(options: &LogOptions, place: WritePlace, segment: Segment) -> Self {
+    pub(crate) fn new(options: &LogOptions, next_block: NextBlock, segment: Segment) -> Self {
         let padded_bytes_max = options.padded_block_bytes_max();
         let staging_bytes =
             (options.ring_bytes * 2).clamp(padded_bytes_max, WRITE_BYTES_MAX.max(padded_bytes_max));
         Self {
-            place,
+            next_block,
             segment,
             staging: AlignedBuffer::new(staging_bytes),
             payload_bytes_max: block::payload_bytes_max(options),
             padded_bytes_max,
-            last_durable_to: place.next,
+            last_durable_to: next_block.next,
             last_round: None,
         }
     }
 
     /// The LSN that the next block starts with.
     pub(crate) fn next(&self) -> u64 {
-        self.place.next
+        self.next_block.next
     }
 
     /// When the newest block was built that was there already.
     pub(crate) fn newest_block_us(&self) -> u64 {
-        self.place.newest_block_us
+        self.next_block.newest_block_us
     }
 
     /// Where the next block goes.
     pub(crate) fn position(&self) -> LogPosition {
         LogPosition {
-            lsn: Lsn(self.place.next),
+            lsn: Lsn(self.next_block.next),
             segment: self.segment.number,
-            offset: self.place.offset,
-            incarnation: self.place.incarnation,
-            previous_checksum: self.place.previous_checksum,
+            offset: self.next_block.offset,
+            incarnation: self.next_block.incarnation,
+            previous_checksum: self.next_block.previous_checksum,
         }
     }
 
@@ -98,7 +98,7 @@ impl Writer {
         }
         let delayed_since = core.delayed.begin_round();
         let prefix = core.in_flight.prefix();
-        if prefix > self.place.next {
+        if prefix > self.next_block.next {
             self.write_to(core, prefix, recorder)?;
         }
         if core.delayed.end_round(delayed_since, core.in_flight.tail() > prefix) {
@@ -114,7 +114,7 @@ impl Writer {
         core: &Core,
         recorder: &Recorder,
     ) -> Result<(), LogError> {
-        if self.last_durable_to < self.place.next && core.failure().is_none() {
+        if self.last_durable_to < self.next_block.next && core.failure().is_none() {
             let used = self.build_marker(core)?;
             self.write(core, used, 1, recorder)?;
             core.set_position(self.position());
@@ -124,8 +124,8 @@ impl Writer {
 
     fn write_to(&mut self, core: &Core, prefix: u64, recorder: &Recorder) -> Result<(), LogError> {
         let began = Instant::now();
-        let before = self.place.next;
-        while self.place.next < prefix {
+        let before = self.next_block.next;
+        while self.next_block.next < prefix {
             self.change_segment(core)?;
             let (used, blocks) = {
                 let _work = recorder.work(Phase::LogWrite);
@@ -146,7 +146,7 @@ impl Writer {
 
     /// Goes on to the next segment if this one is full.
     fn change_segment(&mut self, core: &Core) -> Result<(), LogError> {
-        if self.place.offset < self.segment.bytes {
+        if self.next_block.offset < self.segment.bytes {
             return Ok(());
         }
         let segment = loop {
@@ -161,7 +161,7 @@ impl Writer {
             }
         };
         self.segment = segment;
-        self.place.offset = SEGMENT_HEADER_BYTES;
+        self.next_block.offset = SEGMENT_HEADER_BYTES;
         Ok(())
     }
 
@@ -170,15 +170,15 @@ impl Writer {
         let (durable_to, now_us) = (core.durable(), wall_clock_us());
         let mut used = 0;
         let mut blocks = 0;
-        while self.place.next < prefix {
-            let in_segment = self.segment.bytes - (self.place.offset + used as u64);
+        while self.next_block.next < prefix {
+            let in_segment = self.segment.bytes - (self.next_block.offset + used as u64);
             let room = usize::try_from(in_segment).map_or(usize::MAX, |bytes| bytes);
             let room = room.min(self.padded_bytes_max).min(self.staging.len() - used);
             if room < DISK_BLOCK_BYTES {
                 break;
             }
             let payload_max = (room - block::HEADER_BYTES).min(self.payload_bytes_max);
-            let rest = usize::try_from(prefix - self.place.next).unwrap_or(usize::MAX);
+            let rest = usize::try_from(prefix - self.next_block.next).unwrap_or(usize::MAX);
             used += self.seal(core, used, rest.min(payload_max), (durable_to, now_us));
             blocks += 1;
         }
@@ -201,27 +201,27 @@ impl Writer {
     ) -> usize {
         let header = Header {
             format_version: FORMAT_VERSION,
-            is_first: self.place.is_first,
-            database_id: self.place.database_id,
-            incarnation: self.place.incarnation,
+            is_first: self.next_block.is_first,
+            database_id: self.next_block.database_id,
+            incarnation: self.next_block.incarnation,
             segment: self.segment.number,
-            offset: self.place.offset + at as u64,
-            start: self.place.next,
+            offset: self.next_block.offset + at as u64,
+            start: self.next_block.next,
             durable_to,
             built_at_us,
             payload_bytes,
-            previous_checksum: self.place.previous_checksum,
+            previous_checksum: self.next_block.previous_checksum,
         };
         core.note_block(built_at_us);
         let padded = header.padded_bytes();
         let block = &mut self.staging[at..at + padded];
-        self.place.previous_checksum = header.seal(block, |from, piece| {
+        self.next_block.previous_checksum = header.seal(block, |from, piece| {
             // SAFETY: below the prefix that this round computed, and not released before it is
             // copied here. Covered by tests/appends.rs.
             unsafe { core.ring.read(header.start + from as u64, piece) };
         });
-        self.place.is_first = false;
-        self.place.next = header.end();
+        self.next_block.is_first = false;
+        self.next_block.next = header.end();
         self.last_durable_to = durable_to;
         core.numbers.block(padded, padded - block::HEADER_BYTES - payload_bytes);
         padded
@@ -234,10 +234,10 @@ impl Writer {
         blocks: u64,
         recorder: &Recorder,
     ) -> Result<(), LogError> {
-        let offset = self.place.offset;
-        self.place.offset += used as u64;
-        self.publish_room(core); // the ring bytes are copied
-        core.written.store(self.place.next, Release);
+        let offset = self.next_block.offset;
+        self.next_block.offset += used as u64;
+        self.publish_space(core); // the ring bytes are copied
+        core.written.store(self.next_block.next, Release);
         let began = Instant::now();
         let blocks_written = if planted(Fault::LogNotSynced) {
             self.segment.file.write_at(&self.staging[..used], offset)
@@ -256,19 +256,20 @@ impl Writer {
 
     /// Tells inserters up to where they may go: the ring bytes not copied yet, and what fits into
     /// the log files.
-    pub(crate) fn publish_room(&self, core: &Core) {
-        let spare = ((2 * core.options.places + 4) * DISK_BLOCK_BYTES) as u64;
-        let here = self.segment.bytes.saturating_sub(self.place.offset);
+    pub(crate) fn publish_space(&self, core: &Core) {
+        let spare = ((2 * core.options.permits + 4) * DISK_BLOCK_BYTES) as u64;
+        let here = self.segment.bytes.saturating_sub(self.next_block.offset);
         let mut capacity = self.payload_capacity(here.saturating_sub(spare));
         let mut spare = spare.saturating_sub(here);
-        core.pool.note_room_left(here);
+        core.pool.note_space_left(here);
         core.pool.for_each_ready(|bytes| {
             capacity += self.payload_capacity(bytes.saturating_sub(spare));
             spare = spare.saturating_sub(bytes);
         });
-        core.room.publish(self.place.next + capacity.min(core.options.ring_bytes as u64));
+        core.append_space
+            .publish(self.next_block.next + capacity.min(core.options.ring_bytes as u64));
         if core.check().is_err() {
-            core.room.close(); // whoever failed or closed it may have come in between
+            core.append_space.close(); // whoever failed or closed it may have come in between
         }
     }
 

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use onrush_log::{Log, WriterPlace};
+use onrush_log::{Log, LogWriter};
 
 #[test]
 fn never_more_than_the_window_is_behind() {
@@ -24,7 +24,7 @@ fn never_more_than_the_window_is_behind() {
 #[test]
 fn a_lone_delayed_commit_becomes_durable_by_itself() {
     let mut options = options(1);
-    options.writer = WriterPlace::Thread { cpu: None };
+    options.writer = LogWriter::Thread { cpu: None };
     options.window.milliseconds = 2;
     let recorder = recorder(&options);
     let log = Log::create(TestDisk::new().arc(), options).unwrap();
@@ -50,7 +50,7 @@ fn a_future_is_woken_without_anybody_waiting() {
         }
     }
     let mut options = options(1);
-    options.writer = WriterPlace::Thread { cpu: None };
+    options.writer = LogWriter::Thread { cpu: None };
     let recorder = recorder(&options);
     let log = Log::create(TestDisk::new().arc(), options).unwrap();
     for number in 0..100 {

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Wake, Waker};
 
 use common::*;
-use onrush_log::{Log, LogError, WriterPlace};
+use onrush_log::{Log, LogError, LogWriter};
 
 struct CountingWaker(AtomicUsize);
 
@@ -52,24 +52,24 @@ fn every_waiter_now_and_later_gets_outcome_unknown() {
 #[test]
 fn all_waiting_threads_are_told() {
     let mut options = options(8);
-    options.writer = WriterPlace::Thread { cpu: None };
+    options.writer = LogWriter::Thread { cpu: None };
     let disk = TestDisk::new();
     let log = Log::create(disk.arc(), options.clone()).unwrap();
     disk.fail_in(20);
     std::thread::scope(|scope| {
-        for place in 0..8 {
+        for permit in 0..8 {
             let (log, options) = (&log, &options);
             scope.spawn(move || {
                 let recorder = recorder(options);
                 loop {
-                    while !log.has_room(place, 10) {
-                        if log.wait_for_room(10, &recorder).is_err() {
+                    while !log.has_space(permit, 10) {
+                        if log.wait_for_space(10, &recorder).is_err() {
                             return;
                         }
                     }
-                    let reservation = log.reserve(place, 9);
+                    let reservation = log.reserve(permit, 9);
                     log.fill(&reservation, &[&[7; 9]]);
-                    log.complete(place);
+                    log.complete(permit);
                     if let Err(error) = log.wait_durable(reservation.end, &recorder) {
                         assert!(matches!(error, LogError::OutcomeUnknown { .. }), "{error}");
                         return;

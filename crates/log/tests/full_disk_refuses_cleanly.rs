@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use onrush_files::{Disk, OpenMode};
-use onrush_log::{Log, LogError, Lsn, WriterPlace};
+use onrush_log::{Log, LogError, LogWriter, Lsn};
 
 #[test]
 fn appends_are_refused_while_the_disk_is_full_and_go_on_after() {
@@ -59,16 +59,16 @@ fn what_was_promised_can_always_be_written() {
     let disk = TestDisk::new();
     let log = Log::create(disk.arc(), options.clone()).unwrap();
     disk.memory.set_capacity(disk.memory.used_bytes());
-    // Each place takes what it can get, and every record gets a round of its own: the most padding
+    // Each permit takes what it can get, and every record gets a round of its own: the most padding
     // there can be.
     let mut refused = 0;
-    let mut place = 0;
+    let mut permit = 0;
     while refused < 4 {
-        place = (place + 1) % 4;
-        if log.has_room(place, 20) {
-            let reservation = log.reserve(place, 19);
+        permit = (permit + 1) % 4;
+        if log.has_space(permit, 20) {
+            let reservation = log.reserve(permit, 19);
             log.fill(&reservation, &[&[1; 19]]);
-            log.complete(place);
+            log.complete(permit);
             log.wait_durable(reservation.end, &recorder).unwrap();
             refused = 0;
         } else {
@@ -99,7 +99,7 @@ fn a_log_at_capacity_asks_for_a_checkpoint() {
 #[test]
 fn threads_wait_for_the_checkpoint_instead() {
     let mut options = options(2);
-    options.writer = WriterPlace::Thread { cpu: None };
+    options.writer = LogWriter::Thread { cpu: None };
     let log = Log::create(TestDisk::new().arc(), options.clone()).unwrap();
     std::thread::scope(|scope| {
         let inserter = scope.spawn(|| {

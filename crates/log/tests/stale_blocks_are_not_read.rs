@@ -43,7 +43,7 @@ fn a_block_behind_the_cut_is_stale_when_the_gap_is_filled() {
 
     let (_, records) = recover(&at_cut, &options).unwrap();
     assert_eq!(records.len(), 2, "B3 is not back");
-    // The trap: a checkpoint at that place, and a superblock without incarnation or chain.
+    // The trap: a checkpoint at that permit, and a superblock without incarnation or chain.
     let (_, records) = recover_from(&at_cut, &options, position, position.lsn).unwrap();
     assert!(records.is_empty());
     let mut forgetful = position;

@@ -10,25 +10,25 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::available_parallelism;
 
 use common::*;
-use onrush_log::{Log, LogOptions, WriterPlace};
+use onrush_log::{Log, LogOptions, LogWriter};
 use onrush_waits::{Spin, SpinTotal};
 
 /// Four times as many threads as processors commit, each so often, and every sync lasts until all of them
 /// wait. Returns their looks.
 fn looks_of_commits(commit_polling_us: u64, commits: u32) -> SpinTotal {
     let threads = 4 * available_parallelism().unwrap().get();
-    let writer = WriterPlace::Thread { cpu: None };
+    let writer = LogWriter::Thread { cpu: None };
     let options = LogOptions { commit_polling_us, writer, ..options(1) };
     let disk = TestDisk::new();
     let log = Log::create(disk.arc(), options.clone()).unwrap();
     disk.slow_until.store(threads, SeqCst);
-    let place = Mutex::new(());
+    let held = Mutex::new(());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 let recorder = recorder(&options);
                 for _ in 0..commits {
-                    let held = place.lock().unwrap();
+                    let held = held.lock().unwrap();
                     let end = append(&log, b"row", &recorder);
                     drop(held);
                     disk.waiting.fetch_add(1, SeqCst);

@@ -38,7 +38,7 @@ pub enum LabError {
         /// What is different, and the cure.
         what: String,
     },
-    /// A target failed: a rival refused something, or died.
+    /// A target failed: a baseline refused something, or died.
     #[error("{target}: {what}")]
     Target {
         /// Which.

@@ -1,7 +1,7 @@
 //! One measured load of Onrush, and the proof that what it inserted is there.
 //!
 //! Beside the life of an insert, not part of it: it uses the engine's public API only, as a user
-//! would. One measured load, a *cell*, goes through these files in order:
+//! would. One measured load, a *case*, goes through these files in order:
 //!
 //! 1. [`settings`]: what to do. [`place`]: folders made for it, removed after it.
 //! 2. [`disk`]: what the device can do, so that the result has something to be held against.
@@ -11,10 +11,10 @@
 //!    [`fingerprint`].
 //! 6. [`result`]: the numbers under their names. [`report`]: the same for people.
 //!
-//! [`cell`] walks through all of it, [`repeats`] does so several times. It knows no rival: whatever compares
+//! [`case`] walks through all of it, [`repeats`] does so several times. It knows no baseline: whatever compares
 //! Onrush with others is in the crate `onrush-lab`, which uses this one for its own loads.
 
-pub mod cell;
+pub mod case;
 pub mod classic_table;
 pub mod disk;
 pub mod doubt;
@@ -33,13 +33,13 @@ pub mod stand;
 pub mod units;
 pub mod verify;
 
-pub use cell::run_cell;
+pub use case::run_case;
 pub use classic_table::{CLASSIC_TABLE, classic_table};
 pub use error::LabError;
 pub use fingerprint::Fingerprint;
 pub use place::remove_temporary_folders;
 pub use progress::{Observer, Quiet, Step};
 pub use repeats::{Repeated, run_repeated};
-pub use result::CellResult;
-pub use settings::{CellSettings, Driver, Leave, Placement};
+pub use result::CaseResult;
+pub use settings::{CaseSettings, Driver, Leave, Placement};
 pub use verify::Verification;

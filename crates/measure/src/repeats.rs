@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use crate::cell::run_cell;
+use crate::case::run_case;
 use crate::error::LabError;
 use crate::progress::Observer;
-use crate::result::CellResult;
-use crate::settings::CellSettings;
+use crate::result::CaseResult;
+use crate::settings::CaseSettings;
 
 /// Several runs of one load: the fields of the median run, and what the others reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repeated {
     /// The run with the median of rows/s; of an even number, the slower of the two in the middle.
     #[serde(flatten)]
-    pub median: CellResult,
+    pub median: CaseResult,
     /// Runs made.
     pub repeats: usize,
     /// Rows a second of each, in the order they ran.
@@ -24,9 +24,9 @@ pub struct Repeated {
 /// verification fails, and returns that one.
 ///
 /// # Errors
-/// As [`run_cell`]; no runs at all.
+/// As [`run_case`]; no runs at all.
 pub fn run_repeated(
-    settings: &CellSettings,
+    settings: &CaseSettings,
     repeats: usize,
     observer: &dyn Observer,
 ) -> Result<Repeated, LabError> {
@@ -40,7 +40,7 @@ pub fn run_repeated(
     }
     let mut runs = Vec::with_capacity(repeats);
     for _ in 0..repeats {
-        let run = run_cell(settings, observer)?;
+        let run = run_case(settings, observer)?;
         if !run.passed() {
             let rows_per_s_of_runs = vec![run.rows_per_s];
             return Ok(Repeated { median: run, repeats: 1, rows_per_s_of_runs });
@@ -52,7 +52,7 @@ pub fn run_repeated(
     Ok(Repeated { median, repeats, rows_per_s_of_runs })
 }
 
-fn middle(mut runs: Vec<CellResult>) -> Option<CellResult> {
+fn middle(mut runs: Vec<CaseResult>) -> Option<CaseResult> {
     runs.sort_by(|left, right| left.rows_per_s.total_cmp(&right.rows_per_s));
     let middle = runs.len().checked_sub(1)? / 2;
     Some(runs.swap_remove(middle))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::disk::DiskReport;
 use crate::repeats::Repeated;
-use crate::result::CellResult;
+use crate::result::CaseResult;
 use crate::settings::{Driver, Leave};
 use crate::units::{bytes, elapsed, grouped, micros, rounded};
 
@@ -39,7 +39,7 @@ fn seconds(value: f64) -> String {
 }
 
 /// What was run, in one line.
-fn heading(result: &CellResult) -> String {
+fn heading(result: &CaseResult) -> String {
     let settings = &result.settings;
     let sessions = match settings.driver {
         Driver::Threads => {
@@ -60,7 +60,7 @@ fn heading(result: &CellResult) -> String {
 }
 
 /// The result of one load as a table.
-pub fn table(result: &CellResult) -> String {
+pub fn table(result: &CaseResult) -> String {
     let mut lines = Lines::default();
     lines.add("rows", grouped(result.rows));
     lines.add("elapsed", seconds(result.elapsed_s));
@@ -131,7 +131,7 @@ pub fn table(result: &CellResult) -> String {
 }
 
 /// What was asked for, and what was obtained.
-fn large_pages(result: &CellResult) -> String {
+fn large_pages(result: &CaseResult) -> String {
     let memory = bytes(result.settings.leaf_memory_bytes as u64);
     match (result.settings.large_pages.as_str(), result.large_page_bytes) {
         ("off", _) => "not asked for".to_owned(),
@@ -140,7 +140,7 @@ fn large_pages(result: &CellResult) -> String {
     }
 }
 
-fn verified(result: &CellResult) -> String {
+fn verified(result: &CaseResult) -> String {
     match &result.verification {
         None => "not asked for".to_owned(),
         Some(verdict) if verdict.passed => format!(
@@ -154,7 +154,7 @@ fn verified(result: &CellResult) -> String {
 }
 
 /// What was waited for, under the classic headings.
-pub fn waits(result: &CellResult) -> String {
+pub fn waits(result: &CaseResult) -> String {
     let mut text = String::new();
     push(
         &mut text,
@@ -181,7 +181,7 @@ pub fn waits(result: &CellResult) -> String {
 }
 
 /// The failure of a verification, so that nobody overlooks it. None if there is none.
-pub fn failure(result: &CellResult) -> Option<String> {
+pub fn failure(result: &CaseResult) -> Option<String> {
     let verdict = result.verification.as_ref().filter(|verdict| !verdict.passed)?;
     let bar = "!".repeat(78);
     let mut text =
@@ -197,7 +197,7 @@ pub fn failure(result: &CellResult) -> Option<String> {
 }
 
 /// What the figures mean, for somebody who sees them for the first time.
-pub fn explanation(result: &CellResult) -> String {
+pub fn explanation(result: &CaseResult) -> String {
     let mut text = String::new();
     match (result.share_of_bound, result.bound_commits_per_s) {
         (Some(share), Some(bound)) => push(

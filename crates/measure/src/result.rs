@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{SyncTime, commits_per_s_bound};
 use crate::doubt;
 use crate::machine::{FileSystem, Machine};
-use crate::settings::{CellSettings, Driver, Leave, durability_name};
+use crate::settings::{CaseSettings, Driver, Leave, durability_name};
 use crate::stand::Reopened;
 use crate::verify::Verification;
 
@@ -75,7 +75,7 @@ pub struct SettingsUsed {
 
 /// One measured load.
 #[derive(Clone, Debug, Serialize)]
-pub struct CellResult {
+pub struct CaseResult {
     /// Rows acknowledged.
     pub rows: u64,
     /// Transactions acknowledged.
@@ -153,14 +153,14 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-impl CellResult {
+impl CaseResult {
     pub(crate) fn new(
-        settings: &CellSettings,
+        settings: &CaseSettings,
         file_system: &FileSystem,
         measured: &Measured,
         verification: Option<Verification>,
         kept_folder: Option<&Path>,
-    ) -> CellResult {
+    ) -> CaseResult {
         let machine = Machine::this();
         let elapsed_s = measured.elapsed.as_secs_f64();
         let (rows, commits) = (measured.rows as f64, measured.commits as f64);
@@ -168,7 +168,7 @@ impl CellResult {
         let is_durable = settings.durability == Durability::Durable;
         let bound = commits_per_s_bound(settings.sessions as u64, measured.sync.p50_us);
         let commits_per_s = ratio(commits, elapsed_s);
-        let mut result = CellResult {
+        let mut result = CaseResult {
             rows: measured.rows,
             commits: measured.commits,
             elapsed_s,
@@ -237,7 +237,7 @@ impl CellResult {
 }
 
 impl SettingsUsed {
-    fn of(settings: &CellSettings) -> SettingsUsed {
+    fn of(settings: &CaseSettings) -> SettingsUsed {
         let (placement, engine) = (&settings.placement, &settings.engine);
         SettingsUsed {
             sessions: settings.sessions,

@@ -50,7 +50,7 @@ pub struct Placement {
 
 /// One measured load.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CellSettings {
+pub struct CaseSettings {
     /// Rows of all sessions together. None: about a minute's worth.
     pub rows: Option<u64>,
     /// Concurrent sessions.
@@ -77,9 +77,9 @@ pub struct CellSettings {
     pub metrics: Option<SocketAddr>,
 }
 
-impl Default for CellSettings {
+impl Default for CaseSettings {
     fn default() -> Self {
-        CellSettings {
+        CaseSettings {
             rows: None,
             sessions: 24,
             key: KeyStrategy::SessionOffset,
@@ -124,7 +124,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("log_writer_cpu", "--log-writer-cpu"),
 ];
 
-impl CellSettings {
+impl CaseSettings {
     /// How many rows to insert: as asked for, else about a minute's worth on a device with this
     /// sync time.
     pub fn rows_on(&self, sync: &SyncTime) -> u64 {
@@ -260,32 +260,32 @@ mod tests {
 
     #[test]
     fn the_default_size_follows_the_device() {
-        let settings = CellSettings::default();
+        let settings = CaseSettings::default();
         assert_eq!(settings.rows_on(&sync(134.0)), 4_200_000);
         assert_eq!(settings.rows_on(&sync(10_000.0)), 57_000);
         assert_eq!(settings.rows_on(&sync(1.0)), 8_000_000);
-        let asked = CellSettings { rows: Some(123), ..CellSettings::default() };
+        let asked = CaseSettings { rows: Some(123), ..CaseSettings::default() };
         assert_eq!(asked.rows_on(&sync(134.0)), 123);
     }
 
     #[test]
     fn impossible_settings_name_their_flag() {
-        let none = CellSettings { sessions: 0, ..CellSettings::default() };
+        let none = CaseSettings { sessions: 0, ..CaseSettings::default() };
         assert!(none.validate().unwrap_err().contains("--sessions"));
-        let many = CellSettings { sessions: 5000, ..CellSettings::default() };
+        let many = CaseSettings { sessions: 5000, ..CaseSettings::default() };
         assert!(many.validate().unwrap_err().contains("--driver tasks"));
-        let tasks = CellSettings { driver: Driver::Tasks, ..many };
+        let tasks = CaseSettings { driver: Driver::Tasks, ..many };
         assert_eq!(tasks.validate(), Ok(()));
-        let huge = CellSettings { rows_per_commit: 1_000_000, ..CellSettings::default() };
+        let huge = CaseSettings { rows_per_commit: 1_000_000, ..CaseSettings::default() };
         assert!(huge.validate().unwrap_err().contains("--rows-per-commit"));
-        let few_rows = CellSettings { rows: Some(1_000), ..huge };
+        let few_rows = CaseSettings { rows: Some(1_000), ..huge };
         assert_eq!(few_rows.validate(), Ok(()));
     }
 
     #[test]
     fn settings_of_the_engine_are_checked_too_under_the_name_of_their_flag() {
-        let of = |engine: Options| CellSettings { engine, ..CellSettings::default() };
-        let default = CellSettings::default().engine;
+        let of = |engine: Options| CaseSettings { engine, ..CaseSettings::default() };
+        let default = CaseSettings::default().engine;
         for (settings, words) in [
             (of(Options { log_block_bytes_max: 100, ..default.clone() }), "--log-block is 100"),
             (of(Options { log_capacity_bytes: 1, ..default.clone() }), "--log-capacity is 1"),

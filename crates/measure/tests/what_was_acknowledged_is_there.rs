@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use onrush::{Durability, KeyStrategy, Options};
-use onrush_measure::{CellResult, CellSettings, Driver, Leave, Placement, Quiet, run_cell};
+use onrush_measure::{CaseResult, CaseSettings, Driver, Leave, Placement, Quiet, run_case};
 
-fn small(folder: &std::path::Path) -> CellSettings {
-    CellSettings {
+fn small(folder: &std::path::Path) -> CaseSettings {
+    CaseSettings {
         rows: Some(2_003),
         sessions: 4,
         placement: Placement {
@@ -15,15 +15,15 @@ fn small(folder: &std::path::Path) -> CellSettings {
             ..Placement::default()
         },
         engine: Options { leaf_memory_bytes: 16 << 20, ..Options::small() },
-        ..CellSettings::default()
+        ..CaseSettings::default()
     }
 }
 
-fn run(change: impl FnOnce(&mut CellSettings)) -> CellResult {
+fn run(change: impl FnOnce(&mut CaseSettings)) -> CaseResult {
     let outer = tempfile::tempdir().unwrap();
     let mut settings = small(outer.path());
     change(&mut settings);
-    let result = run_cell(&settings, &Quiet).unwrap();
+    let result = run_case(&settings, &Quiet).unwrap();
     let verdict = result.verification.as_ref().unwrap();
     assert!(verdict.passed, "{settings:?}: {:?}", verdict.faults);
     assert_eq!(result.rows, settings.rows.unwrap());
@@ -77,7 +77,7 @@ fn a_kept_database_is_named_and_left() {
     let outer = tempfile::tempdir().unwrap();
     let mut settings = small(outer.path());
     settings.placement.keep = true;
-    let result = run_cell(&settings, &Quiet).unwrap();
+    let result = run_case(&settings, &Quiet).unwrap();
     assert_eq!(result.kept_folder.as_deref(), outer.path().join("db").to_str());
     assert!(outer.path().join("db").is_dir());
 }

@@ -20,7 +20,7 @@ use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::functions;
-use crate::one_row::{self, MOMENT, OneTable, Place};
+use crate::one_row::{self, OneTable, Place, TIMESTAMP};
 use crate::query::{Query, QueryColumn};
 use crate::relation::{Relation, Relations};
 use crate::statement::Client;
@@ -91,10 +91,10 @@ impl QueryEngine {
     /// # Errors
     /// A function that tells who asks.
     pub fn rowless_value(&self, expression: ast::Expr) -> Result<RowlessValue> {
-        let query = self.rowless(expression, &[MOMENT], &one_row::OneMoment)?;
-        let moment = Expr::Column(LogicalColumn::new(Some(MOMENT), MOMENT));
-        let plan = functions::bind_to_column(query.plan().clone(), &moment)?;
-        let columns = vec![(MOMENT.to_owned(), DataType::TimestampTz.into())];
+        let query = self.rowless(expression, &[TIMESTAMP], &one_row::OneTimestamp)?;
+        let timestamp = Expr::Column(LogicalColumn::new(Some(TIMESTAMP), TIMESTAMP));
+        let plan = functions::bind_to_column(query.plan().clone(), &timestamp)?;
+        let columns = vec![(TIMESTAMP.to_owned(), DataType::TimestampTz.into())];
         let expressions = RowExpressions { query, columns, ready: None };
         Ok(RowlessValue(expressions.compiled(self, &plan)?))
     }

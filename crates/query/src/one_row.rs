@@ -125,15 +125,15 @@ impl Relations for OneTable<'_> {
     }
 }
 
-/// The relation and the column of [`OneMoment`].
-pub(crate) const MOMENT: &str = "onrush_moment";
+/// The relation and the column of [`OneTimestamp`].
+pub(crate) const TIMESTAMP: &str = "onrush_timestamp";
 
 /// A row that only says when it is: what an expression of no row is computed from.
-pub(crate) struct OneMoment;
+pub(crate) struct OneTimestamp;
 
-impl Relations for OneMoment {
+impl Relations for OneTimestamp {
     fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
-        let columns = vec![(MOMENT.to_owned(), DataType::TimestampTz)];
+        let columns = vec![(TIMESTAMP.to_owned(), DataType::TimestampTz)];
         Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
     }
 

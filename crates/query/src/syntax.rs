@@ -23,10 +23,10 @@ use whole_rows::Sources;
 mod arrays;
 mod calls;
 mod compared;
-mod moments;
 mod numbers;
 mod sets;
 mod things;
+mod timestamps;
 mod values;
 mod whole_rows;
 
@@ -251,18 +251,18 @@ impl VisitorMut for Writer<'_> {
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
             Expr::Interval(interval) => {
-                if let Some(call) = moments::written_plainly(interval) {
+                if let Some(call) = timestamps::written_plainly(interval) {
                     *expression = call;
                 }
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-                if let Some(negative) = moments::negated(expr) {
+                if let Some(negative) = timestamps::negated(expr) {
                     *expression = negative;
                 }
             }
             Expr::Function(call) => {
                 unqualify(&mut call.name);
-                moments::add_today(call);
+                timestamps::add_today(call);
                 if let Some(what) = things::of_sequences(call) {
                     return self.refuse(what);
                 }

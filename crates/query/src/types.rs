@@ -11,7 +11,7 @@ use onrush::DataType;
 
 /// Where a field's metadata says what its Arrow type does not.
 const TYPE_KEY: &str = "onrush.type";
-/// Moments are kept in UTC.
+/// Timestamps are kept in UTC.
 pub(crate) const UTC: &str = "+00:00";
 /// Digits after the point of a `numeric` that declares none.
 pub(crate) const NUMERIC_SCALE: i8 = 10;

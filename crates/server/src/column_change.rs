@@ -83,11 +83,11 @@ fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
         let is_other = matches!(it, DataType::Float32 | DataType::Float64);
         is_whole(it) || is_other || matches!(it, DataType::Decimal { .. })
     };
-    let is_moment = |it: DataType| matches!(it, DataType::Timestamp | DataType::TimestampTz);
+    let is_timestamp = |it: DataType| matches!(it, DataType::Timestamp | DataType::TimestampTz);
     let is_json = |it: DataType| matches!(it, DataType::Json | DataType::Jsonb);
     from == to
         || to.is_text()
         || (is_number(from) && is_number(to))
-        || (is_moment(to) && (is_moment(from) || from == DataType::Date))
+        || (is_timestamp(to) && (is_timestamp(from) || from == DataType::Date))
         || (is_json(from) && is_json(to))
 }

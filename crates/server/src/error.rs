@@ -25,7 +25,7 @@ pub(crate) mod state {
     pub(crate) const NEGATIVE_OFFSET: &str = "2201X";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_DATETIME: &str = "22007";
-    pub(crate) const MOMENT_OUT_OF_RANGE: &str = "22008";
+    pub(crate) const TIMESTAMP_OUT_OF_RANGE: &str = "22008";
     pub(crate) const BAD_SUBSTRING: &str = "22011";
     pub(crate) const DIVISION_BY_ZERO: &str = "22012";
     pub(crate) const BAD_ESCAPE_SEQUENCE: &str = "22025";
@@ -397,7 +397,7 @@ fn state_of_evaluation(error: &EvaluationError) -> &'static str {
     match error {
         EvaluationError::DivisionByZero => state::DIVISION_BY_ZERO,
         EvaluationError::OutOfRange(_) => state::NUMERIC_OUT_OF_RANGE,
-        EvaluationError::MomentOutOfRange(_) => state::MOMENT_OUT_OF_RANGE,
+        EvaluationError::TimestampOutOfRange(_) => state::TIMESTAMP_OUT_OF_RANGE,
         EvaluationError::NegativeLength(_) => state::BAD_SUBSTRING,
         EvaluationError::BadPattern => state::BAD_ESCAPE_SEQUENCE,
         EvaluationError::Type(error) => state_of_type_error(error),

@@ -145,7 +145,7 @@ fn ended(
     let mut world = locked(shared);
     // The moments at which keys were shown decide which must not come again.
     let mut handed: Vec<(usize, Place)> =
-        world.handed.iter().map(|(place, moment)| (*moment, place.clone())).collect();
+        world.handed.iter().map(|(place, timestamp)| (*timestamp, place.clone())).collect();
     handed.sort();
     let history = world.history.clone();
     world.finish();
@@ -251,7 +251,7 @@ impl Run {
         let plan = Arc::clone(&self.plan);
         let part = (boundary as u64) << 8 | self.depth as u64;
         let mut world = World::around(Arc::clone(&plan), disk.clone(), gate, database, state, part);
-        let shown = self.handed.partition_point(|(moment, _)| *moment <= boundary);
+        let shown = self.handed.partition_point(|(timestamp, _)| *timestamp <= boundary);
         for (_, place) in &self.handed[..shown] {
             world.handed.insert(place.clone(), 0);
         }

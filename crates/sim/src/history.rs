@@ -38,7 +38,7 @@ pub struct History {
     now: State,
     commits: Vec<Commit>,
     digests: Vec<u128>,           // after so many commits
-    durable: Vec<(usize, usize)>, // moment, and how many commits were durable then
+    durable: Vec<(usize, usize)>, // timestamp, and how many commits were durable then
 }
 
 impl History {
@@ -73,17 +73,17 @@ impl History {
         self.commits.len()
     }
 
-    /// From `moment` on the first `commits` commits must survive.
-    pub fn acknowledge(&mut self, moment: usize, commits: usize) {
+    /// From `timestamp` on the first `commits` commits must survive.
+    pub fn acknowledge(&mut self, timestamp: usize, commits: usize) {
         let before = self.durable.last().map_or(0, |(_, commits)| *commits);
         if commits > before {
-            self.durable.push((moment, commits));
+            self.durable.push((timestamp, commits));
         }
     }
 
     /// How many commits a power cut at `boundary` must leave, and how many it may.
     pub fn bounds(&self, boundary: usize) -> (usize, usize) {
-        let known = self.durable.partition_point(|(moment, _)| *moment <= boundary);
+        let known = self.durable.partition_point(|(timestamp, _)| *timestamp <= boundary);
         let least = known.checked_sub(1).map_or(0, |index| self.durable[index].1);
         let most = self.commits.partition_point(|commit| commit.begun_at <= boundary);
         (least, most.max(least))
@@ -113,10 +113,10 @@ impl History {
     }
 
     /// The database was opened again: rows that are not logged are gone.
-    pub fn reopen(&mut self, moment: usize) {
+    pub fn reopen(&mut self, timestamp: usize) {
         let effects = self.now.clone().forget_unlogged();
         if !effects.is_empty() {
-            self.commit(moment, effects);
+            self.commit(timestamp, effects);
         }
     }
 

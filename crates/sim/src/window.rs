@@ -52,7 +52,7 @@ struct Commit {
     number: i64,
     acknowledged: Time,
     /// Operations of the disk until then.
-    moment: usize,
+    timestamp: usize,
     end: u64,
     durability: Durability,
 }
@@ -354,8 +354,8 @@ fn advance(
 fn note(book: &Mutex<Book>, disk: &CrashDisk, number: i64, (end, durability): (u64, Durability)) {
     let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
     let acknowledged = book.now;
-    let moment = disk.operation_count();
-    book.commits.push(Commit { number, acknowledged, moment, end, durability });
+    let timestamp = disk.operation_count();
+    book.commits.push(Commit { number, acknowledged, timestamp, end, durability });
 }
 
 /// What a power cut at `boundary`, at the time `at`, has left.
@@ -369,7 +369,7 @@ fn look(
 ) -> Checked<()> {
     let found = numbers_found(Arc::new(image), &database_folder(), plan.options())?;
     loss.cuts += 1;
-    let is_lost = |commit: &&Commit| commit.number >= found && commit.moment <= boundary;
+    let is_lost = |commit: &&Commit| commit.number >= found && commit.timestamp <= boundary;
     let lost: Vec<&Commit> = book.commits.iter().filter(is_lost).collect();
     let Some(newest) = lost.iter().map(|commit| commit.end).max() else { return Ok(()) };
     loss.cuts_with_loss += 1;

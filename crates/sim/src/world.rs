@@ -153,7 +153,7 @@ impl World {
     }
 
     /// Operations of the disk so far.
-    pub(crate) fn moment(&self) -> usize {
+    pub(crate) fn timestamp(&self) -> usize {
         self.disk.operation_count()
     }
 
@@ -234,8 +234,8 @@ impl World {
     pub(crate) fn note_answer(&mut self, session: usize, commits: usize) -> Checked<()> {
         let session = &self.sessions[session];
         if session.durability() == Durability::Durable {
-            let moment = self.moment();
-            self.history.acknowledge(moment, commits);
+            let timestamp = self.timestamp();
+            self.history.acknowledge(timestamp, commits);
             return Ok(());
         }
         let behind = session.last_commit_lsn().saturating_sub(self.database()?.durable_lsn());
@@ -252,8 +252,8 @@ impl World {
             return;
         }
         if let Some(commits) = self.changed.get(place) {
-            let moment = self.moment();
-            self.history.acknowledge(moment, *commits);
+            let timestamp = self.timestamp();
+            self.history.acknowledge(timestamp, *commits);
         }
     }
 
@@ -280,8 +280,8 @@ impl World {
         let durable = self.database()?.durable_lsn();
         let known = self.ends.partition_point(|(end, _)| *end <= durable);
         if let Some(index) = known.checked_sub(1) {
-            let moment = self.moment();
-            self.history.acknowledge(moment, self.ends[index].1);
+            let timestamp = self.timestamp();
+            self.history.acknowledge(timestamp, self.ends[index].1);
         }
         Ok(())
     }

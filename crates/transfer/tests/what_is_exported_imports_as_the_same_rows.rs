@@ -29,7 +29,7 @@ fn definition(name: &str) -> TableDefinition {
         .column(ColumnDefinition::new("day", DataType::Date))
         .column(ColumnDefinition::new("time", DataType::Time))
         .column(ColumnDefinition::new("local", DataType::Timestamp))
-        .column(ColumnDefinition::new("moment", DataType::TimestampTz))
+        .column(ColumnDefinition::new("timestamp", DataType::TimestampTz))
         .primary_key(["id"])
         .build()
         .unwrap()

@@ -17,9 +17,9 @@ pub(crate) const DATE_DAYS_MAX: i32 = 2_932_896;
 /// Microseconds of a day.
 pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
 /// 0001-01-01 00:00:00, in microseconds since 1970-01-01.
-pub(crate) const MOMENT_MICROS_MIN: i64 = DATE_DAYS_MIN as i64 * DAY_MICROS;
+pub(crate) const TIMESTAMP_MICROS_MIN: i64 = DATE_DAYS_MIN as i64 * DAY_MICROS;
 /// 9999-12-31 23:59:59.999999, in microseconds since 1970-01-01.
-pub(crate) const MOMENT_MICROS_MAX: i64 = (DATE_DAYS_MAX as i64 + 1) * DAY_MICROS - 1;
+pub(crate) const TIMESTAMP_MICROS_MAX: i64 = (DATE_DAYS_MAX as i64 + 1) * DAY_MICROS - 1;
 
 /// Why a value does not fit; the caller adds table and column.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub(crate) fn micros(data_type: DataType, value: &Value<'_>) -> Result<i64, Faul
     match (data_type, value) {
         (DataType::Timestamp, Value::Timestamp(micros))
         | (DataType::TimestampTz, Value::TimestampTz(micros)) => {
-            if (MOMENT_MICROS_MIN..=MOMENT_MICROS_MAX).contains(micros) {
+            if (TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX).contains(micros) {
                 Ok(*micros)
             } else {
                 Err(out_of_range("a timestamp lies in the years 0001 to 9999"))

@@ -93,7 +93,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
             .map_err(|error| format!("expected 32 hexadecimal digits ({error})").into()),
         DataType::Date => date(text),
         DataType::Time => time(text),
-        DataType::Timestamp | DataType::TimestampTz => moment(data_type, text),
+        DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
         DataType::Jsonb => json::normalised(text).map(|text| Value::Text(Cow::Owned(text))),
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Json => {
             Ok(Value::Text(Cow::Owned(text.to_owned())))
@@ -159,7 +159,7 @@ fn time(text: &str) -> Result<Value<'static>, Box<str>> {
     Ok(Value::Time(micros_of(time)?))
 }
 
-fn moment(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
+fn timestamp(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
     let pieces = pieces(text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
     let time = pieces.time().map_or(Ok(0), micros_of)?;
     let local = i64::from(days_of(pieces.date())?) * DAY_MICROS + time;
@@ -223,9 +223,9 @@ impl Display for Value<'_> {
             Value::Uuid(value) => value.fmt(formatter),
             Value::Date(days) => write_date(i64::from(*days), formatter),
             Value::Time(micros) => write_time(*micros, formatter),
-            Value::Timestamp(micros) => write_moment(*micros, formatter),
+            Value::Timestamp(micros) => write_timestamp(*micros, formatter),
             Value::TimestampTz(micros) => {
-                write_moment(*micros, formatter)?;
+                write_timestamp(*micros, formatter)?;
                 formatter.write_str("Z")
             }
         }
@@ -240,7 +240,7 @@ fn write_not_finite(value: f64, formatter: &mut fmt::Formatter<'_>) -> fmt::Resu
     })
 }
 
-fn write_moment(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_timestamp(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     write_date(micros.div_euclid(DAY_MICROS), formatter)?;
     formatter.write_str("T")?;
     write_time(micros.rem_euclid(DAY_MICROS), formatter)

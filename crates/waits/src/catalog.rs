@@ -60,7 +60,7 @@ pub enum WaitClass {
     Latch,
     /// For a read or write of a data file.
     Io,
-    /// For memory, disk space or a place in the engine.
+    /// For memory, disk space or an admission permit.
     Resource,
     /// For another transaction.
     Transaction,
@@ -74,7 +74,7 @@ catalog! {
     /// Everything a session or background thread can wait for.
     Wait: WaitClass {
         WriteLog = "WRITELOG", Log, "A durable commit waits until its log block is synced.";
-        LogBuffer = "LOGBUFFER", Log, "An insert waits for room in the log ring.";
+        LogBuffer = "LOGBUFFER", Log, "An insert waits for log space: room for its record in the ring.";
         LogSpace = "LOGSPACE", Log,
             "An insert waits for log file space, which a checkpoint must free.";
         LogCompletion = "LOG_COMPLETION", Log,
@@ -101,7 +101,7 @@ catalog! {
             "A checkpoint waits until data files or the superblock are synced.";
         CheckpointTurn = "CHECKPOINT_TURN", Io,
             "A checkpoint waits until one that is being taken is over.";
-        Admission = "ADMISSION", Resource, "A session waits for a place inside the engine.";
+        Admission = "ADMISSION", Resource, "A session waits for an admission permit.";
         FrameFree = "FRAME_FREE", Resource, "A session waits for memory for a leaf.";
         SlotFree = "SLOT_FREE", Resource, "A session waits for a free slot in the data files.";
         KeyLease = "KEY_LEASE", Resource,
@@ -187,8 +187,8 @@ catalog! {
             "Looks of commits that wait for a sync; a sleep is a wait in which they did not help.";
         TransactionId = "TRANSACTION_ID", Word,
             "Taking or giving back the number of a transaction of several rows; one row needs none.";
-        AdmissionPlace = "ADMISSION_PLACE", Word,
-            "Looks for a place inside the engine that found the own one taken.";
+        AdmissionPermit = "ADMISSION_PERMIT", Word,
+            "Looks for an admission permit that found the session's own taken.";
     }
 }
 
@@ -254,7 +254,7 @@ catalog! {
         LogGrowths = "LOG_GROWTHS", Events, "Log segments made or made ready to be used again.";
         CommitGroups = "COMMIT_GROUPS", Events, "Groups of commits woken together.";
         AdmissionSteals = "ADMISSION_STEALS", Events,
-            "Times a session took over a place that another had left.";
+            "Times a session took over an admission permit that another had left.";
         KeyLeases = "KEY_LEASES", Events, "Ranges of generated keys made durable.";
     }
 }
@@ -287,7 +287,7 @@ catalog! {
         Statement = "STATEMENT", Session, "Bind values, draw the key and build the row.";
         Seek = "SEEK", Session, "Find and latch the leaf, and look for a duplicate.";
         Reserve = "RESERVE", Session, "Reserve the log sequence number.";
-        Place = "PLACE", Session, "Put the row into the leaf.";
+        Write = "WRITE", Session, "Write the row into the leaf.";
         Split = "SPLIT", Session, "Split a full leaf.";
         Copy = "COPY", Session, "Copy the record into the log ring.";
         Commit = "COMMIT", Session, "Commit and return; waiting for durability is WRITELOG.";

@@ -59,7 +59,7 @@ fn nothing_is_recorded_with_statistics_off() {
 }
 
 #[test]
-fn a_moment_belongs_to_the_innermost_wait() {
+fn a_timestamp_belongs_to_the_innermost_wait() {
     let registry = Registry::new();
     let recorder = Recorder::new(&registry, "session");
     let before = Instant::now();

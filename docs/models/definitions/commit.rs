@@ -2,7 +2,7 @@
 //!
 //! 1. Intents are placed in (object, key) order; this may wait and may be refused.
 //! 2. With definitions: the mutex is taken, and whatever may fail is done. From here on nothing may.
-//! 3. Mark, reserve the LSN, copy the record, give the verdict, apply to the catalogue, clear the mark, give
+//! 3. Mark, reserve the LSN, copy the record, set the status, apply to the catalogue, clear the mark, give
 //!    the mutex back.
 //! 4. Locks are released with the end of the record; intents become rows.
 //! 5. The client is told; a durable one when its record is durable.
@@ -12,7 +12,7 @@ use super::plant::Plant;
 use super::statement::answer;
 use super::transaction::{Client, Transaction, Write};
 use super::types::{Entry, LEAVES, Lsn, Name, Object, Record, Refusal, TableId, apply};
-use super::world::{Counter, Shared, Verdict, World};
+use super::world::{Counter, Outcome, Shared, World};
 
 /// A commit may be refused by this one in so many, before its record is published.
 const REFUSED_ONE_IN: u64 = 16;
@@ -216,7 +216,7 @@ impl World {
     }
 
     fn decide(&mut self, transaction: usize, set: &[Write], lsn: Lsn) {
-        self.verdicts[transaction] = Verdict::Committed(lsn);
+        self.outcomes[transaction] = Outcome::Committed(lsn);
         for write in set {
             let at = (write.change.object, write.change.key);
             self.versions.entry(at).or_default().push((lsn, write.change.value));

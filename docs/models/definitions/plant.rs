@@ -19,7 +19,7 @@ macro_rules! plants {
 }
 
 plants! {
-    JudgedByOlderSnapshot, "verdict", 2_000,
+    JudgedByOlderSnapshot, "outcome", 2_000,
         "whether a commit took effect is judged by a snapshot that may lie below it";
     RedoByName, "redo", 2_000,
         "redo applies definition entries by name, over a directory that was read later than C";

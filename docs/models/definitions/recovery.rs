@@ -9,7 +9,7 @@ use super::types::{
     Definition, Definitions, Directory, Entry, LEAVES, Lsn, NAMES, Object, Record, RowChange, Rows,
     SEGMENT, SYSTEM, TableId, apply,
 };
-use super::world::{Cell, Counter, Leaf, Tree, Verdict, World};
+use super::world::{Cell, Counter, Leaf, Outcome, Tree, World};
 
 impl World {
     /// Recovers from what a crash left, and compares with what was promised.
@@ -95,8 +95,8 @@ impl World {
         for object in objects {
             (0..LEAVES).for_each(|leaf| self.fold(object, leaf));
         }
-        if self.verdicts.contains(&Verdict::Open) {
-            return Err("a transaction is left without a verdict".to_owned());
+        if self.outcomes.contains(&Outcome::Open) {
+            return Err("a transaction is left without an outcome".to_owned());
         }
         let rows = |tree: &Tree| {
             let cells = tree.iter().flat_map(|leaf| &leaf.cells);

@@ -8,7 +8,7 @@ use super::types::{
     Definition, Definitions, Entry, Key, Lsn, Meaning, Name, Object, Refusal, RowChange, TableId,
     Value, apply,
 };
-use super::world::{LockName, Shared, Verdict, World};
+use super::world::{LockName, Outcome, Shared, World};
 
 /// One of the clients.
 pub(super) struct Client {
@@ -48,9 +48,9 @@ impl Transaction {
         let own_end = client.own_end;
         shared.until(move |world| world.prefix() >= own_end).await;
         let mut world = shared.world();
-        world.verdicts.push(Verdict::Open);
+        world.outcomes.push(Outcome::Open);
         Transaction {
-            id: world.verdicts.len() - 1,
+            id: world.outcomes.len() - 1,
             snapshot: world.prefix(),
             entries: Vec::new(),
             writes: Vec::new(),
@@ -146,7 +146,7 @@ impl Transaction {
     /// Nothing of it stays but numbers that were used up.
     pub(super) fn abort(self, world: &mut World) {
         world.note(|| format!("  transaction {} is rolled back", self.id));
-        world.verdicts[self.id] = Verdict::Aborted;
+        world.outcomes[self.id] = Outcome::Aborted;
         for object in self.made {
             world.trees.remove(&object);
         }

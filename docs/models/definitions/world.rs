@@ -19,7 +19,7 @@ use super::types::{
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Outcome {
     Open,
     Committed(Lsn),
     Aborted,
@@ -82,7 +82,7 @@ pub(super) struct World {
     pub(super) versions: BTreeMap<(Object, Key), Versions>,
     pub(super) locks: BTreeMap<LockName, Lock>,
     pub(super) waiting: BTreeMap<usize, (LockName, bool)>,
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) outcomes: Vec<Outcome>,
     /// One mark a client, as in the log's ring.
     pub(super) in_flight: Vec<Option<Lsn>>,
     pub(super) prefix_published: Lsn,
@@ -124,7 +124,7 @@ impl World {
             versions: BTreeMap::new(),
             locks: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            verdicts: Vec::new(),
+            outcomes: Vec::new(),
             in_flight: vec![None; clients],
             prefix_published: 0,
             log: Vec::new(),
@@ -217,12 +217,12 @@ impl World {
         let leaf = &mut tree[leaf];
         for cell in leaf.cells.values_mut() {
             let Some((transaction, value)) = cell.intent else { continue };
-            match self.verdicts[transaction] {
-                Verdict::Open => continue,
-                Verdict::Committed(lsn) => {
+            match self.outcomes[transaction] {
+                Outcome::Open => continue,
+                Outcome::Committed(lsn) => {
                     cell.row = value.map(|value| (value, lsn));
                 }
-                Verdict::Aborted => {}
+                Outcome::Aborted => {}
             }
             cell.intent = None;
         }

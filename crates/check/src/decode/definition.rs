@@ -316,7 +316,7 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
             Rule::of(data_type).check_any(input.take(length).ok_or(SHORT)?)?;
             Default::Constant
         }
-        2 if is_moment(data_type) => Default::Now,
+        2 if is_timestamp(data_type) => Default::Now,
         3 => Default::Key(read_strategy(input, data_type)?),
         4 if nullable => Default::Constant,
         5 => {
@@ -333,7 +333,7 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
     Ok(Column { name, data_type, nullable, default })
 }
 
-fn is_moment(data_type: DataType) -> bool {
+fn is_timestamp(data_type: DataType) -> bool {
     use DataType::{Date, Time, Timestamp, TimestampTz};
     matches!(data_type, Date | Time | Timestamp | TimestampTz)
 }

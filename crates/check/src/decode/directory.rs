@@ -1,7 +1,7 @@
 //! Root and segments of the directory.
 
 use super::input::Input;
-use super::slot::{BlobPlace, NO_SLOT, SlotNumber};
+use super::slot::{BlobAddress, NO_SLOT, SlotNumber};
 
 /// The root: every table, and where its segments are.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ pub(crate) struct RootTable {
 #[derive(Debug)]
 pub(crate) struct RootSegment {
     pub(crate) low: Box<[u8]>,
-    pub(crate) place: BlobPlace,
+    pub(crate) place: BlobAddress,
 }
 
 /// Reads the root.
@@ -85,7 +85,7 @@ pub(crate) fn read_root(bytes: &[u8]) -> Option<Root> {
         let mut segments = Vec::new();
         for _ in 0..input.varint()? {
             let low = input.counted()?.into();
-            segments.push(RootSegment { low, place: BlobPlace::read(&mut input)? });
+            segments.push(RootSegment { low, place: BlobAddress::read(&mut input)? });
         }
         tables.push(RootTable { id, object, definition, counters, segments });
     }

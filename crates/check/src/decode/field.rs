@@ -7,7 +7,7 @@ pub(crate) const DATE_DAYS: std::ops::Range<i32> = -719_162..2_932_897;
 /// Microseconds of a day.
 pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
 /// The same years in microseconds.
-pub(crate) const MOMENT_MICROS: std::ops::Range<i64> =
+pub(crate) const TIMESTAMP_MICROS: std::ops::Range<i64> =
     DATE_DAYS.start as i64 * DAY_MICROS..DATE_DAYS.end as i64 * DAY_MICROS;
 
 /// See the module.
@@ -25,7 +25,7 @@ pub(crate) enum Rule {
     Bytes,
     Date,
     Time,
-    Moment,
+    Timestamp,
 }
 
 impl Rule {
@@ -43,7 +43,7 @@ impl Rule {
             DataType::Uuid => Rule::Any(16),
             DataType::Date => Rule::Date,
             DataType::Time => Rule::Time,
-            DataType::Timestamp | DataType::TimestampTz => Rule::Moment,
+            DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,
         }
     }
 
@@ -54,7 +54,7 @@ impl Rule {
             Rule::Boolean => Some(1),
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
             Rule::Date => Some(4),
-            Rule::Time | Rule::Moment => Some(8),
+            Rule::Time | Rule::Timestamp => Some(8),
             Rule::Text(_) | Rule::Bytes => None,
         }
     }
@@ -79,7 +79,9 @@ impl Rule {
                 .first_chunk::<4>()
                 .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
             Rule::Time => number(bytes).is_some_and(|micros| (0..DAY_MICROS).contains(&micros)),
-            Rule::Moment => number(bytes).is_some_and(|micros| MOMENT_MICROS.contains(&micros)),
+            Rule::Timestamp => {
+                number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
+            }
         };
         if sound { Ok(()) } else { Err(self.fault()) }
     }
@@ -98,7 +100,7 @@ impl Rule {
             Rule::Decimal(_) => "a decimal has more digits than declared",
             Rule::Date => "a date is not in the years 0001 to 9999",
             Rule::Time => "a time of day is not below 24:00:00",
-            Rule::Moment => "a timestamp is not in the years 0001 to 9999",
+            Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }
     }

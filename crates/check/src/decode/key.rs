@@ -5,7 +5,7 @@ use std::fmt::Write;
 use onrush_types::DataType;
 
 use super::definition::Definition;
-use super::field::{DATE_DAYS, DAY_MICROS, MOMENT_MICROS, NOT_TEXT, is_text};
+use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
 
 /// Most bytes of a key.
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
@@ -129,7 +129,7 @@ fn check_column(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static st
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
         DataType::Time => (0..i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
-            i64::try_from(integer(bytes)).is_ok_and(|micros| MOMENT_MICROS.contains(&micros))
+            i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
         }
         _ => true,
     };

@@ -36,15 +36,15 @@ impl fmt::Display for SlotNumber {
 
 /// Where a blob begins, how long it is, and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BlobPlace {
+pub(crate) struct BlobAddress {
     pub(crate) first: SlotNumber,
     pub(crate) bytes: u64,
     pub(crate) checksum: u32,
 }
 
-impl BlobPlace {
-    pub(crate) fn read(input: &mut Input<'_>) -> Option<BlobPlace> {
-        Some(BlobPlace {
+impl BlobAddress {
+    pub(crate) fn read(input: &mut Input<'_>) -> Option<BlobAddress> {
+        Some(BlobAddress {
             first: SlotNumber(input.u64()?),
             bytes: input.u64()?,
             checksum: input.u32()?,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::input::{Input, u32_at};
-use super::slot::BlobPlace;
+use super::slot::BlobAddress;
 use super::{FORMAT_VERSION, checksum_around, is_zero};
 
 /// Name of the file in the database folder.
@@ -42,7 +42,7 @@ pub(crate) struct Superblock {
     /// C: where redo starts.
     pub(crate) start: Position,
     pub(crate) has_root: u8,
-    pub(crate) root: Option<BlobPlace>,
+    pub(crate) root: Option<BlobAddress>,
     /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
     pub(crate) end_us: u64,
     /// Whether the rest of the block is zeros.
@@ -85,7 +85,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
         previous_checksum: input.u32()?,
     };
     let has_root = input.u8()?;
-    let root = if has_root == 1 { Some(BlobPlace::read(&mut input)?) } else { None };
+    let root = if has_root == 1 { Some(BlobAddress::read(&mut input)?) } else { None };
     let end_us = input.u64()?;
     let zeros_follow = is_zero(input.rest());
     Some(Superblock {

@@ -8,7 +8,7 @@ use crate::invariant::Invariant;
 use crate::salvage::images::Keys;
 use crate::salvage::survey::Wanted;
 use crate::salvage::{SalvageReport, SalvageTarget};
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 use crate::steps::log;
 use crate::steps::records::{RecordFault, RecordSink};
 use crate::store::Store;
@@ -22,7 +22,7 @@ pub(super) struct Changes<'a, T: SalvageTarget> {
     /// Rows that are newer than the log.
     newer: &'a Keys,
     end: u64,
-    verdicts: &'a Verdicts,
+    statuses: &'a LargeStatuses,
     report: &'a mut SalvageReport,
     row: Vec<u8>,
     /// The first error of the target; nothing is done after it.
@@ -35,7 +35,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
         store: &Store<'_>,
         wanted: &mut Wanted,
         newer: &Keys,
-        (end, verdicts): (u64, &Verdicts),
+        (end, statuses): (u64, &LargeStatuses),
         target: &mut T,
         report: &mut SalvageReport,
     ) -> Result<(), T::Error> {
@@ -46,7 +46,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
         let store = Store { findings: &findings, ..store.clone() };
         let (row, outcome) = (Vec::new(), Ok(()));
         let mut changes =
-            Changes { target, wanted, objects, newer, end, verdicts, report, row, outcome };
+            Changes { target, wanted, objects, newer, end, statuses, report, row, outcome };
         log::check(&store, Some(&mut changes));
         let outcome = changes.outcome;
         report.take_unlike(&findings);
@@ -106,7 +106,7 @@ impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
         if lsn >= self.end {
             return;
         }
-        let verdicts = self.verdicts;
+        let statuses = self.statuses;
         let mut change = |row: Row<'_>| {
             if self.outcome.is_ok() {
                 self.outcome = self.change(&row, report);
@@ -123,7 +123,7 @@ impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
             Some(Record::Piece { id, rows }) => {
                 let _ = group_records(rows, |record| {
                     if let Record::Row(row) = record
-                        && verdicts.counts(id, row.object, row.key)
+                        && statuses.counts(id, row.object, row.key)
                     {
                         change(row);
                     }

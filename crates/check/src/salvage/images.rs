@@ -13,7 +13,7 @@ use crate::salvage::{SalvageReport, SalvageTarget};
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{self, Batch, Named, range_words};
 use crate::steps::images::{ImageChecker, Tally};
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 use crate::steps::owners::Owners;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ pub(super) struct Images<'a> {
     page: AlignedBuffer,
     /// The end of the good part of the log.
     end: u64,
-    verdicts: &'a Verdicts,
+    statuses: &'a LargeStatuses,
     /// Rows that are newer than that: older records of the log do not touch them.
     newer: &'a mut Keys,
 }
@@ -37,11 +37,11 @@ impl<'a> Images<'a> {
     pub(super) fn new(
         store: &'a Store<'a>,
         catalogue: &'a Catalogue,
-        (end, verdicts): (u64, &'a Verdicts),
+        (end, statuses): (u64, &'a LargeStatuses),
         newer: &'a mut Keys,
     ) -> Images<'a> {
         let page = AlignedBuffer::new(SLOT_BYTES);
-        Images { store, catalogue, owners: Owners::new(store), page, end, verdicts, newer }
+        Images { store, catalogue, owners: Owners::new(store), page, end, statuses, newer }
     }
 
     /// All rows of one table's images.
@@ -75,7 +75,7 @@ impl<'a> Images<'a> {
     fn stands(&self, image: &Image<'_>, entry: &Entry<'_>, mut rest: &[u8]) -> bool {
         let counts = |entry: &Entry<'_>| {
             let intent = entry.intent();
-            intent.is_some_and(|it| self.verdicts.intent_counts(it, image.object, entry.key))
+            intent.is_some_and(|it| self.statuses.intent_counts(it, image.object, entry.key))
         };
         match entry.intent() {
             Some(intent) => !intent.removes && counts(entry),
@@ -98,9 +98,9 @@ impl<'a> Images<'a> {
         let (store, catalogue) = (self.store, self.catalogue);
         if store.read(named.slot, &mut self.page).is_ok() {
             let tally = Tally::new(catalogue);
-            let (physical_only, verdicts) = (false, None);
+            let (physical_only, statuses) = (false, None);
             let mut checker =
-                ImageChecker { store, catalogue, batch, physical_only, verdicts, tally };
+                ImageChecker { store, catalogue, batch, physical_only, statuses, tally };
             checker.check_image(named, &self.page, false);
         }
         store.progress.add_done(SLOT_BYTES as u64);

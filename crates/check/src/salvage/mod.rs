@@ -32,7 +32,7 @@ use crate::salvage::images::Images;
 use crate::salvage::start::Start;
 use crate::salvage::survey::{Survey, Wanted};
 use crate::steps::catalogue::Catalogue;
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 use crate::steps::log;
 use crate::store::Store;
 
@@ -157,12 +157,12 @@ fn salvage_store<T: SalvageTarget>(
     report.begin(&wanted);
     target.begin(&wanted.described()).map_err(SalvageError::Target)?;
     let mut newer = HashSet::new();
-    let verdicts = Verdicts::read(store, catalogue, Some(end));
-    let mut images = Images::new(store, catalogue, (end, &verdicts), &mut newer);
+    let statuses = LargeStatuses::read(store, catalogue, Some(end));
+    let mut images = Images::new(store, catalogue, (end, &statuses), &mut newer);
     for table in 0..wanted.tables.len() {
         images.hand_over(&mut wanted, table, target, report).map_err(SalvageError::Target)?;
     }
-    Changes::hand_over(store, &mut wanted, &newer, (end, &verdicts), target, report)
+    Changes::hand_over(store, &mut wanted, &newer, (end, &statuses), target, report)
         .map_err(SalvageError::Target)?;
     for (number, table) in wanted.tables.iter().enumerate() {
         for (column, next) in table.counters() {

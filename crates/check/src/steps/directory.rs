@@ -2,7 +2,7 @@
 //! put in the order of the disk.
 
 use crate::decode::directory::Segment;
-use crate::decode::slot::{BlobPlace, SlotNumber};
+use crate::decode::slot::{BlobAddress, SlotNumber};
 use crate::invariant::Invariant;
 use crate::pieces;
 use crate::steps::catalogue::{Catalogue, CatalogueTable, claim_pages};
@@ -200,7 +200,7 @@ fn check_fences(
 }
 
 /// Bytes of images that a segment of so many bytes names, about.
-pub(crate) fn estimated_image_bytes(low: &[u8], place: BlobPlace) -> u64 {
+pub(crate) fn estimated_image_bytes(low: &[u8], place: BlobAddress) -> u64 {
     let leaf_bytes = 13 + low.len().max(4) as u64;
     place.bytes.min(1 << 32) / leaf_bytes * crate::decode::slot::SLOT_BYTES as u64
 }

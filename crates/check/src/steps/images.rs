@@ -9,7 +9,7 @@ use crate::invariant::Invariant;
 use crate::pieces::{Piece, PieceChecker};
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{Batch, LeafView, Named, range_words};
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 use crate::steps::rows::{self, Counted};
 use crate::store::Store;
 
@@ -61,7 +61,7 @@ pub(crate) struct ImageChecker<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) physical_only: bool,
     /// Where rows are handed over.
-    pub(crate) verdicts: Option<&'a Verdicts>,
+    pub(crate) statuses: Option<&'a LargeStatuses>,
     pub(crate) tally: Tally,
 }
 
@@ -218,9 +218,9 @@ impl ImageChecker<'_> {
 
     /// Hands the rows of a leaf to the companion.
     fn hand_over(&self, leaf: &LeafView<'_>, image: &Image<'_>, object: u32) {
-        let none = Verdicts::default();
-        let verdicts = self.verdicts.unwrap_or(&none);
-        let mut rows = rows::resolved(image, object, verdicts)
+        let none = LargeStatuses::default();
+        let statuses = self.statuses.unwrap_or(&none);
+        let mut rows = rows::resolved(image, object, statuses)
             .filter(|entry| entry.key >= leaf.low && leaf.high.is_none_or(|high| entry.key < high))
             .map(|entry| (entry.key, entry.value));
         self.store.companion.leaf(object, leaf.low, &mut rows);

@@ -15,7 +15,7 @@ use crate::store::Store;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
+pub(crate) struct LargeStatuses {
     committed: HashSet<u64>,
     /// Of the log, by transaction and object.
     taken_back: HashMap<(u64, u32), HashSet<Box<[u8]>>>,
@@ -23,17 +23,21 @@ pub(crate) struct Verdicts {
     end: Option<u64>,
 }
 
-impl Verdicts {
+impl LargeStatuses {
     /// Reads them from the root, and from the log up to `end`.
-    pub(crate) fn read(store: &Store<'_>, catalogue: &Catalogue, end: Option<u64>) -> Verdicts {
-        let committed = catalogue.large.committed.iter().map(|verdict| verdict.id).collect();
-        let mut verdicts = Verdicts { committed, end, ..Verdicts::default() };
+    pub(crate) fn read(
+        store: &Store<'_>,
+        catalogue: &Catalogue,
+        end: Option<u64>,
+    ) -> LargeStatuses {
+        let committed = catalogue.large.committed.iter().map(|committed| committed.id).collect();
+        let mut statuses = LargeStatuses { committed, end, ..LargeStatuses::default() };
         // What is wrong with the log is told by who reads it for that.
         let (findings, progress) = (Findings::new(usize::MAX), Progress::default());
         let store =
             Store { findings: &findings, progress: &progress, companion: &(), ..store.clone() };
-        log::check(&store, Some(&mut verdicts));
-        verdicts
+        log::check(&store, Some(&mut statuses));
+        statuses
     }
 
     /// Whether what a piece of this transaction says of the row counts.
@@ -56,7 +60,7 @@ impl Verdicts {
     }
 }
 
-impl RecordSink for Verdicts {
+impl RecordSink for LargeStatuses {
     fn take(&mut self, lsn: u64, payload: &[u8], _report: &mut dyn FnMut(RecordFault)) {
         if self.end.is_some_and(|end| lsn >= end) {
             return;

@@ -8,14 +8,14 @@ use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::{Catalogue, TablePlan};
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 
 /// Where keys and rows of records are checked, and what they raise.
 pub(crate) struct Records<'a> {
     catalogue: &'a Catalogue,
     companion: &'a dyn Companion,
     /// What of large transactions counts, where somebody takes rows.
-    verdicts: Option<&'a Verdicts>,
+    statuses: Option<&'a LargeStatuses>,
     /// Objects at this place of the log: a table of the catalogue, or of `created`.
     objects: HashMap<u32, Origin>,
     created: Vec<Option<TablePlan>>,
@@ -62,7 +62,7 @@ impl<'a> Records<'a> {
     pub(crate) fn new(
         catalogue: &'a Catalogue,
         companion: &'a dyn Companion,
-        verdicts: Option<&'a Verdicts>,
+        statuses: Option<&'a LargeStatuses>,
     ) -> Records<'a> {
         let tables = catalogue.tables.iter().enumerate();
         let objects = tables.map(|(index, table)| (table.root.object, Origin::Catalogue(index)));
@@ -72,7 +72,7 @@ impl<'a> Records<'a> {
         Records {
             catalogue,
             companion,
-            verdicts,
+            statuses,
             objects: objects.collect(),
             created: Vec::new(),
             gone: HashSet::new(),
@@ -85,7 +85,7 @@ impl<'a> Records<'a> {
 
     fn row(&mut self, row: &Row<'_>, of_large: Option<u64>, report: &mut dyn FnMut(RecordFault)) {
         let counts = of_large.is_none_or(|id| {
-            self.verdicts.is_some_and(|verdicts| verdicts.counts(id, row.object, row.key))
+            self.statuses.is_some_and(|statuses| statuses.counts(id, row.object, row.key))
         });
         if counts && row.change != Change::TakeBack {
             self.companion.log_change(row.object, row.key, row.change);

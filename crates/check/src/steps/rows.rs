@@ -4,7 +4,7 @@ use crate::decode::image::{Entry, Image, Intent, entry_offset, take_entry};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::TablePlan;
-use crate::steps::large::Verdicts;
+use crate::steps::large::LargeStatuses;
 
 /// Key and row together take no more.
 const ROW_BYTES_MAX: usize = 8000;
@@ -164,7 +164,7 @@ pub(crate) fn has_intents(image: &Image<'_>) -> bool {
 pub(crate) fn resolved<'i>(
     image: &Image<'i>,
     object: u32,
-    verdicts: &'i Verdicts,
+    statuses: &'i LargeStatuses,
 ) -> impl Iterator<Item = Entry<'i>> {
     let mut rest = image.entries;
     std::iter::from_fn(move || {
@@ -173,7 +173,7 @@ pub(crate) fn resolved<'i>(
             let mut behind = rest;
             let next = take_entry(&mut behind).filter(|next| next.key == entry.key);
             let counts = |entry: &Entry<'_>| {
-                entry.intent().is_some_and(|it| verdicts.intent_counts(it, object, entry.key))
+                entry.intent().is_some_and(|it| statuses.intent_counts(it, object, entry.key))
             };
             let stands = match (entry.intent(), next) {
                 (Some(intent), _) if intent.removes => false,

@@ -1,6 +1,6 @@
 //! Flags that several commands share, and the words they take.
 
-pub mod cell;
+pub mod case;
 #[cfg(feature = "serve")]
 pub mod config;
 pub mod database;

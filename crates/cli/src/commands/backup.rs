@@ -1,4 +1,4 @@
-//! `onrush backup` and `onrush restore`: a checked copy, and back, to any moment the log reaches.
+//! `onrush backup` and `onrush restore`: a checked copy, and back, to any point in time the log reaches.
 
 use std::path::PathBuf;
 use std::sync::Arc;

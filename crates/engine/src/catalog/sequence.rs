@@ -107,13 +107,13 @@ impl Sequence {
     pub(crate) fn skip_to(
         &self,
         log: &impl Appends,
-        place: (u32, usize),
+        column: (u32, usize),
         least: u64,
         recorder: &Recorder,
     ) -> Result<()> {
         let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
         if least > self.reserved() {
-            self.reserve(log, place, least, recorder)?;
+            self.reserve(log, column, least, recorder)?;
         }
         *next = (*next).max(least);
         Ok(())

@@ -11,7 +11,7 @@ use super::Store;
 use crate::error::{Damage, Error, Result};
 use crate::logging::{push_varint, take_varint};
 use crate::node::leaf::LargeOwner;
-use crate::space::{Blob, BlobPlace, Cursor, DataFiles, SlotId, Space};
+use crate::space::{Blob, BlobAddress, Cursor, DataFiles, SlotId, Space};
 use crate::status::LargeTable;
 use crate::storage::Image;
 use crate::tree::LeafDescription;
@@ -97,7 +97,7 @@ fn stop_unless_full(store: &Store, error: Error) -> Error {
 
 impl Directory {
     /// Writes the root: tables, counters, and where their segments are.
-    pub(super) fn write_root(&mut self, store: &Store) -> Result<BlobPlace> {
+    pub(super) fn write_root(&mut self, store: &Store) -> Result<BlobAddress> {
         let mut bytes = self.next_object.to_le_bytes().to_vec();
         push_varint(self.tables.len() as u64, &mut bytes);
         for (id, table) in &self.tables {
@@ -112,16 +112,16 @@ impl Directory {
             push_varint(table.segments.len() as u64, &mut bytes);
             for segment in &table.segments {
                 push_bytes(&segment.low, &mut bytes);
-                push_place(segment.blob.place(), &mut bytes);
+                push_address(segment.blob.address(), &mut bytes);
             }
         }
         push_large(&self.large, &mut bytes);
         let mut cursor = Cursor::default();
         let blob = Blob::write(&store.space, &mut cursor, store.database_id, &bytes)
             .map_err(|error| stop_unless_full(store, error))?;
-        let place = blob.place();
+        let address = blob.address();
         self.root = Some(blob);
-        Ok(place)
+        Ok(address)
     }
 }
 
@@ -182,18 +182,18 @@ fn take_array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
-/// A blob's place as it stands in roots and superblocks: slot, bytes, checksum.
-pub(super) fn push_place(place: BlobPlace, out: &mut Vec<u8>) {
-    out.extend_from_slice(&place.first.to_raw().to_le_bytes());
-    out.extend_from_slice(&place.bytes.to_le_bytes());
-    out.extend_from_slice(&place.checksum.to_le_bytes());
+/// A blob's address as it stands in roots and superblocks: slot, bytes, checksum.
+pub(super) fn push_address(address: BlobAddress, out: &mut Vec<u8>) {
+    out.extend_from_slice(&address.first.to_raw().to_le_bytes());
+    out.extend_from_slice(&address.bytes.to_le_bytes());
+    out.extend_from_slice(&address.checksum.to_le_bytes());
 }
 
-/// Reads what [`push_place`] wrote.
-pub(super) fn take_place(from: &mut &[u8]) -> Option<BlobPlace> {
+/// Reads what [`push_address`] wrote.
+pub(super) fn take_address(from: &mut &[u8]) -> Option<BlobAddress> {
     let first = SlotId::from_raw(u64::from_le_bytes(take_array(from)?))?;
     let bytes = u64::from_le_bytes(take_array(from)?);
-    Some(BlobPlace { first, bytes, checksum: u32::from_le_bytes(take_array(from)?) })
+    Some(BlobAddress { first, bytes, checksum: u32::from_le_bytes(take_array(from)?) })
 }
 
 /// The directory as read at open, before its slots have owners.
@@ -201,7 +201,7 @@ pub(crate) struct Root {
     pub(crate) next_object: u32,
     pub(crate) tables: Vec<RootTable>,
     large: LargeTable,
-    place: BlobPlace,
+    address: BlobAddress,
     slots: Vec<SlotId>,
 }
 
@@ -216,32 +216,32 @@ pub(crate) struct RootTable {
 
 struct RootSegment {
     low: Box<[u8]>,
-    place: BlobPlace,
+    address: BlobAddress,
     slots: Vec<SlotId>,
     entries: Vec<(Box<[u8]>, Option<(SlotId, u32)>)>,
 }
 
 impl Root {
-    /// Reads the root at `place` and every segment; all slots in use are added to `used`.
+    /// Reads the root at `address` and every segment; all slots in use are added to `used`.
     pub(crate) fn read(
         files: &DataFiles,
         database_id: u128,
-        place: BlobPlace,
+        address: BlobAddress,
         used: &mut Vec<SlotId>,
     ) -> Result<Root> {
-        let (bytes, slots) = Blob::read(files, database_id, place, used)?;
-        let path = files.path(place.first.file).to_owned();
+        let (bytes, slots) = Blob::read(files, database_id, address, used)?;
+        let path = files.path(address.first.file).to_owned();
         let (next_object, mut tables, large) = read_root(&bytes)
-            .ok_or_else(|| unreadable(&path, place, "the directory's root does not decode"))?;
+            .ok_or_else(|| unreadable(&path, address, "the directory's root does not decode"))?;
         for table in &mut tables {
             let mut images = Vec::new();
             for segment in &mut table.segments {
-                let (bytes, slots) = Blob::read(files, database_id, segment.place, used)?;
+                let (bytes, slots) = Blob::read(files, database_id, segment.address, used)?;
                 segment.slots = slots;
                 segment.entries = read_segment(&bytes, table.object, files.count())
                     .filter(|entries| entries.first().is_some_and(|first| first.0 == segment.low))
                     .ok_or_else(|| {
-                        unreadable(&path, segment.place, "a directory segment does not decode")
+                        unreadable(&path, segment.address, "a directory segment does not decode")
                     })?;
                 let named = segment.entries.iter().filter_map(|(_, image)| *image);
                 images.extend(named.map(|(slot, _)| slot));
@@ -251,7 +251,7 @@ impl Root {
             images.dedup();
             used.append(&mut images);
         }
-        Ok(Root { next_object, tables, large, place, slots })
+        Ok(Root { next_object, tables, large, address, slots })
     }
 
     /// Gives every slot its owner: the directory, and the leaves of each table.
@@ -260,7 +260,7 @@ impl Root {
             tables: BTreeMap::new(),
             next_object: self.next_object,
             large: self.large.clone(),
-            root: Some(Blob::adopt(space, self.place, &self.slots)),
+            root: Some(Blob::adopt(space, self.address, &self.slots)),
         };
         let mut adopted = Vec::new();
         for table in self.tables {
@@ -279,7 +279,7 @@ impl Root {
                     images.push(image.clone());
                     leaves.push(LeafDescription { low, image });
                 }
-                let blob = Blob::adopt(space, segment.place, &segment.slots);
+                let blob = Blob::adopt(space, segment.address, &segment.slots);
                 let images = images.into_boxed_slice();
                 segments.push(Arc::new(Segment { low: segment.low, images, blob }));
             }
@@ -311,8 +311,8 @@ pub(crate) struct AdoptedTable {
     pub(crate) leaves: Vec<LeafDescription>,
 }
 
-fn unreadable(path: &Path, place: BlobPlace, what: &str) -> Error {
-    Error::Damaged(Damage::new(path, place.first.offset(), what))
+fn unreadable(path: &Path, address: BlobAddress, what: &str) -> Error {
+    Error::Damaged(Damage::new(path, address.first.offset(), what))
 }
 
 fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>, LargeTable)> {
@@ -332,8 +332,8 @@ fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>, LargeTable)> {
         let mut segments = Vec::new();
         for _ in 0..take_varint(from)? {
             let low = take_bytes(from)?.into();
-            let place = take_place(from)?;
-            segments.push(RootSegment { low, place, slots: Vec::new(), entries: Vec::new() });
+            let address = take_address(from)?;
+            segments.push(RootSegment { low, address, slots: Vec::new(), entries: Vec::new() });
         }
         tables.push(RootTable { id, object, definition, counters, segments });
     }

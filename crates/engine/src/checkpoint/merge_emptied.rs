@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use onrush_waits::{LatchClass, Recorder};
 
 use super::Store;
-use crate::tree::{EmptyLeaf, Joined};
+use crate::tree::{EmptyLeaf, Merged};
 use crate::units::LeafId;
 
 impl Store {
@@ -17,8 +17,8 @@ impl Store {
             ids.into_iter().filter_map(|id| self.still_empty(id, recorder)).collect();
         for leaf in leaves {
             let Some(tree) = self.tree_of(leaf.object) else { continue };
-            let (place, epoch) = (self.background_place(), self.dirty.epoch());
-            if tree.join_empty(self, recorder, place, &leaf, epoch) == Joined::NotNow {
+            let (permit, epoch) = (self.background_permit(), self.dirty.epoch());
+            if tree.merge_empty(self, recorder, permit, &leaf, epoch) == Merged::NotNow {
                 self.emptied.push(leaf.id);
             }
         }

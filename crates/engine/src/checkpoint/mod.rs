@@ -1,19 +1,19 @@
 #![doc = include_str!("README.md")]
 
 mod directory;
-mod drain;
 mod merge_emptied;
 mod pace;
 mod pin;
 mod progress;
 mod record;
 mod report;
-mod room;
 mod store;
 mod superblock;
 mod sweep;
 mod throttle;
+mod unblock;
 mod walk;
+mod write_back;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -108,9 +108,9 @@ impl Checkpointer {
         let swept = store.resolver.large.swept();
         let (start, epoch) = begin(store);
         let early_end = planted(Fault::EBeforeWalk).then(|| store.log.tail());
-        let drained = drain::drain(store, recorder, &mut self.imagers, epoch);
-        self.changed.extend(drained.changed);
-        let images = drained.images?;
+        let written = write_back::write_back(store, recorder, &mut self.imagers, epoch);
+        self.changed.extend(written.changed);
+        let images = written.images?;
         let late_start = planted(Fault::CAfterEpoch).then(|| store.log.position());
         let start = late_start.unwrap_or(start);
         store.progress.set_stage(CheckpointStage::Walk);

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// At a gigabyte a second a device takes it in 8 ms, less than the window of delayed commits.
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
-/// See the module. One for each drain.
+/// See the module. One for each write-back.
 #[derive(Default)]
 pub(super) struct Pace {
     unsynced_bytes: AtomicU64,

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 /// What a checkpoint is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[repr(u64)]
 pub enum CheckpointStage {
     /// None is being taken.
     #[default]
     None,
     /// Leaves that changed are copied and written.
-    Drain,
+    WriteBack,
     /// The directory is brought up to date.
     Walk,
     /// Everything is made durable and named by a superblock.
@@ -37,7 +37,7 @@ impl CheckpointProgress {
     pub(super) fn done(&self) -> Option<f64> {
         match self.stage {
             CheckpointStage::None => None,
-            CheckpointStage::Drain => {
+            CheckpointStage::WriteBack => {
                 Some(0.9 * self.written.min(self.leaves) as f64 / self.leaves.max(1) as f64)
             }
             CheckpointStage::Walk => Some(0.9),
@@ -65,7 +65,7 @@ impl Progress {
         self.began_unix_micros.store(unix_micros, Ordering::Relaxed);
         self.leaves.store(0, Ordering::Relaxed);
         self.written.store(0, Ordering::Relaxed);
-        self.set_stage(CheckpointStage::Drain);
+        self.set_stage(CheckpointStage::WriteBack);
         Running(self)
     }
 
@@ -92,7 +92,7 @@ impl Progress {
     pub(crate) fn read(&self) -> CheckpointProgress {
         let stages = [
             CheckpointStage::None,
-            CheckpointStage::Drain,
+            CheckpointStage::WriteBack,
             CheckpointStage::Walk,
             CheckpointStage::Install,
         ];

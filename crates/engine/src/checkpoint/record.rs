@@ -98,7 +98,7 @@ mod tests {
         let _running = progress.begin(2, 7);
         progress.add_written(3);
         let read = records.read(&progress);
-        assert_eq!((read[1].stage, read[1].report.images), (CheckpointStage::Drain, 3));
+        assert_eq!((read[1].stage, read[1].report.images), (CheckpointStage::WriteBack, 3));
         assert_eq!((read[1].report.number, read[1].began_unix_micros), (2, 7));
         records.put(7, &report(2));
         assert_eq!(records.read(&progress).len(), 2);

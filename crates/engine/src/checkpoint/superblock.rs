@@ -9,10 +9,10 @@ use onrush_files::{
 };
 use onrush_log::{LogPosition, Lsn};
 
-use super::directory::{push_place, take_place};
+use super::directory::{push_address, take_address};
 use crate::error::{Damage, Error, Result};
 use crate::fault::{Fault, planted};
-use crate::space::{BlobPlace, FORMAT_VERSION};
+use crate::space::{BlobAddress, FORMAT_VERSION};
 
 const MAGIC: &[u8; 8] = b"ONRUSH\0\0";
 const HEADER_BYTES: usize = 16;
@@ -36,7 +36,7 @@ pub(crate) struct Superblock {
     /// E: the installed images hold nothing at or above; the log must reach it.
     pub(crate) end: Lsn,
     /// The directory; none before the first checkpoint.
-    pub(crate) root: Option<BlobPlace>,
+    pub(crate) root: Option<BlobAddress>,
     /// What is below E was durable at this moment, in microseconds since 1970 by the clock of the machine; at
     /// first the moment of the creation. Orders nothing, but tells a restore how old the images are.
     pub(crate) end_us: u64,
@@ -68,7 +68,7 @@ impl Superblock {
         body.extend_from_slice(&self.start.encode());
         body.push(u8::from(self.root.is_some()));
         if let Some(root) = self.root {
-            push_place(root, &mut body);
+            push_address(root, &mut body);
         }
         body.extend_from_slice(&self.end_us.to_le_bytes());
         sealed(&body, BLOCK_BYTES)
@@ -116,7 +116,7 @@ impl Superblock {
             incarnation: number(2),
             end: Lsn(number(3)),
             start: LogPosition::decode(start),
-            root: if *has_root == 1 { Some(take_place(&mut rest)?) } else { None },
+            root: if *has_root == 1 { Some(take_address(&mut rest)?) } else { None },
             end_us: u64::from_le_bytes(*rest.first_chunk()?),
         })
     }

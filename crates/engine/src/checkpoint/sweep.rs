@@ -1,4 +1,4 @@
-//! Folds what large transactions have left in leaves, so that their verdicts can be forgotten.
+//! Resolves what large transactions have left in leaves, so that their outcomes can be forgotten.
 //!
 //! A sweep looks at every leaf of every object that the transaction has written. It takes no LSN: what it
 //! changes in a leaf says the same as before. It runs behind the commit, and where a snapshot stood in the way, or
@@ -19,7 +19,7 @@ use crate::units::ObjectId;
 pub(crate) fn sweep_due(store: &Store, recorder: &Recorder) {
     for (id, objects) in store.resolver.large.to_sweep(store.horizon()) {
         let grow = || store.space.grow().is_ok();
-        if planted(Fault::VerdictForgottenEarly) || sweep_all(store, recorder, &objects, &grow) {
+        if planted(Fault::StatusForgottenEarly) || sweep_all(store, recorder, &objects, &grow) {
             store.resolver.large.set_swept(id);
         }
     }
@@ -31,7 +31,7 @@ pub(crate) fn sweep_aborted(store: &Store, recorder: &Recorder, objects: &[Objec
     sweep_all(store, recorder, objects, &|| store.make_slots(recorder).is_ok());
 }
 
-/// Folds what can be folded in all leaves of these objects. False if a leaf could not be looked at.
+/// Resolves what can be resolved in all leaves of these objects. False if a leaf could not be looked at.
 fn sweep_all(
     store: &Store,
     recorder: &Recorder,

@@ -135,7 +135,7 @@ fn changed_parts(
 }
 
 /// Where the last leaf of a segment's range ends: beyond it if the first leaves of the next
-/// segments were empty and were joined to it.
+/// segments were empty and were merged into it.
 enum RangeEnd {
     AtNext,
     Beyond(Vec<u8>),

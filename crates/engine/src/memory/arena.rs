@@ -1,5 +1,5 @@
 //! Elements that never move and are never freed while the arena lives, so that a reader may keep
-//! a place across any change; what an element holds is re-checked under its latch.
+//! an index across any change; what an element holds is re-checked under its latch.
 //!
 //! A chunk is about as large as a 32nd to a 64th of all before it. So a small database is opened without
 //! making elements that it will never use, a large one has hardly more than it uses, whoever needs the
@@ -23,16 +23,16 @@ const CHUNKS: usize = CHUNKS_OF_A_SIZE * (33 - FIRST_SIZE.ilog2() as usize);
 /// See the module.
 pub(crate) struct Arena<T> {
     chunks: [OnceLock<Box<[T]>>; CHUNKS],
-    /// Places handed out so far, and those given back. Held for a few instructions.
-    places: Mutex<Places>,
+    /// Indexes handed out so far, and those given back. Held for a few instructions.
+    indexes: Mutex<Indexes>,
 }
 
-struct Places {
+struct Indexes {
     next: u32,
     free: Vec<u32>,
 }
 
-/// The chunk of a place, and where in it.
+/// The chunk of an index, and where in it.
 #[inline]
 fn locate(index: u32) -> (usize, usize) {
     let shifted = index as usize + FIRST_SIZE;
@@ -49,43 +49,43 @@ fn chunk_len(chunk: usize) -> usize {
 }
 
 impl<T: Default> Arena<T> {
-    /// An empty arena. Place 0 is never handed out: it means *none*.
+    /// An empty arena. Index 0 is never handed out: it means *none*.
     pub(crate) fn new() -> Arena<T> {
         let arena = Arena {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            places: Mutex::new(Places { next: 0, free: Vec::new() }),
+            indexes: Mutex::new(Indexes { next: 0, free: Vec::new() }),
         };
         arena.add();
         arena
     }
 
-    /// A place that nobody uses: new, or given back before.
+    /// An index that nobody uses: new, or given back before.
     pub(crate) fn add(&self) -> u32 {
-        let mut places = self.places.lock();
-        if let Some(index) = places.free.pop() {
+        let mut indexes = self.indexes.lock();
+        if let Some(index) = indexes.free.pop() {
             return index;
         }
-        let index = places.next;
-        places.next += 1;
+        let index = indexes.next;
+        indexes.next += 1;
         let (chunk, _) = locate(index);
         self.chunks[chunk].get_or_init(|| new_chunk(chunk_len(chunk)));
         index
     }
 
-    /// Gives a place back. Readers may still look at it.
+    /// Gives an index back. Readers may still look at it.
     pub(crate) fn give_back(&self, index: u32) {
-        self.places.lock().free.push(index);
+        self.indexes.lock().free.push(index);
     }
 
-    /// One more than the highest place handed out.
+    /// One more than the highest index handed out.
     pub(crate) fn len(&self) -> u32 {
-        self.places.lock().next
+        self.indexes.lock().next
     }
 
-    /// Places handed out and not given back, place 0 not counted.
+    /// Indexes handed out and not given back, index 0 not counted.
     pub(crate) fn in_use(&self) -> u64 {
-        let places = self.places.lock();
-        u64::from(places.next) - places.free.len() as u64 - 1
+        let indexes = self.indexes.lock();
+        u64::from(indexes.next) - indexes.free.len() as u64 - 1
     }
 
     /// Elements that have been made, in use or not: what the arena takes memory for.
@@ -97,10 +97,10 @@ impl<T: Default> Arena<T> {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         let (chunk, at) = locate(index);
-        &self.chunks[chunk].get().expect("a place comes from this arena")[at]
+        &self.chunks[chunk].get().expect("an index comes from this arena")[at]
     }
 
-    /// The element at `index`, or none if no such place was ever handed out.
+    /// The element at `index`, or none if no such index was ever handed out.
     #[inline]
     pub(crate) fn try_get(&self, index: u32) -> Option<&T> {
         let (chunk, at) = locate(index);
@@ -122,14 +122,14 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn each_place_has_its_own_element() {
+    fn each_index_has_its_own_element() {
         let arena: Arena<AtomicU32> = Arena::new();
-        let places: Vec<u32> = (0..5000).map(|_| arena.add()).collect();
-        for place in &places {
-            arena.get(*place).store(*place, Ordering::Relaxed);
+        let indexes: Vec<u32> = (0..5000).map(|_| arena.add()).collect();
+        for index in &indexes {
+            arena.get(*index).store(*index, Ordering::Relaxed);
         }
-        for place in places {
-            assert_eq!(arena.get(place).load(Ordering::Relaxed), place);
+        for index in indexes {
+            assert_eq!(arena.get(index).load(Ordering::Relaxed), index);
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_place_of_32_bits_has_a_chunk() {
+    fn the_last_index_of_32_bits_has_a_chunk() {
         let (chunk, at) = locate(u32::MAX);
         assert!(chunk < CHUNKS && at < chunk_len(chunk), "{chunk}, {at}");
         assert_eq!(locate(0), (0, 0));
@@ -155,15 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn a_place_given_back_is_used_again() {
+    fn an_index_given_back_is_used_again() {
         let arena: Arena<AtomicU32> = Arena::new();
-        let place = arena.add();
-        arena.give_back(place);
-        assert_eq!(arena.add(), place);
+        let index = arena.add();
+        arena.give_back(index);
+        assert_eq!(arena.add(), index);
     }
 
     #[test]
-    fn a_place_never_handed_out_has_no_element() {
+    fn an_index_never_handed_out_has_no_element() {
         let arena: Arena<AtomicU32> = Arena::new();
         assert!(arena.try_get(u32::MAX).is_none());
     }

@@ -33,7 +33,7 @@ pub(crate) struct InnerNode {
     heap_used: AtomicU32,
     heads: [AtomicU64; FANOUT],
     /// Length of the separator, and the word in the heap where the bytes after the head start.
-    places: [AtomicU64; FANOUT],
+    spans: [AtomicU64; FANOUT],
     children: [AtomicU32; FANOUT],
     heap: Box<[AtomicU64; HEAP_WORDS]>,
 }
@@ -48,7 +48,7 @@ impl Default for InnerNode {
             count: AtomicU32::new(0),
             heap_used: AtomicU32::new(0),
             heads: [const { AtomicU64::new(0) }; FANOUT],
-            places: [const { AtomicU64::new(0) }; FANOUT],
+            spans: [const { AtomicU64::new(0) }; FANOUT],
             children: [const { AtomicU32::new(0) }; FANOUT],
             heap: Box::new([const { AtomicU64::new(0) }; HEAP_WORDS]),
         }
@@ -126,12 +126,12 @@ impl InnerNode {
 
     /// Order of separator `index` against `key`, their heads being equal.
     fn compare_tail(&self, index: usize, key: &[u8]) -> Ordering {
-        let place = self.places[index].load(Relaxed);
-        let len = ((place & 0xFFFF_FFFF) as usize).min(SEPARATOR_BYTES_MAX);
+        let span = self.spans[index].load(Relaxed);
+        let len = ((span & 0xFFFF_FFFF) as usize).min(SEPARATOR_BYTES_MAX);
         if len <= 8 || key.len() <= 8 {
             return len.cmp(&key.len());
         }
-        let start = (place >> 32) as usize;
+        let start = (span >> 32) as usize;
         let rest = &key[8..];
         for (word, piece) in (0..tail_words(len)).zip(rest.chunks(8)) {
             let own = self.heap[(start + word).min(HEAP_WORDS - 1)].load(Relaxed);
@@ -148,8 +148,8 @@ impl InnerNode {
         if index == 0 {
             return Vec::new();
         }
-        let place = self.places[index].load(Relaxed);
-        let (len, start) = ((place & 0xFFFF_FFFF) as usize, (place >> 32) as usize);
+        let span = self.spans[index].load(Relaxed);
+        let (len, start) = ((span & 0xFFFF_FFFF) as usize, (span >> 32) as usize);
         let mut bytes = Vec::with_capacity(len + 8);
         bytes.extend_from_slice(&self.heads[index].load(Relaxed).to_be_bytes());
         for word in 0..tail_words(len) {
@@ -160,7 +160,7 @@ impl InnerNode {
     }
 
     /// Whether one more separator of any length surely fits.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_space(&self) -> bool {
         let heap = self.heap_used.load(Relaxed) as usize + tail_words(SEPARATOR_BYTES_MAX);
         self.len() < FANOUT && heap <= HEAP_WORDS
     }
@@ -174,9 +174,9 @@ impl InnerNode {
     }
 
     /// Puts `child`, whose keys start at `separator`, at `index`. The caller holds the structure
-    /// mutex and either the version latch or the only reference; [`has_room`](Self::has_room).
+    /// mutex and either the version latch or the only reference; [`has_space`](Self::has_space).
     pub(crate) fn insert(&self, index: usize, separator: &[u8], child: u32) {
-        debug_assert!(self.has_room());
+        debug_assert!(self.has_space());
         self.push(index, separator, child);
     }
 
@@ -192,14 +192,14 @@ impl InnerNode {
         }
         self.heap_used.store((start + tail_words(separator.len())) as u32, Relaxed);
         self.heads[index].store(head(separator), Relaxed);
-        self.places[index].store(separator.len() as u64 | (start as u64) << 32, Relaxed);
+        self.spans[index].store(separator.len() as u64 | (start as u64) << 32, Relaxed);
         self.children[index].store(child, Relaxed);
         self.count.store(count as u32 + 1, Relaxed);
     }
 
     fn copy_slot(&self, from: usize, to: usize) {
         self.heads[to].store(self.heads[from].load(Relaxed), Relaxed);
-        self.places[to].store(self.places[from].load(Relaxed), Relaxed);
+        self.spans[to].store(self.spans[from].load(Relaxed), Relaxed);
         self.children[to].store(self.children[from].load(Relaxed), Relaxed);
     }
 
@@ -223,14 +223,14 @@ impl InnerNode {
     }
 
     /// Whether [`replace_separator`](Self::replace_separator) has room for `separator`.
-    pub(crate) fn has_room_instead(&self, index: usize, separator: &[u8]) -> bool {
+    pub(crate) fn has_space_instead(&self, index: usize, separator: &[u8]) -> bool {
         let others = self.children().into_iter().enumerate().filter(|(at, _)| *at != index);
         let words: usize = others.map(|(_, (separator, _))| tail_words(separator.len())).sum();
         words + tail_words(separator.len()) <= HEAP_WORDS
     }
 
     /// Lets the keys of the child at `index` start at `separator`, for which there is
-    /// [room](Self::has_room_instead). Same rights as [`insert`](Self::insert).
+    /// [room](Self::has_space_instead). Same rights as [`insert`](Self::insert).
     pub(crate) fn replace_separator(&self, index: usize, separator: &[u8]) {
         let mut kept = self.children();
         kept[index].0 = separator.to_vec();
@@ -325,7 +325,7 @@ mod tests {
             node.insert(index, separator, index as u32);
         }
         let longer = b"n with more than eight bytes";
-        assert!(node.has_room_instead(1, longer));
+        assert!(node.has_space_instead(1, longer));
         node.replace_separator(1, longer);
         assert_eq!(node.child(node.search(head(b"l"), b"l")), 0);
         assert_eq!(node.child(node.search(head(b"o"), b"o")), 1);
@@ -337,13 +337,13 @@ mod tests {
         let node = InnerNode::default();
         node.reset(1);
         let mut count = 0;
-        while node.has_room() {
+        while node.has_space() {
             let separator = [vec![count as u8 + 1; 8], vec![7; 800]].concat();
             node.insert(count, &separator, count as u32);
             count += 1;
         }
         node.truncate(1);
-        assert!(node.has_room());
+        assert!(node.has_space());
         assert_eq!(node.len(), 1);
     }
 }

@@ -482,7 +482,7 @@ impl LeafRows {
         (1..self.len()).all(|slot| self.offset(slot - 1) < self.offset(slot))
     }
 
-    /// The slot of a committed row at `key` that is older than `lsn`. Needed while a folded intent
+    /// The slot of a committed row at `key` that is older than `lsn`. Needed while a resolved intent
     /// and the row it replaces stand side by side.
     pub(crate) fn committed_below(&self, key: &[u8], lsn: u64) -> Option<usize> {
         (0..self.len()).find(|slot| {

@@ -11,7 +11,7 @@
 //!
 //! Nothing is written before step 5, so a database that cannot be opened is as it was.
 
-mod place;
+mod folders;
 mod progress;
 mod redo;
 mod rows;
@@ -35,7 +35,7 @@ use crate::checkpoint::{
 use crate::engine::{Engine, Parts};
 use crate::error::{Damage, Error, Result};
 use crate::memory::{FramePool, LARGE_PAGE_BYTES};
-use crate::options::{BACKGROUND_PLACES, Background, LargePages, Options};
+use crate::options::{BACKGROUND_PERMITS, Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
 use crate::tree::Tree;
 use crate::units::{Epoch, ObjectId};
@@ -90,7 +90,7 @@ pub(crate) fn create(
     // Before anything is on the disk, since the system may not have so much.
     let frames = frames(&options)?;
     let folders = chosen_folders(folder, &options);
-    place::refuse_other_files(&*disk, folder, &folders, options.kept_log_folder.as_deref())?;
+    folders::refuse_other_files(&*disk, folder, &folders, options.kept_log_folder.as_deref())?;
     disk.create_folder(folder)?;
     mark.map_or(Ok(()), |mark| mark.mark(&*disk))?;
     kept_log_folder(&*disk, folder, &mut options)?;
@@ -141,7 +141,7 @@ pub(crate) fn open(
     if !disk.exists(folder)? {
         return Err(Error::NotFound { folder: folder.into() });
     }
-    place::refuse_unfinished(&*disk, folder)?;
+    folders::refuse_unfinished(&*disk, folder)?;
     if !disk.exists(&superblock_path(folder))? {
         refuse_without_superblock(&disk, folder, &chosen_folders(folder, &options))?;
         return Err(Error::NotFound { folder: folder.into() });
@@ -156,7 +156,7 @@ pub(crate) fn open(
     let files = DataFiles::open(&*disk, &folders.data, database_id)?;
     let mut used = Vec::new();
     let root = match superblock.root {
-        Some(place) => Some(Root::read(&files, database_id, place, &mut used)?),
+        Some(address) => Some(Root::read(&files, database_id, address, &mut used)?),
         None => None,
     };
     let space = Space::new(files, &used)?;
@@ -263,7 +263,7 @@ fn build_engine(
 ) -> Arc<Engine> {
     let registry = Arc::new(Registry::new());
     let recorder = Recorder::new(&registry, "engine");
-    let admission = Admission::new(options.places(), BACKGROUND_PLACES);
+    let admission = Admission::new(options.permits(), BACKGROUND_PERMITS);
     Arc::new(Engine::new(Parts {
         options,
         disk: Arc::clone(disk),
@@ -314,7 +314,7 @@ fn log_options(engine: &Engine, folders: &Folders) -> LogOptions {
     LogOptions {
         folder: folders.log.clone(),
         database_id: engine.database_id,
-        places: engine.admission.places(),
+        permits: engine.admission.permits(),
         registry: Arc::clone(&engine.registry),
         ..engine.options.of_log()
     }
@@ -337,7 +337,7 @@ fn load_tables(
     report: &mut RecoveryReport,
 ) -> Result<Directory> {
     let (directory, tables, mut large) = root.adopt(&engine.space);
-    // Pieces of others are redone before their verdict, which the log has, too.
+    // Pieces of others are redone before their outcome, which the log has, too.
     large.committed.retain(|(_, lsn, _)| *lsn < start);
     engine.resolver.large.restore(large);
     engine.catalog.raise_next_object(directory.next_object());

@@ -104,7 +104,7 @@ impl Redo {
         if records.is_empty() {
             return Ok(());
         }
-        // Also before a verdict: what a piece places must not be folded before all pieces have been redone.
+        // Also before an outcome: what a piece places must not be resolved before all pieces have been redone.
         self.rows.barrier()?;
         let is_known = lsn < self.defined_to;
         let mut defined = Defined { engine: &self.engine, changes: BTreeMap::new() };

@@ -282,7 +282,7 @@ impl BatchRow {
 struct Redoer {
     engine: Arc<Engine>,
     recorder: Arc<Recorder>,
-    place: usize,
+    permit: usize,
     spares: Vec<Frame>,
     row: Vec<u8>,
     table: Option<(ObjectId, Arc<TableEntry>)>,
@@ -295,7 +295,7 @@ impl Redoer {
         Redoer {
             engine: Arc::clone(engine),
             recorder: Recorder::new(&engine.registry, "redo"),
-            place: number,
+            permit: number,
             spares: Vec::with_capacity(SPARE_FRAMES),
             row: Vec::new(),
             table: None,
@@ -353,7 +353,7 @@ impl Redoer {
         let lsn = (row.lsn, as_what);
         loop {
             let mut seat =
-                Seat { place: self.place, recorder: &self.recorder, spares: &mut self.spares };
+                Seat { permit: self.permit, recorder: &self.recorder, spares: &mut self.spares };
             let (tree, hint) = (&table.tree, &mut self.hint);
             match tree.redo(&self.engine, &mut seat, hint, row.object, (key, value), lsn) {
                 Ok(()) => return Ok(()),

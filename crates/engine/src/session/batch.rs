@@ -11,7 +11,7 @@ use crate::units::ObjectId;
 #[derive(Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
-    rows: Vec<Place>,
+    rows: Vec<RowSpan>,
     /// The row records, each with its length in front.
     record: Vec<u8>,
     header: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Batch {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct RowSpan {
     key_at: usize,
     value_at: usize,
     end: usize,
@@ -30,7 +30,7 @@ struct Place {
 impl Batch {
     /// What its buffers take.
     pub(super) fn held_bytes(&self) -> usize {
-        self.bytes.capacity() + self.record.capacity() + self.rows.capacity() * size_of::<Place>()
+        self.bytes.capacity() + self.record.capacity() + self.rows.capacity() * size_of::<RowSpan>()
     }
 
     pub(super) fn clear(&mut self) {
@@ -62,7 +62,7 @@ impl Batch {
         self.record.extend_from_slice(&encoded.key);
         self.record.extend_from_slice(body);
         let (end, record_end) = (self.bytes.len(), self.record.len());
-        self.rows.push(Place { key_at, value_at, end, record_at, record_end });
+        self.rows.push(RowSpan { key_at, value_at, end, record_at, record_end });
     }
 
     /// Puts the rows in key order. Returns the first key that is there twice.
@@ -85,8 +85,8 @@ impl Batch {
 
     /// The record of the row at `index` of the key order, with its length in front.
     pub(super) fn record_of(&self, index: usize) -> &[u8] {
-        let place = self.rows[index];
-        &self.record[place.record_at..place.record_end]
+        let row = self.rows[index];
+        &self.record[row.record_at..row.record_end]
     }
 }
 
@@ -96,8 +96,8 @@ impl GroupRows for Batch {
     }
 
     fn row(&self, index: usize) -> (&[u8], &[u8]) {
-        let place = self.rows[index];
-        (&self.bytes[place.key_at..place.value_at], &self.bytes[place.value_at..place.end])
+        let row = self.rows[index];
+        (&self.bytes[row.key_at..row.value_at], &self.bytes[row.value_at..row.end])
     }
 
     fn bytes(&self) -> usize {

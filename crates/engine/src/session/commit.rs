@@ -4,8 +4,8 @@
 //! 1. Intents are placed in (object, key) order; this may wait and may fail, and nothing is
 //!    logged if it does.
 //! 2. With only memory copies in between: mark in flight and reserve the LSN, copy the record,
-//!    give the verdict, clear the mark.
-//! 3. Those who wait for the verdict are woken, the intents become rows, the slot is given back.
+//!    set the status, clear the mark.
+//! 3. Those who wait for the outcome are woken, the intents become rows, the slot is given back.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::definitions::OwnDefinitions;
 use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
-use super::write_set::{Place, Write, Writes};
+use super::write_set::{RowKey, Write, Writes};
 use crate::catalog::{Table, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::node::leaf::Owner;
 use crate::tree::{Blocked, GroupRows, Intent, Refusal, Seat, Tree};
 use crate::units::ObjectId;
 
-/// Rows that one stay inside the engine places or folds at most.
+/// Rows that one stay inside the engine places or resolves at most.
 const WRITES_INSIDE: usize = 64;
 
 /// A commit that has happened.
@@ -100,16 +100,16 @@ impl Transaction<'_> {
             engine.resolver.transactions.decide(transaction, None);
         }
         engine.resolver.transactions.announce(&self.session.worker.recorder);
-        let folded = fold(&mut self.session.worker, writes, Worker::make_room_if_over);
-        if folded.is_ok() {
+        let resolved = resolve(&mut self.session.worker, writes, Worker::make_space_if_over);
+        if resolved.is_ok() {
             engine.resolver.transactions.end(transaction, &self.session.worker.recorder);
         }
         let end = committed?;
-        folded?;
+        resolved?;
         Ok(self.committed(writes, end))
     }
 
-    /// A slot for the verdict.
+    /// A slot for the outcome.
     pub(super) fn begin_commit(&self) -> Result<u32> {
         let Worker { engine, recorder, .. } = &self.session.worker;
         match engine.resolver.transactions.begin(recorder) {
@@ -193,7 +193,7 @@ impl Transaction<'_> {
     ) -> Result<()> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let large = self.large.as_deref();
-        let place = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
+        let place = |engine: &Engine, seat: &mut Seat<'_>, at: &RowKey, write: &Write| {
             let intent = Intent {
                 object: at.0,
                 key: &at.1,
@@ -254,7 +254,7 @@ struct InsertedRows<'w> {
 impl<'w> InsertedRows<'w> {
     fn of(writes: &'w Writes, since: Option<Lsn>) -> Option<InsertedRows<'w>> {
         let ((object, _), Write { table, .. }) = writes.first_key_value()?;
-        let row = |((own, key), write): (&'w Place, &'w Write)| {
+        let row = |((own, key), write): (&'w RowKey, &'w Write)| {
             let is_alike = own == object && Arc::ptr_eq(&write.table.entry, &table.entry);
             let value = write.value.as_deref().filter(|_| write.must_be_absent && is_alike);
             value.map(|value| (key.as_slice(), value))
@@ -284,34 +284,34 @@ impl GroupRows for InsertedRows<'_> {
 
 /// Reserves, copies, decides: the moment of the commit.
 fn publish(worker: &mut Worker, transaction: u32, record: &[u8]) -> Result<Lsn> {
-    let outcome = worker.inside_with_room(record.len(), |engine, seat| {
-        let reservation = engine.log.reserve(seat.place, record.len());
+    let outcome = worker.inside_with_log_space(record.len(), |engine, seat| {
+        let reservation = engine.log.reserve(seat.permit, record.len());
         engine.log.fill(&reservation, &[record]);
         engine.resolver.transactions.decide(transaction, Some(reservation.lsn));
-        engine.log.complete(seat.place);
+        engine.log.complete(seat.permit);
         Ok::<_, Refusal>(reservation.end)
     })?;
     outcome.map_err(|refusal| Error::Internal(format!("a commit was refused: {refusal:?}")))
 }
 
-/// Turns the intents into rows, or takes them out, as the verdict says. What they replace becomes old versions:
+/// Turns the intents into rows, or takes them out, as the outcome says. What they replace becomes old versions:
 /// `between` is called after every handful.
-pub(super) fn fold(
+pub(super) fn resolve(
     worker: &mut Worker,
     writes: &Writes,
     between: impl Fn(&mut Worker),
 ) -> Result<()> {
-    let fold_one = |engine: &Engine, seat: &mut Seat<'_>, at: &Place, write: &Write| {
-        match write.table.entry.tree.fold_key(engine, seat, at.0, &at.1) {
+    let resolve_one = |engine: &Engine, seat: &mut Seat<'_>, at: &RowKey, write: &Write| {
+        match write.table.entry.tree.resolve_key(engine, seat, at.0, &at.1) {
             // A table that is gone took its intents with it.
             Err(Refusal::Gone) => Ok(()),
             outcome => outcome,
         }
     };
-    match for_each_and(worker, writes, fold_one, between)? {
+    match for_each_and(worker, writes, resolve_one, between)? {
         None => Ok(()),
         Some((refusal, ..)) => {
-            Err(Error::Internal(format!("an intent was not folded: {refusal:?}")))
+            Err(Error::Internal(format!("an intent was not resolved: {refusal:?}")))
         }
     }
 }
@@ -322,8 +322,8 @@ pub(super) fn fold(
 fn for_each<'w>(
     worker: &mut Worker,
     writes: &'w Writes,
-    operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
-) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
+    operation: impl Fn(&Engine, &mut Seat<'_>, &RowKey, &Write) -> std::result::Result<(), Refusal>,
+) -> Result<Option<(Refusal, &'w RowKey, &'w Write)>> {
     for_each_and(worker, writes, operation, |_| {})
 }
 
@@ -331,9 +331,9 @@ fn for_each<'w>(
 fn for_each_and<'w>(
     worker: &mut Worker,
     writes: &'w Writes,
-    operation: impl Fn(&Engine, &mut Seat<'_>, &Place, &Write) -> std::result::Result<(), Refusal>,
+    operation: impl Fn(&Engine, &mut Seat<'_>, &RowKey, &Write) -> std::result::Result<(), Refusal>,
     between: impl Fn(&mut Worker),
-) -> Result<Option<(Refusal, &'w Place, &'w Write)>> {
+) -> Result<Option<(Refusal, &'w RowKey, &'w Write)>> {
     let mut left = writes.iter().peekable();
     while left.peek().is_some() {
         let outcome = worker.inside(|engine, seat| {

@@ -2,7 +2,7 @@
 //!
 //! 1. Intents are placed, also into the trees of tables that nobody knows yet.
 //! 2. Under the lock that a checkpoint takes to list the tables: the record gets its LSN and is copied,
-//!    the verdict is given, the intents become rows, and the list of tables changes. So a checkpoint has
+//!    the status is set, the intents become rows, and the list of tables changes. So a checkpoint has
 //!    all of it below E, or nothing and E is below it.
 //! 3. What is dropped is cleared, and the locks are given back.
 //!
@@ -14,9 +14,9 @@ use onrush_latch::lock_counted;
 use onrush_log::Lsn;
 use onrush_waits::LatchClass;
 
-use super::commit::{Committed, fold, group_record};
+use super::commit::{Committed, group_record, resolve};
 use super::definitions::{OwnDefinitions, OwnTable};
-use super::large::LargeVerdict;
+use super::large::LargeCommit;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
@@ -49,7 +49,7 @@ impl Definitions {
     fn of(
         own: &OwnDefinitions,
         writes: &Writes,
-        large: Option<&LargeVerdict>,
+        large: Option<&LargeCommit>,
     ) -> Result<Definitions> {
         let mut definitions = Definitions::default();
         own.tables().try_for_each(|table| definitions.add(table))?;
@@ -151,10 +151,10 @@ impl Transaction<'_> {
         &mut self,
         own: &mut OwnDefinitions,
         writes: &Writes,
-        large: Option<&LargeVerdict>,
+        large: Option<&LargeCommit>,
     ) -> Result<Committed> {
         let mut definitions = Definitions::of(own, writes, large)?;
-        definitions.records.extend(large.map(LargeVerdict::record));
+        definitions.records.extend(large.map(LargeCommit::record));
         let record = match planted(Fault::DefinitionsApart) {
             true => self.log_definitions_alone(&definitions, writes)?,
             false => group_record(&definitions.records, writes),
@@ -169,21 +169,21 @@ impl Transaction<'_> {
         definitions.fresh.iter().for_each(|entry| engine.catalog.expect(entry));
         let placed = self.place_intents(writes, Owner::Slot(transaction), Some(own));
         let worker = &mut self.session.worker;
-        let verdicts = (transaction, large);
+        let statuses = (transaction, large);
         let published =
-            placed.and_then(|()| publish(worker, verdicts, &record, &definitions, writes));
+            placed.and_then(|()| publish(worker, statuses, &record, &definitions, writes));
         if published.is_err() {
             engine.resolver.transactions.decide(transaction, None);
             engine.resolver.transactions.announce(&worker.recorder);
-            fold(worker, writes, |_| {})?;
+            resolve(worker, writes, |_| {})?;
             let objects = definitions.fresh.iter().map(|entry| entry.tree.object());
             objects.for_each(|object| engine.catalog.expect_no_longer(object));
         }
         if !matches!(published, Ok((_, Err(_)))) {
             engine.resolver.transactions.end(transaction, &worker.recorder);
         }
-        let (end, folded) = published?;
-        folded?;
+        let (end, resolved) = published?;
+        resolved?;
         own.keep_trees();
         for tree in &definitions.dropped {
             tree.clear(&engine, &worker.recorder, ObjectId(0));
@@ -202,10 +202,10 @@ impl Transaction<'_> {
     ) -> Result<Vec<u8>> {
         let alone = group_record(&definitions.records, &Writes::default());
         let worker = &mut self.session.worker;
-        worker.inside_if_room(alone.len(), |engine, seat| {
-            let reservation = engine.log.reserve(seat.place, alone.len());
+        worker.inside_if_log_space(alone.len(), |engine, seat| {
+            let reservation = engine.log.reserve(seat.permit, alone.len());
             engine.log.fill(&reservation, &[&alone]);
-            engine.log.complete(seat.place);
+            engine.log.complete(seat.permit);
         })?;
         worker.engine.log.write_now(&worker.recorder)?;
         Ok(group_record(&[], writes))
@@ -215,33 +215,33 @@ impl Transaction<'_> {
 /// The moment of the commit: the end of its record, and whether its intents have become rows.
 fn publish(
     worker: &mut Worker,
-    (transaction, large): (u32, Option<&LargeVerdict>),
+    (transaction, large): (u32, Option<&LargeCommit>),
     record: &[u8],
     definitions: &Definitions,
     writes: &Writes,
 ) -> Result<(Lsn, Result<()>)> {
     let engine = Arc::clone(&worker.engine);
     loop {
-        // Whoever holds the lock may wait for one who waits for a place.
+        // Whoever holds the lock may wait for one who waits for a permit.
         worker.release();
         let lock = &engine.catalog.definitions;
         let lock = lock_counted(lock, &worker.recorder, LatchClass::Catalog);
-        let published = worker.inside_if_room(record.len(), |engine, seat| {
-            let reservation = engine.log.reserve(seat.place, record.len());
+        let published = worker.inside_if_log_space(record.len(), |engine, seat| {
+            let reservation = engine.log.reserve(seat.permit, record.len());
             engine.log.fill(&reservation, &[record]);
             engine.resolver.transactions.decide(transaction, Some(reservation.lsn));
-            large.iter().for_each(|large| large.give(engine, reservation.lsn));
-            engine.log.complete(seat.place);
+            large.iter().for_each(|large| large.set_committed(engine, reservation.lsn));
+            engine.log.complete(seat.permit);
             (reservation.lsn, reservation.end)
         })?;
         if let Some(at) = published {
             engine.resolver.transactions.announce(&worker.recorder);
             // Nobody waits for the log under this lock: room is made behind it.
-            let folded = fold(worker, writes, |_| {});
+            let resolved = resolve(worker, writes, |_| {});
             definitions.apply(&engine, worker, at);
-            return Ok((at.1, folded));
+            return Ok((at.1, resolved));
         }
         drop(lock);
-        worker.wait_for_room_of(record.len())?;
+        worker.wait_for_log_space_of(record.len())?;
     }
 }

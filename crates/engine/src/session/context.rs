@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use onrush_types::{DataType, DefaultValue, KeyGenerator, KeyStrategy, Value};
 use onrush_waits::Phase;
 
-use super::ahead::Ahead;
+use super::key_prefetch::KeyPrefetch;
 use super::worker::Worker;
 use crate::catalog::TableEntry;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub(crate) struct TableContext {
     pub(crate) hint: Hint,
     generators: Vec<(usize, KeyGenerator)>,
     /// Of tables whose key begins with a generated random one.
-    ahead: Option<Box<Ahead>>,
+    prefetch: Option<Box<KeyPrefetch>>,
     /// A column's next value, if it was drawn before.
     drawn: Option<(usize, Value<'static>)>,
 }
@@ -48,15 +48,15 @@ impl TableContext {
         let is_random = |(column, generator): &(usize, KeyGenerator)| {
             *column == lead && generator.strategy() == KeyStrategy::UuidV4
         };
-        let ahead = generators.iter().any(is_random).then(Box::default);
-        Ok(TableContext { table, hint: Hint::NONE, generators, ahead, drawn: None })
+        let prefetch = generators.iter().any(is_random).then(Box::default);
+        Ok(TableContext { table, hint: Hint::NONE, generators, prefetch, drawn: None })
     }
 
     /// Before a row with these values is inserted by itself: takes a key that was drawn ahead, if
     /// the engine is to make the key.
     #[inline]
-    pub(super) fn look_ahead(&mut self, worker: &mut Worker, values: &[Value<'_>]) -> Result<()> {
-        let Some(mut ahead) = self.ahead.take() else { return Ok(()) };
+    pub(super) fn prefetch_key(&mut self, worker: &mut Worker, values: &[Value<'_>]) -> Result<()> {
+        let Some(mut prefetch) = self.prefetch.take() else { return Ok(()) };
         let lead = self.table.schema.definition().primary_key()[0];
         if matches!(values.get(lead), None | Some(Value::Default)) {
             let Value::Uuid(fresh) = self.generated(worker, lead)? else {
@@ -64,34 +64,36 @@ impl TableContext {
             };
             let (engine, recorder) = (&worker.engine, &worker.recorder);
             recorder.mark(Phase::Statement);
-            if let Some((key, hint)) = ahead.exchange(fresh, &self.table, engine, recorder) {
+            if let Some((key, hint)) = prefetch.exchange(fresh, &self.table, engine, recorder) {
                 self.drawn = Some((lead, Value::Uuid(key)));
                 self.hint = hint;
             }
             recorder.mark(Phase::Seek);
         }
-        self.ahead = Some(ahead);
+        self.prefetch = Some(prefetch);
         Ok(())
     }
 
-    /// The value of a computed default. `moment` is that of the row, told by the first column that asks.
+    /// The value of a computed default. `timestamp` is that of the row, told by the first column that asks.
     #[inline]
     pub(crate) fn computed(
         &mut self,
         worker: &mut Worker,
         column: usize,
         default: &DefaultValue,
-        moment: &mut Option<i64>,
+        timestamp: &mut Option<i64>,
     ) -> Result<Value<'static>> {
         match default {
-            DefaultValue::Now => now(self.table.schema.data_type(column), moment_of_row(moment)?),
+            DefaultValue::Now => {
+                now(self.table.schema.data_type(column), timestamp_of_row(timestamp)?)
+            }
             DefaultValue::Key(_) => match self.drawn.take_if(|(own, _)| *own == column) {
                 Some((_, key)) => Ok(key),
                 None => self.generated(worker, column),
             },
             DefaultValue::Constant(value) => Ok(value.clone()),
             DefaultValue::Expression(_) => {
-                self.table.default_value(&worker.engine, column, moment_of_row(moment)?)
+                self.table.default_value(&worker.engine, column, timestamp_of_row(timestamp)?)
             }
             DefaultValue::None => {
                 Err(Error::Internal(format!("column {column} has no default to compute")))
@@ -124,21 +126,21 @@ impl TableContext {
 
 /// The clock, the first time it is asked for a row, in microseconds since 1970-01-01 00:00:00 UTC.
 #[inline]
-fn moment_of_row(moment: &mut Option<i64>) -> Result<i64> {
-    if let Some(micros) = *moment {
+fn timestamp_of_row(timestamp: &mut Option<i64>) -> Result<i64> {
+    if let Some(micros) = *timestamp {
         return Ok(micros);
     }
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_err(|_| Error::Internal("the clock is before 1970".into()))?;
-    Ok(*moment.insert(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+    Ok(*timestamp.insert(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }
 
 /// A moment as a value of the column's type.
 #[inline]
 fn now(data_type: DataType, micros: i64) -> Result<Value<'static>> {
     data_type
-        .moment(micros)
+        .timestamp(micros)
         .ok_or_else(|| Error::Internal(format!("a column of type {data_type} has no clock")))
 }
 
@@ -158,7 +160,7 @@ fn lease(
         .ok_or_else(|| Error::Internal(format!("column {column} has no counter")))?;
     let engine = Arc::clone(&worker.engine);
     let recorder = Arc::clone(&worker.recorder);
-    let place = (table.id, table.column_number(column));
+    let counter = (table.id, table.column_number(column));
     worker.release();
     let leads = table.schema.definition().primary_key().first() == Some(&column);
     match strategy {
@@ -167,12 +169,12 @@ fn lease(
                 0 => 16,
                 bytes => LeafRows::capacity(bytes) as u64,
             };
-            sequence.lease(&**engine, place, count.min(rows), &recorder, |range| {
+            sequence.lease(&**engine, counter, count.min(rows), &recorder, |range| {
                 let first = start.wrapping_add(range.start.cast_signed());
                 open_leaf(worker, table, hint, first)
             })
         }
-        _ => sequence.lease(&**engine, place, count, &recorder, |_| Ok(())),
+        _ => sequence.lease(&**engine, counter, count, &recorder, |_| Ok(())),
     }
 }
 

@@ -38,8 +38,8 @@ impl Session {
         let entry = &table.entry;
         let column = table.definition().column_index(column)?;
         let Some(sequence) = entry.sequence(column) else { return Ok(false) };
-        let place = (entry.id, entry.column_number(column));
-        sequence.skip_to(&***engine, place, next, &self.worker.recorder)?;
+        let column = (entry.id, entry.column_number(column));
+        sequence.skip_to(&***engine, column, next, &self.worker.recorder)?;
         Ok(true)
     }
 }

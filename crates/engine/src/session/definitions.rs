@@ -194,8 +194,8 @@ impl OwnDefinitions {
     /// what it holds, so here a circle is found.
     pub(super) fn hold_written(&mut self, worker: &mut Worker, writes: &Writes) -> Result<()> {
         let mut last = None;
-        for (place, write) in writes {
-            if last.replace(place.0) != Some(place.0) && !self.holds(write.table.id()) {
+        for (row, write) in writes {
+            if last.replace(row.0) != Some(row.0) && !self.holds(write.table.id()) {
                 self.share(worker, &write.table.entry)?;
             }
         }
@@ -442,7 +442,7 @@ impl Transaction<'_> {
         // Those who have given a lock back may have committed just now.
         worker.wait_complete(worker.engine.log.tail());
         let held = HeldLsn::open(&worker.engine, &worker.recorder);
-        let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
+        let own = self.writes.iter().map(|(row, write)| (row.clone(), write.value.clone()));
         let large = self.large.as_ref().map(|large| large.view());
         Snapshot::new(held).with_large(large).with_own(own.collect())
     }
@@ -501,7 +501,7 @@ impl Transaction<'_> {
             let Transaction { session, definitions: Some(own), .. } = self else {
                 return Err(Error::Internal("definitions were not begun".into()));
             };
-            // Others could not leave where this one keeps a place.
+            // Others could not leave where this one keeps a permit.
             session.worker.release();
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | small | all in the write set | a commit as one record, or it is spilled |
 //! | large, open | intents in leaves and images, pieces in the log, the rest in the write set | a commit, or dropped |
-//! | ended | intents mean rows, or nothing, by the verdict | all leaves that were written are swept |
+//! | ended | intents mean rows, or nothing, by the outcome | all leaves that were written are swept |
 //!
 //! Invariants
 //! 1. A piece is logged after its intents stand, and before the record of the commit.
@@ -26,7 +26,7 @@ use onrush_waits::{Counter, LatchClass};
 
 use super::commit::Committed;
 use super::transaction::Transaction;
-use super::write_set::{Place, Writes};
+use super::write_set::{RowKey, Writes};
 use crate::catalog::Table;
 use crate::checkpoint::{sweep_aborted, sweep_due};
 use crate::engine::Engine;
@@ -108,8 +108,8 @@ impl Large {
     }
 
     /// What its commit is made of.
-    pub(super) fn verdict(&self) -> LargeVerdict {
-        LargeVerdict { id: self.id, objects: self.objects() }
+    pub(super) fn commit_record(&self) -> LargeCommit {
+        LargeCommit { id: self.id, objects: self.objects() }
     }
 
     /// Nobody looks any more at what the transaction has made and no commit has made a table's; it clears that
@@ -139,7 +139,7 @@ impl Large {
         &self,
         engine: &Engine,
         seat: &mut Seat<'_>,
-        at: &Place,
+        at: &RowKey,
         tree: &Tree,
     ) -> std::result::Result<(), Refusal> {
         let kept_before = self.kept_before();
@@ -185,12 +185,12 @@ impl Drop for Large {
 }
 
 /// The commit of a large transaction, for its record and its moment.
-pub(super) struct LargeVerdict {
+pub(super) struct LargeCommit {
     id: u64,
     objects: Vec<ObjectId>,
 }
 
-impl LargeVerdict {
+impl LargeCommit {
     pub(super) fn has_written(&self, object: ObjectId) -> bool {
         self.objects.contains(&object)
     }
@@ -200,7 +200,7 @@ impl LargeVerdict {
     }
 
     /// Only memory writes: between the in-flight mark and its clearing.
-    pub(super) fn give(&self, engine: &Engine, lsn: Lsn) {
+    pub(super) fn set_committed(&self, engine: &Engine, lsn: Lsn) {
         engine.resolver.large.commit(self.id, lsn, &self.objects);
     }
 }
@@ -357,10 +357,10 @@ impl Transaction<'_> {
     /// Appends a record that means nothing before the commit.
     fn append(&mut self, record: &[&[u8]; 2]) -> Result<()> {
         let bytes = record[0].len() + record[1].len();
-        let appended = self.session.worker.inside_with_room(bytes, |engine, seat| {
-            let reservation = engine.log.reserve(seat.place, bytes);
+        let appended = self.session.worker.inside_with_log_space(bytes, |engine, seat| {
+            let reservation = engine.log.reserve(seat.permit, bytes);
             engine.log.fill(&reservation, record);
-            engine.log.complete(seat.place);
+            engine.log.complete(seat.permit);
             Ok::<_, Refusal>(())
         })?;
         appended.map_err(|refusal| Error::Internal(format!("a piece was refused: {refusal:?}")))
@@ -405,31 +405,31 @@ impl Transaction<'_> {
     }
 
     fn commit_as_large(&mut self, large: &Large, mut writes: Writes) -> Result<Committed> {
-        let verdict = large.verdict();
+        let commit = large.commit_record();
         if let Some(mut own) = self.definitions.take() {
             if own.is_defining() {
                 writes.retain(|(object, _), write| !own.has_left(write.table.id(), *object));
-                let committed = self.commit_definitions(&mut own, &writes, Some(&verdict))?;
+                let committed = self.commit_definitions(&mut own, &writes, Some(&commit))?;
                 large.release_private();
                 return Ok(Committed { logged: true, is_large: true, ..committed });
             }
-            let committed = self.publish_large(&verdict, large.is_logged)?;
-            // Before their trees are cleared, and shares are given back behind the verdict.
+            let committed = self.publish_large(&commit, large.is_logged)?;
+            // Before their trees are cleared, and shares are given back behind the outcome.
             large.release_private();
             return Ok(committed);
         }
-        self.publish_large(&verdict, large.is_logged)
+        self.publish_large(&commit, large.is_logged)
     }
 
     /// The moment of the commit.
-    fn publish_large(&mut self, verdict: &LargeVerdict, logged: bool) -> Result<Committed> {
-        let full = verdict.record();
+    fn publish_large(&mut self, commit: &LargeCommit, logged: bool) -> Result<Committed> {
+        let full = commit.record();
         let record = if planted(Fault::LargeCommitNotLogged) { TICK } else { &full };
-        let outcome = self.session.worker.inside_with_room(record.len(), |engine, seat| {
-            let reservation = engine.log.reserve(seat.place, record.len());
+        let outcome = self.session.worker.inside_with_log_space(record.len(), |engine, seat| {
+            let reservation = engine.log.reserve(seat.permit, record.len());
             engine.log.fill(&reservation, &[record]);
-            verdict.give(engine, reservation.lsn);
-            engine.log.complete(seat.place);
+            commit.set_committed(engine, reservation.lsn);
+            engine.log.complete(seat.permit);
             Ok::<_, Refusal>(reservation.end)
         })?;
         let end = outcome
@@ -449,7 +449,7 @@ impl Transaction<'_> {
     pub(super) fn abort_large(&mut self) {
         let Some(large) = self.large.take() else { return };
         let objects = large.objects();
-        // Whoever has the list of tables may wait for one who waits for a place.
+        // Whoever has the list of tables may wait for one who waits for a permit.
         self.session.worker.release();
         drop(large);
         let worker = &self.session.worker;

@@ -18,7 +18,6 @@
 //!   a scan comes to them. `rest.rs`: what answers rest on. `token.rs`: waiting for durability later.
 
 mod account;
-mod ahead;
 mod altered_rows;
 mod batch;
 mod change_memory;
@@ -28,6 +27,7 @@ mod commit_definitions;
 mod context;
 mod counters;
 mod definitions;
+mod key_prefetch;
 mod large;
 mod large_undo;
 mod moving;

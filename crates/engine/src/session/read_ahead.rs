@@ -11,7 +11,7 @@ use onrush_waits::Recorder;
 
 use crate::engine::Engine;
 use crate::storage::AskedAhead;
-use crate::tree::{Bounds, Direction, LeavesAhead, Tree};
+use crate::tree::{Bounds, Direction, LeavesToRead, Tree};
 use crate::units::{LeafId, ObjectId};
 
 /// Leaves that a scan waits for before it reads ahead: one of a few rows waits for one.
@@ -93,8 +93,8 @@ impl ReadAhead {
             return;
         }
         // The scan itself meets a table that is gone.
-        let found = tree.leaves_ahead(engine, recorder, object, direction, &rest, wanted);
-        let Ok(LeavesAhead { mut leaves, rest }) = found else { return };
+        let found = tree.leaves_to_read(engine, recorder, object, direction, &rest, wanted);
+        let Ok(LeavesToRead { mut leaves, rest }) = found else { return };
         self.rest = rest;
         self.ahead += leaves.len();
         leaves.retain(|leaf| Some(*leaf) != missed);

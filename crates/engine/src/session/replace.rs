@@ -34,7 +34,7 @@ impl Transaction<'_> {
             let Transaction { session, definitions: Some(own), .. } = self else {
                 return Err(Error::Internal("definitions were not begun".into()));
             };
-            // Others could not leave where this one keeps a place.
+            // Others could not leave where this one keeps a permit.
             session.worker.release();
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
@@ -73,8 +73,8 @@ impl Transaction<'_> {
             let old_column = old.column_index(&definition.name).ok();
             let counters = (old_column.and_then(|old| from.sequence(old)), to.sequence(column));
             if let (Some(old), Some(new)) = counters {
-                let place = (to.id, to.column_number(column));
-                new.skip_to(&**worker.engine, place, old.handed_out(), &worker.recorder)?;
+                let column = (to.id, to.column_number(column));
+                new.skip_to(&**worker.engine, column, old.handed_out(), &worker.recorder)?;
             }
         }
         Ok(())

@@ -309,7 +309,7 @@ impl Session {
             let change = Change { object, key: &bytes, value: None, expect, record };
             let hint = &mut self.contexts[index].hint;
             let payload = record.iter().map(|part| part.len()).sum();
-            let outcome = self.worker.inside_with_room(payload, |engine, seat| {
+            let outcome = self.worker.inside_with_log_space(payload, |engine, seat| {
                 table.entry.check_version()?;
                 tree.write(engine, seat, hint, &change)
             })?;
@@ -406,7 +406,7 @@ impl Session {
         let payload = record[0].len() + record[1].len();
         worker.take_spares_for(rows.leaves())?;
         let (mut slots_lacked, mut tries) = (0, 0);
-        let outcome = worker.inside_with_room(payload, |engine, seat| {
+        let outcome = worker.inside_with_log_space(payload, |engine, seat| {
             match is_shared {
                 true => table.entry.check_shared_version()?,
                 false => table.entry.check_version()?,
@@ -435,7 +435,7 @@ impl Session {
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let index = self.context(table)?;
-        self.contexts[index].look_ahead(&mut self.worker, values)?;
+        self.contexts[index].prefetch_key(&mut self.worker, values)?;
         self.encode(table, values)?;
         match self.put(table, Expect::Absent)? {
             Ok(written) => {
@@ -452,9 +452,9 @@ impl Session {
         let index = self.context(table)?;
         let Session { worker, contexts, encoded, .. } = self;
         let context = &mut contexts[index];
-        let mut moment = None;
+        let mut timestamp = None;
         let computed =
-            |column: usize, default: &_| context.computed(worker, column, default, &mut moment);
+            |column: usize, default: &_| context.computed(worker, column, default, &mut timestamp);
         table.entry.schema.encode_row(values, computed, encoded)?;
         self.check_encoded(table)
     }
@@ -488,7 +488,7 @@ impl Session {
         let payload = record.iter().map(|part| part.len()).sum();
         table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
         let hint = &mut contexts[index].hint;
-        worker.inside_with_room(payload, |engine, seat| {
+        worker.inside_with_log_space(payload, |engine, seat| {
             table.entry.check_version()?;
             tree.write(engine, seat, hint, &change)
         })
@@ -542,7 +542,7 @@ impl Session {
         if versions.is_due() {
             versions.collect(&engine.old_versions, engine.resolver.snapshots.horizon(&engine.log));
         }
-        self.worker.make_room_if_over();
+        self.worker.make_space_if_over();
     }
 
     /// Index of what this session remembers of the table.

@@ -10,7 +10,7 @@ use onrush_waits::Recorder;
 use super::large::OwnView;
 use super::scan::{KeyRange, OwnChange, Scan, ScanOptions, key_bounds};
 use super::worker::Worker;
-use super::write_set::Place;
+use super::write_set::RowKey;
 use crate::Row;
 use crate::catalog::Table;
 use crate::engine::Engine;
@@ -50,7 +50,7 @@ pub struct Snapshot {
 }
 
 /// Changes of a transaction that nobody else sees yet.
-pub(super) type OwnChanges = BTreeMap<Place, Option<Vec<u8>>>;
+pub(super) type OwnChanges = BTreeMap<RowKey, Option<Vec<u8>>>;
 
 /// What was committed below an LSN is kept in memory as long as this lives. A transaction reads by
 /// it with its session's own way into the engine.
@@ -183,13 +183,13 @@ impl Snapshot {
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
-        let place = (table.entry.tree.object(), bytes);
-        if let Some(own) = self.own.as_ref().and_then(|own| own.get(&place)) {
+        let row = (table.entry.tree.object(), bytes);
+        if let Some(own) = self.own.as_ref().and_then(|own| own.get(&row)) {
             table.check_database(self.worker.engine.database_id)?;
-            let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&place.1, value);
+            let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&row.1, value);
             return Ok(own.as_ref().map(decode).transpose()?);
         }
-        let bytes = place.1;
+        let bytes = row.1;
         let view = self.view()?;
         let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes, view)?;
         let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));

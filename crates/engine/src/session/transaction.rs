@@ -4,7 +4,7 @@
 //! |---|---|
 //! | open: changes are in the write set of the session alone | `commit`, or dropped: forgotten |
 //! | open and large: changes are intents in the leaves and pieces in the log (`large.rs`) | the same |
-//! | committing: intents stand in the leaves | a verdict: committed at an LSN, or aborted |
+//! | committing: intents stand in the leaves | an outcome: committed at an LSN, or aborted |
 //!
 //! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
 //! transactions that each read what the other writes may both commit.
@@ -21,7 +21,7 @@ use super::row_record::{framed_row, row_body};
 use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
-use super::write_set::{Place, Write, WriteSet};
+use super::write_set::{RowKey, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
 use crate::catalog::Table;
@@ -294,7 +294,7 @@ impl<'s> Transaction<'s> {
     #[must_use]
     pub fn snapshot(&mut self) -> Snapshot {
         self.has_read = true;
-        let own = self.writes.iter().map(|(place, write)| (place.clone(), write.value.clone()));
+        let own = self.writes.iter().map(|(row, write)| (row.clone(), write.value.clone()));
         let view = self.view().with_own(own.collect());
         self.session.saw(view.held.lsn());
         view
@@ -455,7 +455,7 @@ impl<'s> Transaction<'s> {
         Ok((look, value))
     }
 
-    fn write_encoded(&mut self, table: &Table, at: Place, must_be_absent: bool) -> Result<()> {
+    fn write_encoded(&mut self, table: &Table, at: RowKey, must_be_absent: bool) -> Result<()> {
         let encoded = &self.session.encoded;
         let schema = &table.entry.schema;
         let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
@@ -467,7 +467,7 @@ impl<'s> Transaction<'s> {
         self.spill_if_large()
     }
 
-    fn put(&mut self, at: Place, write: Write) {
+    fn put(&mut self, at: RowKey, write: Write) {
         match self.is_public(&write.table) {
             true => self.writes.put_public(at, write),
             false => self.writes.put(at, write),

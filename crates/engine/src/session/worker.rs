@@ -1,4 +1,4 @@
-//! Into the engine and out again: a place inside, room in the log, and what to do, without
+//! Into the engine and out again: an admission permit, log space, and what to do, without
 //! either, when an operation is blocked.
 //!
 //! Invariant: nobody waits for a disk, a frame, a slot or another transaction while inside.
@@ -15,7 +15,7 @@ use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::memory::Frame;
-use crate::transaction::make_room;
+use crate::transaction::make_space;
 use crate::tree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
 
 /// One thread's way into the engine.
@@ -66,13 +66,13 @@ impl Worker {
         &mut self,
         operation: impl FnMut(&Engine, &mut Seat<'_>) -> std::result::Result<T, Refusal>,
     ) -> Result<std::result::Result<T, Refusal>> {
-        self.inside_with_room(0, operation)
+        self.inside_with_log_space(0, operation)
     }
 
-    /// As [`inside`](Self::inside), with room in the log for one record of `payload` bytes
+    /// As [`inside`](Self::inside), with log space for one record of `payload` bytes
     /// promised to the operation.
     #[inline]
-    pub(crate) fn inside_with_room<T>(
+    pub(crate) fn inside_with_log_space<T>(
         &mut self,
         payload: usize,
         mut operation: impl FnMut(&Engine, &mut Seat<'_>) -> std::result::Result<T, Refusal>,
@@ -84,14 +84,14 @@ impl Worker {
             let entered = self.engine.admission.enter(&mut self.ticket, &self.recorder);
             // Inside, not before: who closes waits until all that did not see it have left.
             self.engine.check_open()?;
-            let place = entered.place();
-            if payload > 0 && !self.engine.log.has_room(place, Log::framed_bytes(payload)) {
+            let permit = entered.permit();
+            if payload > 0 && !self.engine.log.has_space(permit, Log::framed_bytes(payload)) {
                 drop(entered);
-                self.wait_for_room(Log::framed_bytes(payload))?;
+                self.wait_for_log_space(Log::framed_bytes(payload))?;
                 continue;
             }
             let guard = self.engine.stop_on_panic();
-            let mut seat = Seat { place, recorder: &self.recorder, spares: &mut self.spares };
+            let mut seat = Seat { permit, recorder: &self.recorder, spares: &mut self.spares };
             self.recorder.mark(Phase::Statement);
             let outcome = operation(&self.engine, &mut seat);
             drop(guard);
@@ -114,8 +114,8 @@ impl Worker {
     }
 
     /// Whether another session was used on this thread since this one was last: then this one may
-    /// be away for long, and must not keep a place that the others wait for. A session with a
-    /// thread of its own keeps its place from one call to the next, which costs less.
+    /// be away for long, and must not keep a permit that the others wait for. A session with a
+    /// thread of its own keeps its permit from one call to the next, which costs less.
     #[inline]
     fn shares_its_thread(&mut self) -> bool {
         let before = LAST_ON_THREAD.replace(self.number);
@@ -159,48 +159,48 @@ impl Worker {
         }
     }
 
-    /// As [`inside_with_room`](Self::inside_with_room), for one who holds what a checkpoint needs to make
+    /// As [`inside_with_log_space`](Self::inside_with_log_space), for one who holds what a checkpoint needs to make
     /// room: None where there is none. The operation cannot be blocked.
-    pub(crate) fn inside_if_room<T>(
+    pub(crate) fn inside_if_log_space<T>(
         &mut self,
         payload: usize,
         operation: impl FnOnce(&Engine, &mut Seat<'_>) -> T,
     ) -> Result<Option<T>> {
         let entered = self.engine.admission.enter(&mut self.ticket, &self.recorder);
         self.engine.check_open()?;
-        let place = entered.place();
-        if !self.engine.log.has_room(place, Log::framed_bytes(payload)) {
+        let permit = entered.permit();
+        if !self.engine.log.has_space(permit, Log::framed_bytes(payload)) {
             return Ok(None);
         }
         let _guard = self.engine.stop_on_panic();
-        let mut seat = Seat { place, recorder: &self.recorder, spares: &mut self.spares };
+        let mut seat = Seat { permit, recorder: &self.recorder, spares: &mut self.spares };
         Ok(Some(operation(&self.engine, &mut seat)))
     }
 
     /// Waits for room for one record of `payload` bytes.
-    pub(crate) fn wait_for_room_of(&mut self, payload: usize) -> Result<()> {
-        self.wait_for_room(Log::framed_bytes(payload))
+    pub(crate) fn wait_for_log_space_of(&mut self, payload: usize) -> Result<()> {
+        self.wait_for_log_space(Log::framed_bytes(payload))
     }
 
     #[cold]
-    fn wait_for_room(&mut self, bytes: usize) -> Result<()> {
+    fn wait_for_log_space(&mut self, bytes: usize) -> Result<()> {
         self.ticket.release();
-        self.engine.wait_for_room(bytes, &self.recorder)
+        self.engine.wait_for_log_space(bytes, &self.recorder)
     }
 
-    /// As [`make_room_for_versions`](Self::make_room_for_versions), where they take too much.
-    pub(crate) fn make_room_if_over(&mut self) {
+    /// As [`make_space_for_versions`](Self::make_space_for_versions), where they take too much.
+    pub(crate) fn make_space_if_over(&mut self) {
         if self.engine.old_versions.is_over() {
-            self.make_room_for_versions();
+            self.make_space_for_versions();
         }
     }
 
     /// Drops old versions until they take no more than they may, which may have to wait for the log.
     #[cold]
-    pub(crate) fn make_room_for_versions(&mut self) {
+    pub(crate) fn make_space_for_versions(&mut self) {
         self.ticket.release();
         let engine = &self.engine;
-        make_room(engine, &self.recorder, &|| engine.all_trees());
+        make_space(engine, &self.recorder, &|| engine.all_trees());
     }
 
     /// Lets others in while this thread waits for something long.

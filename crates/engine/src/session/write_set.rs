@@ -29,7 +29,7 @@ pub(super) struct Write {
 
 impl Write {
     /// The removal of what was inserted and removed again.
-    fn removal(of: &Write, at: &Place) -> Write {
+    fn removal(of: &Write, at: &RowKey) -> Write {
         let record = framed_row(&of.table, RecordKind::Remove, at.0, &at.1, &[]);
         let table = of.table.clone();
         Write { table, value: None, must_be_absent: false, is_unguarded: of.is_unguarded, record }
@@ -37,17 +37,17 @@ impl Write {
 }
 
 /// Where a row is: object and key bytes.
-pub(super) type Place = (ObjectId, Vec<u8>);
+pub(super) type RowKey = (ObjectId, Vec<u8>);
 
 /// The changed rows in the order in which their intents are placed.
-pub(super) type Writes = BTreeMap<Place, Write>;
+pub(super) type Writes = BTreeMap<RowKey, Write>;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct WriteSet {
     writes: Writes,
     /// What changes since the oldest savepoint have replaced, in their order.
-    replaced: Vec<(Place, Option<Write>)>,
+    replaced: Vec<(RowKey, Option<Write>)>,
     /// The number of each savepoint, and how long `replaced` was then.
     savepoints: Vec<(u64, usize)>,
     /// What was put since rows were last taken out, but for those of private tables.
@@ -59,14 +59,14 @@ pub(super) struct WriteSet {
 }
 
 /// What a changed row takes beside its bytes: its place among the others, and three pieces of the allocator's.
-const ROW_BYTES: usize = (size_of::<Place>() + size_of::<Write>()) * 3 / 2 + 48;
+const ROW_BYTES: usize = (size_of::<RowKey>() + size_of::<Write>()) * 3 / 2 + 48;
 
-fn row_bytes(at: &Place, write: &Write) -> usize {
+fn row_bytes(at: &RowKey, write: &Write) -> usize {
     let value_bytes = write.value.as_ref().map_or(0, Vec::capacity);
     ROW_BYTES + at.1.len() + value_bytes + write.record.capacity()
 }
 
-fn replaced_bytes(at: &Place, write: Option<&Write>) -> usize {
+fn replaced_bytes(at: &RowKey, write: Option<&Write>) -> usize {
     write.map_or(ROW_BYTES, |write| row_bytes(at, write))
 }
 
@@ -74,11 +74,11 @@ fn replaced_bytes(at: &Place, write: Option<&Write>) -> usize {
 type Generation = (Option<u64>, Writes);
 
 impl WriteSet {
-    pub(super) fn get(&self, at: &Place) -> Option<&Write> {
+    pub(super) fn get(&self, at: &RowKey) -> Option<&Write> {
         self.writes.get(at)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Write)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&RowKey, &Write)> {
         self.writes.iter()
     }
 
@@ -89,7 +89,7 @@ impl WriteSet {
     }
 
     /// As [`put`](Self::put), of a row that can be taken out before the commit.
-    pub(super) fn put_public(&mut self, at: Place, write: Write) {
+    pub(super) fn put_public(&mut self, at: RowKey, write: Write) {
         self.bytes += at.1.len() + write.record.len() + write.value.as_ref().map_or(0, Vec::len);
         self.put(at, write);
     }
@@ -100,7 +100,7 @@ impl WriteSet {
         self.held_bytes + self.replaced_bytes
     }
 
-    pub(super) fn put(&mut self, at: Place, write: Write) {
+    pub(super) fn put(&mut self, at: RowKey, write: Write) {
         let replaced = (!self.savepoints.is_empty()).then(|| at.clone());
         let before = self.insert(at, write);
         if let Some(at) = replaced {
@@ -108,7 +108,7 @@ impl WriteSet {
         }
     }
 
-    fn insert(&mut self, at: Place, write: Write) -> Option<Write> {
+    fn insert(&mut self, at: RowKey, write: Write) -> Option<Write> {
         self.held_bytes += row_bytes(&at, &write);
         match self.writes.entry(at) {
             Entry::Vacant(free) => {
@@ -122,25 +122,25 @@ impl WriteSet {
         }
     }
 
-    fn take_out(&mut self, at: &Place) -> Option<Write> {
+    fn take_out(&mut self, at: &RowKey) -> Option<Write> {
         let write = self.writes.remove(at)?;
         self.held_bytes -= row_bytes(at, &write);
         Some(write)
     }
 
-    fn replace(&mut self, (at, before): (Place, Option<Write>)) {
+    fn replace(&mut self, (at, before): (RowKey, Option<Write>)) {
         self.replaced_bytes += replaced_bytes(&at, before.as_ref());
         self.replaced.push((at, before));
     }
 
     /// The change stands whoever changed the row since the transaction began.
-    pub(super) fn let_anyone_be_first(&mut self, at: &Place) {
+    pub(super) fn let_anyone_be_first(&mut self, at: &RowKey) {
         if let Some(write) = self.writes.get_mut(at) {
             write.is_unguarded = true;
         }
     }
 
-    pub(super) fn remove(&mut self, at: &Place) {
+    pub(super) fn remove(&mut self, at: &RowKey) {
         let before = self.take_out(at);
         if before.is_some() && !self.savepoints.is_empty() {
             self.replace((at.clone(), before));

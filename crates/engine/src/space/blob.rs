@@ -21,12 +21,12 @@ const NONE: u64 = u64::MAX;
 pub(crate) struct Blob {
     #[expect(dead_code, reason = "held, so that the slots are not free")]
     slots: Vec<Slot>,
-    place: BlobPlace,
+    address: BlobAddress,
 }
 
 /// All that is needed to read a blob back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BlobPlace {
+pub(crate) struct BlobAddress {
     pub(crate) first: SlotId,
     pub(crate) bytes: u64,
     pub(crate) checksum: u32,
@@ -64,29 +64,30 @@ impl Blob {
             space.files().write(slot.id(), &page)?;
         }
         let first = slots[0].id();
-        let place = BlobPlace { first, bytes: bytes.len() as u64, checksum: crc32c::crc32c(bytes) };
-        Ok(Blob { slots, place })
+        let address =
+            BlobAddress { first, bytes: bytes.len() as u64, checksum: crc32c::crc32c(bytes) };
+        Ok(Blob { slots, address })
     }
 
-    pub(crate) fn place(&self) -> BlobPlace {
-        self.place
+    pub(crate) fn address(&self) -> BlobAddress {
+        self.address
     }
 
-    /// Reads the blob at `place` from data files whose space is not known yet; the slots it
+    /// Reads the blob at `address` from data files whose space is not known yet; the slots it
     /// stands in are added to `used`.
     pub(crate) fn read(
         files: &super::DataFiles,
         database_id: u128,
-        place: BlobPlace,
+        address: BlobAddress,
         used: &mut Vec<SlotId>,
     ) -> Result<(Vec<u8>, Vec<SlotId>)> {
         let mut bytes = Vec::new();
         let mut slots = Vec::new();
         let mut page = AlignedBuffer::new(LEAF_BYTES);
-        let mut next = Some(place.first);
+        let mut next = Some(address.first);
         while let Some(slot) = next {
             if usize::from(slot.file) >= files.count() {
-                return Err(files.damaged(place.first, "a directory page names a file too many"));
+                return Err(files.damaged(address.first, "a directory page names a file too many"));
             }
             files.read(slot, &mut page)?;
             let part = check_page(&page, database_id, slot)
@@ -96,20 +97,20 @@ impl Blob {
             let raw = u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
             next = if raw == NONE { None } else { SlotId::from_raw(raw) };
             // Only the last part is not full; else a chain could go round and round.
-            if bytes.len() as u64 > place.bytes || (next.is_some() && part.len() < PART_BYTES) {
+            if bytes.len() as u64 > address.bytes || (next.is_some() && part.len() < PART_BYTES) {
                 break;
             }
         }
-        if bytes.len() as u64 != place.bytes || crc32c::crc32c(&bytes) != place.checksum {
-            return Err(files.damaged(place.first, "a directory blob is not the one named"));
+        if bytes.len() as u64 != address.bytes || crc32c::crc32c(&bytes) != address.checksum {
+            return Err(files.damaged(address.first, "a directory blob is not the one named"));
         }
         used.extend_from_slice(&slots);
         Ok((bytes, slots))
     }
 
     /// The owner of a blob read at open.
-    pub(crate) fn adopt(space: &Arc<Space>, place: BlobPlace, slots: &[SlotId]) -> Blob {
-        Blob { slots: slots.iter().map(|id| space.adopt(*id)).collect(), place }
+    pub(crate) fn adopt(space: &Arc<Space>, address: BlobAddress, slots: &[SlotId]) -> Blob {
+        Blob { slots: slots.iter().map(|id| space.adopt(*id)).collect(), address }
     }
 }
 

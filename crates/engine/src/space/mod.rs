@@ -13,6 +13,6 @@ mod blob;
 mod file;
 mod slots;
 
-pub(crate) use blob::{Blob, BlobPlace};
+pub(crate) use blob::{Blob, BlobAddress};
 pub(crate) use file::{DataFiles, FORMAT_VERSION, data_file_path};
 pub(crate) use slots::{Cursor, Purpose, Slot, SlotId, Space};

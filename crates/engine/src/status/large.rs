@@ -1,7 +1,7 @@
-//! Large transactions: their numbers and their verdicts.
+//! Large transactions: their numbers and their outcomes.
 //!
 //! The intents of a large transaction get into images, so its number must mean the same after any crash,
-//! and whoever meets an intent must learn its verdict:
+//! and whoever meets an intent must learn its outcome:
 //!
 //! | state | what the table has | what an intent means |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!    the pieces that it meets.
 //! 2. A committed number stays in the table, and in the root of every directory, until a checkpoint is
 //!    installed that began after all leaves which could hold its intents were looked at (swept).
-//! 3. During redo a number that the table lacks is open: its verdict may come. Afterwards it is aborted.
-//! 4. The verdict *committed* is given between the in-flight mark and its clearing, as that of any other.
+//! 3. During redo a number that the table lacks is open: its outcome may come. Afterwards it is aborted.
+//! 4. The status *committed* is set between the in-flight mark and its clearing, as that of any other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ pub(crate) struct LargeTransactions<O> {
 
 enum Known<O> {
     Open(Arc<O>),
-    Committed(Verdict),
+    Committed(CommittedLarge),
 }
 
 /// A large transaction that was committed, until nothing is left to be known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct CommittedLarge {
     pub(crate) lsn: Lsn,
     /// Whose rows it has changed.
     pub(crate) objects: Vec<ObjectId>,
@@ -88,17 +88,17 @@ impl<O> LargeTransactions<O> {
     pub(crate) fn status(&self, id: u64) -> TransactionStatus {
         match self.known.read().get(&id) {
             Some(Known::Open(_)) => TransactionStatus::Pending,
-            Some(Known::Committed(verdict)) => TransactionStatus::Committed(verdict.lsn.0),
+            Some(Known::Committed(committed)) => TransactionStatus::Committed(committed.lsn.0),
             None if !self.is_recovered.load(Ordering::Acquire) => TransactionStatus::Pending,
             None if planted(Fault::LargeAbortedAsCommitted) => TransactionStatus::Committed(1),
             None => TransactionStatus::Aborted,
         }
     }
 
-    /// The verdict; only memory writes.
+    /// Sets the status; only memory writes.
     pub(crate) fn commit(&self, id: u64, lsn: Lsn, objects: &[ObjectId]) {
-        let verdict = Verdict { lsn, objects: objects.to_vec(), is_swept: false };
-        self.known.write().insert(id, Known::Committed(verdict));
+        let committed = CommittedLarge { lsn, objects: objects.to_vec(), is_swept: false };
+        self.known.write().insert(id, Known::Committed(committed));
     }
 
     /// What the transaction has placed means nothing from now on.
@@ -122,8 +122,8 @@ impl<O> LargeTransactions<O> {
     pub(crate) fn to_sweep(&self, horizon: Lsn) -> Vec<(u64, Vec<ObjectId>)> {
         let known = self.known.read();
         let due = known.iter().filter_map(|(id, known)| match known {
-            Known::Committed(verdict) if !verdict.is_swept && verdict.lsn < horizon => {
-                Some((*id, verdict.objects.clone()))
+            Known::Committed(committed) if !committed.is_swept && committed.lsn < horizon => {
+                Some((*id, committed.objects.clone()))
             }
             _ => None,
         });
@@ -132,8 +132,8 @@ impl<O> LargeTransactions<O> {
 
     /// No leaf holds an intent of it any more.
     pub(crate) fn set_swept(&self, id: u64) {
-        if let Some(Known::Committed(verdict)) = self.known.write().get_mut(&id) {
-            verdict.is_swept = true;
+        if let Some(Known::Committed(committed)) = self.known.write().get_mut(&id) {
+            committed.is_swept = true;
         }
     }
 
@@ -141,7 +141,7 @@ impl<O> LargeTransactions<O> {
     pub(crate) fn swept(&self) -> Vec<u64> {
         let known = self.known.read();
         let is_swept =
-            |known: &Known<O>| matches!(known, Known::Committed(verdict) if verdict.is_swept);
+            |known: &Known<O>| matches!(known, Known::Committed(committed) if committed.is_swept);
         known.iter().filter(|(_, known)| is_swept(known)).map(|(id, _)| *id).collect()
     }
 
@@ -149,10 +149,10 @@ impl<O> LargeTransactions<O> {
     pub(crate) fn table(&self, swept: &[u64]) -> LargeTable {
         let known = self.known.read();
         let committed = known.iter().filter_map(|(id, known)| match known {
-            Known::Committed(verdict)
-                if !swept.contains(id) && !planted(Fault::VerdictsNotStored) =>
+            Known::Committed(committed)
+                if !swept.contains(id) && !planted(Fault::StatusesNotStored) =>
             {
-                Some((*id, verdict.lsn, verdict.objects.clone()))
+                Some((*id, committed.lsn, committed.objects.clone()))
             }
             _ => None,
         });
@@ -179,7 +179,7 @@ impl<O> LargeTransactions<O> {
         self.next.fetch_max(id.saturating_add(1), Ordering::AcqRel);
     }
 
-    /// The log has been read: what has no verdict gets none.
+    /// The log has been read: what has no outcome gets none.
     pub(crate) fn end_recovery(&self) {
         self.is_recovered.store(true, Ordering::Release);
     }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_number_may_get_a_verdict_until_the_log_has_been_read_and_is_aborted_then() {
+    fn an_unknown_number_may_get_an_outcome_until_the_log_has_been_read_and_is_aborted_then() {
         let large = LargeTransactions::<()>::default();
         assert_eq!(large.status(7), TransactionStatus::Pending);
         large.commit(8, Lsn(100), &[ObjectId(1)]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_stored_until_a_checkpoint_begins_after_the_sweep() {
+    fn an_outcome_is_stored_until_a_checkpoint_begins_after_the_sweep() {
         let large = LargeTransactions::<()>::default();
         large.commit(8, Lsn(100), &[ObjectId(1)]);
         let before = large.swept();

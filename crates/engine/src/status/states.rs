@@ -1,12 +1,12 @@
-//! The verdicts of transactions that are being committed.
+//! The status of transactions that are being committed.
 //!
 //! | state | who may change it | to what |
 //! |---|---|---|
 //! | free | `begin` | pending |
 //! | pending | the transaction itself | committed at an LSN, or aborted |
-//! | committed, aborted | the transaction itself, once all its intents are folded | free |
+//! | committed, aborted | the transaction itself, once all its intents are resolved | free |
 //!
-//! The verdict *committed* is set between the in-flight mark and its clearing, so a snapshot that
+//! The outcome *committed* is set between the in-flight mark and its clearing, so a snapshot that
 //! is above the LSN sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::runtime::StopsWaiting;
 
-/// Transactions that can be between their first intent and their last fold at the same time.
+/// Transactions that can be between their first intent and the resolution of their last at the same time.
 const SLOTS: usize = 4096;
 
 const FREE: u64 = 0;
@@ -40,7 +40,7 @@ pub(crate) enum TransactionStatus {
 struct Free {
     slots: Vec<u32>,
     changed_at: Instant,
-    /// Nobody waits any more: a transaction whose thread has panicked never has a verdict.
+    /// Nobody waits any more: a transaction whose thread has panicked never has an outcome.
     is_stopped: bool,
 }
 
@@ -48,7 +48,7 @@ struct Free {
 pub(crate) struct TransactionStates {
     states: Box<[AtomicU64]>,
     free: Mutex<Free>,
-    /// A verdict was given, or a slot became free.
+    /// A status was set, or a slot became free.
     changed: Condvar,
 }
 
@@ -102,13 +102,13 @@ impl TransactionStates {
         }
     }
 
-    /// Gives the verdict, once; only a memory write. [`announce`](Self::announce) follows.
+    /// Sets the status, once; only a memory write. [`announce`](Self::announce) follows.
     pub(crate) fn decide(&self, slot: u32, committed_at: Option<Lsn>) {
         let state = committed_at.map_or(ABORTED, |lsn| lsn.0 << 2 | COMMITTED);
         self.states[slot as usize].store(state, Ordering::Release);
     }
 
-    /// Wakes those who wait for a verdict.
+    /// Wakes those who wait for an outcome.
     pub(crate) fn announce(&self, recorder: &Recorder) {
         let mut free = self.lock(recorder);
         free.changed_at = Instant::now();
@@ -124,7 +124,7 @@ impl TransactionStates {
         self.changed.notify_all();
     }
 
-    /// Waits until the transaction in `slot` may have a verdict. The slot may be another
+    /// Waits until the transaction in `slot` may have an outcome. The slot may be another
     /// transaction's by then; the caller looks again at the row anyway.
     pub(crate) fn wait(&self, slot: u32, recorder: &Recorder) {
         let mut free = self.lock(recorder);
@@ -148,7 +148,7 @@ impl StopsWaiting for TransactionStates {
 mod tests {
     use super::*;
 
-    /// Whether they come before the engine stops or after, nobody waits for a verdict that is never
+    /// Whether they come before the engine stops or after, nobody waits for an outcome that is never
     /// given.
     #[test]
     fn nobody_waits_once_the_engine_has_stopped() {

@@ -16,7 +16,7 @@ use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
 use crate::units::{Epoch, LeafId};
 
-/// See the module. One shard a place in the engine, so that inserters do not meet here.
+/// See the module. One shard a permit, so that inserters do not meet here.
 pub(crate) struct DirtyLists {
     epoch: AtomicU64,
     shards: Box<[Mutex<BTreeMap<Epoch, Vec<LeafId>>>]>,
@@ -40,8 +40,8 @@ impl DirtyLists {
     }
 
     /// Puts a leaf on the list of `epoch`. The caller holds the leaf's latch.
-    pub(crate) fn push(&self, place: usize, epoch: Epoch, leaf: LeafId) {
-        let shard = &self.shards[place % self.shards.len()];
+    pub(crate) fn push(&self, permit: usize, epoch: Epoch, leaf: LeafId) {
+        let shard = &self.shards[permit % self.shards.len()];
         let epoch = if planted(Fault::ParityLists) { Epoch(epoch.0 % 2) } else { epoch };
         shard.lock().entry(epoch).or_default().push(leaf);
     }
@@ -65,9 +65,9 @@ impl DirtyLists {
 impl Storage {
     /// Puts a leaf that became dirty on the list of its epoch, unless checkpoints do not look at
     /// it. The caller holds its latch exclusive.
-    pub(crate) fn list_dirty(&self, place: usize, id: LeafId, leaf: &LeafState) {
+    pub(crate) fn list_dirty(&self, permit: usize, id: LeafId, leaf: &LeafState) {
         if leaf.logged {
-            self.dirty.push(place, leaf.dirty_epoch, id);
+            self.dirty.push(permit, leaf.dirty_epoch, id);
         }
     }
 }

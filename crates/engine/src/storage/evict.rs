@@ -135,8 +135,8 @@ impl Evictor {
             return Visit::Dropped;
         }
         if state.is_dirty() {
-            let place = storage.background_place();
-            return if self.imager.capture(storage, place, id, &mut state) {
+            let permit = storage.background_permit();
+            return if self.imager.capture(storage, permit, id, &mut state) {
                 Visit::Captured
             } else {
                 Visit::Kept
@@ -178,7 +178,7 @@ impl Evictor {
 }
 
 impl Storage {
-    /// A free frame; evicts leaves if there is none. Called without latches and without a place.
+    /// A free frame; evicts leaves if there is none. Called without latches and without a permit.
     ///
     /// # Errors
     /// When every leaf is in use by unfinished work: the memory for leaves is too small.
@@ -221,7 +221,7 @@ impl Storage {
 
     /// Keeps some frames free ahead of need; for the background thread. Returns whether there was
     /// anything to do.
-    pub(crate) fn evict_ahead(&self, recorder: &Recorder) -> Result<bool> {
+    pub(crate) fn keep_frames_free(&self, recorder: &Recorder) -> Result<bool> {
         self.retire_frames(recorder)?;
         let reserve = eviction_batch(self.frames.frames()) * 2;
         let available = self.frames.available();

@@ -65,7 +65,7 @@ impl Image {
     /// An image that the directory names, at open.
     pub(crate) fn standing(slot: Slot, checksum: u32) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(checksum), AtomicU8::new(WRITTEN));
-        // No snapshot is older, and all verdicts on its intents were given before.
+        // No snapshot is older, and the statuses of its intents were set before.
         Arc::new(Image { slot, checksum, state, below: Lsn(0) })
     }
 

@@ -5,7 +5,7 @@
 //!    latch: no change falls between.
 //! 2. A leaf with an intent of a small transaction gets an image without it and stays dirty, in the epoch that
 //!    is current then. Intents of large transactions go into images. What an intent means is not asked here:
-//!    a checkpoint folds what it can before it images a leaf.
+//!    a checkpoint resolves what it can before it images a leaf.
 //! 3. Until the batch is written, the imager itself keeps every image, so no slot of it is free.
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Imager {
     pub(crate) fn capture(
         &mut self,
         storage: &Storage,
-        place: usize,
+        permit: usize,
         id: LeafId,
         leaf: &mut LeafState,
     ) -> bool {
@@ -67,7 +67,7 @@ impl Imager {
         let start = self.batch.len() * LEAF_BYTES;
         let page = &mut self.pages[start..start + LEAF_BYTES];
         image::copy_leaf(rows, &leaf.low, leaf.high.as_ref(), page);
-        // An intent is seen from its verdict on, which may come at any time.
+        // An intent is seen from the commit on, which may come at any time.
         let has_intents = rows.intents() > 0;
         let below = if has_intents { Lsn(u64::MAX) } else { storage.log.changed_below() };
         let image = Image::assigned(storage.space.allocate(&mut self.cursor), below);
@@ -75,7 +75,7 @@ impl Imager {
         leaf.dirty_epoch = Epoch(0);
         if unresolved && !planted(Fault::CleanWithIntent) {
             leaf.dirty_epoch = storage.dirty.epoch();
-            storage.list_dirty(place, id, leaf);
+            storage.list_dirty(permit, id, leaf);
         }
         self.batch.push(Captured { leaf: id, image, object });
         true

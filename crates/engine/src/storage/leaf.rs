@@ -8,7 +8,7 @@
 //!    its place for the logged leaf that was there before.
 //! 4. Fences only get narrower while an image stands, so an image may be wider than the leaf and
 //!    is trimmed when it is loaded. A leaf that takes the range of an empty neighbour is imaged anew
-//!    before its image is needed again (`tree/join.rs`).
+//!    before its image is needed again (`tree/merge.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

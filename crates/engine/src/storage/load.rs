@@ -14,7 +14,7 @@ use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
 impl Storage {
     /// Makes sure the leaf's rows are in memory, at least for a moment. Called without latches
-    /// and without a place inside: it may wait for the disk, which is counted as `wait`, and for a frame,
+    /// and without an admission permit: it may wait for the disk, which is counted as `wait`, and for a frame,
     /// or for whoever is reading the leaf ahead.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //!
 //! Invariants
 //! 1. A leaf is under way as long as an [`UnderWay`] lives, also if its reader panics.
-//! 2. The readers hold no place and no latch when they wait for a frame or for the disk.
+//! 2. The readers hold no permit and no latch when they wait for a frame or for the disk.
 //! 3. Once stopped, nobody starts a reader.
 
 use std::collections::VecDeque;
@@ -76,7 +76,7 @@ struct Wanted {
 impl ReadAhead {
     /// If somebody is reading the leaf, waits until that is over, and returns true: it is in memory
     /// then, or it could not be read. If it is only wanted, it is not any more. Called without latches
-    /// and without a place.
+    /// and without a permit.
     pub(super) fn wait_for(&self, leaf: LeafId, recorder: &Recorder) -> bool {
         let mut queue = self.queue.lock();
         if !queue.under_way.contains(&leaf) {

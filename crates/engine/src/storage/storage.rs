@@ -50,7 +50,7 @@ impl Storage {
             inners: Arena::new(),
             frames,
             space,
-            dirty: DirtyLists::new(runtime.admission.places(), epoch),
+            dirty: DirtyLists::new(runtime.admission.permits(), epoch),
             image_writes,
             emptied: EmptiedLeaves::default(),
             evictors: Evictors::new(),

@@ -3,5 +3,5 @@
 mod old_versions;
 mod open_changes;
 
-pub(crate) use old_versions::make_room;
+pub(crate) use old_versions::make_space;
 pub(crate) use open_changes::{OpenChanges, STEP_BYTES};

@@ -22,7 +22,7 @@ use crate::tree::{Tree, Trees};
 /// Drops old versions until those that are left take no more than they may. The caller is not inside the engine and
 /// holds no latch: it may wait for the log. `every` tells the trees of all tables.
 #[cold]
-pub(crate) fn make_room(trees: &Trees, recorder: &Recorder, every: &dyn Fn() -> Vec<Arc<Tree>>) {
+pub(crate) fn make_space(trees: &Trees, recorder: &Recorder, every: &dyn Fn() -> Vec<Arc<Tree>>) {
     let all = &trees.old_versions;
     let _one = all.lock(recorder);
     let mut has_waited = false;

@@ -69,7 +69,7 @@ fn place_leaves(
         };
         if state.is_known_empty() && !leaf.low.is_empty() {
             // For the first checkpoint to take out of the tree.
-            trees.dirty.push(trees.background_place(), trees.dirty.epoch(), LeafId(*id));
+            trees.dirty.push(trees.background_permit(), trees.dirty.epoch(), LeafId(*id));
         }
         drop(state);
         placed.push((leaf.low, *id));
@@ -87,7 +87,7 @@ fn build_level(trees: &Trees, level: u32, children: &[(Box<[u8]>, u32)]) -> Vec<
         let _version = node.version.write(&trees.recorder);
         node.reset(level);
         let mut count = 0;
-        while count < FILL && count < rest.len() && node.has_room() {
+        while count < FILL && count < rest.len() && node.has_space() {
             let (low, child) = &rest[count];
             node.insert(count, if count == 0 { &[] } else { low }, *child);
             count += 1;

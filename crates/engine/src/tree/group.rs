@@ -17,7 +17,7 @@ use super::Trees;
 use super::split::HalfSplit;
 use super::split_point::{SplitKind, choose};
 use super::write::make_dirty;
-use super::{Approach, Blocked, Hint, Refusal, Seat, Tree};
+use super::{Blocked, Hint, LeafPrefetch, Refusal, Seat, Tree};
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Stamp};
@@ -74,17 +74,17 @@ impl From<Blocked> for GroupRefusal {
     }
 }
 
-/// Rows whose leaves are asked for ahead: as many as a way has steps.
-const AHEAD: usize = 3;
+/// Rows whose leaves are prefetched: as many as a prefetch has steps.
+const PREFETCHES: usize = 3;
 
 /// The ways to the leaves of the next rows, each at its row's number modulo their number.
 #[derive(Default)]
-struct Ways([Approach; AHEAD]);
+struct Ways([LeafPrefetch; PREFETCHES]);
 
 impl Ways {
     /// The leaf of a row, if the way to it has been gone.
     fn take(&mut self, index: usize, key: &[u8]) -> Hint {
-        std::mem::take(&mut self.0[index % AHEAD]).hint(key)
+        std::mem::take(&mut self.0[index % PREFETCHES]).hint(key)
     }
 
     /// Goes one step on towards each of the rows behind this one.
@@ -96,9 +96,9 @@ impl Ways {
         rows: &impl GroupRows,
         index: usize,
     ) {
-        for next in index + 1..(index + 1 + AHEAD).min(rows.count()) {
+        for next in index + 1..(index + 1 + PREFETCHES).min(rows.count()) {
             let (key, value) = rows.row(next);
-            let way = &mut self.0[next % AHEAD];
+            let way = &mut self.0[next % PREFETCHES];
             *way = way.step(tree, trees, recorder, key, Entry::bytes(key, value));
         }
     }
@@ -143,7 +143,7 @@ impl Tree {
             }
         }
         let result = placed.map(|()| {
-            let reservation = trees.log.reserve(seat.place, record[0].len() + record[1].len());
+            let reservation = trees.log.reserve(seat.permit, record[0].len() + record[1].len());
             stamp_all(&mut held, Stamp::committed(reservation.lsn.0));
             reservation
         });
@@ -157,7 +157,7 @@ impl Tree {
         }
         let reservation = result?;
         trees.log.fill(&reservation, &record);
-        trees.log.complete(seat.place);
+        trees.log.complete(seat.permit);
         Ok(reservation)
     }
 
@@ -192,7 +192,7 @@ impl Tree {
             };
             let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
             let first_slot = rows.len();
-            make_dirty(trees, seat.place, id, &mut leaf, Purpose::NewRows)?;
+            make_dirty(trees, seat.permit, id, &mut leaf, Purpose::NewRows)?;
             held.push(Held { id, leaf, first_slot });
         }
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };

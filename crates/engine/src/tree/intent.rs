@@ -1,20 +1,20 @@
 //! Intents: the rows of a transaction that is being committed, or that is too large for the memory of its
 //! session, placed before its LSN is known.
 //!
-//! A reader asks the transaction what an intent means; a writer waits for the verdict. After the
-//! verdict anyone who has the leaf's latch exclusive may *fold* the intent: turn it into a row
+//! A reader asks the transaction what an intent means; a writer waits for the outcome. After the
+//! outcome anyone who has the leaf's latch exclusive may *resolve* the intent: turn it into a row
 //! with the transaction's LSN, or take it out.
 //!
 //! Invariants
 //! 1. Intents are placed in (object, key) order, so two transactions never wait for each other.
-//! 2. A transaction's slot is given back only after all its intents are folded, so the slot
+//! 2. A transaction's slot is given back only after all its intents are resolved, so the slot
 //!    number in an intent always means the transaction that placed it.
 //! 3. Placing may wait and may fail; the commit is logged after all intents stand.
 //! 4. Who meets an intent of a large transaction that is open does not wait, but is refused: it may stay
 //!    open for long, and nobody who waits for it can be waited for by it.
 //! 5. The number of a large transaction is never given again, so its intents may stay in leaves and images
-//!    after the verdict. A leaf becomes dirty before such an intent is folded, unless it is being imaged:
-//!    else the intent would come back from the image when its verdict is forgotten.
+//!    after the outcome. A leaf becomes dirty before such an intent is resolved, unless it is being imaged:
+//!    else the intent would come back from the image when its outcome is forgotten.
 
 use onrush_log::Lsn;
 
@@ -73,9 +73,9 @@ impl Tree {
         result
     }
 
-    /// Folds the intents on `key` that have a verdict; the transaction calls this for each of
+    /// Resolves the intents on `key` that have an outcome; the transaction calls this for each of
     /// its keys once it has one.
-    pub(crate) fn fold_key(
+    pub(crate) fn resolve_key(
         &self,
         trees: &Trees,
         seat: &mut Seat<'_>,
@@ -84,9 +84,9 @@ impl Tree {
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
         let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
-        // A leaf that holds such an intent is never evicted: without rows there is nothing to fold.
+        // A leaf that holds such an intent is never evicted: without rows there is nothing to resolve.
         if let Some(rows) = leaf.rows.as_mut() {
-            fold_key(trees, self, rows, key);
+            resolve_key(trees, self, rows, key);
             trees.note_emptied(id, &leaf);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Placing<'_> {
         }
         self.make_dirty(seat)?;
         let value = intent.value.unwrap_or(&[]);
-        self.make_room(seat, intent.key, Entry::bytes(intent.key, value))?;
+        self.make_space(seat, intent.key, Entry::bytes(intent.key, value))?;
         let stamp = Stamp::intent(intent.owner, intent.value.is_none());
         self.rows().append(stamp, intent.key, value);
         Ok(())
@@ -156,7 +156,7 @@ impl Placing<'_> {
         self.make_dirty(seat)?;
         let stamp = Stamp::intent(owner, value.is_none());
         let value = value.unwrap_or(&[]);
-        self.make_room(seat, key, Entry::bytes(key, value))?;
+        self.make_space(seat, key, Entry::bytes(key, value))?;
         // Making room may have moved it.
         if let Some(slot) = self.find(tree, seat, key)?.intent {
             if self.rows().overwrite(slot, stamp, value) {
@@ -168,7 +168,7 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// Why nobody else may change the key of the intent in `slot`, which has no verdict.
+    /// Why nobody else may change the key of the intent in `slot`, which has no outcome.
     pub(super) fn refusal_of(&self, slot: usize) -> Refusal {
         let rows = self.leaf.rows.as_ref().expect("`find` has seen the rows under this latch");
         let (owner, _) = rows.entry(slot).stamp.as_intent().expect("the slot of an intent");
@@ -178,9 +178,9 @@ impl Placing<'_> {
         }
     }
 
-    /// As [`fold_key`]. A leaf that loses an intent that its image may have becomes dirty first.
+    /// As [`resolve_key`]. A leaf that loses an intent that its image may have becomes dirty first.
     #[cold]
-    pub(super) fn fold_found(
+    pub(super) fn resolve_found(
         &mut self,
         tree: &Tree,
         seat: &Seat<'_>,
@@ -194,13 +194,13 @@ impl Placing<'_> {
             self.make_dirty(seat)?;
         }
         let trees = self.trees;
-        fold_key(trees, tree, self.rows(), key);
+        resolve_key(trees, tree, self.rows(), key);
         Ok(())
     }
 }
 
-/// Folds the intent on `key` if its transaction has a verdict. The leaf is latched exclusive.
-pub(super) fn fold_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
+/// Resolves the intent on `key` if its transaction has an outcome. The leaf is latched exclusive.
+pub(super) fn resolve_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
     let Some(slot) = rows.find(key).intent else { return };
     let Some((owner, removal)) = rows.entry(slot).stamp.as_intent() else { return };
     match trees.resolver.status(owner) {
@@ -218,7 +218,7 @@ pub(super) fn fold_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: &[u
     }
 }
 
-/// Takes the row that a folded intent replaces out, into the version store if a snapshot may need it.
+/// Takes the row that a resolved intent replaces out, into the version store if a snapshot may need it.
 fn remove_older(
     trees: &Trees,
     tree: &Tree,
@@ -240,28 +240,28 @@ fn remove_older(
     }
 }
 
-/// Folds every intent of the leaf whose transaction has a verdict; before a checkpoint images it. Those of large
+/// Resolves every intent of the leaf whose transaction has an outcome; before a checkpoint images it. Those of large
 /// transactions stay as long as a snapshot may need what they replace, which is kept beside them.
-pub(crate) fn fold_resolved(trees: &Trees, tree: &Tree, rows: &mut LeafRows) {
+pub(crate) fn resolve_intents(trees: &Trees, tree: &Tree, rows: &mut LeafRows) {
     if rows.intents() == 0 {
         return;
     }
     let horizon = trees.horizon();
-    for key in foldable(trees, rows, horizon) {
-        fold_key(trees, tree, rows, &key);
+    for key in resolvable(trees, rows, horizon) {
+        resolve_key(trees, tree, rows, &key);
     }
 }
 
-/// Keys of intents that can be folded, those of large transactions only without a version to be kept.
-pub(super) fn foldable(trees: &Trees, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
-    let is_foldable = |owner: Owner| match (owner, trees.resolver.status(owner)) {
+/// Keys of intents that can be resolved, those of large transactions only without a version to be kept.
+pub(super) fn resolvable(trees: &Trees, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
+    let is_resolvable = |owner: Owner| match (owner, trees.resolver.status(owner)) {
         (_, TransactionStatus::Pending) => false,
         (Owner::Large(_), TransactionStatus::Committed(lsn)) => lsn < horizon.0,
         _ => true,
     };
     (0..rows.len())
         .map(|slot| rows.entry(slot))
-        .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_foldable(owner)))
+        .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_resolvable(owner)))
         .map(|entry| entry.key.into())
         .collect()
 }

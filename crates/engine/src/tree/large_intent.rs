@@ -1,10 +1,10 @@
-//! Intents of large transactions: swept behind their verdict, looked for and taken back by their owner; and the rows
+//! Intents of large transactions: swept behind their outcome, looked for and taken back by their owner; and the rows
 //! that such a transaction keeps for itself.
 
 use onrush_waits::Recorder;
 
 use super::Trees;
-use super::intent::{OwnIntent, fold_resolved, foldable};
+use super::intent::{OwnIntent, resolvable, resolve_intents};
 use super::write::{Placing, make_dirty};
 use super::{Blocked, Hint, Refusal, Seat, Tree};
 use crate::fault::{Fault, planted};
@@ -29,7 +29,7 @@ pub(crate) enum Swept {
 }
 
 impl Tree {
-    /// Folds the intents of the leaf of `key` that have a verdict. Takes no LSN, so it needs no place.
+    /// Resolves the intents of the leaf of `key` that have an outcome. Takes no LSN, so it needs no permit.
     pub(crate) fn sweep_leaf(
         &self,
         trees: &Trees,
@@ -44,17 +44,17 @@ impl Tree {
         let Some(rows) = leaf.rows.as_ref() else {
             return if leaf.image.is_some() { Swept::OnDisk(id) } else { Swept::Next(next) };
         };
-        if rows.intents() == 0 || foldable(trees, rows, trees.horizon()).is_empty() {
+        if rows.intents() == 0 || resolvable(trees, rows, trees.horizon()).is_empty() {
             return Swept::Next(next);
         }
-        let place = trees.background_place();
+        let permit = trees.background_permit();
         if !planted(Fault::SweepNotDirty)
-            && make_dirty(trees, place, id, &mut leaf, Purpose::Removal).is_err()
+            && make_dirty(trees, permit, id, &mut leaf, Purpose::Removal).is_err()
         {
             return Swept::NoSlot;
         }
         if let Some(rows) = leaf.rows.as_mut() {
-            fold_resolved(trees, self, rows);
+            resolve_intents(trees, self, rows);
         }
         trees.note_emptied(id, &leaf);
         Swept::Next(next)

@@ -1,17 +1,17 @@
 #![doc = include_str!("README.md")]
 
-mod approach;
 mod build;
 mod changes;
 mod cuts;
 mod descend;
 mod group;
 mod intent;
-mod join;
 mod large_intent;
-mod leaves_ahead;
+mod leaves_to_read;
+mod merge;
 mod old_versions;
 mod own_versions;
+mod prefetch;
 mod read;
 mod scan;
 mod split;
@@ -22,16 +22,16 @@ mod trees;
 mod versions;
 mod write;
 
-pub(crate) use approach::Approach;
 pub(crate) use build::LeafDescription;
 pub(crate) use changes::TwoBatches;
 pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 pub(crate) use group::{GroupRefusal, GroupRows};
-pub(crate) use intent::{Intent, OwnIntent, fold_resolved};
-pub(crate) use join::{EmptyLeaf, Joined};
+pub(crate) use intent::{Intent, OwnIntent, resolve_intents};
 pub(crate) use large_intent::Swept;
-pub(crate) use leaves_ahead::LeavesAhead;
+pub(crate) use leaves_to_read::LeavesToRead;
+pub(crate) use merge::{EmptyLeaf, Merged};
 pub(crate) use own_versions::OwnVersions;
+pub(crate) use prefetch::LeafPrefetch;
 pub(crate) use read::{Look, Seen, View};
 pub use scan::Direction;
 pub(crate) use scan::{Batch, Bounds};
@@ -47,8 +47,8 @@ use crate::units::LeafId;
 /// What a thread inside the engine has with it: taken before the first latch, so that nobody
 /// waits for any of it while holding one.
 pub(crate) struct Seat<'a> {
-    /// Place of the admission, which is also the in-flight mark in the log.
-    pub(crate) place: usize,
+    /// Permit of the admission, which is also the in-flight mark in the log.
+    pub(crate) permit: usize,
     pub(crate) recorder: &'a Recorder,
     /// Frames for splits: one for each new leaf, one to rearrange the old.
     pub(crate) spares: &'a mut Vec<Frame>,
@@ -57,7 +57,7 @@ pub(crate) struct Seat<'a> {
 /// Frames that one split needs.
 pub(crate) const SPARE_FRAMES: usize = 2;
 
-/// What has to be done, outside of the engine's places and latches, before another try.
+/// What has to be done, outside of the engine's permits and latches, before another try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blocked {
     /// The rows of this leaf are on disk only, and one of them is to change.

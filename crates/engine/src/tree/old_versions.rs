@@ -12,13 +12,13 @@ pub(crate) struct OldVersions {
     bytes: AtomicUsize,
     limit: usize,
     /// Held by the one who makes room; who comes meanwhile waits, so that it adds no more.
-    making_room: Mutex<()>,
+    making_space: Mutex<()>,
 }
 
 impl OldVersions {
     pub(crate) fn new(limit: u64) -> OldVersions {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        OldVersions { bytes: AtomicUsize::new(0), limit, making_room: Mutex::new(()) }
+        OldVersions { bytes: AtomicUsize::new(0), limit, making_space: Mutex::new(()) }
     }
 
     pub(crate) fn add(&self, bytes: usize) {
@@ -41,6 +41,6 @@ impl OldVersions {
 
     /// The right to make room; whoever comes meanwhile waits for it.
     pub(crate) fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, ()> {
-        lock_counted(&self.making_room, recorder, LatchClass::Versions)
+        lock_counted(&self.making_space, recorder, LatchClass::Versions)
     }
 }

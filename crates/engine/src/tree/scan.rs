@@ -36,11 +36,11 @@ pub(crate) struct Bounds {
 #[derive(Default, Debug)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    rows: Vec<Place>,
+    rows: Vec<RowSpan>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RowSpan {
     key_at: usize,
     value_at: usize,
     end: usize,
@@ -53,8 +53,8 @@ impl Batch {
 
     /// Key bytes and value bytes of a row.
     pub(crate) fn row(&self, index: usize) -> (&[u8], &[u8]) {
-        let place = self.rows[index];
-        (&self.bytes[place.key_at..place.value_at], &self.bytes[place.value_at..place.end])
+        let row = self.rows[index];
+        (&self.bytes[row.key_at..row.value_at], &self.bytes[row.value_at..row.end])
     }
 
     pub(super) fn clear(&mut self) {
@@ -67,7 +67,7 @@ impl Batch {
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.rows.push(Place { key_at, value_at, end: self.bytes.len() });
+        self.rows.push(RowSpan { key_at, value_at, end: self.bytes.len() });
     }
 
     /// Takes all committed rows that `view` sees, in key order: one copy of the whole leaf instead of
@@ -77,7 +77,7 @@ impl Batch {
         self.rows.reserve(rows.len());
         rows.visit_in_order(|stamp, key_at, value_at, end| {
             if view.sees(stamp.raw()) {
-                self.rows.push(Place { key_at, value_at, end });
+                self.rows.push(RowSpan { key_at, value_at, end });
             }
         });
     }

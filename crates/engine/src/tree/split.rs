@@ -86,7 +86,7 @@ fn add_sibling<'e>(
     let epoch = if planted(Fault::SplitNoEpoch) { trees.dirty.epoch() } else { left.dirty_epoch };
     right.dirty_epoch = epoch;
     right.rows = None;
-    trees.list_dirty(seat.place, id, &right);
+    trees.list_dirty(seat.permit, id, &right);
     (HalfSplit { separator: boundary, leaf: id }, right)
 }
 

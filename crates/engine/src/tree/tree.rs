@@ -299,7 +299,7 @@ impl Tree {
             return;
         }
         let key_head = head(separator);
-        let mut id = self.root_with_room(trees, recorder);
+        let mut id = self.root_with_space(trees, recorder);
         loop {
             let node = trees.inners.get(id);
             let index = node.search(key_head, separator);
@@ -309,7 +309,7 @@ impl Tree {
                 return;
             }
             let child = node.child(index);
-            if trees.inners.get(child).has_room() {
+            if trees.inners.get(child).has_space() {
                 id = child;
             } else {
                 split_inner(trees, recorder, node, index);
@@ -318,10 +318,10 @@ impl Tree {
     }
 
     /// The root, made one level higher if it is full.
-    fn root_with_room(&self, trees: &Trees, recorder: &Recorder) -> u32 {
+    fn root_with_space(&self, trees: &Trees, recorder: &Recorder) -> u32 {
         let old = self.root.load(Ordering::Acquire);
         let node = trees.inners.get(old);
-        if node.has_room() {
+        if node.has_space() {
             return old;
         }
         let id = trees.inners.add();
@@ -408,7 +408,7 @@ fn split_inner(trees: &Trees, recorder: &Recorder, parent: &InnerNode, index: us
         let _version = child.version.write(recorder);
         child.truncate(count);
     }
-    if child.has_room() {
+    if child.has_space() {
         return;
     }
     let middle = count / 2;

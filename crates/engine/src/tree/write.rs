@@ -68,14 +68,14 @@ impl Tree {
             }
         }
         drop(leaf);
-        seat.recorder.mark(Phase::Place);
+        seat.recorder.mark(Phase::Write);
         if let Some(half) = half {
             self.link(trees, seat.recorder, change.object, &half.separator, half.leaf);
             seat.recorder.mark(Phase::Split);
         }
         let reservation = result?;
         trees.log.fill(&reservation, &change.record);
-        trees.log.complete(seat.place);
+        trees.log.complete(seat.permit);
         seat.recorder.mark(Phase::Copy);
         Ok(reservation)
     }
@@ -95,7 +95,7 @@ impl Tree {
         if leaf.rows.is_none() {
             return Err(Blocked::Load(id).into());
         }
-        make_dirty(trees, seat.place, id, &mut leaf, Purpose::NewRows)?;
+        make_dirty(trees, seat.permit, id, &mut leaf, Purpose::NewRows)?;
         let opened = open_edge(trees, seat, &mut leaf, boundary)?;
         drop(leaf);
         if let Some((half, right)) = opened {
@@ -120,7 +120,7 @@ fn note_reservation(trees: &Trees, recorder: &Recorder, reservation: &Reservatio
 /// Makes sure that the next checkpoint images the leaf.
 pub(crate) fn make_dirty(
     trees: &Trees,
-    place: usize,
+    permit: usize,
     id: LeafId,
     leaf: &mut LeafState,
     purpose: Purpose,
@@ -131,7 +131,7 @@ pub(crate) fn make_dirty(
         }
         leaf.dirty_epoch = trees.dirty.epoch();
         if !planted(Fault::DirtyNoList) {
-            trees.list_dirty(place, id, leaf);
+            trees.list_dirty(permit, id, leaf);
         }
     }
     Ok(())
@@ -163,7 +163,7 @@ impl Placing<'_> {
         self.make_dirty(seat)?;
         match (change.value, found.committed) {
             (Some(value), None) => {
-                self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
+                self.make_space(seat, change.key, Entry::bytes(change.key, value))?;
                 seat.recorder.mark(Phase::Split);
                 Ok(self.insert(seat, change, value))
             }
@@ -180,10 +180,10 @@ impl Placing<'_> {
     }
 
     pub(super) fn make_dirty(&mut self, seat: &Seat<'_>) -> Result<(), Blocked> {
-        make_dirty(self.trees, seat.place, self.id, &mut self.leaf, self.purpose)
+        make_dirty(self.trees, seat.permit, self.id, &mut self.leaf, self.purpose)
     }
 
-    /// The key in this leaf, a resolved intent on it folded; a leaf on disk must be loaded first.
+    /// The key in this leaf, an intent on it resolved; a leaf on disk must be loaded first.
     #[inline]
     pub(super) fn find(
         &mut self,
@@ -199,7 +199,7 @@ impl Placing<'_> {
         if found.intent.is_none() {
             return Ok(found);
         }
-        self.fold_found(tree, seat, key)?;
+        self.resolve_found(tree, seat, key)?;
         Ok(self.rows().find(key))
     }
 
@@ -221,7 +221,7 @@ impl Placing<'_> {
 
     /// Makes sure an entry of `bytes` fits: squeezes dead bytes out, or splits, and then goes on
     /// in the half that holds the key.
-    pub(super) fn make_room(
+    pub(super) fn make_space(
         &mut self,
         seat: &mut Seat<'_>,
         key: &[u8],
@@ -248,7 +248,7 @@ impl Placing<'_> {
             self.leaf = right;
         }
         self.half = Some(half);
-        self.make_room(seat, key, bytes)
+        self.make_space(seat, key, bytes)
     }
 
     fn insert(&mut self, seat: &mut Seat<'_>, change: &Change<'_>, value: &[u8]) -> Reservation {
@@ -269,7 +269,7 @@ impl Placing<'_> {
         change: &Change<'_>,
         value: &[u8],
     ) -> Result<Reservation, Refusal> {
-        self.make_room(seat, change.key, Entry::bytes(change.key, value))?;
+        self.make_space(seat, change.key, Entry::bytes(change.key, value))?;
         // Making room may have moved the row.
         let slot = self
             .find(tree, seat, change.key)?
@@ -300,13 +300,13 @@ impl Placing<'_> {
     #[inline]
     fn reserve(&self, seat: &Seat<'_>, change: &Change<'_>) -> Reservation {
         let bytes = change.record.iter().map(|part| part.len()).sum();
-        self.trees.log.reserve(seat.place, bytes)
+        self.trees.log.reserve(seat.permit, bytes)
     }
 }
 
 impl Tree {
     /// Redoes one change of the log, unless the leaf has it already. `hint` is the leaf of the change
-    /// before. What a large transaction has placed is an intent again; whose verdict came is a row.
+    /// before. What a large transaction has placed is an intent again; whose outcome came is a row.
     pub(crate) fn redo(
         &self,
         trees: &Trees,
@@ -386,7 +386,7 @@ impl Placing<'_> {
             }
             (Some(value), _) => {
                 self.make_dirty(seat)?;
-                self.make_room(seat, key, Entry::bytes(key, value))?;
+                self.make_space(seat, key, Entry::bytes(key, value))?;
                 if let Some(slot) = self.find(tree, seat, key)?.committed {
                     self.rows().remove(slot);
                 }

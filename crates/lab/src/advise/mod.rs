@@ -2,7 +2,7 @@
 //!
 //! [`study`] makes the ladder: key strategies, rows per commit, durability and layouts, each rung
 //! beside the same first one. [`of`] reads its result. A change is recommended only where every
-//! run of the better cell was faster than every run of the first, and by enough to matter.
+//! run of the better case was faster than every run of the first, and by enough to matter.
 //!
 //! Invariant: [`of`] is a pure function, and names no figure that is not in the result.
 
@@ -14,7 +14,7 @@ use onrush_measure::units::rounded;
 use serde::Serialize;
 
 use crate::own_table::OwnTable;
-use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::outcome::{CaseOutcome, StudyResult};
 use crate::study::{Setting, Size, Study};
 
 /// Parts of the ladder, and the setting that each of them turns.
@@ -109,7 +109,7 @@ pub struct Recommendation {
     pub gain: f64,
     /// All of it in a sentence.
     pub sentence: String,
-    /// What held the recommended cell back.
+    /// What held the recommended case back.
     pub verdict: Option<String>,
 }
 
@@ -118,40 +118,40 @@ pub fn of(result: &StudyResult) -> Advice {
     let mut doubts = Vec::new();
     let mut recommendations = Vec::new();
     for (part, setting) in PARTS {
-        let cells: Vec<&CellOutcome> =
-            result.cells.iter().filter(|cell| cell.part.as_deref() == Some(part)).collect();
-        match recommend(part, *setting, &cells) {
+        let cases: Vec<&CaseOutcome> =
+            result.cases.iter().filter(|case| case.part.as_deref() == Some(part)).collect();
+        match recommend(part, *setting, &cases) {
             Ok(recommendation) => recommendations.push(recommendation),
             Err(reason) => doubts.push(format!("no answer about {part}: {reason}")),
         }
-        for cell in cells {
-            let value = cell.settings.text(*setting);
-            let warnings = cell.repeats.iter().flat_map(|repeat| &repeat.warnings);
+        for case in cases {
+            let value = case.settings.text(*setting);
+            let warnings = case.repeats.iter().flat_map(|repeat| &repeat.warnings);
             let mut warnings: Vec<&String> = warnings.collect();
             warnings.dedup();
             doubts.extend(warnings.iter().map(|warning| format!("{part} {value}: {warning}")));
         }
     }
-    let target = result.cells.first().map_or_else(String::new, |cell| cell.target.clone());
+    let target = result.cases.first().map_or_else(String::new, |case| case.target.clone());
     Advice { title: result.title.clone(), target, recommendations, doubts }
 }
 
-/// The cells of a part, the first rung first, as far as they can be believed.
+/// The cases of a part, the first rung first, as far as they can be believed.
 fn recommend(
     part: &str,
     setting: Setting,
-    cells: &[&CellOutcome],
+    cases: &[&CaseOutcome],
 ) -> Result<Recommendation, String> {
-    let (first, others) = cells.split_first().ok_or("it was not measured")?;
-    let rate = |cell: &CellOutcome| sound(cell).map(|()| rows_per_s(cell));
+    let (first, others) = cases.split_first().ok_or("it was not measured")?;
+    let rate = |case: &CaseOutcome| sound(case).map(|()| rows_per_s(case));
     let first_rate = rate(first)?;
-    let sound: Vec<(&CellOutcome, f64)> =
-        others.iter().filter_map(|cell| Some((*cell, rate(cell).ok()?))).collect();
+    let sound: Vec<(&CaseOutcome, f64)> =
+        others.iter().filter_map(|case| Some((*case, rate(case).ok()?))).collect();
     let fastest = sound.iter().map(|(_, rate)| *rate).fold(first_rate, f64::max);
     let enough = if setting == Setting::RowsPerCommit { BATCH_SHARE * fastest } else { fastest };
     // Values are in ascending order of what they ask of the user.
-    let chosen = sound.iter().find(|(cell, rate)| *rate >= enough && is_faster(first, cell));
-    let (best, best_rate) = chosen.map_or((*first, first_rate), |(cell, rate)| (*cell, *rate));
+    let chosen = sound.iter().find(|(case, rate)| *rate >= enough && is_faster(first, case));
+    let (best, best_rate) = chosen.map_or((*first, first_rate), |(case, rate)| (*case, *rate));
     let (change, gain) = (chosen.is_some(), best_rate / first_rate.max(f64::MIN_POSITIVE));
     let (from, to) = (first.settings.text(setting), best.settings.text(setting));
     let rates = format!("{} instead of {} rows/s", rounded(best_rate), rounded(first_rate));
@@ -181,26 +181,26 @@ fn recommend(
     })
 }
 
-/// Whether a cell's figure can be believed.
-fn sound(cell: &CellOutcome) -> Result<(), String> {
-    if let Some(reason) = cell.skipped.as_ref().or(cell.failed.as_ref()) {
+/// Whether a case's figure can be believed.
+fn sound(case: &CaseOutcome) -> Result<(), String> {
+    if let Some(reason) = case.skipped.as_ref().or(case.failed.as_ref()) {
         return Err(reason.clone());
     }
-    if !cell.passed() {
+    if !case.passed() {
         return Err("rows were missing or wrong afterwards".into());
     }
-    if cell.not_synchronous {
+    if case.not_synchronous {
         return Err("commits did not wait for the disk".into());
     }
-    cell.summary.as_ref().map(|_| ()).ok_or_else(|| "no run of it has ended".into())
+    case.summary.as_ref().map(|_| ()).ok_or_else(|| "no run of it has ended".into())
 }
 
-fn rows_per_s(cell: &CellOutcome) -> f64 {
-    cell.summary.as_ref().map_or(0.0, |summary| summary.rows_per_s)
+fn rows_per_s(case: &CaseOutcome) -> f64 {
+    case.summary.as_ref().map_or(0.0, |summary| summary.rows_per_s)
 }
 
-/// Whether all runs of one cell were faster than all of the other, and by enough to matter.
-fn is_faster(first: &CellOutcome, other: &CellOutcome) -> bool {
+/// Whether all runs of one case were faster than all of the other, and by enough to matter.
+fn is_faster(first: &CaseOutcome, other: &CaseOutcome) -> bool {
     let (Some(before), Some(after)) = (&first.summary, &other.summary) else { return false };
     let runs = before.repeats.min(after.repeats);
     let least = if runs > 1 { GAIN_MIN } else { GAIN_MIN_OF_ONE_RUN };

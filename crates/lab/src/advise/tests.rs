@@ -7,25 +7,25 @@ use super::*;
 use crate::study::outcome::Repeat;
 use crate::study::{SettingValue, Settings};
 
-fn cell(
+fn case(
     part: &str,
     setting: Setting,
     value: impl Into<SettingValue>,
     rates: &[f64],
-) -> CellOutcome {
+) -> CaseOutcome {
     let repeat = |rate: &f64| Repeat { rows_per_s: *rate, ..Repeat::default() };
-    let mut cell = CellOutcome {
+    let mut case = CaseOutcome {
         target: "onrush".into(),
         part: Some(part.into()),
         settings: Settings::default().with(setting, value),
         repeats: rates.iter().map(repeat).collect(),
-        ..CellOutcome::default()
+        ..CaseOutcome::default()
     };
-    cell.conclude();
-    cell
+    case.conclude();
+    case
 }
 
-fn result(cells: Vec<CellOutcome>) -> StudyResult {
+fn result(cases: Vec<CaseOutcome>) -> StudyResult {
     let ladder = Ladder { table: None, target: "onrush".into(), sessions: 8, size: Size::Quick };
     let study = study(&ladder).unwrap();
     StudyResult {
@@ -47,7 +47,7 @@ fn result(cells: Vec<CellOutcome>) -> StudyResult {
         sync_time_us: SyncTime { p50_us: 100.0, p99_us: 100.0, mean_us: 100.0, samples: 9 },
         device_write_mb_per_s: None,
         device_read_mb_per_s: None,
-        cells,
+        cases,
     }
 }
 
@@ -56,10 +56,10 @@ fn about(advice: &Advice, part: &str) -> Recommendation {
     found.unwrap_or_else(|| panic!("no answer about {part}: {:?}", advice.doubts)).clone()
 }
 
-fn keys(identity: &[f64], offset: &[f64]) -> Vec<CellOutcome> {
+fn keys(identity: &[f64], offset: &[f64]) -> Vec<CaseOutcome> {
     vec![
-        cell(KEY, Setting::Key, "identity", identity),
-        cell(KEY, Setting::Key, "session-offset", offset),
+        case(KEY, Setting::Key, "identity", identity),
+        case(KEY, Setting::Key, "session-offset", offset),
     ]
 }
 
@@ -89,7 +89,7 @@ fn of_one_run_each_a_gain_must_be_larger() {
 
 #[test]
 fn the_smallest_batch_that_is_nearly_the_fastest_is_enough() {
-    let batch = |rows: u64, rate| cell(BATCH, Setting::RowsPerCommit, rows, &[rate; 3]);
+    let batch = |rows: u64, rate| case(BATCH, Setting::RowsPerCommit, rows, &[rate; 3]);
     let advice =
         of(&result(vec![batch(1, 10.0), batch(10, 80.0), batch(100, 95.0), batch(1000, 100.0)]));
     assert_eq!(about(&advice, BATCH).best, "100");
@@ -100,10 +100,10 @@ fn the_smallest_batch_that_is_nearly_the_fastest_is_enough() {
 #[test]
 fn delayed_commits_are_offered_with_their_price_and_files_with_their_number() {
     let advice = of(&result(vec![
-        cell(DURABILITY, Setting::Durability, "durable", &[10.0; 3]),
-        cell(DURABILITY, Setting::Durability, "delayed", &[90.0; 3]),
-        cell(LAYOUT, Setting::DataFiles, 1, &[10.0; 3]),
-        cell(LAYOUT, Setting::DataFiles, 4, &[15.0; 3]),
+        case(DURABILITY, Setting::Durability, "durable", &[10.0; 3]),
+        case(DURABILITY, Setting::Durability, "delayed", &[90.0; 3]),
+        case(LAYOUT, Setting::DataFiles, 1, &[10.0; 3]),
+        case(LAYOUT, Setting::DataFiles, 4, &[15.0; 3]),
     ]));
     let durability = about(&advice, DURABILITY);
     assert!(durability.sentence.contains("If a crash may take the last moments"), "{durability:?}");
@@ -113,7 +113,7 @@ fn delayed_commits_are_offered_with_their_price_and_files_with_their_number() {
 }
 
 #[test]
-fn a_cell_that_lost_rows_or_did_not_wait_is_no_advice() {
+fn a_case_that_lost_rows_or_did_not_wait_is_no_advice() {
     let mut lossy = keys(&[100.0; 3], &[500.0; 3]);
     lossy[1].repeats[0].verification = Some(Verification {
         passed: false,
@@ -125,8 +125,8 @@ fn a_cell_that_lost_rows_or_did_not_wait_is_no_advice() {
     });
     assert!(!about(&of(&result(lossy)), KEY).change);
     let mut eager = vec![
-        cell(BATCH, Setting::RowsPerCommit, 1, &[10.0; 3]),
-        cell(BATCH, Setting::RowsPerCommit, 10, &[90.0; 3]),
+        case(BATCH, Setting::RowsPerCommit, 1, &[10.0; 3]),
+        case(BATCH, Setting::RowsPerCommit, 10, &[90.0; 3]),
     ];
     eager[0].not_synchronous = true;
     let advice = of(&result(eager));
@@ -143,9 +143,9 @@ fn the_ladder_measures_the_table_it_is_given_in_both_sizes() {
         let ladder =
             Ladder { table: Some((&table, path)), target: "onrush".into(), sessions: 4, size };
         let study = study(&ladder).unwrap();
-        let cells = study.cells();
-        assert_eq!(cells.len(), 4 + 4 + 2 + 2);
-        assert!(cells.iter().all(|cell| cell.settings.text(Setting::Table) == path));
-        assert!(cells[1..].iter().any(|cell| cell.settings.is(Setting::Key, "uuid-v7")));
+        let cases = study.cases();
+        assert_eq!(cases.len(), 4 + 4 + 2 + 2);
+        assert!(cases.iter().all(|case| case.settings.text(Setting::Table) == path));
+        assert!(cases[1..].iter().any(|case| case.settings.is(Setting::Key, "uuid-v7")));
     }
 }

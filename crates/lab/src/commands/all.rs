@@ -11,7 +11,7 @@ use onrush_terminal::output;
 use serde::Serialize;
 
 use super::report;
-use super::study::{StudyArguments, failed_cells};
+use super::study::{StudyArguments, failed_cases};
 
 /// What is given in place of a study.
 pub const NAME: &str = "all";
@@ -21,12 +21,12 @@ pub const NAME: &str = "all";
 struct Ran {
     study: &'static str,
     elapsed_s: f64,
-    /// Cells that ran, that cannot run here, and that failed.
+    /// Cases that ran, that cannot run here, and that failed.
     ran: usize,
     skipped: usize,
     failed: usize,
     results: PathBuf,
-    /// Why none of its cells ran, or why it ended early.
+    /// Why none of its cases ran, or why it ended early.
     reason: Option<String>,
 }
 
@@ -80,34 +80,34 @@ fn one(arguments: &StudyArguments, name: &'static str, folder: &Path) -> anyhow:
     let result = match outcome {
         Ok(result) => result,
         Err(error) => {
-            let (failed, reason) = (study.cells().len(), Some(format!("FAILED: {error}")));
+            let (failed, reason) = (study.cases().len(), Some(format!("FAILED: {error}")));
             return Ok(Ran { failed, reason, ..ended });
         }
     };
     report::write_beside(&result, &ended.results, arguments.quiet)?;
-    let count = |is: fn(&onrush_lab::study::CellOutcome) -> bool| {
-        result.cells.iter().filter(|cell| is(cell)).count()
+    let count = |is: fn(&onrush_lab::study::CaseOutcome) -> bool| {
+        result.cases.iter().filter(|case| is(case)).count()
     };
     Ok(Ran {
-        ran: count(|cell| cell.summary.is_some()),
-        skipped: count(|cell| cell.skipped.is_some()),
-        failed: failed_cells(&result),
+        ran: count(|case| case.summary.is_some()),
+        skipped: count(|case| case.skipped.is_some()),
+        failed: failed_cases(&result),
         reason: left_out(&result),
         ..ended
     })
 }
 
-/// Why not one cell could run: the reason of the first.
+/// Why not one case could run: the reason of the first.
 fn left_out(result: &StudyResult) -> Option<String> {
-    let all_skipped = result.cells.iter().all(|cell| cell.skipped.is_some());
-    let first = result.cells.first()?;
+    let all_skipped = result.cases.iter().all(|case| case.skipped.is_some());
+    let first = result.cases.first()?;
     first.skipped.as_ref().filter(|_| all_skipped).map(|reason| format!("left out: {reason}"))
 }
 
 fn text(all: &AllRan) -> String {
     let time = |seconds: f64| elapsed(Duration::from_secs_f64(seconds));
     let mut text =
-        format!("{:<12} {:>8} {:>6} {:>8} {:>7}\n", "study", "time", "cells", "not run", "failed");
+        format!("{:<12} {:>8} {:>6} {:>8} {:>7}\n", "study", "time", "cases", "not run", "failed");
     for ran in &all.studies {
         let reason = ran.reason.as_ref().map_or(String::new(), |reason| format!("  {reason}"));
         let (name, time) = (ran.study, time(ran.elapsed_s));

@@ -9,7 +9,7 @@ use onrush_lab::challenge::{
     CLASSIC_S, ChallengeResult, ChallengeRun, ChallengeSettings, GOAL_S, ROWS, run_challenge,
 };
 use onrush_measure::units::{bytes, grouped, micros, parse_count, rounded};
-use onrush_measure::{CellSettings, Placement};
+use onrush_measure::{CaseSettings, Placement};
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::arguments::words::key_strategy;
 use onrush_terminal::failure::{AlreadyTold, Outcome};
@@ -56,7 +56,7 @@ The exit code is 1 if a database was not sound. It needs about 30 GB of disk at 
 /// Runs it and tells the result.
 pub fn run(arguments: &ChallengeArguments) -> Outcome {
     let defaults = ChallengeSettings::default();
-    let engine: Options = arguments.engine.options(CellSettings::default().engine);
+    let engine: Options = arguments.engine.options(CaseSettings::default().engine);
     let settings = ChallengeSettings {
         rows: arguments.rows,
         sessions: arguments.sessions,

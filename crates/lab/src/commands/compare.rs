@@ -36,7 +36,7 @@ pub struct CompareArguments {
     /// Show no progress of that run
     #[arg(long, short, requires = "run")]
     quiet: bool,
-    /// How many percent slower a cell may be, if that is certain
+    /// How many percent slower a case may be, if that is certain
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     threshold: f64,
     /// Print one JSON object
@@ -48,7 +48,7 @@ const EXAMPLES: &str = "\
 Examples:
   onrush-lab compare before.sqlite after.sqlite
   onrush-lab compare before.json lab-keys-quick.sqlite --threshold 10
-  onrush-lab compare --run docs/results/keys-baseline.json --target onrush --dir /mnt/nvme";
+  onrush-lab compare --run docs/results/keys-kept.json --target onrush --dir /mnt/nvme";
 
 /// Compares.
 pub fn run(arguments: &CompareArguments) -> Outcome {

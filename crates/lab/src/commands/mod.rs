@@ -10,7 +10,7 @@ mod study;
 use clap::{Args, Parser, Subcommand};
 use onrush_terminal::failure::Outcome;
 
-/// Onrush beside its rivals: studies, verdicts, reports and advice.
+/// Onrush beside its baselines: studies, verdicts, reports and advice.
 #[derive(Parser)]
 #[command(name = "onrush-lab", version, about, after_help = EXAMPLES, max_term_width = 100)]
 pub struct OnrushLab {
@@ -20,7 +20,7 @@ pub struct OnrushLab {
 
 const EXAMPLES: &str = "\
 Examples:
-  onrush-lab run keys --quick                   a study beside the rivals
+  onrush-lab run keys --quick                   a study beside the baselines
   onrush-lab show lab-keys-quick.sqlite         its results
   onrush-lab compare before.sqlite after.sqlite
   onrush-lab advise orders.sql --quick          what to use for a table of your own

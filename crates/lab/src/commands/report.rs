@@ -20,9 +20,9 @@ pub struct ReportArguments {
     out: Option<PathBuf>,
     /// Write only this JSON file, with what `onrush-lab compare` needs and nothing else
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
-    baseline: Option<PathBuf>,
+    kept: Option<PathBuf>,
     /// Write only this SVG file, the first chart of the report, for a page of your own
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "baseline"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "kept"])]
     chart: Option<PathBuf>,
     /// Do not say what was written
     #[arg(long, short)]
@@ -38,14 +38,14 @@ Examples:
 /// Writes the report.
 pub fn run(arguments: &ReportArguments) -> Outcome {
     let result = Store::open(&arguments.results)?.result()?;
-    if let Some(path) = &arguments.baseline {
-        let text = serde_json::to_string(&compare::baseline(result))?;
+    if let Some(path) = &arguments.kept {
+        let text = serde_json::to_string(&compare::kept(result))?;
         return std::fs::write(path, text + "\n")
             .with_context(|| format!("cannot write {}", path.display()));
     }
     if let Some(path) = &arguments.chart {
         let chart =
-            page::chart_svg(&result).context("no cell has run: there is nothing to draw")?;
+            page::chart_svg(&result).context("no case has run: there is nothing to draw")?;
         return std::fs::write(path, chart)
             .with_context(|| format!("cannot write {}", path.display()));
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use onrush_lab::study::run::store::Store;
 use onrush_lab::study::run::{Progress, RunOptions, StudyObserver, command_of, shell_word};
-use onrush_lab::study::{CellOutcome, Repeat, Size, Study, StudyResult, shipped, table};
+use onrush_lab::study::{CaseOutcome, Repeat, Size, Study, StudyResult, shipped, table};
 use onrush_lab::target;
 use onrush_measure::units::{elapsed, rounded};
 use onrush_measure::{LabError, Observer, Step};
@@ -29,10 +29,10 @@ pub struct StudyArguments {
     /// Its small size: a minute or two on two processors
     #[arg(long)]
     pub(super) quick: bool,
-    /// A setting for all cells, whatever the study says; give it several times for several
+    /// A setting for all cases, whatever the study says; give it several times for several
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(super) set: Vec<String>,
-    /// Runs of each cell, instead of what the study says; several give medians and error bars
+    /// Runs of each case, instead of what the study says; several give medians and error bars
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(super) repeats: Option<u8>,
     /// Only this target, also one that the study does not name; give it several times for several.
@@ -181,20 +181,20 @@ pub(super) fn made(arguments: &StudyArguments) -> anyhow::Result<(StudyResult, P
     Ok((result, results))
 }
 
-/// Fails, with a word to the user, if a cell failed.
+/// Fails, with a word to the user, if a case failed.
 pub(super) fn tell_failed(result: &StudyResult) -> Outcome {
-    match failed_cells(result) {
+    match failed_cases(result) {
         0 => Ok(()),
         failed => {
-            eprintln!("onrush-lab: {failed} cells failed or did not hold what was acknowledged");
+            eprintln!("onrush-lab: {failed} cases failed or did not hold what was acknowledged");
             Err(AlreadyTold::NotDone.into())
         }
     }
 }
 
-/// How many cells failed, or did not hold what was acknowledged.
-pub(super) fn failed_cells(result: &StudyResult) -> usize {
-    result.cells.iter().filter(|cell| !cell.passed()).count()
+/// How many cases failed, or did not hold what was acknowledged.
+pub(super) fn failed_cases(result: &StudyResult) -> usize {
+    result.cases.iter().filter(|case| !case.passed()).count()
 }
 
 impl StudyArguments {
@@ -211,7 +211,7 @@ impl StudyArguments {
     /// Whether a study has any of the targets that were asked for.
     pub(super) fn concerns(&self, study: &Study) -> bool {
         let is_asked_for = |target: &String| self.targets.contains(target);
-        self.targets.is_empty() || study.cells().iter().any(|cell| is_asked_for(&cell.target))
+        self.targets.is_empty() || study.cases().iter().any(|case| is_asked_for(&case.target))
     }
 
     /// Runs a study, or what is missing of it, into its result file.
@@ -345,18 +345,18 @@ impl StudyObserver for Shown {
             format!(", about {} left", elapsed(left))
         });
         let (number, all) = self.runs.get();
-        let cell = progress.cell;
-        let changed: Vec<String> = cell
+        let case = progress.case;
+        let changed: Vec<String> = case
             .settings
             .changed()
             .map(|(setting, value)| format!("{} {value}", setting.name()))
             .collect();
-        let part = cell.part.as_ref().map_or(String::new(), |part| format!("{part}: "));
+        let part = case.part.as_ref().map_or(String::new(), |part| format!("{part}: "));
         let changed = changed.join(", ");
-        eprintln!("[{number}/{all}{left}] {part}{}, {changed}", cell.target);
+        eprintln!("[{number}/{all}{left}] {part}{}, {changed}", case.target);
     }
 
-    fn run_ends(&self, cell: &CellOutcome, outcome: Result<&Repeat, &str>) {
+    fn run_ends(&self, case: &CaseOutcome, outcome: Result<&Repeat, &str>) {
         match outcome {
             Ok(repeat) if !self.quiet => {
                 eprintln!("    {} rows/s", rounded(repeat.rows_per_s));
@@ -365,7 +365,7 @@ impl StudyObserver for Shown {
                 }
             }
             Ok(_) => {}
-            Err(reason) => eprintln!("onrush-lab: {} failed: {reason}; going on", cell.target),
+            Err(reason) => eprintln!("onrush-lab: {} failed: {reason}; going on", case.target),
         }
     }
 }

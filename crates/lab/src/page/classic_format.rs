@@ -5,7 +5,7 @@ use onrush_measure::units::{grouped, rounded};
 
 use super::tables::scrolled;
 use super::view::name_of;
-use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 use crate::target::record::top_waits;
 
 /// Of latches all of them, of spins those that are counted.
@@ -83,7 +83,7 @@ pub(super) fn waits(name: &str, repeat: &Repeat) -> Markup {
 }
 
 /// Phases as numbers.
-pub(super) fn phases(cells: &[(&CellOutcome, &Repeat)], result: &StudyResult) -> Markup {
+pub(super) fn phases(cases: &[(&CaseOutcome, &Repeat)], result: &StudyResult) -> Markup {
     let one = |repeat: &Repeat| {
         let busy = || repeat.phases.iter().filter(|phase| !phase.is_idle && phase.seconds > 0.0);
         let all: f64 = busy().map(|phase| phase.seconds).sum();
@@ -103,8 +103,8 @@ pub(super) fn phases(cells: &[(&CellOutcome, &Repeat)], result: &StudyResult) ->
         }
     };
     html! {
-        @for (cell, repeat) in cells {
-            details { summary { (name_of(cell, result)) } (scrolled("Phases", one(repeat))) }
+        @for (case, repeat) in cases {
+            details { summary { (name_of(case, result)) } (scrolled("Phases", one(repeat))) }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What rivals counted themselves, each under its own names. Onrush's statistics stand in sections of
+//! What baselines counted themselves, each under its own names. Onrush's statistics stand in sections of
 //! their own.
 
 use maud::{Markup, html};
@@ -8,11 +8,11 @@ use super::tables::scrolled;
 use super::view::{middle, name_of, ran};
 use crate::study::outcome::StudyResult;
 
-/// The counters of the middle run of each rival's cell.
-pub(super) fn of_rivals(result: &StudyResult) -> Markup {
-    let rivals = ran(result).filter(|cell| !cell.target.starts_with("onrush"));
-    let counted: Vec<_> = rivals
-        .filter_map(|cell| Some((cell, middle(cell)?)))
+/// The counters of the middle run of each baseline's case.
+pub(super) fn of_baselines(result: &StudyResult) -> Markup {
+    let baselines = ran(result).filter(|case| !case.target.starts_with("onrush"));
+    let counted: Vec<_> = baselines
+        .filter_map(|case| Some((case, middle(case)?)))
         .filter(|(_, repeat)| !repeat.counters.is_empty())
         .collect();
     if counted.is_empty() {
@@ -20,13 +20,13 @@ pub(super) fn of_rivals(result: &StudyResult) -> Markup {
     }
     html! {
         section #counted {
-            h2 { "What the rivals counted" }
+            h2 { "What the baselines counted" }
             p { "Their own counters, under their own names: increases during the load; levels as they "
                 "stood at its end." }
-            @for (cell, repeat) in counted {
+            @for (case, repeat) in counted {
                 details {
-                    summary { (name_of(cell, result)) }
-                    (scrolled("What a rival counted", html! {
+                    summary { (name_of(case, result)) }
+                    (scrolled("What a baseline counted", html! {
                         table {
                             thead { tr { th { "counter" } th.number { "value" } th { "unit" } } }
                             tbody { @for counter in &repeat.counters { tr {

@@ -1,43 +1,43 @@
 //! The figures as comma-separated values: a line for each run, and a line for each wait.
 
 use crate::study::Setting;
-use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 
 /// One line for each run, all settings in columns of their own.
 pub(super) fn runs(result: &StudyResult) -> String {
     let settings = Setting::ALL.iter().map(|setting| setting.name().to_owned());
-    let names = ["study", "size", "cell", "part", "target"];
+    let names = ["study", "size", "case", "part", "target"];
     let figures = figures(None).into_iter().map(|(name, _)| name.to_owned());
     let after = ["not_synchronous", "negative_scaling", "skipped", "failed", "verdict"];
     let all = names.map(String::from).into_iter().chain(settings);
     let mut text = line(all.chain(figures).chain(after.map(String::from)));
-    for cell in &result.cells {
-        if cell.repeats.is_empty() {
-            text += &run(result, cell, None);
+    for case in &result.cases {
+        if case.repeats.is_empty() {
+            text += &run(result, case, None);
         }
-        for repeat in &cell.repeats {
-            text += &run(result, cell, Some(repeat));
+        for repeat in &case.repeats {
+            text += &run(result, case, Some(repeat));
         }
     }
     text
 }
 
-fn run(result: &StudyResult, cell: &CellOutcome, repeat: Option<&Repeat>) -> String {
+fn run(result: &StudyResult, case: &CaseOutcome, repeat: Option<&Repeat>) -> String {
     let names = [
         result.study.clone(),
         format!("{:?}", result.size).to_lowercase(),
-        cell.number.to_string(),
-        cell.part.clone().unwrap_or_default(),
-        cell.target.clone(),
+        case.number.to_string(),
+        case.part.clone().unwrap_or_default(),
+        case.target.clone(),
     ];
-    let settings = Setting::ALL.iter().map(|setting| cell.settings.text(*setting));
+    let settings = Setting::ALL.iter().map(|setting| case.settings.text(*setting));
     let figures = figures(repeat).into_iter().map(|(_, value)| value);
     let after = [
-        cell.not_synchronous.to_string(),
-        cell.negative_scaling.is_some().to_string(),
-        cell.skipped.clone().unwrap_or_default(),
-        cell.failed.clone().unwrap_or_default(),
-        cell.verdict.clone().unwrap_or_default(),
+        case.not_synchronous.to_string(),
+        case.negative_scaling.is_some().to_string(),
+        case.skipped.clone().unwrap_or_default(),
+        case.failed.clone().unwrap_or_default(),
+        case.verdict.clone().unwrap_or_default(),
     ];
     line(names.into_iter().chain(settings).chain(figures).chain(after))
 }
@@ -83,19 +83,19 @@ fn figures(repeat: Option<&Repeat>) -> Vec<(&'static str, String)> {
 
 /// One line for each wait, latch and spin of each run.
 pub(super) fn waits(result: &StudyResult) -> String {
-    let names = ["cell", "repeat", "target", "group", "name", "wait_s", "resource_s", "signal_s"];
+    let names = ["case", "repeat", "target", "group", "name", "wait_s", "resource_s", "signal_s"];
     let more = ["count", "max_s", "requests", "collisions", "spins", "sleeps", "backoffs"];
     let more = more.into_iter().chain(["idle", "sampled"]);
     let mut text = line(names.into_iter().chain(more).map(String::from));
-    for cell in &result.cells {
-        for repeat in &cell.repeats {
+    for case in &result.cases {
+        for repeat in &case.repeats {
             for wait in &repeat.waits {
                 let seconds = |value: Option<f64>| value.map(|one| one.to_string());
                 let spins = wait.spins;
                 let fields = [
-                    Some(cell.number.to_string()),
+                    Some(case.number.to_string()),
                     Some(repeat.number.to_string()),
-                    Some(cell.target.clone()),
+                    Some(case.target.clone()),
                     Some(wait.group.clone()),
                     Some(wait.name.clone()),
                     Some(wait.seconds.to_string()),

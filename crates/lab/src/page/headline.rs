@@ -8,38 +8,38 @@ use super::view::{Group, Panel, Value};
 use crate::study::StudyResult;
 use crate::study::table::is_all_checks;
 
-/// Onrush beside the best rival at one place of the axis.
+/// Onrush beside the best baseline at one place of the axis.
 struct Duel<'p, 'r> {
     place: &'p str,
     own: &'p Value<'r>,
-    rival: &'p Value<'r>,
+    baseline: &'p Value<'r>,
 }
 
 impl Duel<'_, '_> {
     fn ratio(&self) -> f64 {
-        self.own.value / self.rival.value
+        self.own.value / self.baseline.value
     }
 }
 
 fn counts(value: &&Value<'_>) -> bool {
-    value.value > 0.0 && !value.cell.not_synchronous && value.cell.passed()
+    value.value > 0.0 && !value.case.not_synchronous && value.case.passed()
 }
 
 fn duel<'p, 'r>(group: &'p Group<'r>) -> Option<Duel<'p, 'r>> {
     let best = |is_wanted: &dyn Fn(&str) -> bool| {
         let values = group.values.iter().filter(counts);
         values
-            .filter(|value| is_wanted(&value.cell.target))
+            .filter(|value| is_wanted(&value.case.target))
             .max_by(|left, right| left.value.total_cmp(&right.value))
     };
     let own = best(&|target| target.starts_with("onrush"))?;
-    let rival = best(&|target| !target.starts_with("onrush") && target != "null")?;
-    Some(Duel { place: &group.label, own, rival })
+    let baseline = best(&|target| !target.starts_with("onrush") && target != "null")?;
+    Some(Duel { place: &group.label, own, baseline })
 }
 
 /// The sentence over all.
 pub(super) fn sentence(result: &StudyResult, panels: &[Panel<'_>]) -> String {
-    if result.cells.iter().any(|cell| !cell.passed()) {
+    if result.cases.iter().any(|case| !case.passed()) {
         return "Not every run ended well: see below before believing any figure".to_owned();
     }
     if result.chart.y != "rows_per_s" {
@@ -55,31 +55,31 @@ pub(super) fn sentence(result: &StudyResult, panels: &[Panel<'_>]) -> String {
     match (ratios.first(), ratios.last()) {
         (Some(least), Some(most)) => {
             let verb = if is_all_checks(result) { "checks" } else { "inserts" };
-            against_rivals(*least, *most, verb)
+            against_baselines(*least, *most, verb)
         }
         _ => among_own(panels).unwrap_or_else(|| result.title.clone()),
     }
 }
 
-fn against_rivals(least: f64, most: f64, verb: &str) -> String {
+fn against_baselines(least: f64, most: f64, verb: &str) -> String {
     let times = |ratio: f64| match ratio {
         _ if ratio >= 9.95 => format!("{ratio:.0}"),
         _ => format!("{ratio:.1}"),
     };
     let (low, high) = (times(least), times(most));
     match (least, most) {
-        _ if low == high => format!("Onrush {verb} {low} times the rows of its best rival"),
+        _ if low == high => format!("Onrush {verb} {low} times the rows of its best baseline"),
         (least, _) if least >= 1.0 => {
-            format!("Onrush {verb} {low} to {high} times the rows of its best rival")
+            format!("Onrush {verb} {low} to {high} times the rows of its best baseline")
         }
         (_, most) if most <= 1.0 => {
-            format!("The best rival is ahead: Onrush {verb} {low} to {high} times its rows")
+            format!("The best baseline is ahead: Onrush {verb} {low} to {high} times its rows")
         }
-        _ => format!("Onrush {verb} between {low} and {high} times the rows of its best rival"),
+        _ => format!("Onrush {verb} between {low} and {high} times the rows of its best baseline"),
     }
 }
 
-/// Without rivals: how far apart the settings are.
+/// Without baselines: how far apart the settings are.
 fn among_own(panels: &[Panel<'_>]) -> Option<String> {
     let values = || {
         let places = panels.iter().flat_map(|panel| &panel.groups);
@@ -119,8 +119,8 @@ pub(super) fn of_panel(panel: &Panel<'_>) -> Vec<String> {
                 duel.place,
                 duel.own.series,
                 rounded(duel.own.value),
-                duel.rival.series,
-                rounded(duel.rival.value),
+                duel.baseline.series,
+                rounded(duel.baseline.value),
                 duel.ratio()
             )
         })

@@ -53,13 +53,13 @@ pub fn html(result: &StudyResult) -> String {
                     (pictures::chart(result, &panels))
                     (tables::doubts(result))
                     (tables::verdicts(result))
-                    (tables::cells(result))
+                    (tables::cases(result))
                     (tables::steps(result))
                     (tables::classic(result))
                     (pictures::waits(result))
                     (pictures::phases(result))
                     (pictures::over_time(result))
-                    (counters::of_rivals(result))
+                    (counters::of_baselines(result))
                     (tables::settings(result))
                     (tables::again(result))
                 }
@@ -70,7 +70,7 @@ pub fn html(result: &StudyResult) -> String {
 }
 
 /// The study's first chart as a picture (SVG) that needs nothing else, for a page of one's own.
-/// None if no cell has run.
+/// None if no case has run.
 pub fn chart_svg(result: &StudyResult) -> Option<String> {
     let panels = view::panels(result);
     let chart = pictures::chart_file(result, panels.first()?, STYLE).into_string();

@@ -14,12 +14,12 @@ use crate::target::record::{CounterSeries, top_waits};
 
 /// Fewer samples over time than this show nothing.
 const SAMPLES_MIN: usize = 4;
-/// So many counters of a cell are drawn.
+/// So many counters of a case are drawn.
 const CURVES_MAX: usize = 12;
 
 /// The study's own chart.
 pub(super) fn chart(result: &StudyResult, panels: &[Panel<'_>]) -> Markup {
-    let is_single = ran(result).all(|cell| cell.repeats.len() < 2);
+    let is_single = ran(result).all(|case| case.repeats.len() < 2);
     let has_references =
         panels.iter().any(|panel| panel.groups.iter().any(|group| !group.references.is_empty()));
     html! {
@@ -27,7 +27,7 @@ pub(super) fn chart(result: &StudyResult, panels: &[Panel<'_>]) -> Markup {
             h2 { (axis_name(&result.chart.y, &result.chart.unit)) " by " (plain_axis(&result.chart.x)) }
             @for panel in panels { (one_panel(result, panel)) }
             p.note {
-                @if is_single { "One run of each cell, so that there are no error bars. " }
+                @if is_single { "One run of each case, so that there are no error bars. " }
                 @else { "Bars and points are medians; whiskers say where the mean lies with 95 % confidence. " }
                 @if has_references {
                     "Dashed: the classic result, under "
@@ -110,10 +110,10 @@ fn bars_of(result: &StudyResult, panel: &Panel<'_>) -> Vec<bars::Group> {
             class: value.class.clone(),
             value: value.value,
             confidence: value.confidence,
-            flag: match &value.cell {
-                cell if !cell.passed() => "rows wrong",
-                cell if cell.not_synchronous => "not synchronous",
-                cell if cell.negative_scaling.is_some() => "negative scaling",
+            flag: match &value.case {
+                case if !case.passed() => "rows wrong",
+                case if case.not_synchronous => "not synchronous",
+                case if case.negative_scaling.is_some() => "negative scaling",
                 _ => "",
             },
             hint: view::hint(value, unit),
@@ -186,24 +186,24 @@ fn legend(colours: &[(String, String)]) -> Markup {
 /// Shares of what was waited for, and the tables in the classic format.
 pub(super) fn waits(result: &StudyResult) -> Markup {
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    let cells: Vec<_> = ran(result)
-        .filter_map(|cell| Some((cell, middle(cell)?)))
+    let cases: Vec<_> = ran(result)
+        .filter_map(|case| Some((case, middle(case)?)))
         .filter(|(_, repeat)| !top_waits(&repeat.waits).is_empty())
         .collect();
-    for (_, repeat) in &cells {
+    for (_, repeat) in &cases {
         for (wait, percent) in top_waits(&repeat.waits) {
             *sums.entry(&wait.name).or_default() += percent;
         }
     }
     let colours = colours(sums);
-    let stacks: Vec<stacks::Stack> = cells
+    let stacks: Vec<stacks::Stack> = cases
         .iter()
-        .map(|(cell, repeat)| {
+        .map(|(case, repeat)| {
             let parts = top_waits(&repeat.waits);
             let shares = parts.iter().map(|(wait, percent)| (wait.name.as_str(), percent / 100.0));
             let waited = view::waited_s(repeat);
             let whole = micros(1e6 * waited / (repeat.rows as f64).max(1.0));
-            stack(name_of(cell, result), format!("{whole} a row"), shares, &colours)
+            stack(name_of(case, result), format!("{whole} a row"), shares, &colours)
         })
         .collect();
     if stacks.is_empty() {
@@ -217,12 +217,12 @@ pub(super) fn waits(result: &StudyResult) -> Markup {
     html! {
         section #waits {
             h2 { "What was waited for" }
-            p { "Each bar is all the time that was waited in the middle run of a cell, of sessions "
+            p { "Each bar is all the time that was waited in the middle run of a case, of sessions "
                 "and background threads, idling apart; the waits that make up the top 95 %." }
             (legend(&colours))
             figure { (both(&words, |layout| stacks::draw(&stacks, layout))) }
-            @for (cell, repeat) in &cells {
-                (classic_format::waits(&name_of(cell, result), repeat))
+            @for (case, repeat) in &cases {
+                (classic_format::waits(&name_of(case, result), repeat))
             }
         }
     }
@@ -265,28 +265,28 @@ pub(super) fn phases(result: &StudyResult) -> Markup {
         let busy = repeat.phases.iter().filter(|phase| !phase.is_idle);
         busy.map(|phase| phase.seconds).sum::<f64>()
     };
-    let cells: Vec<_> = ran(result)
-        .filter_map(|cell| Some((cell, middle(cell)?)))
+    let cases: Vec<_> = ran(result)
+        .filter_map(|case| Some((case, middle(case)?)))
         .filter(|(_, repeat)| busy_s(repeat) > 0.0)
         .collect();
-    if cells.is_empty() {
+    if cases.is_empty() {
         return html! {};
     }
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for (_, repeat) in &cells {
+    for (_, repeat) in &cases {
         for phase in repeat.phases.iter().filter(|phase| !phase.is_idle && phase.seconds > 0.0) {
             *sums.entry(&phase.name).or_default() += phase.seconds / busy_s(repeat);
         }
     }
     let colours = colours(sums);
-    let stacks: Vec<stacks::Stack> = cells
+    let stacks: Vec<stacks::Stack> = cases
         .iter()
-        .map(|(cell, repeat)| {
+        .map(|(case, repeat)| {
             let all = busy_s(repeat);
             let busy = repeat.phases.iter().filter(|phase| !phase.is_idle && phase.seconds > 0.0);
             let shares = busy.map(|phase| (phase.name.as_str(), phase.seconds / all));
             let whole = micros(1e6 * all / (repeat.rows as f64).max(1.0));
-            stack(name_of(cell, result), format!("{whole} a row"), shares, &colours)
+            stack(name_of(case, result), format!("{whole} a row"), shares, &colours)
         })
         .collect();
     let words = Words {
@@ -300,7 +300,7 @@ pub(super) fn phases(result: &StudyResult) -> Markup {
             p { "Where the time of an insert goes, without waits; estimated from timed samples." }
             (legend(&colours))
             figure { (both(&words, |layout| stacks::draw(&stacks, layout))) }
-            (classic_format::phases(&cells, result))
+            (classic_format::phases(&cases, result))
         }
     }
 }
@@ -335,22 +335,22 @@ fn rank(series: &CounterSeries) -> usize {
 
 /// Counters over time, checkpoints marked.
 pub(super) fn over_time(result: &StudyResult) -> Markup {
-    let cells: Vec<_> = ran(result)
-        .filter_map(|cell| Some((cell, middle(cell)?)))
+    let cases: Vec<_> = ran(result)
+        .filter_map(|case| Some((case, middle(case)?)))
         .filter(|(_, repeat)| repeat.series.iter().any(|one| one.points.len() >= SAMPLES_MIN))
         .collect();
-    if cells.is_empty() {
+    if cases.is_empty() {
         return html! {};
     }
     html! {
         section #time {
             h2 { "Counters over time" }
-            p { "Of the middle run of each cell: counters a second, levels as they stood. "
+            p { "Of the middle run of each case: counters a second, levels as they stood. "
                 span.checkpoint-key {} " A checkpoint ended." }
-            @for (index, (cell, repeat)) in cells.iter().enumerate() {
+            @for (index, (case, repeat)) in cases.iter().enumerate() {
                 details open[index == 0] {
-                    summary { (name_of(cell, result)) }
-                    div.curves { (curves(repeat, cell.number)) }
+                    summary { (name_of(case, result)) }
+                    div.curves { (curves(repeat, case.number)) }
                 }
             }
         }

@@ -7,7 +7,7 @@ use onrush_measure::units::{bytes, elapsed, micros, rounded};
 
 use super::view::{middle, name_of, plain, ran};
 use crate::study::Setting;
-use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::table::{is_all_checks, varying};
 
@@ -18,37 +18,37 @@ pub(super) fn scrolled(label: &str, table: Markup) -> Markup {
 
 /// A moment as a date, in UTC.
 pub(super) fn date(unix_s: u64) -> String {
-    let moment = i64::try_from(unix_s).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
-    moment.map_or_else(
+    let timestamp = i64::try_from(unix_s).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    timestamp.map_or_else(
         || "unknown date".to_owned(),
-        |moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        |timestamp| timestamp.strftime("%Y-%m-%d %H:%M UTC").to_string(),
     )
 }
 
 /// What was not run, what failed, and what is not what it seems.
 pub(super) fn doubts(result: &StudyResult) -> Markup {
     let mut doubts: Vec<(&str, String, String)> = Vec::new();
-    for cell in &result.cells {
-        let mut add = |what, why: &str| doubts.push((what, name_of(cell, result), why.to_owned()));
-        if let Some(reason) = &cell.skipped {
+    for case in &result.cases {
+        let mut add = |what, why: &str| doubts.push((what, name_of(case, result), why.to_owned()));
+        if let Some(reason) = &case.skipped {
             add("skipped", reason);
         }
-        if let Some(reason) = &cell.failed {
+        if let Some(reason) = &case.failed {
             add("failed", reason);
         }
-        cell.given_up.iter().for_each(|what| add("given up", what));
-        if cell.not_synchronous {
+        case.given_up.iter().for_each(|what| add("given up", what));
+        if case.not_synchronous {
             add("not synchronous", "more commits for each sync than sessions: they did not wait");
         }
-        if let Some(scaling) = &cell.negative_scaling {
+        if let Some(scaling) = &case.negative_scaling {
             add("negative scaling", scaling.trim_start_matches("negative scaling: "));
         }
-        let verified = cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref());
+        let verified = case.repeats.iter().filter_map(|repeat| repeat.verification.as_ref());
         for verification in verified.filter(|verification| !verification.passed) {
             add("rows wrong", &verification.faults.join("; "));
         }
         let mut warnings: Vec<&String> =
-            cell.repeats.iter().flat_map(|one| &one.warnings).collect();
+            case.repeats.iter().flat_map(|one| &one.warnings).collect();
         warnings.sort();
         warnings.dedup();
         for warning in warnings.iter().filter(|text| !text.starts_with("not synchronous")) {
@@ -64,12 +64,12 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
     let grave = doubts.iter().filter(|(what, ..)| is_grave(what)).count();
     let table = html! {
         table {
-            thead { tr { th { "" } th { "cell" } th { "why" } } }
+            thead { tr { th { "" } th { "case" } th { "why" } } }
             tbody {
-                @for (what, cell, why) in &doubts {
+                @for (what, case, why) in &doubts {
                     tr {
                         td { span class=(if is_grave(what) { "flag grave" } else { "flag" }) { (what) } }
-                        td { (cell) }
+                        td { (case) }
                         td.wrap { (why) }
                     }
                 }
@@ -80,28 +80,28 @@ pub(super) fn doubts(result: &StudyResult) -> Markup {
         section #doubts {
             h2 { "Not run, or not what it seems" }
             details open[grave > 0 || doubts.len() < 9] {
-                summary { (doubts.len()) @if doubts.len() == 1 { " remark on a cell" } @else { " remarks on cells" } }
-                (scrolled("Cells that were not run or are doubtful", table))
+                summary { (doubts.len()) @if doubts.len() == 1 { " remark on a case" } @else { " remarks on cases" } }
+                (scrolled("Cases that were not run or are doubtful", table))
             }
         }
     }
 }
 
-/// What held each cell back.
+/// What held each case back.
 pub(super) fn verdicts(result: &StudyResult) -> Markup {
     let judged: Vec<_> =
-        ran(result).filter_map(|cell| Some((cell, cell.verdict.as_ref()?))).collect();
+        ran(result).filter_map(|case| Some((case, case.verdict.as_ref()?))).collect();
     if judged.is_empty() {
         return html! {};
     }
-    let (own, rivals): (Vec<_>, Vec<_>) =
-        judged.into_iter().partition(|(cell, _)| cell.target.starts_with("onrush"));
-    let list = |judged: &[(&CellOutcome, &String)]| {
+    let (own, baselines): (Vec<_>, Vec<_>) =
+        judged.into_iter().partition(|(case, _)| case.target.starts_with("onrush"));
+    let list = |judged: &[(&CaseOutcome, &String)]| {
         html! {
             dl.verdicts {
-                @for (cell, verdict) in judged {
+                @for (case, verdict) in judged {
                     div {
-                        dt { (name_of(cell, result)) }
+                        dt { (name_of(case, result)) }
                         dd {
                             @match verdict.split_once(": ") {
                                 Some((cause, evidence)) => {
@@ -119,10 +119,10 @@ pub(super) fn verdicts(result: &StudyResult) -> Markup {
         section #verdicts {
             h2 { "What held it back" }
             (list(&own))
-            @if !rivals.is_empty() && !own.is_empty() {
-                details { summary { "What held the rivals back" } (list(&rivals)) }
+            @if !baselines.is_empty() && !own.is_empty() {
+                details { summary { "What held the baselines back" } (list(&baselines)) }
             } @else {
-                (list(&rivals))
+                (list(&baselines))
             }
         }
     }
@@ -137,10 +137,10 @@ fn with_code(text: &str) -> Markup {
     }
 }
 
-/// All cells with their figures.
-pub(super) fn cells(result: &StudyResult) -> Markup {
+/// All cases with their figures.
+pub(super) fn cases(result: &StudyResult) -> Markup {
     let varying = varying(result);
-    let has_parts = result.cells.iter().any(|cell| cell.part.is_some());
+    let has_parts = result.cases.iter().any(|case| case.part.is_some());
     let is_check = is_all_checks(result);
     let names: &[&str] = match is_check {
         true => &["rows/s", "\u{b1} %", "GB/s", "elapsed", "CPU %"],
@@ -168,32 +168,32 @@ pub(super) fn cells(result: &StudyResult) -> Markup {
                 @for name in names { th.number { (name) } }
                 th { "rows" }
             } }
-            tbody { @for cell in ran(result) {
-                tr class=(if cell.target.starts_with("onrush") { "own" } else { "" }) {
-                    @if has_parts { td { (cell.part.as_deref().unwrap_or("")) } }
-                    @for setting in &varying { td { (shown(cell, *setting)) } }
-                    td { (cell.target) }
-                    @if is_check { (figures_of_check(cell)) } @else { (figures(cell)) }
-                    td { (rows_found(cell)) }
+            tbody { @for case in ran(result) {
+                tr class=(if case.target.starts_with("onrush") { "own" } else { "" }) {
+                    @if has_parts { td { (case.part.as_deref().unwrap_or("")) } }
+                    @for setting in &varying { td { (shown(case, *setting)) } }
+                    td { (case.target) }
+                    @if is_check { (figures_of_check(case)) } @else { (figures(case)) }
+                    td { (rows_found(case)) }
                 }
             } }
         }
     };
     html! {
-        section #cells {
-            h2 { "All cells" }
+        section #cases {
+            h2 { "All cases" }
             @if is_check { p { "Medians. GB/s are those of each one's own files." } }
             @else { p { "Medians. " b { "of N/F" } " is the share of the bound sessions over sync time, which "
                 "no synchronous commit can pass." } }
-            (scrolled("All cells", table))
+            (scrolled("All cases", table))
         }
     }
 }
 
-fn shown(cell: &CellOutcome, setting: Setting) -> String {
+fn shown(case: &CaseOutcome, setting: Setting) -> String {
     match setting.kind() {
-        crate::study::Kind::Bytes => bytes(cell.settings.number(setting)),
-        _ => cell.settings.shown(setting),
+        crate::study::Kind::Bytes => bytes(case.settings.number(setting)),
+        _ => case.settings.shown(setting),
     }
 }
 
@@ -201,11 +201,11 @@ fn optional(value: Option<f64>) -> String {
     value.map_or("\u{2013}".to_owned(), rounded)
 }
 
-fn figures_of_check(cell: &CellOutcome) -> Markup {
-    let Some(summary) = &cell.summary else { return html! {} };
+fn figures_of_check(case: &CaseOutcome) -> Markup {
+    let Some(summary) = &case.summary else { return html! {} };
     html! {
         td.number.main {
-            (rounded(summary.rows_per_s)) @if cell.negative_scaling.is_some() { " !" }
+            (rounded(summary.rows_per_s)) @if case.negative_scaling.is_some() { " !" }
         }
         td.number { (optional(summary.confidence_percent())) }
         td.number { (optional(summary.gb_per_s)) }
@@ -214,9 +214,9 @@ fn figures_of_check(cell: &CellOutcome) -> Markup {
     }
 }
 
-fn rows_found(cell: &CellOutcome) -> Markup {
+fn rows_found(case: &CaseOutcome) -> Markup {
     let verified: Vec<_> =
-        cell.repeats.iter().filter_map(|run| run.verification.as_ref()).collect();
+        case.repeats.iter().filter_map(|run| run.verification.as_ref()).collect();
     html! {
         @if verified.is_empty() { "\u{2013}" }
         @else if verified.iter().all(|one| one.passed) { "all there" }
@@ -224,14 +224,14 @@ fn rows_found(cell: &CellOutcome) -> Markup {
     }
 }
 
-fn figures(cell: &CellOutcome) -> Markup {
-    let Some(summary) = &cell.summary else { return html! {} };
+fn figures(case: &CaseOutcome) -> Markup {
+    let Some(summary) = &case.summary else { return html! {} };
     let share = summary.share_of_bound.map(|share| format!("{} %", rounded(100.0 * share)));
     let (p50, p99) = summary.commit_latency_us;
-    let repeat = middle(cell);
+    let repeat = middle(case);
     let log_bytes = repeat.and_then(|repeat| repeat.log_bytes_per_row);
     html! {
-        td.number.main { (rounded(summary.rows_per_s)) @if cell.not_synchronous { " !" } }
+        td.number.main { (rounded(summary.rows_per_s)) @if case.not_synchronous { " !" } }
         td.number { (optional(summary.confidence_percent())) }
         td.number { (elapsed(Duration::from_secs_f64(summary.elapsed_s.max(0.0)))) }
         td.number { (rounded(summary.cpu_percent)) }
@@ -248,20 +248,20 @@ fn figures(cell: &CellOutcome) -> Markup {
 
 /// What each step of a ladder shows, with the counters that prove it.
 pub(super) fn steps(result: &StudyResult) -> Markup {
-    let cells: Vec<_> = ran(result).filter(|cell| !cell.proof.is_empty()).collect();
-    if cells.is_empty() {
+    let cases: Vec<_> = ran(result).filter(|case| !case.proof.is_empty()).collect();
+    if cases.is_empty() {
         return html! {};
     }
-    let value = |cell: &CellOutcome, name: &String| Some(told(middle(cell)?, name));
+    let value = |case: &CaseOutcome, name: &String| Some(told(middle(case)?, name));
     html! {
         section #steps {
             h2 { "What each step shows" }
-            dl.verdicts { @for cell in cells {
+            dl.verdicts { @for case in cases {
                 div {
-                    dt { (name_of(cell, result)) }
+                    dt { (name_of(case, result)) }
                     dd {
-                        (cell.note) " "
-                        @for proof in cell.proof.iter().filter_map(|name| value(cell, name)) {
+                        (case.note) " "
+                        @for proof in case.proof.iter().filter_map(|name| value(case, name)) {
                             span.proof { (proof) } " "
                         }
                     }
@@ -276,13 +276,13 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
     if result.references.is_empty() {
         return html! {};
     }
-    // A result in bytes a second stands beside the cells of the part that has its label.
+    // A result in bytes a second stands beside the cases of the part that has its label.
     let ours = |reference: &crate::study::Reference| {
         let (x, is_bytes) = (reference.x.as_ref()?, reference.gb_per_s.is_some());
         let same = ran(result)
-            .filter(|cell| cell.target.starts_with("onrush") && &cell.axis(&result.chart.x) == x)
-            .filter(|cell| !is_bytes || cell.part.as_ref() == Some(&reference.label));
-        let rate = |cell: &CellOutcome| match (&cell.summary, is_bytes) {
+            .filter(|case| case.target.starts_with("onrush") && &case.axis(&result.chart.x) == x)
+            .filter(|case| !is_bytes || case.part.as_ref() == Some(&reference.label));
+        let rate = |case: &CaseOutcome| match (&case.summary, is_bytes) {
             (Some(summary), true) => summary.gb_per_s,
             (summary, _) => summary.as_ref().map(|summary| summary.rows_per_s),
         };
@@ -329,16 +329,16 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
 /// What was measured where, with which settings.
 pub(super) fn settings(result: &StudyResult) -> Markup {
     let varying = varying(result);
-    let Some(first) = result.cells.first() else { return html! {} };
+    let Some(first) = result.cases.first() else { return html! {} };
     let common = first
         .settings
         .iter()
         .filter(|(setting, value)| !varying.contains(setting) && !value.to_string().is_empty());
     let machine = &result.machine;
-    let mut targets: Vec<&CellOutcome> = Vec::new();
-    for cell in result.cells.iter().filter(|cell| cell.target_shown.is_some()) {
-        if !targets.iter().any(|one| one.target == cell.target) {
-            targets.push(cell);
+    let mut targets: Vec<&CaseOutcome> = Vec::new();
+    for case in result.cases.iter().filter(|case| case.target_shown.is_some()) {
+        if !targets.iter().any(|one| one.target == case.target) {
+            targets.push(case);
         }
     }
     let pairs = [
@@ -362,14 +362,14 @@ pub(super) fn settings(result: &StudyResult) -> Markup {
             h2 { "Machine and settings" }
             dl.pairs { @for (name, value) in pairs { div { dt { (name) } dd { (value) } } } }
             details {
-                summary { "Settings that all cells share" }
+                summary { "Settings that all cases share" }
                 dl.pairs { @for (setting, _) in common {
                     div { dt { (setting.name()) } dd { (shown(first, setting)) } }
                 } }
             }
-            @for cell in targets { @if let Some(target) = &cell.target_shown {
+            @for case in targets { @if let Some(target) = &case.target_shown {
                 details {
-                    summary { (cell.target) " " (target.version) }
+                    summary { (case.target) " " (target.version) }
                     dl.pairs { @for (name, value) in &target.settings {
                         div { dt { (name) } dd { (value) } }
                     } }

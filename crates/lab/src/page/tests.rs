@@ -5,28 +5,28 @@ use onrush_measure::disk::SyncTime;
 use onrush_measure::machine::{FileSystem, Machine};
 
 use super::*;
-use crate::study::outcome::{CellOutcome, DeviceUse, Repeat};
+use crate::study::outcome::{CaseOutcome, DeviceUse, Repeat};
 use crate::study::{Size, shipped};
 use crate::target::record::{CounterRecord, CounterSeries, Mark, PhaseRecord, Spins, WaitRecord};
 
-/// The study of keys as if it had run: every kind of cell, wait, phase, series and mark.
+/// The study of keys as if it had run: every kind of case, wait, phase, series and mark.
 pub(crate) fn invented() -> StudyResult {
     invented_of("keys")
 }
 
 fn invented_of(name: &str) -> StudyResult {
     let study = shipped::study(name, Size::Quick).unwrap();
-    let cells = study.cells().into_iter().map(|cell| {
-        let mut outcome = CellOutcome {
-            number: cell.number,
-            target: cell.target,
-            part: cell.part,
+    let cases = study.cases().into_iter().map(|case| {
+        let mut outcome = CaseOutcome {
+            number: case.number,
+            target: case.target,
+            part: case.part,
             note: "A note <on> the part.".to_owned(),
             proof: vec!["PAGELATCH_EX".to_owned()],
-            settings: cell.settings,
-            ..CellOutcome::default()
+            settings: case.settings,
+            ..CaseOutcome::default()
         };
-        match cell.number {
+        match case.number {
             3 => outcome.skipped = Some("not installed; install it".to_owned()),
             4 => outcome.failed = Some("it died".to_owned()),
             number => outcome.repeats = (0..3).map(|one| run(number, one)).collect(),
@@ -58,14 +58,14 @@ fn invented_of(name: &str) -> StudyResult {
         sync_time_us: SyncTime { p50_us: 250.0, p99_us: 400.0, mean_us: 260.0, samples: 9 },
         device_write_mb_per_s: None,
         device_read_mb_per_s: None,
-        cells: cells.collect(),
+        cases: cases.collect(),
     };
     crate::verdict::judge(&mut result);
     result
 }
 
-fn run(cell: usize, number: usize) -> Repeat {
-    let rows_per_s = 2.0e6 / (1.0 + cell as f64) * (1.0 + 0.03 * number as f64);
+fn run(case: usize, number: usize) -> Repeat {
+    let rows_per_s = 2.0e6 / (1.0 + case as f64) * (1.0 + 0.03 * number as f64);
     let wait = |name: &str, seconds, collisions| WaitRecord {
         group: if collisions > 0 { "latch" } else { "wait" }.to_owned(),
         name: name.to_owned(),
@@ -84,7 +84,7 @@ fn run(cell: usize, number: usize) -> Repeat {
         elapsed_s: 4.0,
         rows_per_s,
         cpu_percent: 70.0,
-        commits_per_sync: Some(if cell.is_multiple_of(5) { 12.0 } else { 300.0 }),
+        commits_per_sync: Some(if case.is_multiple_of(5) { 12.0 } else { 300.0 }),
         device: Some(DeviceUse::default()),
         waits: vec![wait("WRITELOG", 60.0, 0), wait("ADMISSION", 9.5, 0), wait("LEAF", 1.0, 7)],
         phases: vec![
@@ -120,7 +120,7 @@ fn the_page_holds_all_that_was_found() {
         "it died",
         "not synchronous",
         "WaitType",
-        "What the rivals counted",
+        "What the baselines counted",
         "TREE_DEPTH",
         "Signal_S",
         "Spins per collision",
@@ -164,24 +164,24 @@ fn the_page_loads_nothing() {
 }
 
 #[test]
-fn flagged_cells_win_nothing() {
+fn flagged_cases_win_nothing() {
     let mut result = invented();
-    result.cells.retain(|cell| cell.failed.is_none());
+    result.cases.retain(|case| case.failed.is_none());
     let sentence = |result: &StudyResult| headline::sentence(result, &view::panels(result));
     let before = sentence(&result);
-    for cell in result.cells.iter_mut().filter(|cell| !cell.target.starts_with("onrush")) {
-        cell.not_synchronous = true;
+    for case in result.cases.iter_mut().filter(|case| !case.target.starts_with("onrush")) {
+        case.not_synchronous = true;
     }
-    assert!(before.contains("rival"), "{before}");
-    assert!(!sentence(&result).contains("rival"), "{}", sentence(&result));
+    assert!(before.contains("baseline"), "{before}");
+    assert!(!sentence(&result).contains("baseline"), "{}", sentence(&result));
 }
 
 #[test]
 fn every_run_and_every_wait_is_in_the_tables_for_spreadsheets() {
     let result = invented();
-    let runs: usize = result.cells.iter().map(|cell| cell.repeats.len().max(1)).sum();
+    let runs: usize = result.cases.iter().map(|case| case.repeats.len().max(1)).sum();
     assert_eq!(csv::runs(&result).lines().count(), runs + 1);
-    let waits = result.cells.iter().flat_map(|cell| &cell.repeats).map(|one| one.waits.len());
+    let waits = result.cases.iter().flat_map(|case| &case.repeats).map(|one| one.waits.len());
     assert_eq!(csv::waits(&result).lines().count(), waits.sum::<usize>() + 1);
 }
 

@@ -118,13 +118,13 @@ pub struct Study {
     pub description: String,
     /// Who is measured.
     pub targets: Vec<String>,
-    /// How often each cell runs.
+    /// How often each case runs.
     pub repeats: usize,
-    /// Where the shuffle of the cells begins.
+    /// Where the shuffle of the cases begins.
     pub seed: u64,
     /// Whether each part keeps the settings of those before it.
     pub cumulative: bool,
-    /// Whether it goes on without a permission that is missing, saying so; else such cells are
+    /// Whether it goes on without a permission that is missing, saying so; else such cases are
     /// skipped.
     pub without_permission: bool,
     /// The settings.
@@ -142,13 +142,13 @@ pub struct Study {
 }
 
 impl Study {
-    /// Has a target measured that no cell has, wherever the targets are those of the study. One that
+    /// Has a target measured that no case has, wherever the targets are those of the study. One that
     /// is measured already stays where it is.
     ///
     /// # Errors
     /// A sentence: each part names targets of its own, so that there is no place for another one.
     pub fn measure_also(&mut self, target: &str) -> Result<(), String> {
-        let is_measured = |study: &Study| study.cells().iter().any(|cell| cell.target == target);
+        let is_measured = |study: &Study| study.cases().iter().any(|case| case.target == target);
         if is_measured(self) {
             return Ok(());
         }
@@ -163,7 +163,7 @@ impl Study {
         }
     }
 
-    /// Gives a setting one value in all cells, whatever the study, its parts and its targets say;
+    /// Gives a setting one value in all cases, whatever the study, its parts and its targets say;
     /// `given` is `NAME=VALUE`.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! From a study to its cells: the product of all lists, for every target of every part.
+//! From a study to its cases: the product of all lists, for every target of every part.
 //!
-//! What stands closer to a cell wins: defaults, then the study, then (on a ladder) the parts
+//! What stands closer to a case wins: defaults, then the study, then (on a ladder) the parts
 //! before, then its part, then its target.
 
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::study::file::{Axes, Part, Study};
 use crate::study::settings::Settings;
 
-/// One cell of the matrix: a target and all its settings.
+/// One case of the matrix: a target and all its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct Case {
     /// Its place in the study, from 0. The order of results, not that of running.
     pub number: usize,
     /// Who is measured.
@@ -24,24 +24,24 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Its cells, in the order in which results are shown.
-    pub fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
+    /// Its cases, in the order in which results are shown.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
         if self.parts.is_empty() {
             for target in &self.targets {
-                self.cells_of(None, target, &mut cells);
+                self.cases_of(None, target, &mut cases);
             }
         }
         for index in 0..self.parts.len() {
             let own = &self.parts[index].targets;
             for target in if own.is_empty() { &self.targets } else { own } {
-                self.cells_of(Some(index), target, &mut cells);
+                self.cases_of(Some(index), target, &mut cases);
             }
         }
-        cells
+        cases
     }
 
-    fn cells_of(&self, part: Option<usize>, target: &str, cells: &mut Vec<Cell>) {
+    fn cases_of(&self, part: Option<usize>, target: &str, cases: &mut Vec<Case>) {
         let mut axes = self.settings.clone();
         let parts: &[Part] = match part {
             None => &[],
@@ -60,8 +60,8 @@ impl Study {
         }
         let part = part.map(|index| &self.parts[index]);
         for settings in product(&axes) {
-            cells.push(Cell {
-                number: cells.len(),
+            cases.push(Case {
+                number: cases.len(),
                 target: target.to_owned(),
                 part: part.map(|part| part.name.clone()),
                 settings,

@@ -1,7 +1,7 @@
 //! Studies: a matrix of loads over several targets, run so that their results can be compared.
 //!
 //! - [`mod@file`]: what a study says; read from TOML. [`setting`]: the list of what it may turn.
-//! - [`matrix`]: its cells.
+//! - [`matrix`]: its cases.
 //! - [`outcome`]: what was found, as plain data; [`summary`]: what repeats say together.
 //! - [`run`]: runs all of it, and keeps each run in the result file.
 //!   [`proof`]: what a part shows as its proof.
@@ -26,8 +26,8 @@ pub mod summary;
 pub mod table;
 
 pub use file::{Axes, Chart, ChartKind, Part, Reference, Size, Study};
-pub use matrix::Cell;
-pub use outcome::{CellOutcome, DeviceUse, Repeat, StudyResult, TargetShown};
+pub use matrix::Case;
+pub use outcome::{CaseOutcome, DeviceUse, Repeat, StudyResult, TargetShown};
 pub use setting::{Concerns, Kind, Setting, SettingValue};
 pub use settings::Settings;
 pub use summary::Summary;

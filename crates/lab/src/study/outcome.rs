@@ -30,9 +30,9 @@ pub struct StudyResult {
     pub chart: Chart,
     /// The classic results.
     pub references: Vec<Reference>,
-    /// How often each cell was to run.
+    /// How often each case was to run.
     pub repeats: usize,
-    /// Where the shuffle of the cells began.
+    /// Where the shuffle of the cases began.
     pub seed: u64,
     /// The version of the lab, and its build.
     pub version: String,
@@ -46,7 +46,7 @@ pub struct StudyResult {
     pub machine: Machine,
     /// The device under the databases.
     pub device: FileSystem,
-    /// A durable write of 4 KiB there, before the first cell.
+    /// A durable write of 4 KiB there, before the first case.
     pub sync_time_us: SyncTime,
     /// Millions of bytes that the device writes a second; None where it was not measured.
     #[serde(default)]
@@ -54,8 +54,8 @@ pub struct StudyResult {
     /// Millions of bytes that it reads a second, one after the other; None likewise.
     #[serde(default)]
     pub device_read_mb_per_s: Option<f64>,
-    /// Every cell, in the study's order.
-    pub cells: Vec<CellOutcome>,
+    /// Every case, in the study's order.
+    pub cases: Vec<CaseOutcome>,
 }
 
 /// A target as it was configured.
@@ -78,9 +78,9 @@ impl TargetShown {
     }
 }
 
-/// One cell: what was asked for, and what was found.
+/// One case: what was asked for, and what was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CellOutcome {
+pub struct CaseOutcome {
     /// Its place in the study.
     pub number: usize,
     /// Who was measured.
@@ -115,7 +115,7 @@ pub struct CellOutcome {
     pub negative_scaling: Option<String>,
 }
 
-/// One run of a cell.
+/// One run of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
     /// Which repeat, from 0.
@@ -158,7 +158,7 @@ pub struct Repeat {
     pub counters: Vec<CounterRecord>,
     /// Counters over time.
     pub series: Vec<CounterSeries>,
-    /// Moments worth a line in charts: checkpoints.
+    /// Timestamps worth a line in charts: checkpoints.
     pub marks: Vec<Mark>,
     /// Durable write of 4 KiB, before and after: the better of both.
     pub sync_time_us: SyncTime,
@@ -206,7 +206,7 @@ pub struct DeviceUse {
     pub syncs: u64,
 }
 
-impl CellOutcome {
+impl CaseOutcome {
     /// The value of a chart's axis: a setting's name, `target` or `part`.
     pub fn axis(&self, name: &str) -> String {
         match name {

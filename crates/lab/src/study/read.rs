@@ -194,7 +194,7 @@ impl Study {
         let axes = [Some(&self.chart.x), Some(&self.chart.series), self.chart.panel.as_ref()];
         axes.into_iter().flatten().try_for_each(|name| axis(name))?;
         for part in &self.parts {
-            // What rivals tell has names that are theirs, and nobody lists.
+            // What baselines tell has names that are theirs, and nobody lists.
             let targets = if part.targets.is_empty() { &self.targets } else { &part.targets };
             if targets.iter().all(|target| target.starts_with("onrush")) {
                 let told = |error| format!("in part {:?}: {error}", part.name);
@@ -304,32 +304,32 @@ conditions = "a machine"
     #[test]
     fn lists_make_a_matrix_for_each_target() {
         let study = Study::read(SMALL, "small.toml", Size::Full).unwrap();
-        let cells = study.cells();
-        assert_eq!(cells.len(), 2 * 2 + 2);
-        let of = |target: &str| cells.iter().filter(|cell| cell.target == target).count();
+        let cases = study.cases();
+        assert_eq!(cases.len(), 2 * 2 + 2);
+        let of = |target: &str| cases.iter().filter(|case| case.target == target).count();
         assert_eq!((of("onrush"), of("null")), (4, 2));
-        assert!(cells.iter().enumerate().all(|(place, cell)| cell.number == place));
-        assert!(cells.iter().all(|cell| cell.settings.rows() == 10_000));
+        assert!(cases.iter().enumerate().all(|(place, case)| case.number == place));
+        assert!(cases.iter().all(|case| case.settings.rows() == 10_000));
     }
 
     #[test]
     fn the_quick_size_changes_what_it_names_and_nothing_else() {
         let study = Study::read(SMALL, "small.toml", Size::Quick).unwrap();
         assert_eq!(study.repeats, 1);
-        assert_eq!(study.cells().len(), 6);
-        assert!(study.cells().iter().all(|cell| cell.settings.rows() == 100));
+        assert_eq!(study.cases().len(), 6);
+        assert!(study.cases().iter().all(|case| case.settings.rows() == 100));
     }
 
     #[test]
-    fn a_setting_for_all_cells_wins_over_parts_and_targets() {
+    fn a_setting_for_all_cases_wins_over_parts_and_targets() {
         let mut study = Study::read(SMALL, "small.toml", Size::Full).unwrap();
         study.set_everywhere("log_block_bytes_max=8KiB").unwrap();
         study.set_everywhere("sessions = 7").unwrap();
-        let cells = study.cells();
-        assert_eq!(cells.len(), 2, "no lists are left");
-        for cell in cells {
-            assert_eq!(cell.settings.number(Setting::LogBlockBytesMax), 8192);
-            assert_eq!(cell.settings.number(Setting::Sessions), 7);
+        let cases = study.cases();
+        assert_eq!(cases.len(), 2, "no lists are left");
+        for case in cases {
+            assert_eq!(case.settings.number(Setting::LogBlockBytesMax), 8192);
+            assert_eq!(case.settings.number(Setting::Sessions), 7);
         }
         let refused = study.set_everywhere("sesions=7").unwrap_err();
         assert!(refused.contains("did you mean \"sessions\"?"), "{refused}");
@@ -347,11 +347,11 @@ conditions = "a machine"
         let both = own.replace("[chart]", "[[part]]\nname = \"all\"\n\n[chart]");
         let mut study = Study::read(&both, "small.toml", Size::Full).unwrap();
         study.measure_also("redb").unwrap();
-        let cells = study.cells();
-        let parts = cells.iter().filter(|cell| cell.target == "redb").map(|cell| &cell.part);
+        let cases = study.cases();
+        let parts = cases.iter().filter(|case| case.target == "redb").map(|case| &case.part);
         assert!(parts.eq([&Some("all".into()), &Some("all".into())]), "two values of sessions");
         study.measure_also("null").unwrap();
-        assert_eq!(study.cells(), cells, "it was measured already");
+        assert_eq!(study.cases(), cases, "it was measured already");
     }
 
     #[test]
@@ -370,11 +370,11 @@ conditions = "a machine"
     }
 
     #[test]
-    fn a_proof_that_onrush_does_not_tell_is_refused_and_one_of_rivals_is_not() {
+    fn a_proof_that_onrush_does_not_tell_is_refused_and_one_of_baselines_is_not() {
         let part = "[[part]]\nname = \"one\"\nproof = [\"WRITELOGS\"]\n\n[chart]";
-        let of_rivals = SMALL.replace("[chart]", part);
-        Study::read(&of_rivals, "small.toml", Size::Full).unwrap();
-        let own = of_rivals.replace("\"onrush\", \"null\"", "\"onrush\"");
+        let of_baselines = SMALL.replace("[chart]", part);
+        Study::read(&of_baselines, "small.toml", Size::Full).unwrap();
+        let own = of_baselines.replace("\"onrush\", \"null\"", "\"onrush\"");
         let refused = Study::read(&own, "small.toml", Size::Full).unwrap_err().to_string();
         assert!(refused.contains("in part \"one\""), "{refused}");
         assert!(refused.contains("did you mean \"WRITELOG\"?"), "{refused}");
@@ -408,12 +408,12 @@ settings = { durability = "delayed" }
 skip = "not on this machine"
 "#;
         let study = Study::read(&ladder, "ladder.toml", Size::Full).unwrap();
-        let cells = study.cells();
-        let last = cells.last().unwrap();
+        let cases = study.cases();
+        let last = cases.last().unwrap();
         assert_eq!(last.part.as_deref(), Some("two"));
         assert_eq!(last.settings.text(Setting::Key), "sequential-guid");
         assert!(!last.settings.is_durable());
         assert_eq!(last.skip.as_deref(), Some("not on this machine"));
-        assert!(cells[0].settings.is_durable());
+        assert!(cases[0].settings.is_durable());
     }
 }

@@ -1,4 +1,4 @@
-//! All settings of one cell, every one with a value.
+//! All settings of one case, every one with a value.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -59,7 +59,7 @@ mod tests {
             let [quick, full] = [Size::Quick, Size::Full].map(|size| study(name, size).unwrap());
             assert_eq!(full.name, name);
             let rows = |study: &Study| {
-                study.cells().iter().map(|cell| cell.settings.rows()).sum::<u64>()
+                study.cases().iter().map(|case| case.settings.rows()).sum::<u64>()
                     * study.repeats as u64
             };
             assert!(rows(&quick) < rows(&full), "{name}");
@@ -70,16 +70,16 @@ mod tests {
         }
     }
 
-    /// Which settings a study's cells take back to a value that they had before, in their order.
+    /// Which settings a study's cases take back to a value that they had before, in their order.
     fn taken_back(study: &Study) -> Vec<(String, Setting)> {
-        let cells = study.cells();
+        let cases = study.cases();
         let mut back = Vec::new();
-        for (place, cell) in cells.iter().enumerate().skip(1) {
-            for (setting, value) in cell.settings.iter() {
-                let is_new = *value != cells[place - 1].settings.value(setting);
-                let was = cells[..place].iter().any(|one| one.settings.value(setting) == *value);
+        for (place, case) in cases.iter().enumerate().skip(1) {
+            for (setting, value) in case.settings.iter() {
+                let is_new = *value != cases[place - 1].settings.value(setting);
+                let was = cases[..place].iter().any(|one| one.settings.value(setting) == *value);
                 if is_new && was {
-                    back.push((cell.part.clone().unwrap_or_default(), setting));
+                    back.push((case.part.clone().unwrap_or_default(), setting));
                 }
             }
         }
@@ -94,7 +94,7 @@ mod tests {
             let kept_free = ("delayed durability".to_owned(), Setting::CpusKeptFree);
             assert_eq!(taken_back(&study), [kept_free]);
             assert!(study.description.contains("One is taken back"), "{}", study.description);
-            let [first, second] = [&study.cells()[0], &study.cells()[1]];
+            let [first, second] = [&study.cases()[0], &study.cases()[1]];
             assert!(matches!(first.settings.key(), KeyStrategy::Identity { strict: false, .. }));
             let shared = first.settings.clone().with(Setting::SequentialKeys, "blocks");
             assert_eq!(shared, second.settings, "they differ by the handling of ascending keys");
@@ -108,8 +108,8 @@ mod tests {
     fn the_ladder_ends_with_its_two_lowest_rungs_once_more_not_synced() {
         for size in [Size::Quick, Size::Full] {
             let study = study("ladder", size).unwrap();
-            let cells = study.cells();
-            for (rung, again) in cells[..2].iter().zip(&cells[cells.len() - 2..]) {
+            let cases = study.cases();
+            for (rung, again) in cases[..2].iter().zip(&cases[cases.len() - 2..]) {
                 let delayed = rung.settings.clone().with(Setting::Durability, "delayed");
                 let rows = again.settings.number(Setting::RowsPerSession);
                 assert_eq!(delayed.with(Setting::RowsPerSession, rows), again.settings);

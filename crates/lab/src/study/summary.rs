@@ -1,4 +1,4 @@
-//! What the repeats of a cell say together: median, spread, and how sure the median is.
+//! What the repeats of a case say together: median, spread, and how sure the median is.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -37,7 +37,7 @@ pub struct Summary {
     pub share_of_bound: Option<f64>,
     /// The middles of the median and of the 99th percentile of commit latency, in microseconds.
     pub commit_latency_us: (f64, f64),
-    /// Which run is nearest to the middle: its waits and counters stand for the cell.
+    /// Which run is nearest to the middle: its waits and counters stand for the case.
     pub middle: usize,
 }
 
@@ -105,7 +105,7 @@ fn middle(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// How sure an interval of a single cell is.
+/// How sure an interval of a single case is.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// With more degrees of freedom than this the next one changes nothing that is shown.

@@ -1,4 +1,4 @@
-//! The result of a study as text: a table of all cells, what they waited for, and what was not run.
+//! The result of a study as text: a table of all cases, what they waited for, and what was not run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use onrush_measure::units::{elapsed, micros, rounded};
 
-use crate::study::outcome::{CellOutcome, Repeat, StudyResult};
+use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::setting::Setting;
 use crate::target::record::top_waits;
 
-/// So many waits of a cell are shown.
+/// So many waits of a case are shown.
 const WAITS_SHOWN: usize = 4;
 
 /// Everything, for people.
 pub fn text(result: &StudyResult) -> String {
     let mut text = heading(result);
-    text += &cells(result);
+    text += &cases(result);
     text += &waits(result);
     text += &verdicts(result);
     text += &proofs(result);
@@ -50,19 +50,19 @@ fn heading(result: &StudyResult) -> String {
     text
 }
 
-/// The settings that differ between cells, rows apart.
+/// The settings that differ between cases, rows apart.
 pub(crate) fn varying(result: &StudyResult) -> Vec<Setting> {
     let differs = |setting: &&Setting| {
         let values: BTreeSet<_> =
-            result.cells.iter().map(|cell| cell.settings.value(**setting)).collect();
+            result.cases.iter().map(|case| case.settings.value(**setting)).collect();
         values.len() > 1 && !matches!(setting, Setting::Rows | Setting::RowsPerSession)
     };
     Setting::ALL.iter().filter(differs).copied().collect()
 }
 
-fn cells(result: &StudyResult) -> String {
+fn cases(result: &StudyResult) -> String {
     let varying = varying(result);
-    let has_parts = result.cells.iter().any(|cell| cell.part.is_some());
+    let has_parts = result.cases.iter().any(|case| case.part.is_some());
     let mut rows = Vec::new();
     let mut names: Vec<String> = if has_parts { vec!["part".into()] } else { Vec::new() };
     names.extend(varying.iter().map(|setting| setting.name().to_owned()));
@@ -85,28 +85,28 @@ fn cells(result: &StudyResult) -> String {
         names.extend(["log B/row", "blocks", "rows/block"].map(String::from));
     }
     rows.push(names);
-    for cell in result.cells.iter().filter(|cell| cell.summary.is_some()) {
+    for case in result.cases.iter().filter(|case| case.summary.is_some()) {
         let mut row: Vec<String> = Vec::new();
         if has_parts {
-            row.push(cell.part.clone().unwrap_or_default());
+            row.push(case.part.clone().unwrap_or_default());
         }
-        row.extend(varying.iter().map(|setting| cell.settings.shown(*setting)));
-        row.push(cell.target.clone());
-        row.extend(if is_check { figures_of_check(cell) } else { figures(cell) });
+        row.extend(varying.iter().map(|setting| case.settings.shown(*setting)));
+        row.push(case.target.clone());
+        row.extend(if is_check { figures_of_check(case) } else { figures(case) });
         if tells_rate {
-            row.push(optional(middle(cell).and_then(Repeat::log_mb_per_s)));
+            row.push(optional(middle(case).and_then(Repeat::log_mb_per_s)));
         }
         if tells_log {
-            row.extend(figures_of_log(cell));
+            row.extend(figures_of_log(case));
         }
         rows.push(row);
     }
     columns(&rows, left)
 }
 
-/// Whether every cell checks and none inserts: nothing is committed then.
+/// Whether every case checks and none inserts: nothing is committed then.
 pub(crate) fn is_all_checks(result: &StudyResult) -> bool {
-    result.cells.iter().all(|cell| cell.settings.is_check())
+    result.cases.iter().all(|case| case.settings.is_check())
 }
 
 fn optional(value: Option<f64>) -> String {
@@ -114,9 +114,9 @@ fn optional(value: Option<f64>) -> String {
 }
 
 /// Whether the rows were there afterwards.
-fn is_sound(cell: &CellOutcome) -> &'static str {
+fn is_sound(case: &CaseOutcome) -> &'static str {
     let verdicts: Vec<_> =
-        cell.repeats.iter().filter_map(|repeat| repeat.verification.as_ref()).collect();
+        case.repeats.iter().filter_map(|repeat| repeat.verification.as_ref()).collect();
     match (verdicts.is_empty(), verdicts.iter().all(|verdict| verdict.passed)) {
         (true, _) => "-",
         (false, true) => "yes",
@@ -124,26 +124,26 @@ fn is_sound(cell: &CellOutcome) -> &'static str {
     }
 }
 
-fn figures_of_check(cell: &CellOutcome) -> Vec<String> {
-    let Some(summary) = &cell.summary else { return Vec::new() };
+fn figures_of_check(case: &CaseOutcome) -> Vec<String> {
+    let Some(summary) = &case.summary else { return Vec::new() };
     let rate = rounded(summary.rows_per_s);
     vec![
-        if cell.negative_scaling.is_some() { format!("!{rate}") } else { rate },
+        if case.negative_scaling.is_some() { format!("!{rate}") } else { rate },
         optional(summary.confidence_percent()),
         optional(summary.gb_per_s),
         elapsed(Duration::from_secs_f64(summary.elapsed_s)),
         rounded(summary.cpu_percent),
-        is_sound(cell).to_owned(),
+        is_sound(case).to_owned(),
     ]
 }
 
-fn figures(cell: &CellOutcome) -> Vec<String> {
-    let Some(summary) = &cell.summary else { return Vec::new() };
+fn figures(case: &CaseOutcome) -> Vec<String> {
+    let Some(summary) = &case.summary else { return Vec::new() };
     let share = summary.share_of_bound.map(|share| 100.0 * share);
     let (p50, p99) = summary.commit_latency_us;
     let rate = rounded(summary.rows_per_s);
     vec![
-        if cell.not_synchronous { format!("!{rate}") } else { rate },
+        if case.not_synchronous { format!("!{rate}") } else { rate },
         optional(summary.confidence_percent()),
         elapsed(Duration::from_secs_f64(summary.elapsed_s)),
         rounded(summary.cpu_percent),
@@ -151,7 +151,7 @@ fn figures(cell: &CellOutcome) -> Vec<String> {
         share.map_or("-".to_owned(), |share| format!("{}%", rounded(share))),
         micros(p50),
         micros(p99),
-        is_sound(cell).to_owned(),
+        is_sound(case).to_owned(),
     ]
 }
 
@@ -161,17 +161,17 @@ fn tells_log(result: &StudyResult) -> bool {
     varying(result).iter().any(|setting| of_log.contains(setting))
 }
 
-/// Whether any cell tells how much log it wrote: a column of the classic tables.
+/// Whether any case tells how much log it wrote: a column of the classic tables.
 fn tells_log_rate(result: &StudyResult) -> bool {
-    result.cells.iter().filter_map(middle).any(|repeat| repeat.log_mb_per_s().is_some())
+    result.cases.iter().filter_map(middle).any(|repeat| repeat.log_mb_per_s().is_some())
 }
 
-fn middle(cell: &CellOutcome) -> Option<&Repeat> {
-    cell.repeats.get(cell.summary.as_ref()?.middle)
+fn middle(case: &CaseOutcome) -> Option<&Repeat> {
+    case.repeats.get(case.summary.as_ref()?.middle)
 }
 
-fn figures_of_log(cell: &CellOutcome) -> Vec<String> {
-    let repeat = middle(cell);
+fn figures_of_log(case: &CaseOutcome) -> Vec<String> {
+    let repeat = middle(case);
     let of = |figure: fn(&Repeat) -> Option<f64>| optional(repeat.and_then(figure));
     vec![
         of(|repeat| repeat.log_bytes_per_row),
@@ -185,18 +185,18 @@ fn columns(rows: &[Vec<String>], left: usize) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count)
         .map(|column| {
-            let widths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.len());
+            let widths = rows.iter().filter_map(|row| row.get(column)).map(|case| case.len());
             widths.max().unwrap_or(0)
         })
         .collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
+        for (column, case) in row.iter().enumerate() {
             let width = widths[column];
             match column < left {
-                true => write!(line, "{cell:width$}  "),
-                false => write!(line, "{cell:>width$}  "),
+                true => write!(line, "{case:width$}  "),
+                false => write!(line, "{case:>width$}  "),
             }
             .expect("writing to a String cannot fail");
         }
@@ -205,38 +205,38 @@ fn columns(rows: &[Vec<String>], left: usize) -> String {
     text
 }
 
-/// The settings in which a cell differs from others of its part: within a part most of what varies in
+/// The settings in which a case differs from others of its part: within a part most of what varies in
 /// a study stands still.
-pub(crate) fn telling(cell: &CellOutcome, result: &StudyResult) -> Vec<Setting> {
-    let near: Vec<_> = result.cells.iter().filter(|one| one.part == cell.part).collect();
+pub(crate) fn telling(case: &CaseOutcome, result: &StudyResult) -> Vec<Setting> {
+    let near: Vec<_> = result.cases.iter().filter(|one| one.part == case.part).collect();
     let differs = |setting: &Setting| {
-        near.iter().any(|one| one.settings.value(*setting) != cell.settings.value(*setting))
+        near.iter().any(|one| one.settings.value(*setting) != case.settings.value(*setting))
     };
     varying(result).into_iter().filter(differs).collect()
 }
 
-/// What tells a cell from the others, in a few words.
-pub fn name_of(cell: &CellOutcome, result: &StudyResult) -> String {
-    let settings = telling(cell, result)
+/// What tells a case from the others, in a few words.
+pub fn name_of(case: &CaseOutcome, result: &StudyResult) -> String {
+    let settings = telling(case, result)
         .into_iter()
-        .map(|setting| format!("{} {}", setting.name(), cell.settings.shown(setting)));
-    let parts = cell.part.clone().into_iter();
-    let words: Vec<String> = parts.chain([cell.target.clone()]).chain(settings).collect();
+        .map(|setting| format!("{} {}", setting.name(), case.settings.shown(setting)));
+    let parts = case.part.clone().into_iter();
+    let words: Vec<String> = parts.chain([case.target.clone()]).chain(settings).collect();
     words.join(", ")
 }
 
 fn waits(result: &StudyResult) -> String {
     let mut text = String::new();
-    for cell in &result.cells {
-        let Some(summary) = &cell.summary else { continue };
-        let Some(repeat) = cell.repeats.get(summary.middle) else { continue };
+    for case in &result.cases {
+        let Some(summary) = &case.summary else { continue };
+        let Some(repeat) = case.repeats.get(summary.middle) else { continue };
         let top: Vec<String> = top_waits(&repeat.waits)
             .iter()
             .take(WAITS_SHOWN)
             .map(|(wait, percent)| format!("{} {}%", wait.name, rounded(*percent)))
             .collect();
         if !top.is_empty() {
-            push(&mut text, format_args!("  {}: {}", name_of(cell, result), top.join(", ")));
+            push(&mut text, format_args!("  {}: {}", name_of(case, result), top.join(", ")));
         }
     }
     if text.is_empty() { text } else { format!("\nWhat was waited for\n{text}") }
@@ -244,9 +244,9 @@ fn waits(result: &StudyResult) -> String {
 
 fn verdicts(result: &StudyResult) -> String {
     let mut text = String::new();
-    for cell in &result.cells {
-        if let Some(verdict) = &cell.verdict {
-            push(&mut text, format_args!("  {}: {verdict}", name_of(cell, result)));
+    for case in &result.cases {
+        if let Some(verdict) = &case.verdict {
+            push(&mut text, format_args!("  {}: {verdict}", name_of(case, result)));
         }
     }
     if text.is_empty() { text } else { format!("\nWhat held it back\n{text}") }
@@ -255,59 +255,59 @@ fn verdicts(result: &StudyResult) -> String {
 fn proofs(result: &StudyResult) -> String {
     let mut text = String::new();
     let mut noted = BTreeSet::new();
-    for cell in result.cells.iter().filter(|cell| !cell.note.is_empty()) {
-        if !noted.insert(&cell.part) && cell.proof.is_empty() {
+    for case in result.cases.iter().filter(|case| !case.note.is_empty()) {
+        if !noted.insert(&case.part) && case.proof.is_empty() {
             continue; // the same note, and nothing to prove it
         }
-        let repeat = cell.summary.as_ref().and_then(|summary| cell.repeats.get(summary.middle));
+        let repeat = case.summary.as_ref().and_then(|summary| case.repeats.get(summary.middle));
         let Some(repeat) = repeat else { continue };
-        let values: Vec<String> = cell.proof.iter().map(|name| told(repeat, name)).collect();
-        let part = cell.part.clone().unwrap_or_default();
+        let values: Vec<String> = case.proof.iter().map(|name| told(repeat, name)).collect();
+        let part = case.part.clone().unwrap_or_default();
         let proof =
             if values.is_empty() { String::new() } else { format!(" [{}]", values.join(", ")) };
-        push(&mut text, format_args!("  {part}: {}{proof}", cell.note));
+        push(&mut text, format_args!("  {part}: {}{proof}", case.note));
     }
     if text.is_empty() { text } else { format!("\nWhat each step shows\n{text}") }
 }
 
 fn not_run(result: &StudyResult) -> String {
     let mut text = String::new();
-    // Cells with the same reason together, in the order of the first of them.
-    let mut told: Vec<(&str, &str, &str, Vec<&CellOutcome>)> = Vec::new();
-    for cell in &result.cells {
-        let skipped = cell.skipped.as_deref().map(|reason| ("skipped", reason));
-        let failed = cell.failed.as_deref().map(|reason| ("FAILED", reason));
+    // Cases with the same reason together, in the order of the first of them.
+    let mut told: Vec<(&str, &str, &str, Vec<&CaseOutcome>)> = Vec::new();
+    for case in &result.cases {
+        let skipped = case.skipped.as_deref().map(|reason| ("skipped", reason));
+        let failed = case.failed.as_deref().map(|reason| ("FAILED", reason));
         for (what, reason) in skipped.into_iter().chain(failed) {
-            let same = |(one, target, why, _): &&mut (&str, &str, &str, Vec<&CellOutcome>)| {
-                (*one, *target, *why) == (what, cell.target.as_str(), reason)
+            let same = |(one, target, why, _): &&mut (&str, &str, &str, Vec<&CaseOutcome>)| {
+                (*one, *target, *why) == (what, case.target.as_str(), reason)
             };
             match told.iter_mut().find(same) {
-                Some((.., cells)) => cells.push(cell),
-                None => told.push((what, &cell.target, reason, vec![cell])),
+                Some((.., cases)) => cases.push(case),
+                None => told.push((what, &case.target, reason, vec![case])),
             }
         }
     }
-    for (what, target, reason, cells) in told {
-        let which = match cells.as_slice() {
-            [cell] => name_of(cell, result),
-            cells => format!("{target}, {} cells", cells.len()),
+    for (what, target, reason, cases) in told {
+        let which = match cases.as_slice() {
+            [case] => name_of(case, result),
+            cases => format!("{target}, {} cases", cases.len()),
         };
         push(&mut text, format_args!("  {what}: {which}: {reason}"));
     }
-    for cell in &result.cells {
-        for what in &cell.given_up {
-            push(&mut text, format_args!("  GIVEN UP: {}: {what}", name_of(cell, result)));
+    for case in &result.cases {
+        for what in &case.given_up {
+            push(&mut text, format_args!("  GIVEN UP: {}: {what}", name_of(case, result)));
         }
     }
-    let warned = result.cells.iter().filter(|cell| cell.not_synchronous);
-    for cell in warned {
-        let name = name_of(cell, result);
+    let warned = result.cases.iter().filter(|case| case.not_synchronous);
+    for case in warned {
+        let name = name_of(case, result);
         let why = "more commits for each sync than sessions: commits did not wait for the disk";
         push(&mut text, format_args!("  NOT SYNCHRONOUS (!): {name}: {why}"));
     }
-    for cell in &result.cells {
-        if let Some(scaling) = &cell.negative_scaling {
-            push(&mut text, format_args!("  DOUBTFUL (!): {}: {scaling}", name_of(cell, result)));
+    for case in &result.cases {
+        if let Some(scaling) = &case.negative_scaling {
+            push(&mut text, format_args!("  DOUBTFUL (!): {}: {scaling}", name_of(case, result)));
         }
     }
     if text.is_empty() { text } else { format!("\nNot run, or not what it seems\n{text}") }

@@ -4,7 +4,7 @@ use onrush_measure::units::rounded;
 
 use super::cause::{Cause, ForAdvice};
 use super::{BUSY, Surroundings, Verdict};
-use crate::study::outcome::{CellOutcome, Repeat};
+use crate::study::outcome::{CaseOutcome, Repeat};
 use crate::study::{Setting, Settings};
 
 /// From this share of what the device reads on, it is the bound.
@@ -12,13 +12,13 @@ const DEVICE_SHARE: f64 = 0.7;
 /// A check that is slower than with fewer threads by more than this share scales backwards.
 const SLOWER_SHARE: f64 = 0.1;
 
-/// The verdict on a cell that checks; None if no run of it ended.
-pub(super) fn of(cell: &CellOutcome, around: Surroundings) -> Option<Verdict> {
-    let repeat = cell.repeats.get(cell.summary.as_ref()?.middle)?;
-    let (threads, cpus) = (cell.settings.number(Setting::CheckThreads), around.cpus.max(1) as u64);
+/// The verdict on a case that checks; None if no run of it ended.
+pub(super) fn of(case: &CaseOutcome, around: Surroundings) -> Option<Verdict> {
+    let repeat = case.repeats.get(case.summary.as_ref()?.middle)?;
+    let (threads, cpus) = (case.settings.number(Setting::CheckThreads), around.cpus.max(1) as u64);
     let usable = threads.min(cpus) as f64 / cpus as f64;
     let is_busy = repeat.cpu_percent / 100.0 / usable >= BUSY;
-    let device_share = device_share(cell, repeat, around);
+    let device_share = device_share(case, repeat, around);
     let cause = match device_share {
         Some(share) if share >= DEVICE_SHARE => Cause::DeviceReads,
         _ if is_busy && threads < cpus => Cause::FewThreads,
@@ -26,14 +26,14 @@ pub(super) fn of(cell: &CellOutcome, around: Surroundings) -> Option<Verdict> {
         _ => Cause::Unknown,
     };
     let change = match cause {
-        Cause::Processor if cell.settings.is(Setting::CheckDepth, "full") => {
+        Cause::Processor if case.settings.is(Setting::CheckDepth, "full") => {
             "More threads do not help; `check_depth = \"physical\"` looks at less.".to_owned()
         }
         Cause::Processor => "More threads do not help; more processors do.".to_owned(),
         Cause::Unknown => "Try more threads, or more rows.".to_owned(),
         _ => cause.change(&ForAdvice {
-            is_onrush: cell.target.starts_with("onrush"),
-            is_durable: cell.settings.is_durable(),
+            is_onrush: case.target.starts_with("onrush"),
+            is_durable: case.settings.is_durable(),
             sessions: threads,
             rows_per_commit: 1,
             is_shared_edge: false,
@@ -54,28 +54,28 @@ pub(super) fn of(cell: &CellOutcome, around: Surroundings) -> Option<Verdict> {
 }
 
 /// Bytes checked over what the device reads, where they came from there.
-fn device_share(cell: &CellOutcome, repeat: &Repeat, around: Surroundings) -> Option<f64> {
-    let is_from_device = cell.settings.is(Setting::CheckReads, "device");
+fn device_share(case: &CaseOutcome, repeat: &Repeat, around: Surroundings) -> Option<f64> {
+    let is_from_device = case.settings.is(Setting::CheckReads, "device");
     let most = around.device_read_mb_per_s.filter(|_| is_from_device)?;
     Some(repeat.gb_per_s? * 1e3 / most.max(1e-9))
 }
 
 /// That a check is clearly slower than the fastest of those that differ from it by fewer threads
 /// only; None if it is not.
-pub(super) fn negative_scaling(cell: &CellOutcome, all: &[CellOutcome]) -> Option<String> {
-    if !cell.settings.is_check() {
+pub(super) fn negative_scaling(case: &CaseOutcome, all: &[CaseOutcome]) -> Option<String> {
+    if !case.settings.is_check() {
         return None;
     }
-    let threads = |cell: &CellOutcome| cell.settings.number(Setting::CheckThreads);
+    let threads = |case: &CaseOutcome| case.settings.number(Setting::CheckThreads);
     let others =
-        |cell: &CellOutcome| -> Settings { cell.settings.clone().with(Setting::CheckThreads, 1) };
-    let rate = |cell: &CellOutcome| Some(cell.summary.as_ref()?.rows_per_s);
-    let own = rate(cell)?;
-    let is_rung = |one: &&CellOutcome| {
-        one.target == cell.target
-            && one.part == cell.part
-            && threads(one) < threads(cell)
-            && others(one) == others(cell)
+        |case: &CaseOutcome| -> Settings { case.settings.clone().with(Setting::CheckThreads, 1) };
+    let rate = |case: &CaseOutcome| Some(case.summary.as_ref()?.rows_per_s);
+    let own = rate(case)?;
+    let is_rung = |one: &&CaseOutcome| {
+        one.target == case.target
+            && one.part == case.part
+            && threads(one) < threads(case)
+            && others(one) == others(case)
     };
     let fewer = all.iter().filter(is_rung).filter_map(|one| Some((threads(one), rate(one)?)));
     let (best_threads, best) = fewer.max_by(|left, right| left.1.total_cmp(&right.1))?;
@@ -94,7 +94,7 @@ mod tests {
         Surroundings { cpus: 4, device_write_mb_per_s: None, device_read_mb_per_s: Some(2000.0) };
 
     /// A check of a gigabyte by so many threads, which use so many processors for so many seconds.
-    fn checked(threads: u64, processors: f64, elapsed_s: f64) -> CellOutcome {
+    fn checked(threads: u64, processors: f64, elapsed_s: f64) -> CaseOutcome {
         let settings = Settings::default()
             .with(Setting::Operation, "check")
             .with(Setting::CheckThreads, threads);
@@ -107,24 +107,24 @@ mod tests {
             cpu_s: processors * elapsed_s,
             ..Repeat::default()
         };
-        let mut cell = CellOutcome {
+        let mut case = CaseOutcome {
             target: "onrush".into(),
             settings,
             repeats: vec![repeat],
-            ..CellOutcome::default()
+            ..CaseOutcome::default()
         };
-        cell.conclude();
-        cell
+        case.conclude();
+        case
     }
 
-    fn from_device(mut cell: CellOutcome) -> CellOutcome {
-        cell.settings.set(Setting::CheckReads, "device".into());
-        cell
+    fn from_device(mut case: CaseOutcome) -> CaseOutcome {
+        case.settings.set(Setting::CheckReads, "device".into());
+        case
     }
 
     #[test]
     fn processors_threads_and_the_device_are_told_apart() {
-        let cause = |cell: &CellOutcome| super::super::of(cell, AROUND).unwrap().cause;
+        let cause = |case: &CaseOutcome| super::super::of(case, AROUND).unwrap().cause;
         assert_eq!(cause(&checked(1, 0.97, 0.4)), Cause::FewThreads);
         assert_eq!(cause(&checked(4, 3.9, 0.1)), Cause::Processor);
         assert_eq!(cause(&checked(32, 3.9, 0.1)), Cause::Processor);
@@ -153,7 +153,7 @@ mod tests {
             checked(8, 4.0, 0.8),
             physical,
         ];
-        let told: Vec<_> = all.iter().map(|cell| negative_scaling(cell, &all)).collect();
+        let told: Vec<_> = all.iter().map(|case| negative_scaling(case, &all)).collect();
         assert_eq!(told[..3], [None, None, None]);
         let flag = told[3].as_deref().unwrap();
         assert_eq!(flag, "negative scaling: 38 % slower than with 2 threads");

@@ -8,7 +8,7 @@ use super::cause::{Cause, ForAdvice};
 use super::meaning::Load;
 use super::{BUSY, Surroundings};
 use crate::study::Setting;
-use crate::study::outcome::{CellOutcome, Repeat};
+use crate::study::outcome::{CaseOutcome, Repeat};
 use crate::target::record::{DRAIN_BEHIND, ROWS_MOVED, WaitRecord};
 
 /// So many other waits are named beside the longest.
@@ -50,9 +50,9 @@ pub(super) struct Facts<'c> {
 }
 
 impl<'c> Facts<'c> {
-    pub(super) fn of(cell: &'c CellOutcome, around: Surroundings) -> Option<Facts<'c>> {
-        let repeat = cell.repeats.get(cell.summary.as_ref()?.middle)?;
-        let settings = &cell.settings;
+    pub(super) fn of(case: &'c CaseOutcome, around: Surroundings) -> Option<Facts<'c>> {
+        let repeat = case.repeats.get(case.summary.as_ref()?.middle)?;
+        let settings = &case.settings;
         let sessions = settings.number(Setting::Sessions).max(1);
         let cpus = around.cpus.max(1);
         let usable = (sessions as f64).min(cpus as f64) / cpus as f64;
@@ -62,7 +62,7 @@ impl<'c> Facts<'c> {
             .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
         let device = repeat.device.zip(around.device_write_mb_per_s);
         let busy = repeat.cpu_percent / 100.0 / usable;
-        let is_onrush = cell.target.starts_with("onrush");
+        let is_onrush = case.target.starts_with("onrush");
         let is_durable = settings.is_durable();
         let load = Load { is_onrush, is_durable, is_busy: busy >= BUSY };
         let is_tasks = settings.is(Setting::Driver, "tasks");

@@ -1,4 +1,4 @@
-//! What a wait means: Onrush's own, and those of the rivals under the names that they have there.
+//! What a wait means: Onrush's own, and those of the baselines under the names that they have there.
 //!
 //! PostgreSQL has changed how its names are written between versions: case does not matter.
 

@@ -1,4 +1,4 @@
-//! Verdicts: what held a cell back, in a sentence with its evidence, and the change to try.
+//! Verdicts: what held a case back, in a sentence with its evidence, and the change to try.
 //!
 //! Pure functions over what a run found. [`facts`] takes the figures of the run in the middle,
 //! [`meaning`] knows what a wait means and [`cause`] what helps; here they are weighed:
@@ -14,16 +14,16 @@
 //!
 //! Invariant: no sentence names a figure that is not in the outcome.
 
+#[cfg(test)]
+mod baseline_tests;
 pub mod cause;
 mod check;
 mod facts;
 mod meaning;
 #[cfg(test)]
-mod rival_tests;
-#[cfg(test)]
 mod tests;
 
-use crate::study::outcome::{CellOutcome, StudyResult};
+use crate::study::outcome::{CaseOutcome, StudyResult};
 pub use cause::Cause;
 use facts::Facts;
 
@@ -53,7 +53,7 @@ pub struct Surroundings {
     pub device_read_mb_per_s: Option<f64>,
 }
 
-/// What held a cell back.
+/// What held a case back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Which bound.
@@ -72,13 +72,13 @@ impl Verdict {
     }
 }
 
-/// The verdict on a cell; None if no run of it ended.
-pub fn of(cell: &CellOutcome, surroundings: Surroundings) -> Option<Verdict> {
-    if cell.settings.is_check() {
-        return check::of(cell, surroundings);
+/// The verdict on a case; None if no run of it ended.
+pub fn of(case: &CaseOutcome, surroundings: Surroundings) -> Option<Verdict> {
+    if case.settings.is_check() {
+        return check::of(case, surroundings);
     }
-    let facts = Facts::of(cell, surroundings)?;
-    let cause = cause_of(cell, &facts);
+    let facts = Facts::of(case, surroundings)?;
+    let cause = cause_of(case, &facts);
     Some(Verdict {
         evidence: facts.evidence(&cause),
         change: cause.change(&facts.for_advice()),
@@ -86,7 +86,7 @@ pub fn of(cell: &CellOutcome, surroundings: Surroundings) -> Option<Verdict> {
     })
 }
 
-/// Gives every cell that ran its verdict.
+/// Gives every case that ran its verdict.
 pub fn judge(result: &mut StudyResult) {
     let surroundings = Surroundings {
         cpus: result.machine.cpus,
@@ -94,18 +94,18 @@ pub fn judge(result: &mut StudyResult) {
         device_read_mb_per_s: result.device_read_mb_per_s,
     };
     let scaling: Vec<_> =
-        result.cells.iter().map(|cell| check::negative_scaling(cell, &result.cells)).collect();
-    for (cell, scaling) in result.cells.iter_mut().zip(scaling) {
-        cell.verdict = of(cell, surroundings).map(|verdict| verdict.text());
-        cell.negative_scaling = scaling;
+        result.cases.iter().map(|case| check::negative_scaling(case, &result.cases)).collect();
+    for (case, scaling) in result.cases.iter_mut().zip(scaling) {
+        case.verdict = of(case, surroundings).map(|verdict| verdict.text());
+        case.negative_scaling = scaling;
     }
 }
 
-fn cause_of(cell: &CellOutcome, facts: &Facts<'_>) -> Cause {
-    if cell.not_synchronous {
+fn cause_of(case: &CaseOutcome, facts: &Facts<'_>) -> Cause {
+    if case.not_synchronous {
         return Cause::NotSynchronous;
     }
-    if cell.target == "null" {
+    if case.target == "null" {
         return Cause::LoadGenerator;
     }
     if facts.share_moved().is_some_and(|share| share < KEPT_UP) {

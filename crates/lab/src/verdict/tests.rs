@@ -11,7 +11,7 @@ pub(super) const AROUND: Surroundings =
     Surroundings { cpus: 8, device_write_mb_per_s: Some(1000.0), device_read_mb_per_s: None };
 
 /// A load of 24 durable sessions for 10 seconds that waited for nothing and used half a processor.
-pub(super) fn planted() -> CellOutcome {
+pub(super) fn planted() -> CaseOutcome {
     let repeat = Repeat {
         rows: 1_000_000,
         commits: 1_000_000,
@@ -25,27 +25,27 @@ pub(super) fn planted() -> CellOutcome {
         commit_latency_us: Percentiles::default(),
         ..Repeat::default()
     };
-    let mut cell = CellOutcome {
+    let mut case = CaseOutcome {
         target: "onrush".into(),
         settings: Settings::default(),
         repeats: vec![repeat],
-        ..CellOutcome::default()
+        ..CaseOutcome::default()
     };
-    cell.conclude();
-    cell
+    case.conclude();
+    case
 }
 
-pub(super) fn delayed(mut cell: CellOutcome) -> CellOutcome {
-    cell.settings.set(Setting::Durability, "delayed".into());
-    let repeat = &mut cell.repeats[0];
+pub(super) fn delayed(mut case: CaseOutcome) -> CaseOutcome {
+    case.settings.set(Setting::Durability, "delayed".into());
+    let repeat = &mut case.repeats[0];
     (repeat.commits_per_sync, repeat.share_of_bound) = (None, None);
-    cell.not_synchronous = false;
-    cell
+    case.not_synchronous = false;
+    case
 }
 
 /// Of the 240 seconds of all sessions.
-fn waits(mut cell: CellOutcome, waits: &[(&str, f64)]) -> CellOutcome {
-    cell.repeats[0].waits = waits
+fn waits(mut case: CaseOutcome, waits: &[(&str, f64)]) -> CaseOutcome {
+    case.repeats[0].waits = waits
         .iter()
         .map(|(name, seconds)| WaitRecord {
             group: "wait".into(),
@@ -55,18 +55,18 @@ fn waits(mut cell: CellOutcome, waits: &[(&str, f64)]) -> CellOutcome {
             ..WaitRecord::default()
         })
         .collect();
-    cell
+    case
 }
 
-fn verdict(cell: &CellOutcome) -> Verdict {
-    of(cell, AROUND).unwrap()
+fn verdict(case: &CaseOutcome) -> Verdict {
+    of(case, AROUND).unwrap()
 }
 
 #[test]
 fn commits_that_poll_are_bound_by_the_sync_time_though_the_processors_are_busy() {
-    let mut cell = waits(planted(), &[("WRITELOG", 230.0)]);
-    cell.repeats[0].cpu_percent = 90.0;
-    assert_eq!(verdict(&cell).cause, Cause::Processor);
+    let mut case = waits(planted(), &[("WRITELOG", 230.0)]);
+    case.repeats[0].cpu_percent = 90.0;
+    assert_eq!(verdict(&case).cause, Cause::Processor);
     let group = "spin".into();
     let looks = WaitRecord {
         group,
@@ -74,31 +74,31 @@ fn commits_that_poll_are_bound_by_the_sync_time_though_the_processors_are_busy()
         count: 9,
         ..WaitRecord::default()
     };
-    cell.repeats[0].waits.push(looks);
-    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+    case.repeats[0].waits.push(looks);
+    assert_eq!(verdict(&case).cause, Cause::SyncTime);
 }
 
 #[test]
 fn a_session_with_a_processor_of_its_own_is_bound_by_its_sync_however_busy_the_log_writer_is() {
-    let mut cell = waits(planted(), &[("WRITELOG", 9.9)]);
-    cell.settings.set(Setting::Sessions, 1.into());
-    cell.repeats[0].cpu_percent = 12.0; // of eight: as much as one session could use
-    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+    let mut case = waits(planted(), &[("WRITELOG", 9.9)]);
+    case.settings.set(Setting::Sessions, 1.into());
+    case.repeats[0].cpu_percent = 12.0; // of eight: as much as one session could use
+    assert_eq!(verdict(&case).cause, Cause::SyncTime);
 }
 
 #[test]
 fn sessions_sent_to_one_leaf_are_told_so_where_the_processors_are_the_bound() {
-    let mut cell = waits(delayed(planted()), &[("ADMISSION", 150.0)]);
-    cell.repeats[0].cpu_percent = 95.0;
-    cell.settings.set(Setting::SequentialKeys, "shared-edge".into());
+    let mut case = waits(delayed(planted()), &[("ADMISSION", 150.0)]);
+    case.repeats[0].cpu_percent = 95.0;
+    case.settings.set(Setting::SequentialKeys, "shared-edge".into());
     let leaf = WaitRecord {
         group: "latch".into(),
         name: onrush_waits::LatchClass::Leaf.name().into(),
         count: 250_000,
         ..WaitRecord::default()
     };
-    cell.repeats[0].waits.push(leaf);
-    let told = verdict(&cell);
+    case.repeats[0].waits.push(leaf);
+    let told = verdict(&case);
     assert_eq!(told.cause, Cause::Processor);
     assert!(
         told.text().contains("25.0 % of the rows met another at their leaf"),
@@ -110,11 +110,11 @@ fn sessions_sent_to_one_leaf_are_told_so_where_the_processors_are_the_bound() {
 
 #[test]
 fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions() {
-    let mut cell = waits(planted(), &[("WRITELOG", 9.1), ("LOG_COMPLETION", 100.0)]);
-    cell.settings.set(Setting::Sessions, 1.into());
-    cell.repeats[0].commits_per_sync = Some(1.0);
-    cell.repeats[0].share_of_bound = Some(0.95);
-    let verdict = verdict(&cell);
+    let mut case = waits(planted(), &[("WRITELOG", 9.1), ("LOG_COMPLETION", 100.0)]);
+    case.settings.set(Setting::Sessions, 1.into());
+    case.repeats[0].commits_per_sync = Some(1.0);
+    case.repeats[0].share_of_bound = Some(0.95);
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::SyncTime);
     let text = verdict.text();
     assert!(text.contains("WRITELOG 91 % of the session's time"), "{text}");
@@ -124,21 +124,21 @@ fn one_durable_session_is_bound_by_the_sync_time_and_told_to_bring_more_sessions
 
 #[test]
 fn sessions_of_a_delayed_load_that_wait_once_for_its_end_are_not_bound_by_that() {
-    let cell = waits(delayed(planted()), &[("WRITELOG", 60.0)]);
-    let ended = verdict(&cell);
+    let case = waits(delayed(planted()), &[("WRITELOG", 60.0)]);
+    let ended = verdict(&case);
     assert_eq!(ended.cause, Cause::Unknown);
     assert!(!ended.text().contains("WRITELOG"), "{}", ended.text());
-    let latched = waits(cell, &[("WRITELOG", 60.0), ("PAGELATCH_EX", 30.0)]);
+    let latched = waits(case, &[("WRITELOG", 60.0), ("PAGELATCH_EX", 30.0)]);
     assert_eq!(verdict(&latched).cause, Cause::LeafLatch);
 }
 
 #[test]
 fn delayed_durability_is_not_proposed_to_who_has_it() {
-    let rival = |mut cell: CellOutcome| {
-        cell.target = "mariadb".into();
-        verdict(&waits(cell, &[("innodb/innodb_log_file", 90.0)]))
+    let baseline = |mut case: CaseOutcome| {
+        case.target = "mariadb".into();
+        verdict(&waits(case, &[("innodb/innodb_log_file", 90.0)]))
     };
-    let (durable, delayed) = (rival(planted()), rival(delayed(planted())));
+    let (durable, delayed) = (baseline(planted()), baseline(delayed(planted())));
     assert_eq!((&durable.cause, &delayed.cause), (&Cause::SyncTime, &Cause::SyncTime));
     assert!(durable.change.contains("delayed durability"), "{}", durable.change);
     assert!(!delayed.change.contains("delayed durability"), "{}", delayed.change);
@@ -146,23 +146,23 @@ fn delayed_durability_is_not_proposed_to_who_has_it() {
 
 #[test]
 fn a_small_log_ring_is_named() {
-    let cell = waits(delayed(planted()), &[("LOGBUFFER", 150.0), ("ADMISSION", 40.0)]);
-    let verdict = verdict(&cell);
+    let case = waits(delayed(planted()), &[("LOGBUFFER", 150.0), ("ADMISSION", 40.0)]);
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::LogBuffer);
     assert!(verdict.text().contains("LOGBUFFER 62 %"), "{}", verdict.text());
 }
 
 #[test]
 fn a_shared_edge_is_named_with_the_setting_that_ends_it() {
-    let mut cell = waits(delayed(planted()), &[("PAGELATCH_EX", 120.0), ("ADMISSION", 90.0)]);
-    cell.settings.set(Setting::SequentialKeys, "shared-edge".into());
-    assert_eq!(verdict(&cell).cause, Cause::LeafLatch);
-    assert!(verdict(&cell).change.contains("sequential_keys = \"blocks\""));
-    cell.settings.set(Setting::SequentialKeys, "blocks".into());
-    cell.settings.set(Setting::Key, "identity".into());
-    assert!(verdict(&cell).change.contains("session-offset"));
-    cell.settings.set(Setting::Key, "session-offset".into());
-    assert!(!verdict(&cell).change.contains("session-offset"), "it has that key already");
+    let mut case = waits(delayed(planted()), &[("PAGELATCH_EX", 120.0), ("ADMISSION", 90.0)]);
+    case.settings.set(Setting::SequentialKeys, "shared-edge".into());
+    assert_eq!(verdict(&case).cause, Cause::LeafLatch);
+    assert!(verdict(&case).change.contains("sequential_keys = \"blocks\""));
+    case.settings.set(Setting::SequentialKeys, "blocks".into());
+    case.settings.set(Setting::Key, "identity".into());
+    assert!(verdict(&case).change.contains("session-offset"));
+    case.settings.set(Setting::Key, "session-offset".into());
+    assert!(!verdict(&case).change.contains("session-offset"), "it has that key already");
 }
 
 #[test]
@@ -174,13 +174,13 @@ fn waits_of_the_same_meaning_count_together() {
 #[test]
 fn too_little_memory_is_told_from_cold_leaves() {
     let reads = [("PAGEIOLATCH_EX", 100.0), ("FRAME_FREE", 50.0)];
-    let mut cell = waits(delayed(planted()), &reads);
-    assert_eq!(verdict(&cell).cause, Cause::LeafReads);
+    let mut case = waits(delayed(planted()), &reads);
+    assert_eq!(verdict(&case).cause, Cause::LeafReads);
     let evictions = CounterRecord { name: "EVICTIONS".into(), value: 9.0, ..Default::default() };
-    cell.repeats[0].counters.push(evictions);
-    assert_eq!(verdict(&cell).cause, Cause::Memory);
-    cell.repeats[0].waits[0].name = "LATCH_EX".into();
-    assert_eq!(verdict(&cell).cause, Cause::Memory);
+    case.repeats[0].counters.push(evictions);
+    assert_eq!(verdict(&case).cause, Cause::Memory);
+    case.repeats[0].waits[0].name = "LATCH_EX".into();
+    assert_eq!(verdict(&case).cause, Cause::Memory);
     let frames = waits(delayed(planted()), &[("FRAME_FREE", 100.0)]);
     assert_eq!(verdict(&frames).cause, Cause::Memory);
     assert!(verdict(&frames).change.contains("cache_bytes"));
@@ -203,14 +203,14 @@ fn a_narrow_window_of_delayed_commits_is_named() {
 
 #[test]
 fn busy_processors_are_named_with_the_phase_that_takes_most() {
-    let mut cell = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
-    cell.repeats[0].cpu_percent = 97.0;
-    cell.repeats[0].phases = vec![
+    let mut case = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
+    case.repeats[0].cpu_percent = 97.0;
+    case.repeats[0].phases = vec![
         PhaseRecord { name: "SEEK".into(), seconds: 30.0, ..PhaseRecord::default() },
         PhaseRecord { name: "PLACE".into(), seconds: 10.0, ..PhaseRecord::default() },
         PhaseRecord { name: "IDLE".into(), seconds: 90.0, is_idle: true, ..Default::default() },
     ];
-    let verdict = verdict(&cell);
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::Processor);
     assert!(verdict.text().contains("75 %, in the phase SEEK"), "{}", verdict.text());
     assert!(verdict.change.contains("more rows per statement"));
@@ -218,57 +218,57 @@ fn busy_processors_are_named_with_the_phase_that_takes_most() {
 
 #[test]
 fn processors_that_are_not_busy_are_not_blamed_for_admission() {
-    let cell = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
-    assert_eq!(verdict(&cell).cause, Cause::Places);
+    let case = waits(delayed(planted()), &[("ADMISSION", 200.0)]);
+    assert_eq!(verdict(&case).cause, Cause::Places);
     let queued = [("ADMISSION", 150.0), ("CPU_QUEUE", 50.0)];
-    assert_eq!(verdict(&waits(cell, &queued)).cause, Cause::Processor);
+    assert_eq!(verdict(&waits(case, &queued)).cause, Cause::Processor);
 }
 
 #[test]
 fn durable_commits_on_busy_processors_are_bound_by_them_until_the_bound_is_near() {
-    let mut cell = waits(planted(), &[("WRITELOG", 200.0)]);
-    cell.repeats[0].cpu_percent = 95.0;
-    assert_eq!(verdict(&cell).cause, Cause::Processor);
-    cell.repeats[0].share_of_bound = Some(0.8);
-    assert_eq!(verdict(&cell).cause, Cause::SyncTime);
+    let mut case = waits(planted(), &[("WRITELOG", 200.0)]);
+    case.repeats[0].cpu_percent = 95.0;
+    assert_eq!(verdict(&case).cause, Cause::Processor);
+    case.repeats[0].share_of_bound = Some(0.8);
+    assert_eq!(verdict(&case).cause, Cause::SyncTime);
 }
 
 #[test]
 fn fewer_sessions_than_processors_are_told_so() {
-    let mut cell = delayed(planted());
-    cell.settings.set(Setting::Sessions, 2.into());
-    cell.repeats[0].cpu_percent = 24.0;
-    assert_eq!(verdict(&cell).cause, Cause::FewSessions);
+    let mut case = delayed(planted());
+    case.settings.set(Setting::Sessions, 2.into());
+    case.repeats[0].cpu_percent = 24.0;
+    assert_eq!(verdict(&case).cause, Cause::FewSessions);
 }
 
 #[test]
-fn a_rival_that_commits_one_transaction_a_sync_has_one_writer() {
-    let mut cell = planted();
-    cell.target = "lmdb".into();
-    cell.repeats[0].commits_per_sync = Some(1.0);
-    assert_eq!(verdict(&cell).cause, Cause::OneWriter);
-    let mut cell = delayed(planted());
-    cell.target = "lmdb".into();
-    cell.repeats[0].cpu_percent = 12.0;
-    assert_eq!(verdict(&cell).cause, Cause::OneProcessor);
+fn a_baseline_that_commits_one_transaction_a_sync_has_one_writer() {
+    let mut case = planted();
+    case.target = "lmdb".into();
+    case.repeats[0].commits_per_sync = Some(1.0);
+    assert_eq!(verdict(&case).cause, Cause::OneWriter);
+    let mut case = delayed(planted());
+    case.target = "lmdb".into();
+    case.repeats[0].cpu_percent = 12.0;
+    assert_eq!(verdict(&case).cause, Cause::OneProcessor);
 }
 
 #[test]
 fn a_device_that_is_full_is_named_with_its_share() {
-    let mut cell = waits(delayed(planted()), &[("IMAGE_WRITE", 100.0)]);
-    cell.repeats[0].device =
+    let mut case = waits(delayed(planted()), &[("IMAGE_WRITE", 100.0)]);
+    case.repeats[0].device =
         Some(DeviceUse { write_mb_per_s: 900.0, read_mb_per_s: 1.0, ..DeviceUse::default() });
-    let verdict = verdict(&cell);
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::Device);
     assert!(verdict.text().contains("90 % of what it can"), "{}", verdict.text());
 }
 
 #[test]
 fn commits_that_did_not_wait_are_told_before_anything_else() {
-    let mut cell = waits(planted(), &[("WRITELOG", 200.0)]);
-    cell.repeats[0].commits_per_sync = Some(300.0);
-    cell.conclude();
-    let verdict = verdict(&cell);
+    let mut case = waits(planted(), &[("WRITELOG", 200.0)]);
+    case.repeats[0].commits_per_sync = Some(300.0);
+    case.conclude();
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::NotSynchronous);
     assert!(verdict.text().contains("300 commits for each sync, but only 24 sessions"));
 }
@@ -288,9 +288,9 @@ fn generated_keys_conflicts_and_structures_have_their_own_causes() {
 
 #[test]
 fn the_load_generator_is_never_mistaken_for_a_target() {
-    let mut cell = delayed(planted());
-    cell.target = "null".into();
-    let told = verdict(&cell).text();
+    let mut case = delayed(planted());
+    case.target = "null".into();
+    let told = verdict(&case).text();
     assert!(told.contains("10,000 ns a row; 4,800 ns of a processor's time"), "{told}");
 }
 
@@ -309,11 +309,11 @@ fn every_wait_of_the_engine_has_a_meaning() {
 
 #[test]
 fn tasks_that_wait_for_their_commits_are_bound_by_the_sync_time() {
-    let mut cell = waits(planted(), &[("WRITELOG", 220.0)]);
-    cell.settings.set(Setting::Driver, "tasks".into());
-    cell.repeats[0].cpu_percent = 99.0;
-    cell.repeats[0].share_of_bound = Some(0.48);
-    let verdict = verdict(&cell);
+    let mut case = waits(planted(), &[("WRITELOG", 220.0)]);
+    case.settings.set(Setting::Driver, "tasks".into());
+    case.repeats[0].cpu_percent = 99.0;
+    case.repeats[0].share_of_bound = Some(0.48);
+    let verdict = verdict(&case);
     assert_eq!(verdict.cause, Cause::SyncTime);
     assert!(verdict.text().contains("WRITELOG 92 %"), "{}", verdict.text());
     assert!(!verdict.change.contains("as tasks"), "they are: {}", verdict.change);
@@ -321,25 +321,25 @@ fn tasks_that_wait_for_their_commits_are_bound_by_the_sync_time() {
 
 #[test]
 fn onrush_is_never_said_to_have_one_writer() {
-    for cell in [planted(), delayed(planted())] {
+    for case in [planted(), delayed(planted())] {
         for target in ["onrush", "onrush-server"] {
-            let mut cell = cell.clone();
-            cell.target = target.into();
-            cell.repeats[0].commits_per_sync = cell.repeats[0].commits_per_sync.map(|_| 1.0);
-            let cause = verdict(&cell).cause;
+            let mut case = case.clone();
+            case.target = target.into();
+            case.repeats[0].commits_per_sync = case.repeats[0].commits_per_sync.map(|_| 1.0);
+            let cause = verdict(&case).cause;
             assert!(!matches!(cause, Cause::OneWriter | Cause::OneProcessor), "{cause:?}");
         }
     }
 }
 
-fn with_front(moved: f64) -> CellOutcome {
-    let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
-    cell.settings.set(Setting::Front, true.into());
+fn with_front(moved: f64) -> CaseOutcome {
+    let mut case = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
+    case.settings.set(Setting::Front, true.into());
     let counter =
         |name: &str, value| CounterRecord { name: name.into(), value, ..Default::default() };
-    cell.repeats[0].counters =
+    case.repeats[0].counters =
         vec![counter("ROWS_MOVED", moved), counter("DRAIN_BEHIND_MAX_MS", 1400.0)];
-    cell
+    case
 }
 
 #[test]
@@ -360,9 +360,9 @@ fn a_drain_that_keeps_up_is_not_the_bound() {
 
 #[test]
 fn sessions_that_keep_the_pace_they_were_given_are_not_held_back() {
-    let mut cell = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
-    cell.settings.set(Setting::RowsPerSecondMax, 100_000.into());
-    assert_eq!(verdict(&cell).cause, Cause::Pace);
-    cell.settings.set(Setting::RowsPerSecondMax, 200_000.into());
-    assert_eq!(verdict(&cell).cause, Cause::Places);
+    let mut case = waits(delayed(planted()), &[("ADMISSION", 60.0)]);
+    case.settings.set(Setting::RowsPerSecondMax, 100_000.into());
+    assert_eq!(verdict(&case).cause, Cause::Pace);
+    case.settings.set(Setting::RowsPerSecondMax, 200_000.into());
+    assert_eq!(verdict(&case).cause, Cause::Places);
 }

@@ -5,7 +5,7 @@ use onrush_lab::study::{Study, StudyResult};
 use onrush_lab::target;
 use onrush_measure::Quiet;
 
-/// Every cell of these targets; of all of them, if none is named.
+/// Every case of these targets; of all of them, if none is named.
 pub fn run(study: &Study, targets: &[&str]) -> StudyResult {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions {
@@ -16,9 +16,9 @@ pub fn run(study: &Study, targets: &[&str]) -> StudyResult {
         command: format!("onrush-lab run {} --quick", study.name),
     };
     let result = onrush_lab::study::run::run(study, &options, &target::find, &Quiet).unwrap();
-    for cell in &result.cells {
-        assert_eq!(cell.failed, None, "{} {:?}", cell.target, cell.part);
-        assert!(cell.passed(), "{} {:?}", cell.target, cell.part);
+    for case in &result.cases {
+        assert_eq!(case.failed, None, "{} {:?}", case.target, case.part);
+        assert!(case.passed(), "{} {:?}", case.target, case.part);
     }
     result
 }

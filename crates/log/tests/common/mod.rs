@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, MemoryDisk, OpenMode};
 use onrush_log::{
-    DelayedWindow, Log, LogError, LogOptions, LogPosition, Lsn, RecoveredLog, WriterPlace,
+    DelayedWindow, Log, LogError, LogOptions, LogPosition, LogWriter, Lsn, RecoveredLog,
 };
 use onrush_waits::{Recorder, Registry};
 
@@ -18,12 +18,12 @@ pub const FOLDER: &str = "/log";
 pub const DATABASE: u128 = 42;
 
 /// Small sizes, and no background thread.
-pub fn options(places: usize) -> LogOptions {
+pub fn options(permits: usize) -> LogOptions {
     LogOptions {
         folder: FOLDER.into(),
         kept_folder: None,
         database_id: DATABASE,
-        places,
+        permits,
         ring_bytes: 64 << 10,
         segment_bytes: 64 << 10,
         block_bytes_max: 8 << 10,
@@ -31,7 +31,7 @@ pub fn options(places: usize) -> LogOptions {
         record_bytes_max: 16 << 10,
         window: DelayedWindow { milliseconds: 1000, bytes: 4096 },
         commit_polling_us: 0,
-        writer: WriterPlace::Callers,
+        writer: LogWriter::Callers,
         registry: Arc::new(Registry::new()),
         progress: None,
     }
@@ -187,7 +187,7 @@ pub fn recorder(options: &LogOptions) -> Arc<Recorder> {
     Recorder::new(&options.registry, "test")
 }
 
-/// Appends a record at place 0; returns its end.
+/// Appends a record at permit 0; returns its end.
 pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
     try_append(log, payload, recorder).unwrap()
 }
@@ -195,8 +195,8 @@ pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
 /// As [`append`], if there is room.
 pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn, LogError> {
     let bytes = Log::framed_bytes(payload.len());
-    while !log.has_room(0, bytes) {
-        log.wait_for_room(bytes, recorder)?;
+    while !log.has_space(0, bytes) {
+        log.wait_for_space(bytes, recorder)?;
     }
     let reservation = log.reserve(0, payload.len());
     log.fill(&reservation, &[payload]);

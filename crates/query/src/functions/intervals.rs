@@ -19,7 +19,7 @@ use crate::error::QueryError;
 use crate::interval::Interval;
 
 const INTERVAL: ArrowType = ArrowType::Interval(IntervalUnit::MonthDayNano);
-const MOMENT: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+const TIMESTAMP: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
 /// The name of the function that reads intervals.
 pub(crate) const READ_INTERVAL: &str = "to_interval";
 /// Any number of microseconds that an interval can count.
@@ -102,9 +102,9 @@ macro_rules! function {
 
 function!(
     /// What `moment - moment` is.
-    between, "interval_between", &[MOMENT, MOMENT], INTERVAL, |given| {
+    between, "interval_between", &[TIMESTAMP, TIMESTAMP], INTERVAL, |given| {
         let [later, earlier] = given else { return wrong_number() };
-        let (later, earlier) = (moments(later), moments(earlier));
+        let (later, earlier) = (timestamps(later), timestamps(earlier));
         let between =
             |later, earlier| native(Interval::between(earlier, later).map_err(external)?);
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(later, earlier, between))
@@ -184,10 +184,10 @@ function!(
 
 function!(
     /// Years, months and days between two moments, as calendars count them.
-    age, "age", &[MOMENT, MOMENT], INTERVAL, |given| {
+    age, "age", &[TIMESTAMP, TIMESTAMP], INTERVAL, |given| {
         let [later, earlier] = given else { return wrong_number() };
-        let age = |later, earlier| native(crate::moment::age(later, earlier).map_err(external)?);
-        let (later, earlier) = (moments(later), moments(earlier));
+        let age = |later, earlier| native(crate::timestamp::age(later, earlier).map_err(external)?);
+        let (later, earlier) = (timestamps(later), timestamps(earlier));
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(later, earlier, age))
     }
 );
@@ -218,7 +218,7 @@ fn justified(
     try_made(try_unary::<_, _, IntervalMonthDayNanoType>(intervals(interval), justify))
 }
 
-fn moments(column: &ArrayRef) -> &PrimitiveArray<TimestampMicrosecondType> {
+fn timestamps(column: &ArrayRef) -> &PrimitiveArray<TimestampMicrosecondType> {
     column.as_primitive()
 }
 

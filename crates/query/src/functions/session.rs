@@ -24,7 +24,7 @@ const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fact {
-    Moment(DataType),
+    Timestamp(DataType),
     Version,
     Database,
     Schema,
@@ -33,15 +33,15 @@ enum Fact {
 }
 
 const FACTS: [(&str, Fact); 18] = [
-    ("now", Fact::Moment(DataType::TimestampTz)),
-    ("current_timestamp", Fact::Moment(DataType::TimestampTz)),
-    ("transaction_timestamp", Fact::Moment(DataType::TimestampTz)),
-    ("statement_timestamp", Fact::Moment(DataType::TimestampTz)),
-    ("clock_timestamp", Fact::Moment(DataType::TimestampTz)),
-    ("localtimestamp", Fact::Moment(DataType::Timestamp)),
-    ("current_date", Fact::Moment(DataType::Date)),
-    ("current_time", Fact::Moment(DataType::Time)),
-    ("localtime", Fact::Moment(DataType::Time)),
+    ("now", Fact::Timestamp(DataType::TimestampTz)),
+    ("current_timestamp", Fact::Timestamp(DataType::TimestampTz)),
+    ("transaction_timestamp", Fact::Timestamp(DataType::TimestampTz)),
+    ("statement_timestamp", Fact::Timestamp(DataType::TimestampTz)),
+    ("clock_timestamp", Fact::Timestamp(DataType::TimestampTz)),
+    ("localtimestamp", Fact::Timestamp(DataType::Timestamp)),
+    ("current_date", Fact::Timestamp(DataType::Date)),
+    ("current_time", Fact::Timestamp(DataType::Time)),
+    ("localtime", Fact::Timestamp(DataType::Time)),
     ("version", Fact::Version),
     ("current_database", Fact::Database),
     ("current_catalog", Fact::Database),
@@ -89,7 +89,7 @@ fn current_setting() -> Arc<ScalarUDF> {
 impl Fact {
     fn data_type(self) -> DataType {
         match self {
-            Fact::Moment(data_type) => data_type,
+            Fact::Timestamp(data_type) => data_type,
             Fact::Number => DataType::Int32,
             _ => DataType::Text,
         }
@@ -97,12 +97,12 @@ impl Fact {
 
     fn value(self, client: &Client, micros: i64) -> Value<'_> {
         match self {
-            Fact::Moment(DataType::Date) => {
+            Fact::Timestamp(DataType::Date) => {
                 Value::Date(i32::try_from(micros.div_euclid(MICROS_PER_DAY)).unwrap_or(i32::MAX))
             }
-            Fact::Moment(DataType::Time) => Value::Time(micros.rem_euclid(MICROS_PER_DAY)),
-            Fact::Moment(DataType::Timestamp) => Value::Timestamp(micros),
-            Fact::Moment(_) => Value::TimestampTz(micros),
+            Fact::Timestamp(DataType::Time) => Value::Time(micros.rem_euclid(MICROS_PER_DAY)),
+            Fact::Timestamp(DataType::Timestamp) => Value::Timestamp(micros),
+            Fact::Timestamp(_) => Value::TimestampTz(micros),
             Fact::Version => Value::from(&*client.version),
             Fact::Database => Value::from(&*client.database),
             Fact::Schema => client.schemas().into_iter().next().map_or(Value::Null, Value::from),
@@ -130,19 +130,19 @@ impl ScalarUDFImpl for SessionFunction {
     }
 }
 
-/// Puts `moment`, a `timestamptz`, in the place of those that tell the moment, for an expression that
+/// Puts `timestamp`, a `timestamptz`, in the place of those that tell the moment, for an expression that
 /// outlives its statement.
 ///
 /// # Errors
 /// One that tells who asks.
-pub(crate) fn bind_to_column(plan: LogicalPlan, moment: &Expr) -> Result<LogicalPlan> {
+pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<LogicalPlan> {
     let bound = |inner: Expr| {
         let Expr::ScalarFunction(call) = &inner else { return Ok(Transformed::no(inner)) };
         let function: &dyn std::any::Any = call.func.inner().as_ref();
         match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
-            Some(Fact::Moment(of)) => {
+            Some(Fact::Timestamp(of)) => {
                 let wanted = arrow_type(ColumnType::Stored(of));
-                Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(moment.clone()), wanted))))
+                Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(timestamp.clone()), wanted))))
             }
             None if call.func.signature().volatility != Volatility::Stable => {
                 Ok(Transformed::no(inner))

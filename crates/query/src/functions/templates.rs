@@ -8,8 +8,10 @@ use onrush::{DataType, Decimal, Value};
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
 use crate::interval::{Interval, MICROS_PER_DAY};
-use crate::moment::civil;
-use crate::pattern::{Broken, read_date, read_moment, read_number, write_moment, write_number};
+use crate::pattern::{
+    Broken, read_date, read_number, read_timestamp, write_number, write_timestamp,
+};
+use crate::timestamp::civil;
 use crate::types::{ColumnType, NUMERIC_SCALE};
 
 /// Digits of what `to_number` reads.
@@ -45,11 +47,11 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
     let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
     let number = |number: Decimal| write_number(pattern, number).map(Value::from);
-    let moment = |moment: Broken| write_moment(pattern, &moment).map(Value::from);
+    let timestamp = |timestamp: Broken| write_timestamp(pattern, &timestamp).map(Value::from);
     match value {
-        Value::Timestamp(micros) => moment(Broken::moment(*micros, false)?),
-        Value::TimestampTz(micros) => moment(Broken::moment(*micros, true)?),
-        Value::Date(days) => moment(Broken::moment(i64::from(*days) * MICROS_PER_DAY, true)?),
+        Value::Timestamp(micros) => timestamp(Broken::timestamp(*micros, false)?),
+        Value::TimestampTz(micros) => timestamp(Broken::timestamp(*micros, true)?),
+        Value::Date(days) => timestamp(Broken::timestamp(i64::from(*days) * MICROS_PER_DAY, true)?),
         Value::Int16(value) => number((*value).into()),
         Value::Int32(value) => number((*value).into()),
         Value::Int64(value) => number((*value).into()),
@@ -57,7 +59,7 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
         Value::Float32(value) => number(decimal(f64::from(*value))?),
         Value::Float64(value) => number(decimal(*value)?),
         // An interval comes as its text; what is none is told.
-        Value::Text(interval) => moment(Broken::interval(Interval::parse(interval)?)),
+        Value::Text(interval) => timestamp(Broken::interval(Interval::parse(interval)?)),
         _ => Err(wrong_types("to_char")),
     }
 }
@@ -66,7 +68,7 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
 fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
     let seconds = match given {
         [Value::Text(written), Value::Text(pattern)] => {
-            return Ok(Value::TimestampTz(read_moment(pattern, written)?));
+            return Ok(Value::TimestampTz(read_timestamp(pattern, written)?));
         }
         [Value::Int16(seconds)] => f64::from(*seconds),
         [Value::Int32(seconds)] => f64::from(*seconds),

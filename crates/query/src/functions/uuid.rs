@@ -42,9 +42,11 @@ fn by_the_clock() -> Uuid {
     let now = u64::try_from(since.as_nanos() * 4096 / 1_000_000).unwrap_or(u64::MAX >> 4);
     let next = |last: u64| Some(now.max(last + 1));
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(now);
-    let moment = u128::from(now.max(last + 1));
+    let timestamp = u128::from(now.max(last + 1));
     let random = Uuid::new_v4().as_u128() & (u128::MAX >> 66);
-    Uuid::from_u128((moment >> 12) << 80 | 7 << 76 | (moment & 0xFFF) << 64 | 0b10 << 62 | random)
+    Uuid::from_u128(
+        (timestamp >> 12) << 80 | 7 << 76 | (timestamp & 0xFFF) << 64 | 0b10 << 62 | random,
+    )
 }
 
 impl ScalarUDFImpl for NewUuid {

@@ -1,12 +1,12 @@
 //! Patterns of `to_char`, `to_date`, `to_timestamp` and `to_number`, as PostgreSQL has them:
 //! `YYYY-MM-DD HH24:MI`, `9,999.00`.
 
-mod moments;
 mod numbers;
 mod template;
+mod timestamps;
 
-pub(crate) use moments::{Broken, read_date, read_moment, write_moment};
 pub(crate) use numbers::{read_number, write_number};
+pub(crate) use timestamps::{Broken, read_date, read_timestamp, write_timestamp};
 
 use crate::error::QueryError;
 
@@ -31,22 +31,22 @@ mod tests {
             units in any::<i64>(),
             scale in 0u32..19,
         ) {
-            let moment = Broken::moment(micros, true).expect("a moment");
-            let _ = write_moment(&pattern, &moment);
+            let timestamp = Broken::timestamp(micros, true).expect("a moment");
+            let _ = write_timestamp(&pattern, &timestamp);
             let _ = write_number(&pattern, Decimal::new(units, scale));
             let _ = read_date(&pattern, &text);
-            let _ = read_moment(&pattern, &text);
+            let _ = read_timestamp(&pattern, &text);
             let _ = read_number(&pattern, &text);
         }
 
         #[test]
-        fn a_moment_comes_back_from_its_pattern(
+        fn a_timestamp_comes_back_from_its_pattern(
             micros in -62_000_000_000_000_000i64..253_000_000_000_000_000,
         ) {
             let pattern = "YYYY-MM-DD HH24:MI:SS.US";
-            let moment = Broken::moment(micros, true).expect("a moment");
-            let written = write_moment(pattern, &moment).expect("written");
-            prop_assert_eq!(read_moment(pattern, &written).expect("read"), micros);
+            let timestamp = Broken::timestamp(micros, true).expect("a moment");
+            let written = write_timestamp(pattern, &timestamp).expect("written");
+            prop_assert_eq!(read_timestamp(pattern, &written).expect("read"), micros);
         }
     }
 }

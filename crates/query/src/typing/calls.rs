@@ -11,28 +11,30 @@ use crate::functions::{POSITIVE, epoch, named, octet_length, round_to_even, seco
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
 pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
-    let [Expr::Literal(part, _), moment] = call.args.as_slice() else {
+    let [Expr::Literal(part, _), timestamp] = call.args.as_slice() else {
         return Expr::ScalarFunction(call);
     };
-    let is_moment =
-        matches!(moment.get_type(schema), Ok(ArrowType::Timestamp(..) | ArrowType::Time64(_)));
+    let is_timestamp =
+        matches!(timestamp.get_type(schema), Ok(ArrowType::Timestamp(..) | ArrowType::Time64(_)));
     let part = part.try_as_str().flatten().map(str::to_lowercase);
     let part = part.as_deref();
     if part == Some("epoch") {
-        return seconds_since_epoch(moment, schema).unwrap_or(Expr::ScalarFunction(call));
+        return seconds_since_epoch(timestamp, schema).unwrap_or(Expr::ScalarFunction(call));
     }
-    if matches!(moment.get_type(schema), Ok(ArrowType::Interval(_)))
-        && let Some(seconds) = seconds_of_interval(part, moment)
+    if matches!(timestamp.get_type(schema), Ok(ArrowType::Interval(_)))
+        && let Some(seconds) = seconds_of_interval(part, timestamp)
     {
         return seconds;
     }
     let unit = match part {
-        Some("second" | "seconds") if is_moment => ScalarValue::Decimal128(Some(1), 6, 6),
-        Some("millisecond" | "milliseconds") if is_moment => ScalarValue::Decimal128(Some(1), 3, 3),
+        Some("second" | "seconds") if is_timestamp => ScalarValue::Decimal128(Some(1), 6, 6),
+        Some("millisecond" | "milliseconds") if is_timestamp => {
+            ScalarValue::Decimal128(Some(1), 3, 3)
+        }
         _ => return Expr::ScalarFunction(call),
     };
     let microseconds = Expr::Literal(ScalarValue::from("microsecond"), None);
-    let args = vec![microseconds, moment.clone()];
+    let args = vec![microseconds, timestamp.clone()];
     let whole = Expr::ScalarFunction(ScalarFunction { args, ..call });
     let whole = Cast::new(Box::new(whole), ArrowType::Decimal128(8, 0));
     Expr::BinaryExpr(BinaryExpr::new(
@@ -65,9 +67,9 @@ fn seconds_since_epoch(of: &Expr, schema: &DFSchema) -> Option<Expr> {
             Some(Expr::ScalarFunction(ScalarFunction::new_udf(epoch(), vec![of.clone()])))
         }
         Ok(ArrowType::Timestamp(..)) => {
-            let moment = ArrowType::Timestamp(TimeUnit::Microsecond, None);
-            let moment = Expr::Cast(Cast::new(Box::new(of.clone()), moment));
-            let micros = Expr::Cast(Cast::new(Box::new(moment), ArrowType::Int64));
+            let timestamp = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+            let timestamp = Expr::Cast(Cast::new(Box::new(of.clone()), timestamp));
+            let micros = Expr::Cast(Cast::new(Box::new(timestamp), ArrowType::Int64));
             let micros = Expr::Cast(Cast::new(Box::new(micros), ArrowType::Decimal128(19, 0)));
             let unit = Expr::Literal(ScalarValue::Decimal128(Some(1), 6, 6), None);
             let product = BinaryExpr::new(Box::new(micros), Operator::Multiply, Box::new(unit));

@@ -19,9 +19,9 @@ pub(super) fn planned(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<R
     let (one, other) = (one.clone(), other.clone());
     let planned = match (left, op, right) {
         // Days between two dates are a number.
-        (Kind::Moment, Op::Minus, Kind::Moment | Kind::Date)
-        | (Kind::Date, Op::Minus, Kind::Moment) => {
-            call(between(), vec![moment(one), moment(other)])
+        (Kind::Timestamp, Op::Minus, Kind::Timestamp | Kind::Date)
+        | (Kind::Date, Op::Minus, Kind::Timestamp) => {
+            call(between(), vec![timestamp(one), timestamp(other)])
         }
         (Kind::Interval, Op::Multiply, Kind::Number) => call(times(), vec![one, float(other)]),
         (Kind::Number, Op::Multiply, Kind::Interval) => call(times(), vec![other, float(one)]),
@@ -69,7 +69,7 @@ pub(super) fn aggregate(mut call: AggregateFunction) -> Result<AggregateFunction
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Interval,
-    Moment,
+    Timestamp,
     Date,
     Number,
     Other,
@@ -79,7 +79,7 @@ impl Kind {
     fn of(expression: &Expr, schema: &DFSchema) -> Kind {
         match expression.get_type(schema) {
             Ok(ArrowType::Interval(_)) => Kind::Interval,
-            Ok(ArrowType::Timestamp(..)) => Kind::Moment,
+            Ok(ArrowType::Timestamp(..)) => Kind::Timestamp,
             Ok(ArrowType::Date32) => Kind::Date,
             Ok(other) if other.is_numeric() => Kind::Number,
             _ => Kind::Other,
@@ -99,9 +99,9 @@ fn comparison(operator: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-fn moment(expression: Expr) -> Expr {
-    let moment = ArrowType::Timestamp(TimeUnit::Microsecond, None);
-    Expr::Cast(Cast::new(Box::new(expression), moment))
+fn timestamp(expression: Expr) -> Expr {
+    let timestamp = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+    Expr::Cast(Cast::new(Box::new(expression), timestamp))
 }
 
 fn float(expression: Expr) -> Expr {

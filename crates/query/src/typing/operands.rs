@@ -15,8 +15,8 @@ pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
     float_beside(&mut binary.left, &right, schema)?;
     float_beside(&mut binary.right, &left, schema)?;
     if matches!(binary.op, Operator::Plus | Operator::Minus) {
-        moment_beside_interval(&mut binary.left, &right, schema);
-        moment_beside_interval(&mut binary.right, &left, schema);
+        timestamp_beside_interval(&mut binary.left, &right, schema);
+        timestamp_beside_interval(&mut binary.right, &left, schema);
     }
     Ok(())
 }
@@ -106,10 +106,10 @@ fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
 }
 
 /// A date with an interval is a moment: the interval may have hours.
-fn moment_beside_interval(date: &mut Expr, other: &Expr, schema: &DFSchema) {
+fn timestamp_beside_interval(date: &mut Expr, other: &Expr, schema: &DFSchema) {
     let is_interval = matches!(other.get_type(schema), Ok(ArrowType::Interval(_)));
     if is_interval && date.get_type(schema).is_ok_and(|own| own == ArrowType::Date32) {
-        let moment = ArrowType::Timestamp(TimeUnit::Microsecond, None);
-        *date = Expr::Cast(Cast::new(Box::new(date.clone()), moment));
+        let timestamp = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+        *date = Expr::Cast(Cast::new(Box::new(date.clone()), timestamp));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onrush::{Database, LiveSummary, RecorderKind, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
-use super::kinds::{INT4, MOMENT, NAME, OID, TEXT};
+use super::kinds::{INT4, NAME, OID, TEXT, TIMESTAMP};
 use super::{names, oid};
 use crate::access::Access;
 use crate::clients::{ClientEntry, Clients};
@@ -18,9 +18,9 @@ const COLUMNS: &[(&str, ColumnType)] = &[
     ("pid", INT4),
     ("usename", NAME),
     ("application_name", TEXT),
-    ("backend_start", MOMENT),
-    ("query_start", MOMENT),
-    ("state_change", MOMENT),
+    ("backend_start", TIMESTAMP),
+    ("query_start", TIMESTAMP),
+    ("state_change", TIMESTAMP),
     ("wait_event_type", TEXT),
     ("wait_event", TEXT),
     ("state", TEXT),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use onrush::{DataType, Database, Value};
 use onrush_query::{Client, SystemFunction, write_array};
 
-use super::kinds::{BOOL, INT8, MOMENT, TEXT, TEXTS};
+use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
 use super::{names, text_functions};
 use crate::execute::seen_by;
 use crate::schemas;
@@ -42,7 +42,7 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
             _ => Value::Null,
         }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
-        SystemFunction::new("pg_postmaster_start_time", MOMENT, move |_| began.clone()),
+        SystemFunction::new("pg_postmaster_start_time", TIMESTAMP, move |_| began.clone()),
         SystemFunction::of_client("current_schemas", TEXTS, |client, given| {
             let system = matches!(given, [Value::Boolean(true)]).then_some(super::PG_CATALOG);
             let schemas = client.schemas();

@@ -117,5 +117,5 @@ mod kinds {
     pub(super) const TEXTS: ColumnType = ColumnType::Array(DataType::Text);
     pub(super) const INT2S: ColumnType = ColumnType::Array(DataType::Int16);
     pub(super) const OIDS: ColumnType = ColumnType::Array(DataType::Int64);
-    pub(super) const MOMENT: ColumnType = ColumnType::Stored(DataType::TimestampTz);
+    pub(super) const TIMESTAMP: ColumnType = ColumnType::Stored(DataType::TimestampTz);
 }

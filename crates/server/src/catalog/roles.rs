@@ -3,7 +3,7 @@
 use onrush::{Row, Table, Value};
 use onrush_query::write_array;
 
-use super::kinds::{BOOL, INT4, MOMENT, NAME, OID, TEXTS};
+use super::kinds::{BOOL, INT4, NAME, OID, TEXTS, TIMESTAMP};
 use super::names::{OWNER, OWNER_OID, quoted, role_oid};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::access::{Right, Role, Roles};
@@ -22,7 +22,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("rolcanlogin", BOOL),
         ("rolreplication", BOOL),
         ("rolconnlimit", INT4),
-        ("rolvaliduntil", MOMENT),
+        ("rolvaliduntil", TIMESTAMP),
         ("rolbypassrls", BOOL),
         ("rolconfig", TEXTS),
     ],

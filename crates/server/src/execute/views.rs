@@ -251,19 +251,19 @@ fn checkpoints(database: &Database) -> Vec<Row> {
         let report = record.report;
         let is_done = record.stage == CheckpointStage::None;
         let once_done = |value| if is_done { value } else { Value::Null };
-        let moment = |micros| Value::TimestampTz(i64::try_from(micros).unwrap_or(i64::MAX));
+        let timestamp = |micros| Value::TimestampTz(i64::try_from(micros).unwrap_or(i64::MAX));
         let micros = u64::try_from(report.duration.as_micros()).unwrap_or(u64::MAX);
         let stage = match record.stage {
             CheckpointStage::None => "done",
-            CheckpointStage::Drain => "drain",
+            CheckpointStage::WriteBack => "drain",
             CheckpointStage::Walk => "walk",
             CheckpointStage::Install => "install",
         };
         vec![
             count(report.number),
             stage.into(),
-            moment(record.began_unix_micros),
-            once_done(moment(record.began_unix_micros.saturating_add(micros))),
+            timestamp(record.began_unix_micros),
+            once_done(timestamp(record.began_unix_micros.saturating_add(micros))),
             count(micros),
             count(report.images),
             count(report.images.saturating_mul(LEAF_BYTES)),

@@ -204,10 +204,12 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
 pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
     let lower = written.to_string().to_lowercase();
     // Microseconds are what is kept; a time with six digits after the point says the same.
-    let is_moment = lower.starts_with("time");
-    let lower = if is_moment { lower.replace("(6)", "") } else { lower };
+    let is_timestamp = lower.starts_with("time");
+    let lower = if is_timestamp { lower.replace("(6)", "") } else { lower };
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        _ if is_moment && lower.contains('(') => "Leave the precision out: microseconds are kept.",
+        _ if is_timestamp && lower.contains('(') => {
+            "Leave the precision out: microseconds are kept."
+        }
         "numeric" | "decimal" | "dec" if !lower.contains('(') => {
             "Give the digits in all and after the point: numeric(18,4)."
         }

@@ -31,7 +31,7 @@ pub(super) fn default_of(
             Err(error) if error.is_beyond_the_short_way() => {}
             Err(error) => return Err(error),
         },
-        // Moments without time zone are those of UTC.
+        // Timestamps without time zone are those of UTC.
         Expr::AtTimeZone { timestamp, time_zone }
             if data_type == DataType::Timestamp && is_now(timestamp) && is_utc(time_zone) =>
         {

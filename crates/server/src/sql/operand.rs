@@ -209,7 +209,7 @@ impl Operand {
             Operand::Default => Ok(Value::Default),
             Operand::Constant(value) => Ok(value.borrowed()),
             Operand::Parameter(index, target) => bound.value(*index, *target),
-            Operand::Now(data_type) => data_type.moment(unix_micros()).ok_or_else(|| {
+            Operand::Now(data_type) => data_type.timestamp(unix_micros()).ok_or_else(|| {
                 let message = format!("now() is not a value of type {data_type}");
                 SqlError::new(state::DATATYPE_MISMATCH, message)
             }),

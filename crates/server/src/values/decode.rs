@@ -62,11 +62,11 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::UUID => Value::Uuid(Uuid::from_bytes(exactly(bytes)?)),
         Type::DATE => {
             let days = i32::from_be_bytes(exactly(bytes)?);
-            Value::Date(days.checked_add(EPOCH_DAYS).ok_or_else(no_such_moment)?)
+            Value::Date(days.checked_add(EPOCH_DAYS).ok_or_else(no_such_timestamp)?)
         }
         Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
-        Type::TIMESTAMP => Value::Timestamp(moment(bytes)?),
-        Type::TIMESTAMPTZ => Value::TimestampTz(moment(bytes)?),
+        Type::TIMESTAMP => Value::Timestamp(timestamp(bytes)?),
+        Type::TIMESTAMPTZ => Value::TimestampTz(timestamp(bytes)?),
         Type::INTERVAL => {
             let [micros, days, months] =
                 [bytes.get(..8), bytes.get(8..12), bytes.get(12..)].map(Option::unwrap_or_default);
@@ -97,9 +97,9 @@ fn numeric(bytes: &[u8]) -> Result<Decimal> {
     Decimal::from_sql(&Type::NUMERIC, bytes).map_err(out_of_range)
 }
 
-fn moment(bytes: &[u8]) -> Result<i64> {
+fn timestamp(bytes: &[u8]) -> Result<i64> {
     let micros = i64::from_be_bytes(exactly(bytes)?);
-    micros.checked_add(EPOCH_MICROS).ok_or_else(no_such_moment)
+    micros.checked_add(EPOCH_MICROS).ok_or_else(no_such_timestamp)
 }
 
 fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
@@ -115,7 +115,7 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-fn no_such_moment() -> SqlError {
+fn no_such_timestamp() -> SqlError {
     SqlError::new(state::INVALID_DATETIME, "a date or timestamp is out of range")
         .with_hint("Dates lie in the years 0001 to 9999.")
 }
@@ -166,9 +166,9 @@ mod tests {
             round_trip(Value::Uuid(Uuid::from_u128(uuid)), DataType::Uuid);
             round_trip(Value::Date(day), DataType::Date);
             round_trip(Value::Time(micros), DataType::Time);
-            let moment = i64::from(day) * 86_400_000_000 + micros;
-            round_trip(Value::Timestamp(moment), DataType::Timestamp);
-            round_trip(Value::TimestampTz(moment), DataType::TimestampTz);
+            let timestamp = i64::from(day) * 86_400_000_000 + micros;
+            round_trip(Value::Timestamp(timestamp), DataType::Timestamp);
+            round_trip(Value::TimestampTz(timestamp), DataType::TimestampTz);
             let decimal = DataType::Decimal { precision: 18, scale: 4 };
             round_trip(Value::Decimal(Decimal::new(digits, 4)), decimal);
         }

@@ -146,7 +146,7 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    match part_of_moment(data_type, written) {
+    match part_of_timestamp(data_type, written) {
         Some(part) => Ok(text::parse(data_type, part)?),
         None => Err(error.into()),
     }
@@ -165,7 +165,7 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
 }
 
 /// Of a moment with its offset the date, or date and time, as they are written.
-fn part_of_moment(data_type: DataType, written: &str) -> Option<&str> {
+fn part_of_timestamp(data_type: DataType, written: &str) -> Option<&str> {
     if !matches!(data_type, DataType::Date | DataType::Timestamp) {
         return None;
     }

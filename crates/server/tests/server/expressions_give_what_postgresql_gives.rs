@@ -396,10 +396,10 @@ async fn answer(client: &Client, query: &str) -> Answer {
 
 /// What the answer of PostgreSQL is here, where days lie in the years 0001 to 9999.
 fn within_the_years(answer: Answer, type_name: &str) -> Answer {
-    let is_moment = matches!(type_name, "date" | "timestamp" | "timestamptz");
+    let is_timestamp = matches!(type_name, "date" | "timestamp" | "timestamptz");
     match answer {
         Answer::Value(Some(day))
-            if is_moment && (day.ends_with("BC") || day.find('-') > Some(4)) =>
+            if is_timestamp && (day.ends_with("BC") || day.find('-') > Some(4)) =>
         {
             Answer::Error("22008".to_owned())
         }

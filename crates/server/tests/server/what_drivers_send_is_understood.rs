@@ -114,8 +114,8 @@ async fn values_in_other_words_are_read() {
     let client = world.client().await;
     query(&client, "CREATE TABLE t (id int PRIMARY KEY, day date, at timestamp, n numeric(12,3))")
         .await;
-    let moment = "2026-02-28T23:30:00.000-05:00";
-    let insert = format!("INSERT INTO t VALUES (1, '{moment}', '{moment}', '-1.5'::numeric)");
+    let timestamp = "2026-02-28T23:30:00.000-05:00";
+    let insert = format!("INSERT INTO t VALUES (1, '{timestamp}', '{timestamp}', '-1.5'::numeric)");
     query(&client, &insert).await;
     let expected = "2026-02-28|2026-02-28 23:30:00|-1.500";
     assert_eq!(query(&client, "SELECT day, at, n FROM t").await, [expected]);

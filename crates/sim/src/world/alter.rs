@@ -68,7 +68,7 @@ impl World {
         let needs_none = changes.iter().any(|change| change.needs_no_rows().is_some());
         let (new, definition) = (expected.name().to_owned(), expected.to_bytes());
         let effect = Effect::Alter { table: name.clone(), name: new.clone(), definition };
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.alter_table(&name, &changes);
         match outcome {
             Ok(_) if has_rows && needs_none => {
@@ -132,12 +132,12 @@ impl World {
         };
         let (table, bytes) = (name.to_owned(), definition.to_bytes());
         let effect = Effect::Create { table: table.clone(), definition: bytes };
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.create_table(definition).map(|_| ());
         if !self.finish_definition("create", begun_at, effect, outcome)? {
             return Ok(false);
         }
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.drop_table(name);
         self.finish_definition("drop", begun_at, Effect::Drop { table }, outcome)
     }
@@ -153,7 +153,7 @@ impl World {
         };
         let (table_name, name, definition) = (from.to_owned(), to.to_owned(), expected.to_bytes());
         let effect = Effect::Alter { table: table_name, name, definition };
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.alter_table(from, &[change]);
         let handle = outcome.as_ref().ok().cloned();
         let done = self.finish_definition("rename", begun_at, effect, outcome.map(|_| ()))?;
@@ -219,7 +219,7 @@ impl World {
             |(table, key): &super::Place| (table == old).then(|| (new.to_owned(), key.clone()));
         let handed = self.handed.iter();
         let handed: Vec<_> =
-            handed.filter_map(|(place, moment)| Some((renamed(place)?, *moment))).collect();
+            handed.filter_map(|(place, timestamp)| Some((renamed(place)?, *timestamp))).collect();
         self.handed.extend(handed);
         let changed = self.changed.iter();
         let changed: Vec<_> =

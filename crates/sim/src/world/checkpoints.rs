@@ -123,9 +123,9 @@ pub fn restart(world: &mut World) -> Checked<()> {
     } else {
         drop(database);
     }
-    let (moment, commits) = (world.moment(), world.history.len());
+    let (timestamp, commits) = (world.timestamp(), world.history.len());
     if !world.failures_expected {
-        world.history.acknowledge(moment, commits);
+        world.history.acknowledge(timestamp, commits);
     }
     let gated = Arc::new(GatedDisk::new(world.disk.clone(), world.gate.clone()));
     let database = match Database::open_on(gated, database_folder(), world.plan.options.clone()) {
@@ -146,7 +146,7 @@ pub fn restart(world: &mut World) -> Checked<()> {
         }
         found => found?,
     };
-    let bounds = world.history.bounds(world.moment());
+    let bounds = world.history.bounds(world.timestamp());
     let Some(commits) = world.history.prefix_of(found, bounds) else {
         let found = super::state_of(&database)?;
         violation!("after a restart: {}", world.history.explain(&found, bounds));
@@ -157,8 +157,8 @@ pub fn restart(world: &mut World) -> Checked<()> {
         world.changed.retain(|_, at| *at <= commits);
         world.ends.retain(|(_, at)| *at <= commits);
     }
-    let moment = world.moment();
-    world.history.reopen(moment);
+    let timestamp = world.timestamp();
+    world.history.reopen(timestamp);
     world.database = Some(database);
     world.reconnect();
     Ok(())

@@ -24,7 +24,7 @@ pub(super) fn copy(shared: &SharedWorld) -> Checked<()> {
         let mut expected = world.history.now().clone();
         expected.forget_unlogged();
         world.summary.copies += 1;
-        let into = free_folder(&world.disk, world.moment());
+        let into = free_folder(&world.disk, world.timestamp());
         let gate = world.plan.visits.then(|| world.gate.clone());
         (world.database()?.clone(), gate, into, expected)
     };
@@ -65,9 +65,9 @@ pub(super) fn copy(shared: &SharedWorld) -> Checked<()> {
     Ok(())
 }
 
-/// A folder for a copy. Moments begin again after a power cut, while copies made before it stay.
-fn free_folder(disk: &CrashDisk, moment: usize) -> PathBuf {
-    let mut number = moment;
+/// A folder for a copy. Timestamps begin again after a power cut, while copies made before it stay.
+fn free_folder(disk: &CrashDisk, timestamp: usize) -> PathBuf {
+    let mut number = timestamp;
     loop {
         let folder = PathBuf::from(format!("/{COPY}{number}"));
         if !matches!(disk.exists(&folder), Ok(true)) {

@@ -21,7 +21,7 @@ impl World {
         self.snapshots.clear();
         let number = self.some_session();
         let mut sessions = std::mem::take(&mut self.sessions);
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let refilled = self.refill_in(table, &mut sessions[number]);
         self.sessions = sessions;
         match refilled? {

@@ -26,7 +26,7 @@ impl World {
     pub(super) fn insert_by(&mut self, session: usize, table: usize, token: bool) -> Checked<()> {
         let values = self.new_row(table);
         let handle = self.tables[table].handle.clone();
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let caller = &mut self.sessions[session];
         let outcome = if token {
             caller.insert_token(&handle, &values).map(|token| Some(token.lsn()))
@@ -132,7 +132,7 @@ impl World {
         let handle = self.tables[table].handle.clone();
         let (key, value) = encode(&handle, &values)?;
         let place = self.place(table, &key);
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.sessions[session].upsert(&handle, &values);
         let effects = vec![Effect::Put { table: place.0, key, value }];
         self.finish_change("upsert", session, begun_at, effects, outcome)
@@ -161,7 +161,7 @@ impl World {
         let (new_key, value) = encode(&handle, &values)?;
         let new_place = self.place(table, &new_key);
         let taken = new_key != key && self.has(&new_place);
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let old_key = self.key_values(table, &key)?;
         let outcome = self.sessions[session].update(&handle, &old_key, &assignments);
         let mut effects = Vec::new();
@@ -211,7 +211,7 @@ impl World {
     pub(super) fn delete_by(&mut self, session: usize, table: usize, key: Vec<u8>) -> Checked<()> {
         let handle = self.tables[table].handle.clone();
         let values = self.key_values(table, &key)?;
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = match self.sessions[session].delete(&handle, &values) {
             Ok(false) => violation!("delete: no such row, key {key:02x?}"),
             Ok(true) => Ok(()),
@@ -372,8 +372,8 @@ impl World {
     pub(super) fn barrier(&mut self) -> Checked<()> {
         match self.database()?.barrier() {
             Ok(()) => {
-                let (moment, commits) = (self.moment(), self.history.len());
-                self.history.acknowledge(moment, commits);
+                let (timestamp, commits) = (self.timestamp(), self.history.len());
+                self.history.acknowledge(timestamp, commits);
                 Ok(())
             }
             Err(error) => self.failed("barrier", &error).map(|_| ()),

@@ -81,13 +81,13 @@ impl World {
             Err(error) => violation!("{error}"),
         };
         let bytes = definition.to_bytes();
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let effect = || vec![Effect::Create { table: name.clone(), definition: bytes.clone() }];
         match self.database()?.create_table(definition) {
             Ok(_) => {
                 let commits = self.note_commit(begun_at, effect(), None)?;
-                let moment = self.moment();
-                self.history.acknowledge(moment, commits);
+                let timestamp = self.timestamp();
+                self.history.acknowledge(timestamp, commits);
                 self.meet_table(&name);
             }
             Err(error) => {
@@ -103,7 +103,7 @@ impl World {
         let Some(table) = self.some_table() else { return Ok(()) };
         let name = self.tables[table].name().to_owned();
         self.snapshots.clear();
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.truncate_table(&name);
         let effect = Effect::Truncate { table: name.clone() };
         self.finish_definition("truncate", begun_at, effect, outcome)?;
@@ -114,7 +114,7 @@ impl World {
         let Some(table) = self.some_table() else { return Ok(()) };
         let (name, plan) = (self.tables[table].name().to_owned(), self.tables[table].plan.clone());
         self.snapshots.clear();
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = self.database()?.drop_table(&name);
         let effect = Effect::Drop { table: name.clone() };
         if !self.finish_definition("drop", begun_at, effect, outcome)? {
@@ -141,8 +141,8 @@ impl World {
         match outcome {
             Ok(()) => {
                 let commits = self.note_commit(begun_at, vec![effect], None)?;
-                let moment = self.moment();
-                self.history.acknowledge(moment, commits);
+                let timestamp = self.timestamp();
+                self.history.acknowledge(timestamp, commits);
                 Ok(true)
             }
             Err(error) => {
@@ -231,12 +231,12 @@ impl World {
 
     /// A generated key was shown to a caller: never again.
     pub(super) fn hand_out(&mut self, place: Place) -> Checked<()> {
-        let moment = self.moment();
+        let timestamp = self.timestamp();
         if let Some(before) = self.handed.get(&place) {
             let (table, key) = &place;
             violation!("{table}: the generated key {key:02x?} was handed out before, at {before}");
         }
-        self.handed.insert(place, moment);
+        self.handed.insert(place, timestamp);
         Ok(())
     }
 }

@@ -249,7 +249,7 @@ impl World {
     fn end(&mut self, open: Open<'_>, waits: bool, is_contended: bool) -> Checked<()> {
         let may_conflict = is_contended || self.is_overtaken(&open);
         let Open { transaction, since, writes, is_lost, .. } = open;
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let outcome = match self.random.below(6) {
             0 => {
                 transaction.rollback();
@@ -273,7 +273,7 @@ impl World {
         let failed = Arc::new(Mutex::new(None));
         let failure = Arc::clone(&failed);
         self.gate.open_for_reads(Box::new(move || {
-            // A commit that needs room in the log may be in one already.
+            // A commit that needs log space may be in one already.
             let is_free = database.statistics().checkpoint.stage == CheckpointStage::None;
             if is_free
                 && random.chance(1, 3)
@@ -365,8 +365,8 @@ impl World {
                 let waits = waits && !self.history.now().is_unlogged(&effects);
                 let commits = self.note_commit(begun_at, effects, end)?;
                 if waits && token.is_none() {
-                    let moment = self.moment();
-                    self.history.acknowledge(moment, commits);
+                    let timestamp = self.timestamp();
+                    self.history.acknowledge(timestamp, commits);
                 }
                 Ok(())
             }
@@ -405,7 +405,7 @@ impl World {
             }
             effects.push(Effect::Put { table: place.0, key, value });
         }
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let rows: Vec<&[Value<'_>]> = rows.iter().map(Vec::as_slice).collect();
         let outcome = self.sessions[session].insert_many(&handle, rows);
         match (outcome, taken) {
@@ -433,7 +433,7 @@ impl World {
         let taken: Vec<bool> =
             rows.iter().map(|(key, _)| self.has(&(to.name().to_owned(), key.clone()))).collect();
         let session = self.some_session();
-        let begun_at = self.moment();
+        let begun_at = self.timestamp();
         let moved = match self.sessions[session].move_rows(&from, &to, rows_max) {
             Ok(moved) => moved as usize,
             Err(Error::DuplicateKey { .. }) if taken.contains(&true) => return Ok(()),

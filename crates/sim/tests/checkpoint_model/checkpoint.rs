@@ -106,7 +106,7 @@ impl Checkpointer {
     }
 
     fn join_empty_leaves(&mut self, engine: &Engine, epoch: Epoch, empty: &[EmptyLeaf]) {
-        let before = if engine.planted(Fault::JoinImagedLate) { epoch } else { epoch - 1 };
+        let before = if engine.planted(Fault::MergeImagedLate) { epoch } else { epoch - 1 };
         for leaf in empty {
             if let Some(neighbour) = engine.join_empty(*leaf, before) {
                 self.changed.extend([neighbour, leaf.low]);

@@ -77,7 +77,7 @@ impl Engine {
     fn prepare(&self, left_id: LeafId, left: &mut LeafState, epoch: Epoch) {
         let is_empty_on_disk = left.rows.is_none() && left.image.is_none();
         let is_listed = left.dirty_epoch != CLEAN && left.dirty_epoch <= epoch;
-        if is_empty_on_disk || is_listed || self.planted(Fault::JoinKeepsImage) {
+        if is_empty_on_disk || is_listed || self.planted(Fault::MergeKeepsImage) {
             return;
         }
         left.dirty_epoch = epoch;

@@ -12,7 +12,7 @@
 //! | `dirty.rs` | `storage/dirty.rs` |
 //! | `imager.rs` | `storage/imager.rs`, `storage/evict.rs` |
 //! | `tree.rs` | `tree/tree.rs`, `tree/write.rs`, `tree/split.rs` |
-//! | `join.rs` | `tree/join.rs` |
+//! | `merge.rs` | `tree/merge.rs` |
 //! | `transaction.rs` | `tree/intent.rs`, `session/commit.rs`, `status/states.rs` |
 //! | `checkpoint.rs` | `checkpoint/mod.rs`, `checkpoint/drain.rs`, `checkpoint/walk.rs` |
 //! | `pin.rs` | `checkpoint/pin.rs`, `online/mod.rs` |
@@ -79,8 +79,8 @@ pub enum Fault {
     DropUnwritten,
     PinKeepsNoSlots,
     PinHoldsNoLog,
-    JoinKeepsImage,
-    JoinImagedLate,
+    MergeKeepsImage,
+    MergeImagedLate,
     /// A leaf is joined of which the inner nodes do not know yet.
     JoinUnknownLeaf,
     /// The drain takes the lists once, and misses the sibling of a leaf that was split before its

@@ -45,7 +45,7 @@ impl MetricsArguments {
     pub fn address_of_many(&self) -> anyhow::Result<Option<SocketAddr>> {
         match self.address()? {
             Some(address) if address.port() == 0 => Err(usage_error(
-                "--metrics with port 0: each cell would choose another; give a port, such as 9187",
+                "--metrics with port 0: each case would choose another; give a port, such as 9187",
             )),
             address => Ok(address),
         }

@@ -204,10 +204,10 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
             return cast(typed_as(operand, *to)?, *to, *digits);
         }
         Operation::Shift(_) => match operands.pop() {
-            Some(Operand::Typed(moment)) if moment.kind == Kind::Date => {
-                vec![cast(moment, Kind::Timestamp, None)?]
+            Some(Operand::Typed(timestamp)) if timestamp.kind == Kind::Date => {
+                vec![cast(timestamp, Kind::Timestamp, None)?]
             }
-            Some(Operand::Typed(moment)) => vec![moment],
+            Some(Operand::Typed(timestamp)) => vec![timestamp],
             _ => return Err(wrong()),
         },
         Operation::Call(function) => arguments(*function, operands)?,

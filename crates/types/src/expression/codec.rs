@@ -26,7 +26,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use super::function::Function;
-use super::moment::Interval;
+use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Node, Operation, Truth, TypedExpression};
 use super::{DEPTH_MAX, FORM_BYTES_MAX};
 use crate::Value;

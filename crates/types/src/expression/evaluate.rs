@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::function::Function;
 use super::number::{self, Rounding};
 use super::tree::{Comparison, Kind, Node, Operation, Truth};
-use super::{moment, random, strings};
+use super::{random, strings, timestamp};
 use crate::convert::length_without_blanks;
 use crate::{RowView, TypeError, Value};
 
@@ -25,7 +25,7 @@ pub enum EvaluationError {
     OutOfRange(&'static str),
     /// A moment outside the years 0001 to 9999.
     #[error("{0}")]
-    MomentOutOfRange(&'static str),
+    TimestampOutOfRange(&'static str),
     /// A part of a text with fewer than no characters.
     #[error("negative substring length not allowed: {0}")]
     NegativeLength(i32),
@@ -117,7 +117,7 @@ impl Node {
             }
             (Operation::Shift(by), [operand]) => match operand.value(input)? {
                 Value::Null => Ok(Value::Null),
-                value => moment::shifted(&value, *by),
+                value => timestamp::shifted(&value, *by),
             },
             (Operation::Call(function), _) => self.call(*function, input),
             _ => Err(mismatch()),
@@ -256,7 +256,7 @@ fn cast(from: Kind, to: Kind, digits: Option<(u8, u8)>, value: Value<'_>) -> Out
         (Value::Int32(value), Kind::Boolean) => Value::Boolean(value != 0),
         (value, Kind::Text) => Value::from(value.to_string()),
         (value, _) if to.is_number() => number::cast(&value, to, digits)?,
-        (value, _) => moment::cast(&value, to)?,
+        (value, _) => timestamp::cast(&value, to)?,
     })
 }
 

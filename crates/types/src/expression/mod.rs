@@ -19,20 +19,20 @@ mod codec;
 mod decimal;
 mod evaluate;
 mod function;
-mod moment;
 mod number;
 mod prepared;
 mod random;
 mod strings;
 mod syntax;
+mod timestamp;
 mod tree;
 mod written;
 
 pub use evaluate::EvaluationError;
 pub use function::Function;
-pub use moment::Interval;
 pub use prepared::{PreparedDefault, PreparedExpression};
 pub use syntax::Expression;
+pub use timestamp::Interval;
 pub(crate) use tree::Kind;
 pub use tree::{Arithmetic, Comparison, Truth, TypedExpression};
 

@@ -14,7 +14,7 @@ type Outcome = Result<Value<'static>, EvaluationError>;
 const SMALLINT: EvaluationError = EvaluationError::OutOfRange("smallint out of range");
 const INTEGER: EvaluationError = EvaluationError::OutOfRange("integer out of range");
 const BIGINT: EvaluationError = EvaluationError::OutOfRange("bigint out of range");
-const DATE: EvaluationError = EvaluationError::MomentOutOfRange("date out of range");
+const DATE: EvaluationError = EvaluationError::TimestampOutOfRange("date out of range");
 const TOO_LARGE: EvaluationError = EvaluationError::OutOfRange("value out of range: overflow");
 const TOO_SMALL: EvaluationError = EvaluationError::OutOfRange("value out of range: underflow");
 

@@ -3,7 +3,7 @@
 
 use super::bind;
 use super::function::Function;
-use super::moment::Interval;
+use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Operation, Truth, TypedExpression};
 use crate::{DataType, TableDefinition, TypeError, Value};
 

@@ -1,7 +1,7 @@
 //! The tree: operations, and which operands each takes.
 
 use super::function::Function;
-use super::moment::Interval;
+use super::timestamp::Interval;
 use crate::{DataType, Value};
 
 /// What an expression comes to. As [`DataType`], without lengths and digits: those belong to columns.
@@ -291,8 +291,8 @@ fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static st
         (Operation::Cast(to, digits), [operand]) => {
             is(is_cast(operand.kind, *to) && is_sound(*to, *digits), *to)
         }
-        (Operation::Shift(_), [moment]) => {
-            is(matches!(moment.kind, Kind::Timestamp | Kind::TimestampTz), moment.kind)
+        (Operation::Shift(_), [timestamp]) => {
+            is(matches!(timestamp.kind, Kind::Timestamp | Kind::TimestampTz), timestamp.kind)
         }
         (Operation::Call(function), _) => {
             let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
@@ -327,7 +327,8 @@ fn kind_of_arithmetic(arithmetic: Arithmetic, left: Kind, right: Kind) -> Option
 
 /// The casts that there are. Those between moments with and without time zone take it to be UTC.
 pub(super) fn is_cast(from: Kind, to: Kind) -> bool {
-    let is_day_or_moment = |kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::TimestampTz);
+    let is_day_or_timestamp =
+        |kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::TimestampTz);
     match (from, to) {
         (Kind::Float32 | Kind::Float64, Kind::Decimal) => false,
         (Kind::Int32, Kind::Boolean) | (Kind::Boolean, Kind::Int32) => true,
@@ -337,7 +338,7 @@ pub(super) fn is_cast(from: Kind, to: Kind) -> bool {
         _ => {
             from == to
                 || (from.is_number() && to.is_number())
-                || (is_day_or_moment(from) && is_day_or_moment(to))
+                || (is_day_or_timestamp(from) && is_day_or_timestamp(to))
         }
     }
 }

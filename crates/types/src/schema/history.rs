@@ -372,7 +372,7 @@ impl History {
 fn missing_value(column: &ColumnDefinition, unix_micros: i64) -> Value<'static> {
     match &column.default {
         DefaultValue::Constant(value) => value.clone(),
-        DefaultValue::Now => column.data_type.moment(unix_micros).unwrap_or(Value::Null),
+        DefaultValue::Now => column.data_type.timestamp(unix_micros).unwrap_or(Value::Null),
         DefaultValue::None | DefaultValue::Key(_) | DefaultValue::Expression(_) => Value::Null,
     }
 }

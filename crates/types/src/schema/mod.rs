@@ -116,7 +116,7 @@ impl DataType {
     /// The moment `unix_micros` (microseconds since 1970-01-01 00:00:00 UTC) as a value of this
     /// type, in UTC: what `DEFAULT now` stores. None for types that hold no date or time.
     #[inline]
-    pub fn moment(self, unix_micros: i64) -> Option<Value<'static>> {
+    pub fn timestamp(self, unix_micros: i64) -> Option<Value<'static>> {
         const DAY_MICROS: i64 = 86_400_000_000;
         Some(match self {
             DataType::TimestampTz => Value::TimestampTz(unix_micros),

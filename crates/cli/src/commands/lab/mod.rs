@@ -1,4 +1,4 @@
-//! `onrush lab`: experiments with Onrush alone on this machine. Whatever has rivals in it is another command,
+//! `onrush lab`: experiments with Onrush alone on this machine. Whatever has baselines in it is another command,
 //! `onrush-lab`, so that none of them is linked into this one.
 
 mod disk;
@@ -23,7 +23,7 @@ Examples:
   onrush lab run singleton                      the classic load, and what held it back
   onrush lab insert --rows 1m --json            the same load, its figures only
 
-Studies beside rivals are a command of their own: cargo run --release -p onrush-lab -- --help";
+Studies beside baselines are a command of their own: cargo run --release -p onrush-lab -- --help";
 
 #[derive(Subcommand)]
 enum LabCommand {
@@ -75,7 +75,7 @@ fn elsewhere(before: &[&str], words: &[OsString]) -> Outcome {
     let given = given.join(" ");
     Err(usage_error(format!(
         "`lab {given}` is not in this command, which has `lab run singleton`, `lab insert` and `lab disk`; studies \
-         beside rivals, their reports and advice are in onrush-lab: \
+         beside baselines, their reports and advice are in onrush-lab: \
          cargo run --release -p onrush-lab -- {given}"
     )))
 }

@@ -6,7 +6,7 @@ use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 use onrush_terminal::output;
 use onrush_terminal::progress::LabProgress;
 
-use crate::arguments::cell::CellArguments;
+use crate::arguments::case::CaseArguments;
 
 /// Many sessions insert one row per commit into the classic table; then all of it is verified
 #[derive(Args)]
@@ -15,7 +15,7 @@ pub struct SingletonArguments {
     #[command(flatten)]
     study: OfStudy,
     #[command(flatten)]
-    cell: CellArguments,
+    case: CaseArguments,
 }
 
 /// Flags that make it a study elsewhere; here only so that the answer can say so.
@@ -52,7 +52,7 @@ Examples:
 #[command(after_help = INSERT_EXAMPLES)]
 pub struct InsertArguments {
     #[command(flatten)]
-    cell: CellArguments,
+    case: CaseArguments,
 }
 
 const INSERT_EXAMPLES: &str = "\
@@ -65,33 +65,33 @@ Examples:
 
 /// Runs the load and explains it.
 pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
-    let cell = &arguments.cell;
+    let case = &arguments.case;
     if arguments.study.is_given() {
         return Err(usage_error(
-            "--quick, --target, --set, --out and --resume are flags of the study of this name, Onrush beside rivals: \
-             cargo run --release -p onrush-lab -- run singleton --quick",
+            "--quick, --target, --set, --out and --resume are flags of the study of this name, \
+             Onrush beside baselines: cargo run --release -p onrush-lab -- run singleton --quick",
         ));
     }
-    if !cell.json && !cell.quiet {
+    if !case.json && !case.quiet {
         println!(
             "The singleton experiment: every session inserts one row of defaults after another\n\
              into the classic table and commits it; then the database is opened again, and every\n\
              acknowledged row is looked for.\n"
         );
     }
-    run(cell, true)
+    run(case, true)
 }
 
 /// Runs the load.
 pub fn run_plain(arguments: &InsertArguments) -> Outcome {
-    run(&arguments.cell, false)
+    run(&arguments.case, false)
 }
 
-fn run(cell: &CellArguments, explained: bool) -> Outcome {
-    let observer = LabProgress::new(cell.quiet);
-    let repeated = run_repeated(&cell.settings()?, cell.repeats.unwrap_or(1), &observer)?;
+fn run(case: &CaseArguments, explained: bool) -> Outcome {
+    let observer = LabProgress::new(case.quiet);
+    let repeated = run_repeated(&case.settings()?, case.repeats.unwrap_or(1), &observer)?;
     let result = &repeated.median;
-    if cell.json {
+    if case.json {
         output::json(&repeated)?;
     } else {
         print(&repeated, explained)?;

@@ -158,7 +158,7 @@ fn draw_checkpoint(frame: &mut Frame<'_>, area: Rect, rates: &Rates, now: &View)
     let done = checkpoint.written as f64 / checkpoint.leaves.max(1) as f64;
     let (ratio, label) = match checkpoint.stage {
         CheckpointStage::None => (0.0, "none is being taken".to_owned()),
-        CheckpointStage::Drain => {
+        CheckpointStage::WriteBack => {
             let pages = rounded(rates.checkpoint_pages);
             (done, format!("{} of {}, {pages} pages/s", checkpoint.written, checkpoint.leaves))
         }
@@ -201,7 +201,7 @@ mod tests {
         terminal.draw(|frame| draw(frame, "shop", &before, &now)).expect("drawn");
         let buffer = terminal.backend().buffer().clone();
         let lines = buffer.content().chunks(usize::from(width));
-        lines.map(|line| line.iter().map(|cell| cell.symbol()).collect()).collect()
+        lines.map(|line| line.iter().map(|case| case.symbol()).collect()).collect()
     }
 
     #[test]

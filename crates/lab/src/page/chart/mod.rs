@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn long_texts_end_with_an_ellipsis_and_fit() {
-        let text = fitted("a rather long name of a cell", 80.0, 12.0);
+        let text = fitted("a rather long name of a case", 80.0, 12.0);
         assert!(text.ends_with('\u{2026}') && text_width(&text, 12.0) <= 80.0, "{text}");
         assert_eq!(fitted("short", 80.0, 12.0), "short");
     }

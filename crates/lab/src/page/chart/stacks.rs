@@ -1,4 +1,4 @@
-//! Shares of a whole: a full bar for each cell, cut into what it consists of.
+//! Shares of a whole: a full bar for each case, cut into what it consists of.
 
 use maud::{Markup, html};
 

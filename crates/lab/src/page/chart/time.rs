@@ -12,7 +12,7 @@ pub(in crate::page) struct Curve<'r> {
     pub(in crate::page) points: &'r [(f64, f64)],
     /// Seconds at which a checkpoint ended.
     pub(in crate::page) marks: &'r [f64],
-    /// Where time ends, the same for all curves of a cell.
+    /// Where time ends, the same for all curves of a case.
     pub(in crate::page) end_s: f64,
 }
 

@@ -1,12 +1,12 @@
-//! Runs a study: every cell of it, in shuffled rounds, each run kept as soon as it has ended.
+//! Runs a study: every case of it, in shuffled rounds, each run kept as soon as it has ended.
 //!
-//! - [`skip`]: which cells cannot be run, and why.
+//! - [`skip`]: which cases cannot be run, and why.
 //! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile;
 //!   [`check`]: where a check is measured.
 //! - [`store`]: the result file. [`record`]: the command that runs it again.
 //!
 //! Invariants
-//! 1. A run that fails, or panics, is kept with its reason, and the study goes on; a cell that
+//! 1. A run that fails, or panics, is kept with its reason, and the study goes on; a case that
 //!    failed is not run again in this study.
 //! 2. What a run leaves behind is removed before the next one begins, and what a killed one left
 //!    when the study is continued.
@@ -39,8 +39,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::program;
 use crate::study::file::{Size, Study};
-use crate::study::matrix::Cell;
-use crate::study::outcome::{CellOutcome, Repeat, StudyResult, TargetShown};
+use crate::study::matrix::Case;
+use crate::study::outcome::{CaseOutcome, Repeat, StudyResult, TargetShown};
 use crate::study::setting::Setting;
 use order::Turn;
 use skip::FindTarget;
@@ -71,7 +71,7 @@ pub struct Progress<'p> {
     /// Time until the end, by the runs so far.
     pub left: Option<Duration>,
     /// What runs next.
-    pub cell: &'p CellOutcome,
+    pub case: &'p CaseOutcome,
     /// Which repeat of it, from 0.
     pub repeat: usize,
 }
@@ -81,12 +81,12 @@ pub trait StudyObserver: Observer {
     /// A run begins.
     fn run_begins(&self, progress: &Progress<'_>);
     /// A run has ended.
-    fn run_ends(&self, cell: &CellOutcome, outcome: Result<&Repeat, &str>);
+    fn run_ends(&self, case: &CaseOutcome, outcome: Result<&Repeat, &str>);
 }
 
 impl StudyObserver for Quiet {
     fn run_begins(&self, _progress: &Progress<'_>) {}
-    fn run_ends(&self, _cell: &CellOutcome, _outcome: Result<&Repeat, &str>) {}
+    fn run_ends(&self, _case: &CaseOutcome, _outcome: Result<&Repeat, &str>) {}
 }
 
 /// Runs a study, or what is missing of it.
@@ -100,7 +100,7 @@ pub fn run(
     find: FindTarget<'_>,
     observer: &dyn StudyObserver,
 ) -> Result<StudyResult, LabError> {
-    let (mut begun, cells) = begin(study, options, find)?;
+    let (mut begun, cases) = begin(study, options, find)?;
     let continued = match options.resume && options.results.exists() {
         true => Some(continued(options, &begun)?),
         false => {
@@ -108,47 +108,47 @@ pub fn run(
             None
         }
     };
-    let given_up: BTreeSet<&String> = begun.cells.iter().flat_map(|cell| &cell.given_up).collect();
+    let given_up: BTreeSet<&String> = begun.cases.iter().flat_map(|case| &case.given_up).collect();
     given_up.iter().for_each(|what| observer.warn(what));
-    measure_device(&mut begun, &cells, options, observer)?;
+    measure_device(&mut begun, &cases, options, observer)?;
     let store = match continued {
         Some(store) => store,
         None => Store::create(&options.results, &begun)?,
     };
-    // What was skipped may be possible by now: a rival was installed.
+    // What was skipped may be possible by now: a baseline was installed.
     store.renew(&begun)?;
     let kept = store.kept()?;
-    let done: BTreeSet<(usize, usize)> = kept.iter().map(|run| (run.cell, run.repeat)).collect();
+    let done: BTreeSet<(usize, usize)> = kept.iter().map(|run| (run.case, run.repeat)).collect();
     let runnable: Vec<usize> =
-        begun.cells.iter().filter(|cell| cell.skipped.is_none()).map(|cell| cell.number).collect();
+        begun.cases.iter().filter(|case| case.skipped.is_none()).map(|case| case.number).collect();
     let turns = order::turns(&runnable, study.repeats, study.seed);
     let (all, started, mut made) = (turns.len(), Instant::now(), 0_u32);
-    let mut failed_cells = BTreeSet::new();
+    let mut failed_cases = BTreeSet::new();
     for (place, turn) in turns.iter().enumerate() {
-        if done.contains(&(turn.cell, turn.repeat)) || failed_cells.contains(&turn.cell) {
+        if done.contains(&(turn.case, turn.repeat)) || failed_cases.contains(&turn.case) {
             continue;
         }
         let missing = turns[place..].iter().filter(|turn| {
-            !done.contains(&(turn.cell, turn.repeat)) && !failed_cells.contains(&turn.cell)
+            !done.contains(&(turn.case, turn.repeat)) && !failed_cases.contains(&turn.case)
         });
         let missing = u32::try_from(missing.count()).unwrap_or(u32::MAX);
         let left = (made > 0).then(|| started.elapsed() / made * missing);
-        let cell = &begun.cells[turn.cell];
-        let progress = Progress { done: place, all, left, cell, repeat: turn.repeat };
+        let case = &begun.cases[turn.case];
+        let progress = Progress { done: place, all, left, case, repeat: turn.repeat };
         observer.run_begins(&progress);
         let folder = run_folder(&options.folder, *turn)?;
         store.begins(&folder)?;
-        let ran = run_turn(&cells[turn.cell], *turn, folder, find, observer);
+        let ran = run_turn(&cases[turn.case], *turn, folder, find, observer);
         made += 1;
         let (target_shown, outcome) = match ran {
             Ok((shown, repeat)) => (Some(shown), Ok(repeat)),
             Err(error) => (None, Err(error.to_string())),
         };
-        observer.run_ends(cell, outcome.as_ref().map_err(String::as_str));
+        observer.run_ends(case, outcome.as_ref().map_err(String::as_str));
         if outcome.is_err() {
-            failed_cells.insert(turn.cell);
+            failed_cases.insert(turn.case);
         }
-        store.keep(&Kept { cell: turn.cell, repeat: turn.repeat, target_shown, outcome })?;
+        store.keep(&Kept { case: turn.case, repeat: turn.repeat, target_shown, outcome })?;
     }
     store.result()
 }
@@ -159,20 +159,20 @@ fn begin(
     study: &Study,
     options: &RunOptions,
     find: FindTarget<'_>,
-) -> Result<(StudyResult, Vec<Cell>), LabError> {
-    let mut cells = study.cells();
+) -> Result<(StudyResult, Vec<Case>), LabError> {
+    let mut cases = study.cases();
     if !options.targets.is_empty() {
-        cells.retain(|cell| options.targets.contains(&cell.target));
+        cases.retain(|case| options.targets.contains(&case.target));
     }
-    if cells.is_empty() {
+    if cases.is_empty() {
         let named = options.targets.join(", ");
-        return Err(LabError::Setting(format!("the study {} has no cell of {named}", study.name)));
+        return Err(LabError::Setting(format!("the study {} has no case of {named}", study.name)));
     }
-    let mut outcomes = Vec::with_capacity(cells.len());
-    for (number, cell) in cells.iter_mut().enumerate() {
-        cell.number = number;
-        let judged = skip::reason(study, cell, find);
-        outcomes.push(outcome(study, cell, judged));
+    let mut outcomes = Vec::with_capacity(cases.len());
+    for (number, case) in cases.iter_mut().enumerate() {
+        case.number = number;
+        let judged = skip::reason(study, case, find);
+        outcomes.push(outcome(study, case, judged));
     }
     let device = FileSystem::under(&options.folder)
         .map_err(|error| LabError::folder("measure", &options.folder, error))?;
@@ -187,7 +187,7 @@ fn begin(
         repeats: study.repeats,
         seed: study.seed,
         version: program::version().to_owned(),
-        settings_hash: settings_hash(&cells, study),
+        settings_hash: settings_hash(&cases, study),
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
         machine: Machine::this(),
@@ -195,16 +195,16 @@ fn begin(
         sync_time_us: SyncTime::default(),
         device_write_mb_per_s: None,
         device_read_mb_per_s: None,
-        cells: outcomes,
+        cases: outcomes,
     };
-    Ok((result, cells))
+    Ok((result, cases))
 }
 
-/// Measures the device. Its bandwidth only for the full size, and where cells read from the device: it
+/// Measures the device. Its bandwidth only for the full size, and where cases read from the device: it
 /// takes seconds, and as many bytes as a small study.
 fn measure_device(
     begun: &mut StudyResult,
-    cells: &[Cell],
+    cases: &[Case],
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<(), LabError> {
@@ -214,8 +214,8 @@ fn measure_device(
     let sync = sync_time::measure(&OsDisk::new(), &options.folder, Duration::from_millis(500));
     observer.end();
     begun.sync_time_us = sync?;
-    let reads = |cell: &Cell| cell.settings.is(Setting::CheckReads, "device");
-    let needs_bandwidth = begun.size == Size::Full || cells.iter().any(reads);
+    let reads = |case: &Case| case.settings.is(Setting::CheckReads, "device");
+    let needs_bandwidth = begun.size == Size::Full || cases.iter().any(reads);
     if needs_bandwidth && !options.resume {
         observer.begin(Step::MeasureBandwidth, None);
         let free_bytes = begun.device.free_bytes;
@@ -228,20 +228,20 @@ fn measure_device(
     Ok(())
 }
 
-fn outcome(study: &Study, cell: &Cell, judged: Result<Vec<String>, String>) -> CellOutcome {
+fn outcome(study: &Study, case: &Case, judged: Result<Vec<String>, String>) -> CaseOutcome {
     let (given_up, skipped) = match judged {
         Ok(given_up) => (given_up, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
-    let part = study.parts.iter().find(|part| Some(&part.name) == cell.part.as_ref());
-    CellOutcome {
-        number: cell.number,
-        target: cell.target.clone(),
+    let part = study.parts.iter().find(|part| Some(&part.name) == case.part.as_ref());
+    CaseOutcome {
+        number: case.number,
+        target: case.target.clone(),
         target_shown: None,
-        part: cell.part.clone(),
+        part: case.part.clone(),
         note: part.map(|part| part.note.clone()).unwrap_or_default(),
         proof: part.map(|part| part.proof.clone()).unwrap_or_default(),
-        settings: cell.settings.clone(),
+        settings: case.settings.clone(),
         skipped,
         given_up,
         failed: None,
@@ -254,11 +254,11 @@ fn outcome(study: &Study, cell: &Cell, judged: Result<Vec<String>, String>) -> C
 }
 
 /// Of everything that decides what is measured. Not of what can change between two attempts: which
-/// rivals are installed.
-fn settings_hash(cells: &[Cell], study: &Study) -> String {
+/// baselines are installed.
+fn settings_hash(cases: &[Case], study: &Study) -> String {
     let text = format!("{} {:?} {} {}", study.name, study.size, study.repeats, study.seed);
-    let cells = serde_json::to_string(cells).unwrap_or_default();
-    format!("{:016x}", xxh3_64((text + &cells).as_bytes()))
+    let cases = serde_json::to_string(cases).unwrap_or_default();
+    format!("{:016x}", xxh3_64((text + &cases).as_bytes()))
 }
 
 fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabError> {
@@ -297,13 +297,13 @@ fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabErro
 fn run_folder(folder: &Path, turn: Turn) -> Result<PathBuf, LabError> {
     let folder =
         std::path::absolute(folder).map_err(|error| LabError::folder("find", folder, error))?;
-    let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.cell, turn.repeat);
+    let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.case, turn.repeat);
     Ok(folder.join(name))
 }
 
 /// Makes one run in a folder of its own, which is gone afterwards.
 fn run_turn(
-    cell: &Cell,
+    case: &Case,
     turn: Turn,
     folder: PathBuf,
     find: FindTarget<'_>,
@@ -311,12 +311,12 @@ fn run_turn(
 ) -> Result<(TargetShown, Repeat), LabError> {
     let placement = Placement { folder: Some(folder), data_files: 1, ..Placement::default() };
     let place = Place::prepare(&placement)?;
-    let target = find(&cell.target).map_err(LabError::Setting)?;
-    let run = || turn::run(&*target, &cell.settings, turn.repeat, place.folder(), observer);
+    let target = find(&case.target).map_err(LabError::Setting)?;
+    let run = || turn::run(&*target, &case.settings, turn.repeat, place.folder(), observer);
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(LabError::Target { target: cell.target.clone(), what: format!("it panicked: {text}") })
+        Err(LabError::Target { target: case.target.clone(), what: format!("it panicked: {text}") })
     })
 }
 

@@ -1,34 +1,34 @@
-//! Cells that cannot be run, each with its reason, found before the first one runs.
+//! Cases that cannot be run, each with its reason, found before the first one runs.
 
 use onrush_measure::machine;
 
 use crate::study::file::Study;
-use crate::study::matrix::Cell;
+use crate::study::matrix::Case;
 use crate::study::setting::Setting;
 use crate::target::{Target, instances};
 
 /// Where the runner finds its targets: [`crate::target::find`], or planted ones in tests.
 pub type FindTarget<'f> = &'f dyn Fn(&str) -> Result<Box<dyn Target>, String>;
 
-/// Why a cell is not run; or, if it is, what it has to do without: a permission that is missing is left
+/// Why a case is not run; or, if it is, what it has to do without: a permission that is missing is left
 /// out of the settings where the study goes on without it.
 pub(super) fn reason(
     study: &Study,
-    cell: &mut Cell,
+    case: &mut Case,
     find: FindTarget<'_>,
 ) -> Result<Vec<String>, String> {
-    if let Some(reason) = &cell.skip {
+    if let Some(reason) = &case.skip {
         return Err(reason.clone());
     }
-    let target = find(&cell.target)?;
-    let impossible = || target.impossible(&cell.settings);
+    let target = find(&case.target)?;
+    let impossible = || target.impossible(&case.settings);
     let reason = target.missing().or_else(impossible);
-    if let Some(reason) = reason.or_else(|| instances::impossible(&cell.settings)) {
+    if let Some(reason) = reason.or_else(|| instances::impossible(&case.settings)) {
         return Err(reason);
     }
     let mut given_up = Vec::new();
     for (setting, without, missing) in
-        [(Setting::Pinning, "none", pinning(cell)), (Setting::LargePages, "try", large_pages(cell))]
+        [(Setting::Pinning, "none", pinning(case)), (Setting::LargePages, "try", large_pages(case))]
     {
         let Some(reason) = missing else { continue };
         if !study.without_permission {
@@ -36,19 +36,19 @@ pub(super) fn reason(
         }
         let name = setting.name();
         given_up.push(format!("ran with {name} = \"{without}\": {reason}"));
-        cell.settings.set(setting, without.into());
+        case.settings.set(setting, without.into());
     }
     Ok(given_up)
 }
 
-fn pinning(cell: &Cell) -> Option<String> {
-    let wants = !cell.settings.is(Setting::Pinning, "none");
+fn pinning(case: &Case) -> Option<String> {
+    let wants = !case.settings.is(Setting::Pinning, "none");
     wants.then(|| machine::may_pin().err()).flatten().map(|error| error.to_string())
 }
 
-fn large_pages(cell: &Cell) -> Option<String> {
-    let bytes = cell.settings.number(Setting::CacheBytes);
-    let wants = cell.settings.is(Setting::LargePages, "require");
+fn large_pages(case: &Case) -> Option<String> {
+    let bytes = case.settings.number(Setting::CacheBytes);
+    let wants = case.settings.is(Setting::LargePages, "require");
     let missing = wants.then(|| machine::large_pages_missing(bytes)).flatten();
     missing.map(|what| format!("{what} large_pages = \"try\""))
 }
@@ -81,9 +81,9 @@ mod tests {
                  [chart]\nx = \"target\"\n"
             );
             let study = Study::read(&text, "s.toml", Size::Full).unwrap();
-            let mut cell = study.cells().remove(0);
+            let mut case = study.cases().remove(0);
             let find = &|name: &str| crate::target::find(name);
-            let skipped = reason(&study, &mut cell, find).unwrap_err();
+            let skipped = reason(&study, &mut case, find).unwrap_err();
             assert!(skipped.contains(words), "{skipped}");
         }
     }
@@ -91,14 +91,14 @@ mod tests {
     #[test]
     fn what_is_not_permitted_is_skipped_or_given_up_and_told_with_its_cure() {
         let find = &|name: &str| crate::target::find(name);
-        let mut cell = study(false).cells().remove(0);
-        let skipped = reason(&study(false), &mut cell, find).unwrap_err();
+        let mut case = study(false).cases().remove(0);
+        let skipped = reason(&study(false), &mut case, find).unwrap_err();
         assert!(skipped.contains("/proc/sys/vm/nr_hugepages"), "{skipped}");
-        assert!(cell.settings.is(Setting::LargePages, "require"));
-        let told = reason(&study(true), &mut cell, find).unwrap();
+        assert!(case.settings.is(Setting::LargePages, "require"));
+        let told = reason(&study(true), &mut case, find).unwrap();
         let [told] = &told[..] else { panic!("{told:?}") };
         assert!(told.starts_with("ran with large_pages = \"try\": needs"), "{told}");
         assert!(told.contains("/proc/sys/vm/nr_hugepages"), "{told}");
-        assert!(cell.settings.is(Setting::LargePages, "try"));
+        assert!(case.settings.is(Setting::LargePages, "try"));
     }
 }

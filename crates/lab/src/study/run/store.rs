@@ -1,7 +1,7 @@
-//! The result file of a study: SQLite, one run of a cell a row, written as soon as it has ended.
+//! The result file of a study: SQLite, one run of a case a row, written as soon as it has ended.
 //!
 //! Three tables. `study` has one row: the study as it was read, and what it was run on. `run` has a
-//! row for each run of each cell, found by cell and repeat: its outcome as JSON, or why it failed.
+//! row for each run of each case, found by case and repeat: its outcome as JSON, or why it failed.
 //! `underway` has the folder of the run that is being made, and whose process makes it; that of a run
 //! which was killed stays there until the folder is removed.
 //!
@@ -23,9 +23,9 @@ const LAYOUT: i64 = 1;
 const TABLES: &str = "
     create table study (layout integer not null, settings_hash text not null, result text not null);
     create table run (
-        cell integer not null, repeat integer not null,
+        case integer not null, repeat integer not null,
         target_shown text, outcome text, failure text,
-        primary key (cell, repeat)
+        primary key (case, repeat)
     );";
 
 const UNDERWAY: &str =
@@ -40,14 +40,14 @@ pub struct Store {
 /// One run as it was kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
-    pub(crate) cell: usize,
+    pub(crate) case: usize,
     pub(crate) repeat: usize,
     pub(crate) target_shown: Option<TargetShown>,
     pub(crate) outcome: Result<Repeat, String>,
 }
 
 impl Store {
-    /// Makes a new file for this study, all cells without runs.
+    /// Makes a new file for this study, all cases without runs.
     ///
     /// # Errors
     /// There is a file already, or the disk refuses.
@@ -131,7 +131,7 @@ impl Store {
         run(&self.connection).map_err(|error| self.error(error.to_string()))
     }
 
-    /// The study as it was when the file was made, its cells without runs.
+    /// The study as it was when the file was made, its cases without runs.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -143,10 +143,10 @@ impl Store {
         })
     }
 
-    /// Takes over which cells are skipped now.
+    /// Takes over which cases are skipped now.
     pub(crate) fn renew(&self, result: &StudyResult) -> Result<(), LabError> {
         let mut renewed = self.begun()?;
-        renewed.cells.clone_from(&result.cells);
+        renewed.cases.clone_from(&result.cases);
         self.sql(|connection| {
             connection.execute("update study set result = ?", params![json(&renewed)?])?;
             Ok(())
@@ -194,7 +194,7 @@ impl Store {
             let both = connection.unchecked_transaction()?;
             both.execute(
                 "insert or replace into run values (?, ?, ?, ?, ?)",
-                params![kept.cell as i64, kept.repeat as i64, shown, outcome, failure],
+                params![kept.case as i64, kept.repeat as i64, shown, outcome, failure],
             )?;
             let ended = params![std::process::id()];
             both.execute("delete from underway where process = ?", ended)?;
@@ -210,11 +210,11 @@ impl Store {
         })
     }
 
-    /// Every run, by cell and repeat.
+    /// Every run, by case and repeat.
     pub(crate) fn kept(&self) -> Result<Vec<Kept>, LabError> {
         self.sql(|connection| {
             let mut select = connection.prepare(
-                "select cell, repeat, target_shown, outcome, failure from run order by 1, 2",
+                "select case, repeat, target_shown, outcome, failure from run order by 1, 2",
             )?;
             let mut rows = select.query([])?;
             let mut all = Vec::new();
@@ -223,7 +223,7 @@ impl Store {
                 let outcome: Option<String> = row.get(3)?;
                 let failure: Option<String> = row.get(4)?;
                 all.push(Kept {
-                    cell: usize::try_from(row.get::<_, i64>(0)?)?,
+                    case: usize::try_from(row.get::<_, i64>(0)?)?,
                     repeat: usize::try_from(row.get::<_, i64>(1)?)?,
                     target_shown: shown.map(|text| serde_json::from_str(&text)).transpose()?,
                     outcome: match outcome {
@@ -243,17 +243,17 @@ impl Store {
     pub fn result(&self) -> Result<StudyResult, LabError> {
         let mut result = self.begun()?;
         for kept in self.kept()? {
-            let Some(cell) = result.cells.get_mut(kept.cell) else { continue };
-            cell.target_shown = kept.target_shown.or(cell.target_shown.take());
+            let Some(case) = result.cases.get_mut(kept.case) else { continue };
+            case.target_shown = kept.target_shown.or(case.target_shown.take());
             match kept.outcome {
-                Ok(repeat) => cell.repeats.push(repeat),
+                Ok(repeat) => case.repeats.push(repeat),
                 Err(failure) => {
-                    cell.failed.get_or_insert(failure);
+                    case.failed.get_or_insert(failure);
                 }
             }
         }
-        for cell in &mut result.cells {
-            cell.conclude();
+        for case in &mut result.cases {
+            case.conclude();
         }
         crate::verdict::judge(&mut result);
         Ok(result)
@@ -292,7 +292,7 @@ mod tests {
         store.begins(Path::new("/databases/run")).unwrap();
         assert_eq!(left(), none, "this process is still there");
         let outcome = Err("it failed".to_owned());
-        store.keep(&Kept { cell: 0, repeat: 0, target_shown: None, outcome }).unwrap();
+        store.keep(&Kept { case: 0, repeat: 0, target_shown: None, outcome }).unwrap();
         store.connection.execute("update underway set process = ?", [GONE]).unwrap();
         assert_eq!(left(), none, "the run has ended");
         store.begins(Path::new("/databases/run")).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         store.connection.execute("update underway set process = ?", [GONE]).unwrap();
         store.begins(next).unwrap();
         let outcome = Err("it failed".to_owned());
-        store.keep(&Kept { cell: 0, repeat: 0, target_shown: None, outcome }).unwrap();
+        store.keep(&Kept { case: 0, repeat: 0, target_shown: None, outcome }).unwrap();
         assert_eq!(store.left_behind().unwrap(), [killed]);
         store.forget_removed(killed).unwrap();
         assert!(store.left_behind().unwrap().is_empty());

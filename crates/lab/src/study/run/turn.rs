@@ -1,4 +1,4 @@
-//! One run of one cell: prepare, preload, warm up, measure, verify, clean up.
+//! One run of one case: prepare, preload, warm up, measure, verify, clean up.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,7 +23,7 @@ use crate::target::{Instance, LoadFigures, LoadOrder, Target};
 /// Time for one measurement of the sync time, before and after each run.
 pub(super) const SYNC_BUDGET: Duration = Duration::from_millis(60);
 
-/// Runs a cell once in `folder`, which is empty.
+/// Runs a case once in `folder`, which is empty.
 pub(super) fn run(
     target: &dyn Target,
     settings: &Settings,

@@ -1,16 +1,16 @@
-//! Room to append, promised before anything is latched: bytes of the ring and of the log files.
+//! Space to append, promised before anything is latched: bytes of the ring and of the log files.
 //!
-//! The writer publishes a limit: no record may end above it. A place that has room gets a credit of
+//! The writer publishes a limit: no record may end above it. A permit that has space gets a credit of
 //! `quantum` bytes at a time, so that most inserts look at nothing shared. Larger records are
 //! promised one by one.
 //!
 //! Invariants
-//! 1. tail + places * quantum + large <= limit at each grant. What the places can still use of
-//!    earlier grants is at most places * quantum, whoever granted when; so the tail never passes
+//! 1. tail + permits * quantum + large <= limit at each grant. What the permits can still use of
+//!    earlier grants is at most permits * quantum, whoever granted when; so the tail never passes
 //!    the limit.
 //! 2. `large` is read before the tail: a large record leaves `large` only after it is in the tail.
 //! 3. When the limit has to go back (short blocks have used up file space) the epoch goes up and
-//!    every credit is void; each place can use at most one record of it on its way. The limit is
+//!    every credit is void; each permit can use at most one record of it on its way. The limit is
 //!    computed with that to spare.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -20,13 +20,13 @@ use crate::sync::Padded;
 
 /// Who may append how much.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct AppendSpace {
     quantum: u64,
     record_bytes_max: u64,
-    slack: u64,                    // places * quantum
-    shared: Padded<Limit>,         // stored by the writer, read by all
-    large: Padded<AtomicU64>,      // promised to records larger than a quantum and not reserved yet
-    places: Box<[Padded<Credit>]>, // each used by the holder of its place alone
+    slack: u64,                     // permits * quantum
+    shared: Padded<Limit>,          // stored by the writer, read by all
+    large: Padded<AtomicU64>, // promised to records larger than a quantum and not reserved yet
+    permits: Box<[Padded<Credit>]>, // each used by the holder of its permit alone
 }
 
 #[derive(Debug)]
@@ -42,29 +42,29 @@ struct Credit {
     epoch: AtomicU32,
 }
 
-impl Room {
-    /// Room for records that end below `limit`.
+impl AppendSpace {
+    /// Space for records that end below `limit`.
     pub(crate) fn new(
-        places: usize,
+        permits: usize,
         ring_bytes: usize,
         record_bytes_max: usize,
         limit: u64,
     ) -> Self {
-        let quantum = (ring_bytes / (8 * places)).min(64 << 10).min(record_bytes_max) as u64;
+        let quantum = (ring_bytes / (8 * permits)).min(64 << 10).min(record_bytes_max) as u64;
         Self {
             quantum,
             record_bytes_max: record_bytes_max as u64,
-            slack: quantum * places as u64,
+            slack: quantum * permits as u64,
             shared: Padded(Limit { lsn: AtomicU64::new(limit), epoch: AtomicU32::new(0) }),
             large: Padded::default(),
-            places: (0..places).map(|_| Padded::default()).collect(),
+            permits: (0..permits).map(|_| Padded::default()).collect(),
         }
     }
 
-    /// Is there, or can there be made, a promise of `bytes` for `place`?
+    /// Is there, or can there be made, a promise of `bytes` for `permit`?
     #[inline]
-    pub(crate) fn has(&self, place: usize, bytes: u64, tail: impl Fn() -> u64) -> bool {
-        let credit = &self.places[place].0;
+    pub(crate) fn has(&self, permit: usize, bytes: u64, tail: impl Fn() -> u64) -> bool {
+        let credit = &self.permits[permit].0;
         let epoch = self.shared.0.epoch.load(Acquire);
         let is_current = credit.epoch.load(Relaxed) == epoch;
         if is_current && credit.bytes.load(Relaxed) >= bytes {
@@ -79,27 +79,27 @@ impl Room {
         credit.epoch.store(epoch, Relaxed);
         if bytes <= self.quantum {
             let used = self.large.0.load(Acquire) + self.slack; // before the tail: invariant 2
-            let is_room = tail() + used <= self.shared.0.lsn.load(Acquire);
-            if is_room {
+            let is_free = tail() + used <= self.shared.0.lsn.load(Acquire);
+            if is_free {
                 credit.bytes.store(self.quantum, Relaxed);
             }
-            return is_room;
+            return is_free;
         }
         if bytes > self.record_bytes_max {
             return false;
         }
         let used = self.large.0.fetch_add(bytes, AcqRel) + bytes + self.slack;
-        let is_room = tail() + used <= self.shared.0.lsn.load(Acquire);
+        let is_free = tail() + used <= self.shared.0.lsn.load(Acquire);
         credit.large_bytes.store(bytes, Relaxed);
-        if is_room {
+        if is_free {
             credit.bytes.store(bytes, Relaxed);
         } else {
             self.take_back(credit);
         }
-        is_room
+        is_free
     }
 
-    /// Would a place that has no credit get `bytes` now? Promises nothing and touches no credit, so
+    /// Would a permit that has no credit get `bytes` now? Promises nothing and touches no credit, so
     /// anyone may ask.
     pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> u64) -> bool {
         let large = if bytes <= self.quantum { 0 } else { bytes };
@@ -116,12 +116,12 @@ impl Room {
         }
     }
 
-    /// `place` has reserved `bytes` (they are in the tail).
+    /// `permit` has reserved `bytes` (they are in the tail).
     #[inline]
-    pub(crate) fn used(&self, place: usize, bytes: u64) {
-        let credit = &self.places[place].0;
+    pub(crate) fn used(&self, permit: usize, bytes: u64) {
+        let credit = &self.permits[permit].0;
         let left = credit.bytes.load(Relaxed);
-        debug_assert!(left >= bytes, "place {place} reserved {bytes} bytes without room");
+        debug_assert!(left >= bytes, "permit {permit} reserved {bytes} bytes without space");
         credit.bytes.store(left.saturating_sub(bytes), Relaxed);
         if credit.large_bytes.load(Relaxed) > 0 {
             self.take_back(credit);
@@ -137,7 +137,7 @@ impl Room {
         }
     }
 
-    /// The log has failed or is closed: there is no room any more, and every credit is void.
+    /// The log has failed or is closed: there is no space any more, and every credit is void.
     pub(crate) fn close(&self) {
         self.shared.0.lsn.store(0, Release);
         self.shared.0.epoch.fetch_add(1, AcqRel);
@@ -155,36 +155,36 @@ mod tests {
 
     #[test]
     fn promises_end_below_the_limit() {
-        let room = Room::new(4, 1 << 20, 1 << 20, 1 << 20);
+        let space = AppendSpace::new(4, 1 << 20, 1 << 20, 1 << 20);
         let mut tail = 0;
-        while room.has(0, 20, || tail) {
+        while space.has(0, 20, || tail) {
             tail += 20;
-            room.used(0, 20);
+            space.used(0, 20);
         }
         assert!(tail <= 1 << 20);
-        assert!(tail + room.slack + room.quantum > 1 << 20, "room is left unused");
+        assert!(tail + space.slack + space.quantum > 1 << 20, "space is left unused");
     }
 
     #[test]
     fn a_large_promise_counts_against_others_until_it_is_used() {
-        let room = Room::new(2, 1 << 20, 1 << 20, 1 << 20);
-        assert!(room.has(0, 700_000, || 0));
-        assert!(!room.has(1, 700_000, || 0));
-        assert!(room.has(1, 20, || 0));
-        room.used(0, 700_000);
-        assert_eq!(room.large.0.load(Relaxed), 0);
-        assert!(!room.has(1, 700_000, || 700_000));
-        room.publish(2 << 20);
-        assert!(room.has(1, 700_000, || 700_000));
+        let space = AppendSpace::new(2, 1 << 20, 1 << 20, 1 << 20);
+        assert!(space.has(0, 700_000, || 0));
+        assert!(!space.has(1, 700_000, || 0));
+        assert!(space.has(1, 20, || 0));
+        space.used(0, 700_000);
+        assert_eq!(space.large.0.load(Relaxed), 0);
+        assert!(!space.has(1, 700_000, || 700_000));
+        space.publish(2 << 20);
+        assert!(space.has(1, 700_000, || 700_000));
     }
 
     #[test]
     fn a_limit_that_goes_back_voids_every_credit() {
-        let room = Room::new(2, 1 << 20, 1 << 20, 1 << 20);
-        assert!(room.has(0, 20, || 0));
-        room.publish(100);
-        assert!(!room.has(0, 20, || 0));
-        room.publish(1 << 20);
-        assert!(room.has(0, 20, || 0));
+        let space = AppendSpace::new(2, 1 << 20, 1 << 20, 1 << 20);
+        assert!(space.has(0, 20, || 0));
+        space.publish(100);
+        assert!(!space.has(0, 20, || 0));
+        space.publish(1 << 20);
+        assert!(space.has(0, 20, || 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Two sessions are never inside the same place, and every session that asks for a place gets one.
+//! Two sessions are never inside the same permit, and every session that asks for a permit gets one.
 #![cfg(not(loom))]
 
 use std::sync::Barrier;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use onrush_latch::{Admission, available_cpus};
 use onrush_waits::{Recorder, Registry};
 
-/// Threads go in and out; each place says whether somebody is inside. Every `rest`th time they
-/// release their place. Nobody ends before all are done: only the look every millisecond helps
+/// Threads go in and out; each permit says whether somebody is inside. Every `rest`th time they
+/// release their permit. Nobody ends before all are done: only the look every millisecond helps
 /// whoever waits for an owner that is done.
-fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
+fn in_and_out(permits: usize, threads: usize, times: usize, rest: usize) {
     let registry = Registry::new();
-    let admission = Admission::new(places, 0);
-    let occupied: Vec<AtomicBool> = (0..places).map(|_| AtomicBool::new(false)).collect();
+    let admission = Admission::new(permits, 0);
+    let occupied: Vec<AtomicBool> = (0..permits).map(|_| AtomicBool::new(false)).collect();
     let all_done = Barrier::new(threads);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -22,8 +22,8 @@ fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
                 let mut ticket = admission.ticket();
                 for time in 1..=times {
                     let entered = admission.enter(&mut ticket, &recorder);
-                    let mine = &occupied[entered.place()];
-                    assert!(!mine.swap(true, Relaxed), "two inside place {}", entered.place());
+                    let mine = &occupied[entered.permit()];
+                    assert!(!mine.swap(true, Relaxed), "two inside permit {}", entered.permit());
                     mine.store(false, Relaxed);
                     drop(entered);
                     if time % rest == 0 {
@@ -37,7 +37,7 @@ fn in_and_out(places: usize, threads: usize, times: usize, rest: usize) {
 }
 
 #[test]
-fn more_sessions_than_places() {
+fn more_sessions_than_permits() {
     in_and_out(2, 8, 20_000, 100);
 }
 
@@ -59,12 +59,12 @@ fn an_owner_who_stays_away_starves_nobody() {
     let mut away = admission.ticket();
     drop(admission.enter(&mut away, &recorder));
     let mut other = admission.ticket();
-    assert_eq!(admission.enter(&mut other, &recorder).place(), 0);
-    assert_eq!(admission.enter(&mut away, &recorder).place(), 0);
+    assert_eq!(admission.enter(&mut other, &recorder).permit(), 0);
+    assert_eq!(admission.enter(&mut away, &recorder).permit(), 0);
 }
 
 #[test]
-fn whoever_waits_for_a_place_gets_that_of_one_who_leaves() {
+fn whoever_waits_for_a_permit_gets_that_of_one_who_leaves() {
     let registry = Registry::new();
     let admission = Admission::new(1, 0);
     let mut inside = admission.ticket();
@@ -73,7 +73,7 @@ fn whoever_waits_for_a_place_gets_that_of_one_who_leaves() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let recorder = Recorder::new(&registry, "waiter");
-            admission.enter(&mut admission.ticket(), &recorder).place()
+            admission.enter(&mut admission.ticket(), &recorder).permit()
         });
         assert!(!waiter.is_finished());
         drop(entered);
@@ -92,17 +92,17 @@ fn a_session_that_panics_inside_leaves() {
         std::panic::resume_unwind(Box::new("stop"));
     }));
     assert!(outcome.is_err());
-    assert_eq!(admission.enter(&mut admission.ticket(), &recorder).place(), 0);
+    assert_eq!(admission.enter(&mut admission.ticket(), &recorder).permit(), 0);
 }
 
 #[test]
-fn background_threads_have_places_of_their_own() {
+fn background_threads_have_permits_of_their_own() {
     let admission = Admission::for_this_machine(2);
     let sessions = available_cpus() + 1;
-    assert_eq!(admission.session_places(), sessions);
-    assert_eq!(admission.places(), sessions + 2);
+    assert_eq!(admission.session_permits(), sessions);
+    assert_eq!(admission.permits(), sessions + 2);
     assert_eq!(
-        (admission.background_place(0), admission.background_place(1)),
+        (admission.background_permit(0), admission.background_permit(1)),
         (sessions, sessions + 1)
     );
 }

@@ -1,4 +1,4 @@
-//! Moments and intervals by a pattern, and moments out of text by one.
+//! Timestamps and intervals by a pattern, and moments out of text by one.
 
 use jiff::civil::{Date, DateTime};
 
@@ -6,7 +6,7 @@ use super::not_supported;
 use super::template::{Field, Node, parts};
 use crate::error::{QueryError, Result};
 use crate::interval::{Interval, MICROS_PER_DAY};
-use crate::moment::{civil, day_of, day_of_year, days, julian_day, micros, out_of_range};
+use crate::timestamp::{civil, day_of, day_of_year, days, julian_day, micros, out_of_range};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -44,7 +44,7 @@ pub(crate) struct Broken {
 
 impl Broken {
     /// A moment in microseconds.
-    pub(crate) fn moment(micros: i64, is_with_zone: bool) -> Result<Broken> {
+    pub(crate) fn timestamp(micros: i64, is_with_zone: bool) -> Result<Broken> {
         let at = civil(micros)?;
         Ok(Broken {
             year: at.year().into(),
@@ -83,45 +83,47 @@ impl Broken {
 ///
 /// # Errors
 /// Words that intervals do not have, or that are not understood.
-pub(crate) fn write_moment(pattern: &str, moment: &Broken) -> Result<String> {
+pub(crate) fn write_timestamp(pattern: &str, timestamp: &Broken) -> Result<String> {
     let mut written = String::new();
     for node in parts(pattern)? {
         match node {
             Node::Literal(text) => written.push_str(&text),
-            Node::Field(field) => written.push_str(&write_field(&field, moment)?),
+            Node::Field(field) => written.push_str(&write_field(&field, timestamp)?),
         }
     }
     Ok(written)
 }
 
-fn write_field(field: &Field, moment: &Broken) -> Result<String> {
-    let hour = moment.seconds() / 3600;
-    let fraction = moment.micros.abs() % 1_000_000;
-    let iso = || moment.date().map(Date::iso_week_date);
+fn write_field(field: &Field, timestamp: &Broken) -> Result<String> {
+    let hour = timestamp.seconds() / 3600;
+    let fraction = timestamp.micros.abs() % 1_000_000;
+    let iso = || timestamp.date().map(Date::iso_week_date);
     let (number, width) = match field.word {
         "AM" | "PM" => return Ok(field.case.of(if hour % 24 >= 12 { "PM" } else { "AM" })),
         "A.M." | "P.M." => return Ok(field.case.of(if hour % 24 >= 12 { "P.M." } else { "A.M." })),
-        "AD" | "BC" => return Ok(field.case.of(if moment.year > 0 { "AD" } else { "BC" })),
-        "A.D." | "B.C." => return Ok(field.case.of(if moment.year > 0 { "A.D." } else { "B.C." })),
-        "TZ" => return Ok(field.case.of(if moment.is_with_zone { "UTC" } else { "" })),
+        "AD" | "BC" => return Ok(field.case.of(if timestamp.year > 0 { "AD" } else { "BC" })),
+        "A.D." | "B.C." => {
+            return Ok(field.case.of(if timestamp.year > 0 { "A.D." } else { "B.C." }));
+        }
+        "TZ" => return Ok(field.case.of(if timestamp.is_with_zone { "UTC" } else { "" })),
         "TZH" | "OF" => return Ok("+00".to_owned()),
         "TZM" => return Ok("00".to_owned()),
         "DAY" | "DY" => {
             let name = WEEKDAYS
-                [usize::from(moment.date()?.weekday().to_monday_zero_offset().unsigned_abs())];
+                [usize::from(timestamp.date()?.weekday().to_monday_zero_offset().unsigned_abs())];
             return Ok(name_of(field, name, field.word == "DY"));
         }
         "MONTH" | "MON" => {
-            let month = usize::from(moment.date()?.month().unsigned_abs());
+            let month = usize::from(timestamp.date()?.month().unsigned_abs());
             return Ok(name_of(field, MONTHS[month - 1], field.word == "MON"));
         }
         "RM" => {
-            let month = usize::from(moment.date()?.month().unsigned_abs());
+            let month = usize::from(timestamp.date()?.month().unsigned_abs());
             let roman = field.case.of(ROMAN[month - 1]);
             return Ok(if field.is_tight { roman } else { format!("{roman:4}") });
         }
         "Y,YYY" => {
-            return Ok(format!("{},{:03}", moment.year / 1000, moment.year % 1000));
+            return Ok(format!("{},{:03}", timestamp.year / 1000, timestamp.year % 1000));
         }
         "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
             let digits = usize::from(field.word.as_bytes()[2] - b'0');
@@ -129,35 +131,35 @@ fn write_field(field: &Field, moment: &Broken) -> Result<String> {
         }
         "HH" | "HH12" => (if hour % 12 == 0 { 12 } else { hour % 12 }, 2),
         "HH24" => (hour, 2),
-        "MI" => (moment.seconds() / 60 % 60, 2),
-        "SS" => (moment.seconds() % 60, 2),
-        "SSSS" | "SSSSS" => (moment.seconds(), 0),
+        "MI" => (timestamp.seconds() / 60 % 60, 2),
+        "SS" => (timestamp.seconds() % 60, 2),
+        "SSSS" | "SSSSS" => (timestamp.seconds(), 0),
         "MS" => (fraction / 1000, 3),
         "US" => (fraction, 6),
-        "YYYY" => (moment.year, 4),
-        "YYY" => (moment.year % 1000, 3),
-        "YY" => (moment.year % 100, 2),
-        "Y" => (moment.year % 10, 1),
+        "YYYY" => (timestamp.year, 4),
+        "YYY" => (timestamp.year % 1000, 3),
+        "YY" => (timestamp.year % 100, 2),
+        "Y" => (timestamp.year % 10, 1),
         "IYYY" => (iso()?.year().into(), 4),
         "IYY" => (i64::from(iso()?.year()) % 1000, 3),
         "IY" => (i64::from(iso()?.year()) % 100, 2),
         "I" => (i64::from(iso()?.year()) % 10, 1),
-        "CC" => ((moment.year + 99) / 100, 2),
-        "Q" => ((moment.date()?.month() as i64 - 1) / 3 + 1, 0),
-        "MM" => (moment.month, 2),
-        "DDD" => (moment.date()?.day_of_year().into(), 3),
-        "DD" => (moment.day, 2),
-        "D" => (i64::from(moment.date()?.weekday().to_sunday_one_offset()), 0),
-        "ID" => (i64::from(moment.date()?.weekday().to_monday_one_offset()), 0),
-        "WW" => ((i64::from(moment.date()?.day_of_year()) - 1) / 7 + 1, 2),
+        "CC" => ((timestamp.year + 99) / 100, 2),
+        "Q" => ((timestamp.date()?.month() as i64 - 1) / 3 + 1, 0),
+        "MM" => (timestamp.month, 2),
+        "DDD" => (timestamp.date()?.day_of_year().into(), 3),
+        "DD" => (timestamp.day, 2),
+        "D" => (i64::from(timestamp.date()?.weekday().to_sunday_one_offset()), 0),
+        "ID" => (i64::from(timestamp.date()?.weekday().to_monday_one_offset()), 0),
+        "WW" => ((i64::from(timestamp.date()?.day_of_year()) - 1) / 7 + 1, 2),
         "IW" => (iso()?.week().into(), 2),
         "IDDD" => {
             let of = iso()?;
             let weekday = i64::from(of.weekday().to_monday_one_offset());
             ((i64::from(of.week()) - 1) * 7 + weekday, 3)
         }
-        "W" => ((moment.day - 1) / 7 + 1, 0),
-        "J" => (julian_day(moment.date()?), 0),
+        "W" => ((timestamp.day - 1) / 7 + 1, 0),
+        "J" => (julian_day(timestamp.date()?), 0),
         other => return Err(not_supported(other)),
     };
     let width = if field.is_tight { 0 } else { width };
@@ -214,7 +216,7 @@ pub(crate) fn read_date(pattern: &str, written: &str) -> Result<i32> {
 ///
 /// # Errors
 /// As for [`read_date`].
-pub(crate) fn read_moment(pattern: &str, written: &str) -> Result<i64> {
+pub(crate) fn read_timestamp(pattern: &str, written: &str) -> Result<i64> {
     let read = read(pattern, written)?;
     let hour = match (read.is_of_twelve || read.is_afternoon.is_some(), read.is_afternoon) {
         (true, _) if !(1..=12).contains(&read.hour) && read.is_of_twelve => {

@@ -1,4 +1,4 @@
-//! Makes what an operation waits for: frames, slots, room in the log; the last two by checkpoints where there is no
+//! Makes what an operation waits for: frames, slots, log space; the last two by checkpoints where there is no
 //! other way.
 
 use onrush_log::{Log, LogError, Reservation};
@@ -14,7 +14,7 @@ use crate::space::Purpose;
 use crate::tree::{Blocked, SPARE_FRAMES};
 
 impl Store {
-    /// Does, without a place and without latches, what an operation was blocked on.
+    /// Does, without a permit and without latches, what an operation was blocked on.
     pub(crate) fn unblock(
         &self,
         blocked: Blocked,
@@ -71,10 +71,10 @@ impl Store {
         if helped { Ok(()) } else { Err(full.into()) }
     }
 
-    /// Waits for room in the log. Where nobody else takes checkpoints, takes one if the log is
+    /// Waits for log space. Where nobody else takes checkpoints, takes one if the log is
     /// full.
-    pub(crate) fn wait_for_room(&self, bytes: usize, recorder: &Recorder) -> Result<()> {
-        match self.log.wait_for_room(bytes, recorder) {
+    pub(crate) fn wait_for_log_space(&self, bytes: usize, recorder: &Recorder) -> Result<()> {
+        match self.log.wait_for_space(bytes, recorder) {
             Err(LogError::CapacityReached) if self.options.background == Background::Callers => {
                 super::run(self, recorder).map(|_| ())
             }
@@ -98,7 +98,7 @@ impl Appends for Store {
             if let Some(reservation) = self.try_append(record, recorder) {
                 return Ok(reservation);
             }
-            self.wait_for_room(Log::framed_bytes(record.len()), recorder)?;
+            self.wait_for_log_space(Log::framed_bytes(record.len()), recorder)?;
         }
     }
 }

@@ -7,9 +7,9 @@ use jiff::civil::Date;
 use super::evaluate::{EvaluationError, mismatch};
 use super::tree::Kind;
 use crate::Value;
-use crate::convert::{DAY_MICROS, MOMENT_MICROS_MAX, MOMENT_MICROS_MIN};
+use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MAX, TIMESTAMP_MICROS_MIN};
 
-const TOO_FAR: EvaluationError = EvaluationError::MomentOutOfRange("timestamp out of range");
+const TOO_FAR: EvaluationError = EvaluationError::TimestampOutOfRange("timestamp out of range");
 
 /// A span of time as PostgreSQL has it: months, days and microseconds do not become each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,8 +53,11 @@ impl Interval {
 }
 
 /// A moment that much later: first the months, then the days, then the rest, as PostgreSQL does.
-pub(super) fn shifted(moment: &Value<'_>, by: Interval) -> Result<Value<'static>, EvaluationError> {
-    let (Value::Timestamp(micros) | Value::TimestampTz(micros)) = moment else {
+pub(super) fn shifted(
+    timestamp: &Value<'_>,
+    by: Interval,
+) -> Result<Value<'static>, EvaluationError> {
+    let (Value::Timestamp(micros) | Value::TimestampTz(micros)) = timestamp else {
         return Err(mismatch());
     };
     let (mut day, time) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
@@ -71,9 +74,9 @@ pub(super) fn shifted(moment: &Value<'_>, by: Interval) -> Result<Value<'static>
         .checked_mul(DAY_MICROS)
         .and_then(|micros| micros.checked_add(time))
         .and_then(|micros| micros.checked_add(by.micros))
-        .filter(|micros| (MOMENT_MICROS_MIN..=MOMENT_MICROS_MAX).contains(micros))
+        .filter(|micros| (TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX).contains(micros))
         .ok_or(TOO_FAR)?;
-    Ok(match moment {
+    Ok(match timestamp {
         Value::Timestamp(_) => Value::Timestamp(micros),
         _ => Value::TimestampTz(micros),
     })

@@ -1,6 +1,6 @@
 //! The way to a leaf in steps, each of which asks for the memory that the next one reads: who
 //! knows a key some inserts ahead does not wait for memory when its turn comes. Figures:
-//! `docs/decisions/0004-random-keys-are-drawn-ahead.md`.
+//! `docs/decisions/0004-random-keys-are-prefetched.md`.
 //!
 //! What a step finds is where the key belonged a moment ago; whoever latches the leaf looks again.
 
@@ -13,7 +13,7 @@ use crate::units::{InnerId, LeafId};
 
 /// How far the way to one key has been gone.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) enum Approach {
+pub(crate) enum LeafPrefetch {
     /// Not begun.
     #[default]
     Root,
@@ -25,7 +25,7 @@ pub(crate) enum Approach {
     Rows(LeafId),
 }
 
-impl Approach {
+impl LeafPrefetch {
     /// Goes one step on, on the way to `key`, for a row of about `entry_bytes`.
     #[inline]
     pub(crate) fn step(
@@ -35,27 +35,27 @@ impl Approach {
         recorder: &Recorder,
         key: &[u8],
         entry_bytes: usize,
-    ) -> Approach {
+    ) -> LeafPrefetch {
         match self {
-            Approach::Root => {
+            LeafPrefetch::Root => {
                 let parent = tree.descend_to_parent(trees, recorder, head(key), key);
                 trees.inners.get(parent.0).prefetch();
-                Approach::Parent(parent)
+                LeafPrefetch::Parent(parent)
             }
-            Approach::Parent(parent) => {
+            LeafPrefetch::Parent(parent) => {
                 let leaf = tree.descend_from(trees, recorder, parent, head(key), key);
                 crate::memory::prefetch(std::slice::from_ref(trees.leaves.get(leaf.0)));
-                Approach::Header(leaf)
+                LeafPrefetch::Header(leaf)
             }
-            Approach::Header(leaf) => {
+            LeafPrefetch::Header(leaf) => {
                 if let Some(state) = trees.leaves.get(leaf.0).latch.try_exclusive()
                     && let Some(rows) = &state.rows
                 {
                     rows.prefetch(entry_bytes);
                 }
-                Approach::Rows(leaf)
+                LeafPrefetch::Rows(leaf)
             }
-            Approach::Rows(_) => self,
+            LeafPrefetch::Rows(_) => self,
         }
     }
 
@@ -63,8 +63,8 @@ impl Approach {
     #[inline]
     pub(crate) fn hint(self, key: &[u8]) -> Hint {
         match self {
-            Approach::Root | Approach::Parent(_) => Hint::NONE,
-            Approach::Header(leaf) | Approach::Rows(leaf) => Hint::at(leaf, head(key)),
+            LeafPrefetch::Root | LeafPrefetch::Parent(_) => Hint::NONE,
+            LeafPrefetch::Header(leaf) | LeafPrefetch::Rows(leaf) => Hint::at(leaf, head(key)),
         }
     }
 }

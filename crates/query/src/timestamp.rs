@@ -1,4 +1,4 @@
-//! Moments as calendars tell them.
+//! Timestamps as calendars tell them.
 
 use jiff::civil::{Date, DateTime, date};
 use jiff::{SignedDuration, ToSpan};
@@ -14,8 +14,8 @@ pub(crate) fn civil(micros: i64) -> Result<DateTime> {
 }
 
 /// The count of microseconds of a date and time.
-pub(crate) fn micros(moment: DateTime) -> i64 {
-    let since = moment.duration_since(EPOCH);
+pub(crate) fn micros(timestamp: DateTime) -> i64 {
+    let since = timestamp.duration_since(EPOCH);
     since.as_secs() * 1_000_000 + i64::from(since.subsec_micros())
 }
 

@@ -1,15 +1,15 @@
-//! What rivals said of themselves in recorded runs, and the verdict on it. Seconds are those of 24
+//! What baselines said of themselves in recorded runs, and the verdict on it. Seconds are those of 24
 //! sessions, scaled to runs of ten seconds; names are as the targets gave them.
 
 use super::tests::{AROUND, delayed, planted};
 use super::*;
-use crate::study::outcome::CellOutcome;
+use crate::study::outcome::CaseOutcome;
 use crate::target::record::WaitRecord;
 
-/// A cell of a rival with waits of one group each: group, name, seconds.
-fn said(target: &str, mut cell: CellOutcome, cpu: f64, all: &[(&str, &str, f64)]) -> Verdict {
-    cell.target = target.into();
-    cell.repeats[0].cpu_percent = cpu;
+/// A case of a baseline with waits of one group each: group, name, seconds.
+fn said(target: &str, mut case: CaseOutcome, cpu: f64, all: &[(&str, &str, f64)]) -> Verdict {
+    case.target = target.into();
+    case.repeats[0].cpu_percent = cpu;
     let wait = |(group, name, seconds): &(&str, &str, f64)| WaitRecord {
         group: (*group).into(),
         name: (*name).into(),
@@ -18,8 +18,8 @@ fn said(target: &str, mut cell: CellOutcome, cpu: f64, all: &[(&str, &str, f64)]
         is_sampled: true,
         ..WaitRecord::default()
     };
-    cell.repeats[0].waits = all.iter().map(wait).collect();
-    of(&cell, AROUND).unwrap()
+    case.repeats[0].waits = all.iter().map(wait).collect();
+    of(&case, AROUND).unwrap()
 }
 
 const POSTGRESQL: &[(&str, &str, f64)] = &[
@@ -106,9 +106,9 @@ fn sql_server_has_the_names_that_onrush_took_over() {
 #[test]
 fn embedded_stores_that_tell_no_waits_are_judged_by_their_syncs() {
     for target in ["sqlite", "lmdb", "redb"] {
-        let mut cell = planted();
-        cell.repeats[0].commits_per_sync = Some(1.0);
-        assert_eq!(said(target, cell, 8.0, &[]).cause, Cause::OneWriter, "{target}");
+        let mut case = planted();
+        case.repeats[0].commits_per_sync = Some(1.0);
+        assert_eq!(said(target, case, 8.0, &[]).cause, Cause::OneWriter, "{target}");
     }
     let mut shared = planted();
     shared.repeats[0].share_of_bound = Some(0.7);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use onrush::KeyStrategy;
 use onrush_measure::units::parse_count;
-use onrush_measure::{CellSettings, Placement};
+use onrush_measure::{CaseSettings, Placement};
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::arguments::metrics::MetricsArguments;
 use onrush_terminal::arguments::words::{Driver, Durability, Leave, key_strategy};
 
 /// One measured load.
 #[derive(Args, Clone, Debug)]
-pub struct CellArguments {
+pub struct CaseArguments {
     /// Rows of all sessions together, such as 4000000 or 48m [default: about a minute's worth]
     #[arg(long, value_name = "ROWS", value_parser = parse_count)]
     pub rows: Option<u64>,
@@ -72,10 +72,10 @@ pub struct CellArguments {
     pub metrics: MetricsArguments,
 }
 
-impl CellArguments {
+impl CaseArguments {
     /// The settings that the flags stand for.
-    pub fn settings(&self) -> anyhow::Result<CellSettings> {
-        Ok(CellSettings {
+    pub fn settings(&self) -> anyhow::Result<CaseSettings> {
+        Ok(CaseSettings {
             rows: self.rows,
             sessions: self.sessions,
             key: self.key,
@@ -90,7 +90,7 @@ impl CellArguments {
                 data_files: self.data_files,
                 log_folder: self.log_folder.clone(),
             },
-            engine: self.engine.options(CellSettings::default().engine),
+            engine: self.engine.options(CaseSettings::default().engine),
             verify: !self.no_verify,
             leave: self.leave.into(),
             metrics: self.metrics.address()?,

@@ -12,8 +12,8 @@ use crate::error::LabError;
 use crate::machine::{self, FileSystem};
 use crate::place::Place;
 use crate::progress::{Observer, Step};
-use crate::result::{CellResult, Measured};
-use crate::settings::CellSettings;
+use crate::result::{CaseResult, Measured};
+use crate::settings::CaseSettings;
 use crate::stand::{Reopened, Stand, StandLoad};
 
 /// Time for one measurement of the sync time, before and after the load.
@@ -28,7 +28,7 @@ const SMALL_ROWS: u64 = 20_000;
 ///
 /// # Errors
 /// Settings out of range, too little room, and whatever the engine or the disk reports.
-pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<CellResult, LabError> {
+pub fn run_case(settings: &CaseSettings, observer: &dyn Observer) -> Result<CaseResult, LabError> {
     settings.validate().map_err(LabError::Setting)?;
     let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
     if let Some(address) = settings.metrics {
@@ -109,11 +109,11 @@ pub fn run_cell(settings: &CellSettings, observer: &dyn Observer) -> Result<Cell
         verification = Some(verdict);
     }
     let kept = place.is_kept().then(|| place.folder().to_owned());
-    Ok(CellResult::new(settings, &file_system, &measured, verification, kept.as_deref()))
+    Ok(CaseResult::new(settings, &file_system, &measured, verification, kept.as_deref()))
 }
 
 fn measure_sync(
-    settings: &CellSettings,
+    settings: &CaseSettings,
     place: &Place,
     observer: &dyn Observer,
 ) -> Result<SyncTime, LabError> {

@@ -1,5 +1,5 @@
 //! Step 3 of a checkpoint: an image for every leaf that is dirty for an older epoch. Empty leaves need
-//! none; they are joined to their left neighbours.
+//! none; they are merged into their left neighbours.
 //!
 //! The leaves are divided among writers in key order, so each writes neighbours together, and one
 //! copies while another waits for the disk.
@@ -14,14 +14,14 @@ use crate::error::Result;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::storage::{Imager, LeafState};
-use crate::tree::{EmptyLeaf, Joined, fold_resolved};
+use crate::tree::{EmptyLeaf, Merged, resolve_intents};
 use crate::units::{Epoch, LEAF_BYTES, LeafId, ObjectId};
 
 /// With fewer leaves one writer does it alone.
 const LEAVES_PER_WRITER: usize = 256;
 
 /// What became of the leaves. `changed` counts even when there is an error.
-pub(super) struct Drained {
+pub(super) struct WrittenBack {
     /// Object and low fence of every leaf that was on a list.
     pub(super) changed: Vec<(ObjectId, Box<[u8]>)>,
     /// How many were imaged.
@@ -32,13 +32,13 @@ pub(super) struct Drained {
 /// again, until nothing is on these lists. A leaf that splits while it waits here puts its sibling
 /// on the list that was just taken: without an image of its own, the sibling would be collected
 /// with the one it shares, which lacks what was changed before C.
-pub(super) fn drain(
+pub(super) fn write_back(
     store: &Store,
     recorder: &Recorder,
     imagers: &mut [Imager],
     epoch: Epoch,
-) -> Drained {
-    let mut all = Drained { changed: Vec::new(), images: Ok(0) };
+) -> WrittenBack {
+    let mut all = WrittenBack { changed: Vec::new(), images: Ok(0) };
     let pace = Pace::default();
     loop {
         let listed = store.dirty.take_before(epoch);
@@ -47,62 +47,62 @@ pub(super) fn drain(
         }
         let (leaves, empty) = in_key_order(store, recorder, listed);
         // Those that take the ranges of empty ones are imaged once, after all of them.
-        join_empty_leaves(store, recorder, epoch, empty, &mut all.changed);
+        merge_empty_leaves(store, recorder, epoch, empty, &mut all.changed);
         store.progress.add_leaves(leaves.len() as u64);
-        all.add(drain_round((store, recorder, &pace), imagers, epoch, &leaves));
+        all.add(write_back_round((store, recorder, &pace), imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
             return all;
         }
     }
 }
 
-impl Drained {
-    fn add(&mut self, other: Drained) {
+impl WrittenBack {
+    fn add(&mut self, other: WrittenBack) {
         self.changed.extend(other.changed);
         let images = std::mem::replace(&mut self.images, Ok(0));
         self.images = images.and_then(|images| Ok(images + other.images?));
     }
 }
 
-fn drain_round(
+fn write_back_round(
     (store, recorder, pace): (&Store, &Recorder, &Pace),
     imagers: &mut [Imager],
     epoch: Epoch,
     leaves: &[LeafId],
-) -> Drained {
+) -> WrittenBack {
     let writers = imagers.len().min(leaves.len() / LEAVES_PER_WRITER).max(1);
     if writers == 1 {
-        return drain_part((store, recorder, pace), &mut imagers[0], epoch, leaves);
+        return write_back_part((store, recorder, pace), &mut imagers[0], epoch, leaves);
     }
     let part = leaves.len().div_ceil(writers);
-    let parts: Vec<Drained> = std::thread::scope(|scope| {
+    let parts: Vec<WrittenBack> = std::thread::scope(|scope| {
         let run = |(imager, leaves)| {
             let recorder = Recorder::new(&store.registry, "checkpoint writer");
             scope.spawn(move || {
                 let _work = recorder.work(Phase::Checkpoint);
-                drain_part((store, &recorder, pace), imager, epoch, leaves)
+                write_back_part((store, &recorder, pace), imager, epoch, leaves)
             })
         };
         let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Drained>| {
+        let join = |thread: std::thread::ScopedJoinHandle<'_, WrittenBack>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().map(join).collect()
     });
-    let mut all = Drained { changed: Vec::new(), images: Ok(0) };
+    let mut all = WrittenBack { changed: Vec::new(), images: Ok(0) };
     parts.into_iter().for_each(|part| all.add(part));
     all
 }
 
-fn drain_part(
+fn write_back_part(
     at: (&Store, &Recorder, &Pace),
     imager: &mut Imager,
     epoch: Epoch,
     leaves: &[LeafId],
-) -> Drained {
+) -> WrittenBack {
     let mut changed = Vec::with_capacity(leaves.len());
     let images = image_leaves(at, imager, epoch, leaves, &mut changed);
-    Drained { changed, images }
+    WrittenBack { changed, images }
 }
 
 fn image_leaves(
@@ -112,7 +112,7 @@ fn image_leaves(
     leaves: &[LeafId],
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) -> Result<u64> {
-    let place = store.background_place();
+    let permit = store.background_permit();
     let mut images = 0;
     let mut number = 0;
     while number < leaves.len() {
@@ -127,14 +127,14 @@ fn image_leaves(
             forget_image(store, &mut leaf);
         }
         if due && !empty {
-            fold_intents(store, &mut leaf);
+            resolve_leaf(store, &mut leaf);
         }
-        if due && !empty && !imager.capture(store, place, id, &mut leaf) {
+        if due && !empty && !imager.capture(store, permit, id, &mut leaf) {
             // No slot for the second image that an unresolved intent will need: make room
             // outside of the latch, then come back.
             drop(leaf);
             if let Err(error) = store.space.grow() {
-                put_back(store, recorder, place, &leaves[number..]);
+                put_back(store, recorder, permit, &leaves[number..]);
                 write_images((store, recorder, pace), imager)?;
                 return Err(error.into());
             }
@@ -143,8 +143,8 @@ fn image_leaves(
         if ours {
             changed.push((leaf.object, leaf.low.bytes().into()));
             if EmptyLeaf::of(id, &leaf).is_some() {
-                // It could not be joined, or has lost its rows since: for the next checkpoint.
-                store.dirty.push(place, epoch, id);
+                // It could not be merged, or has lost its rows since: for the next checkpoint.
+                store.dirty.push(permit, epoch, id);
             }
         }
         drop(leaf);
@@ -162,13 +162,13 @@ fn image_leaves(
 }
 
 /// Makes rows of the intents of a leaf that is about to be imaged, where that can be.
-fn fold_intents(store: &Store, leaf: &mut LeafState) {
+fn resolve_leaf(store: &Store, leaf: &mut LeafState) {
     let object = leaf.object;
     if let Some(rows) = leaf.rows.as_mut()
         && rows.intents() > 0
         && let Some(tree) = store.tree_of(object)
     {
-        fold_resolved(store, &tree, rows);
+        resolve_intents(store, &tree, rows);
     }
 }
 
@@ -211,19 +211,19 @@ fn in_key_order(
 }
 
 /// Takes empty leaves out of their trees.
-fn join_empty_leaves(
+fn merge_empty_leaves(
     store: &Store,
     recorder: &Recorder,
     epoch: Epoch,
     empty: BTreeSet<EmptyLeaf>,
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) {
-    let place = store.background_place();
-    let before = if planted(Fault::JoinImagedLate) { epoch } else { Epoch(epoch.0 - 1) };
+    let permit = store.background_permit();
+    let before = if planted(Fault::MergeImagedLate) { epoch } else { Epoch(epoch.0 - 1) };
     for leaf in empty {
         let Some(tree) = store.tree_of(leaf.object) else { continue };
-        let joined = tree.join_empty(store, recorder, place, &leaf, before);
-        if let Joined::Into(neighbour) = joined {
+        let merged = tree.merge_empty(store, recorder, permit, &leaf, before);
+        if let Merged::Into(neighbour) = merged {
             changed.push((leaf.object, neighbour));
             changed.push((leaf.object, leaf.low));
         }
@@ -231,11 +231,11 @@ fn join_empty_leaves(
 }
 
 /// A checkpoint that fails gives the leaves that it has not imaged to the next one.
-fn put_back(store: &Store, recorder: &Recorder, place: usize, leaves: &[LeafId]) {
+fn put_back(store: &Store, recorder: &Recorder, permit: usize, leaves: &[LeafId]) {
     for id in leaves {
         let leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         if leaf.is_dirty() {
-            store.dirty.push(place, leaf.dirty_epoch, *id);
+            store.dirty.push(permit, leaf.dirty_epoch, *id);
         }
     }
 }

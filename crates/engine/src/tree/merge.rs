@@ -11,8 +11,8 @@
 //!    tell them would lead them to a leaf that is gone.
 //! 2. The left leaf's image may hold rows of the range that it takes, from before a split. So it is
 //!    imaged anew before anyone needs an image of it: it is made dirty for an epoch before the one
-//!    that the checkpoint has begun, whose drain therefore finds it. Only a checkpoint joins logged
-//!    leaves, in its drain: a walk would meet a leaf that is wider than its image.
+//!    that the checkpoint has begun, whose write-back therefore finds it. Only a checkpoint merges logged
+//!    leaves, in its write-back: a walk would meet a leaf that is wider than its image.
 
 use onrush_latch::{ExclusiveGuard, lock_counted};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
@@ -49,7 +49,7 @@ impl EmptyLeaf {
 
 /// What became of it.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Joined {
+pub(crate) enum Merged {
     /// It is gone; the leaf that begins here has its range.
     Into(Box<[u8]>),
     /// It has rows again, or it is not a leaf of the table any more.
@@ -66,53 +66,53 @@ struct Step {
 }
 
 impl Tree {
-    /// Joins an empty leaf to its left neighbour, which is made dirty for `epoch`. The first leaf
+    /// Merges an empty leaf into its left neighbour, which is made dirty for `epoch`. The first leaf
     /// of a table has none, and must not be asked for. Called without latches: it may wait for the
     /// disk and for a frame.
-    pub(crate) fn join_empty(
+    pub(crate) fn merge_empty(
         &self,
         trees: &Trees,
         recorder: &Recorder,
-        place: usize,
+        permit: usize,
         empty: &EmptyLeaf,
         epoch: Epoch,
-    ) -> Joined {
+    ) -> Merged {
         if !self.unlink(trees, recorder, empty) {
-            return Joined::NotNow;
+            return Merged::NotNow;
         }
-        let joined = self.join_unlinked(trees, recorder, place, empty, epoch);
-        if !matches!(joined, Joined::Into(_)) {
+        let merged = self.merge_unlinked(trees, recorder, permit, empty, epoch);
+        if !matches!(merged, Merged::Into(_)) {
             self.link(trees, recorder, empty.object, &empty.low, empty.id);
         }
-        joined
+        merged
     }
 
-    fn join_unlinked(
+    fn merge_unlinked(
         &self,
         trees: &Trees,
         recorder: &Recorder,
-        place: usize,
+        permit: usize,
         empty: &EmptyLeaf,
         epoch: Epoch,
-    ) -> Joined {
+    ) -> Merged {
         for _ in 0..LOADS_MAX {
             let latched = self.latch_left_of(trees, recorder, empty);
-            let Ok((left_id, mut left)) = latched else { return Joined::NotEmpty };
+            let Ok((left_id, mut left)) = latched else { return Merged::NotEmpty };
             if left.rows.is_none() && left.image.is_some() {
                 drop(left);
                 // A damaged image is for those to report who need its rows.
                 if trees.load_leaf(left_id, Wait::PageIoLatchEx, recorder).is_err() {
-                    return Joined::NotNow;
+                    return Merged::NotNow;
                 }
                 continue;
             }
             let leaf = trees.leaves.get(empty.id.0);
             let mut right = leaf.latch.exclusive(recorder, LatchClass::Leaf);
             if right.object != empty.object || !right.is_known_empty() {
-                return Joined::NotEmpty;
+                return Merged::NotEmpty;
             }
-            if !prepare(trees, place, left_id, &mut left, &mut right, epoch) {
-                return Joined::NotNow;
+            if !prepare(trees, permit, left_id, &mut left, &mut right, epoch) {
+                return Merged::NotNow;
             }
             left.high = right.high.take();
             left.next = right.next;
@@ -120,9 +120,9 @@ impl Tree {
             drop(right);
             trees.leaves.give_back(empty.id.0);
             recorder.count(Counter::LeavesRemoved, 1);
-            return Joined::Into(left.low.bytes().into());
+            return Merged::Into(left.low.bytes().into());
         }
-        Joined::NotNow
+        Merged::NotNow
     }
 
     /// Latches the leaf that ends where the empty one begins, exclusive.
@@ -177,7 +177,7 @@ impl Tree {
         if keeper > parting {
             let separator = node(keeper).separator(1);
             let index = path[parting].index;
-            if !node(parting).has_room_instead(index, &separator) {
+            if !node(parting).has_space_instead(index, &separator) {
                 return false;
             }
             // First the range goes to the left, then the leaf: a reader in between begins again.
@@ -216,7 +216,7 @@ fn change(node: &InnerNode, recorder: &Recorder, work: impl FnOnce(&InnerNode)) 
 /// slot is free for a new one.
 fn prepare(
     trees: &Trees,
-    place: usize,
+    permit: usize,
     left_id: LeafId,
     left: &mut LeafState,
     right: &mut LeafState,
@@ -226,7 +226,7 @@ fn prepare(
         // Empty as well, and no image to be too wide.
         return true;
     }
-    if planted(Fault::JoinKeepsImage) {
+    if planted(Fault::MergeKeepsImage) {
         return true;
     }
     if !left.is_dirty() {
@@ -240,6 +240,6 @@ fn prepare(
         return true;
     }
     left.dirty_epoch = epoch;
-    trees.list_dirty(place, left_id, left);
+    trees.list_dirty(permit, left_id, left);
     true
 }

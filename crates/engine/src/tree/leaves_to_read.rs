@@ -15,9 +15,9 @@ use crate::node::fence::head;
 use crate::node::inner::InnerNode;
 use crate::units::{LeafId, ObjectId};
 
-/// What [`Tree::leaves_ahead`] finds.
+/// What [`Tree::leaves_to_read`] finds.
 #[derive(Debug)]
-pub(crate) struct LeavesAhead {
+pub(crate) struct LeavesToRead {
     /// In the order in which the scan comes to them.
     pub(crate) leaves: Vec<LeafId>,
     /// Where those begin that were not looked at; none if there are no more inside the bounds.
@@ -27,7 +27,7 @@ pub(crate) struct LeavesAhead {
 impl Tree {
     /// The first leaves of `bounds`, as a scan in `direction` comes to them: at most `most`, which is
     /// at least one.
-    pub(crate) fn leaves_ahead(
+    pub(crate) fn leaves_to_read(
         &self,
         trees: &Trees,
         recorder: &Recorder,
@@ -35,11 +35,11 @@ impl Tree {
         direction: Direction,
         bounds: &Bounds,
         most: usize,
-    ) -> Result<LeavesAhead, Refusal> {
+    ) -> Result<LeavesToRead, Refusal> {
         // Separators stand still while nobody else may change the inner nodes.
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
         self.check_current(object)?;
-        let mut found = LeavesAhead { leaves: Vec::new(), rest: Some(bounds.clone()) };
+        let mut found = LeavesToRead { leaves: Vec::new(), rest: Some(bounds.clone()) };
         while found.leaves.len() < most
             && let Some(rest) = found.rest.take()
         {

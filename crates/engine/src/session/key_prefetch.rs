@@ -9,14 +9,14 @@ use uuid::Uuid;
 
 use crate::catalog::TableEntry;
 use crate::engine::Engine;
-use crate::tree::{Approach, Hint};
+use crate::tree::{Hint, LeafPrefetch};
 
 /// Keys drawn ahead: as many as a way has steps, so that each row moves every key one step on.
 const KEYS: usize = 3;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct KeyPrefetch {
     /// The key that is used next stands at `next`, the one after it behind, around the end. None
     /// where no key has been drawn yet.
     keys: [Option<Drawn>; KEYS],
@@ -26,10 +26,10 @@ pub(super) struct Ahead {
 struct Drawn {
     /// A uuid stands in the bytes of a key as it is written.
     key: Uuid,
-    way: Approach,
+    way: LeafPrefetch,
 }
 
-impl Ahead {
+impl KeyPrefetch {
     /// Takes the key drawn longest ago, with the way to it, in exchange for `fresh`; all others go
     /// one step on. None until as many have been drawn as are kept.
     #[inline]
@@ -40,7 +40,7 @@ impl Ahead {
         engine: &Engine,
         recorder: &Recorder,
     ) -> Option<(Uuid, Hint)> {
-        let taken = self.keys[self.next].replace(Drawn { key: fresh, way: Approach::Root });
+        let taken = self.keys[self.next].replace(Drawn { key: fresh, way: LeafPrefetch::Root });
         self.next = (self.next + 1) % KEYS;
         for Drawn { key, way } in self.keys.iter_mut().flatten() {
             *way = way.step(&table.tree, engine, recorder, key.as_bytes(), table.entry_bytes());
