@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use onrush_waits::{Recorder, Wait};
 
-use crate::checkpoint;
-use crate::engine::Engine;
+use crate::checkpoint::{self, LogUse};
 use crate::error::Error;
 use crate::options::Background;
 use crate::recovery::RecoveryReport;
@@ -48,29 +47,27 @@ pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
 fn take_checkpoints(observer: &Observer, recorder: &Recorder) {
     let engine = observer.engine();
     let mut last = Instant::now();
-    // What a crash left to redo, and what was committed before this thread began, waits for a checkpoint, too.
-    let mut last_start = checkpoint::redone_from(engine);
     let mut not_before = Instant::now();
     while !engine.is_closing() && !engine.has_failed() {
         {
             let _idle = recorder.wait(Wait::CheckpointIdle);
             std::thread::park_timeout(LOOK_EVERY);
         }
-        throttle_inserts(engine);
+        throttle_inserts(observer);
         let now = Instant::now();
-        let grown = engine.log.tail().0 - last_start.0;
+        // What a crash left to redo waits for a checkpoint, too.
+        let redo = redo_use(observer);
         let space = engine.log.space();
         let options = &engine.options;
         let every = Duration::from_secs(options.checkpoint_seconds);
-        let due_by_time = !every.is_zero() && now - last >= every && grown > 0;
-        let due = grown
-            >= options.checkpoint_log_bytes.min(redo_bytes_max(engine, observer.recovery()))
+        let due_by_time = !every.is_zero() && now - last >= every && redo.used_bytes > 0;
+        // As much again may come while it is taken.
+        let due = redo.used_bytes >= options.checkpoint_log_bytes.min(redo.limit_bytes / 2)
             || space.in_use_bytes * 2 >= space.capacity_bytes
             || due_by_time;
         if !due || now < not_before {
             continue;
         }
-        last_start = engine.log.position().lsn;
         match checkpoint::run(engine, recorder) {
             Ok(_) => last = now,
             Err(Error::DiskFull { .. }) => not_before = now + RETRY_AFTER,
@@ -79,32 +76,38 @@ fn take_checkpoints(observer: &Observer, recorder: &Recorder) {
     }
 }
 
-/// Log that may come together before a checkpoint begins, so that recovery keeps its time. As much again
-/// may come while it is taken.
-fn redo_bytes_max(engine: &Engine, redo: &RecoveryReport) -> u64 {
+/// The log that recovery would redo now, and the most that it redoes within `recovery_seconds`.
+fn redo_use(observer: &Observer) -> LogUse {
     /// Redo has been faster wherever it was measured.
     const BYTES_PER_S: f64 = (32 << 20) as f64;
     /// With fewer bytes a measured rate says nothing.
     const MEASURED_BYTES_MIN: u64 = 64 << 20;
-    let seconds = engine.options.recovery_seconds;
-    if seconds == 0 {
-        return u64::MAX;
-    }
-    let measured = Some(redo).filter(|redo| redo.log_bytes >= MEASURED_BYTES_MIN);
-    let rate = measured.and_then(RecoveryReport::log_bytes_per_s).unwrap_or(BYTES_PER_S);
-    (rate * seconds as f64 / 2.0) as u64
+    let engine = observer.engine();
+    let limit_bytes = match engine.options.recovery_seconds {
+        0 => u64::MAX,
+        seconds => {
+            let measured =
+                Some(observer.recovery()).filter(|redo| redo.log_bytes >= MEASURED_BYTES_MIN);
+            let rate = measured.and_then(RecoveryReport::log_bytes_per_s).unwrap_or(BYTES_PER_S);
+            (rate * seconds as f64) as u64
+        }
+    };
+    LogUse { used_bytes: engine.throttle.redo_bytes(engine.log.tail()), limit_bytes }
 }
 
 /// Both threads see to it: while a checkpoint is taken, which is when the log fills, the one that takes
 /// it cannot.
-fn throttle_inserts(engine: &Engine) {
-    engine.throttle.set(engine.log.space(), engine.progress.read());
+fn throttle_inserts(observer: &Observer) {
+    let engine = observer.engine();
+    let space = engine.log.space();
+    let files = LogUse { used_bytes: space.in_use_bytes, limit_bytes: space.capacity_bytes };
+    engine.throttle.set(files, redo_use(observer), engine.progress.read());
 }
 
 fn keep_frames_free(observer: &Observer, recorder: &Recorder) {
     let engine = observer.engine();
     while !engine.is_closing() && !engine.has_failed() {
-        throttle_inserts(engine);
+        throttle_inserts(observer);
         observer.sample_if_due();
         engine.merge_emptied(recorder);
         match engine.keep_frames_free(recorder) {

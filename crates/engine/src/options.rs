@@ -115,9 +115,10 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// A checkpoint starts after so many seconds if anything has changed. 0: never by time.
     pub checkpoint_seconds: u64,
-    /// A checkpoint starts before redoing the log after a crash would take longer than so many seconds,
-    /// at the rate of the last redo of this opening, or at 32 MiB of log a second where none was long
-    /// enough to be measured. Shorter: more checkpoints under load. 0: never for this reason.
+    /// Redoing the log after a crash takes about so many seconds at most, at the rate of the redo of this
+    /// opening, or at 32 MiB of log a second where it was too short to be measured. A checkpoint starts when half
+    /// of that log has come together; inserts slow down (wait `CHECKPOINT_LAG`) where the rest comes before it
+    /// ends. Shorter: more checkpoints under load, and inserts at the pace of the disk sooner. 0: no such limit.
     pub recovery_seconds: u64,
     /// Large pages for the memory of leaves.
     pub large_pages: LargePages,
@@ -249,7 +250,7 @@ impl Options {
 
     /// What they say of the log. Its folder, database and registry are for the caller to fill in.
     pub(crate) fn of_log(&self) -> LogOptions {
-        let places = self.permits() + BACKGROUND_PERMITS;
+        let permits = self.permits() + BACKGROUND_PERMITS;
         LogOptions {
             ring_bytes: self.log_ring_bytes,
             segment_bytes: self.log_segment_bytes,
@@ -266,7 +267,7 @@ impl Options {
                 Background::Threads => LogWriter::Thread { cpu: self.log_writer_cpu },
                 Background::Callers => LogWriter::Callers,
             },
-            ..LogOptions::new(PathBuf::new(), 0, places, Arc::new(Registry::new()))
+            ..LogOptions::new(PathBuf::new(), 0, permits, Arc::new(Registry::new()))
         }
     }
 

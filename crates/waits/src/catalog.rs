@@ -74,7 +74,7 @@ catalog! {
     /// Everything a session or background thread can wait for.
     Wait: WaitClass {
         WriteLog = "WRITELOG", Log, "A durable commit waits until its log block is synced.";
-        LogBuffer = "LOGBUFFER", Log, "An insert waits for log space: room for its record in the ring.";
+        LogBuffer = "LOGBUFFER", Log, "An insert waits for log space: space for its record in the ring.";
         LogSpace = "LOGSPACE", Log,
             "An insert waits for log file space, which a checkpoint must free.";
         LogCompletion = "LOG_COMPLETION", Log,
@@ -82,7 +82,8 @@ catalog! {
         DelayedWindow = "DELAYED_WINDOW", Log,
             "A delayed commit waits because older ones are not durable within the declared window.";
         CheckpointLag = "CHECKPOINT_LAG", Log,
-            "An insert is slowed down so that the checkpoint can finish before the log is full.";
+            "An insert is slowed down so that the checkpoint can finish before the log is full, or \
+             takes longer than `recovery_seconds` to redo.";
         PageLatchEx = "PAGELATCH_EX", Latch,
             "A change waits for exclusive access to a leaf in memory.";
         PageLatchSh = "PAGELATCH_SH", Latch,
@@ -243,7 +244,7 @@ catalog! {
             "Leaves read from disk before the scan that asked for them came to them.";
         Evictions = "EVICTIONS", Events, "Leaves dropped from memory.";
         ImagesCheckpoint = "IMAGES_CHECKPOINT", Events, "Leaf images written by checkpoints.";
-        ImagesEviction = "IMAGES_EVICTION", Events, "Leaf images written to make room in memory.";
+        ImagesEviction = "IMAGES_EVICTION", Events, "Leaf images written to make space in memory.";
         ImageBytes = "IMAGE_BYTES", Bytes, "Bytes of leaf images written.";
         Checkpoints = "CHECKPOINTS", Events, "Checkpoints installed.";
         RedoneRecords = "REDONE_RECORDS", Events, "Log records redone by recovery.";

@@ -33,7 +33,7 @@ pub use report::CheckpointReport;
 pub(crate) use store::Store;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 pub(crate) use sweep::{sweep_aborted, sweep_due};
-pub(crate) use throttle::Throttle;
+pub(crate) use throttle::{LogUse, Throttle};
 
 use crate::error::Result;
 use crate::fault::{Fault, planted};
@@ -73,12 +73,6 @@ impl Checkpointer {
 /// The checkpointer's place in the engine, empty until recovery has read what is installed.
 pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
-/// Where recovery would begin now.
-pub(crate) fn redone_from(store: &Store) -> Lsn {
-    let cell = store.checkpointer.lock();
-    cell.as_ref().map_or_else(|| store.log.position().lsn, |own| own.installed.start.lsn)
-}
-
 /// Takes one checkpoint; waits for one that is being taken.
 pub(crate) fn run(store: &Store, recorder: &Recorder) -> Result<CheckpointReport> {
     let mut cell = match store.checkpointer.try_lock() {
@@ -100,7 +94,7 @@ impl Checkpointer {
     /// The steps of `README.md`, in order.
     fn take(&mut self, store: &Store, recorder: &Recorder) -> Result<CheckpointReport> {
         let started = Instant::now();
-        store.throttle.checkpoint_begins(store.log.space());
+        store.throttle.checkpoint_begins(store.log.space().in_use_bytes, store.log.tail());
         let began_unix_micros = record::unix_micros();
         let _running = store.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
         store.merge_emptied(recorder);
@@ -175,6 +169,7 @@ impl Checkpointer {
             self.file.write(&superblock).map_err(|error| store.stop(error))?;
         }
         let recycle_to = if planted(Fault::RecycleToE) { store.log.position() } else { start };
+        store.throttle.set_redo_from(superblock.start.lsn);
         self.installed = superblock;
         self.directory = Arc::new(directory);
         self.changed.clear();

@@ -1,29 +1,39 @@
-//! Inserts slow down as the log fills, smoothly and long before it is full: nobody should ever have to
-//! wait for the last of its room.
+//! Back-pressure: inserts slow down as log comes together faster than checkpoints free it, smoothly and
+//! long before a limit is reached.
 //!
-//! Room comes back all at once, at the end of a checkpoint. So what counts is whether the log fills
-//! faster than the checkpoint proceeds. Every 64th change of a session pauses, the longer the further
-//! the log is ahead of the checkpoint; and, should the checkpoint stand still, the longer the less room
-//! is left: with twice the pause for half the room, the log comes near its end ever more slowly.
+//! Two limits hold: the log's capacity, and the log that recovery redoes within `recovery_seconds`. Either
+//! falls all at once, at the end of a checkpoint. So what counts is whether the log grows faster than the
+//! checkpoint proceeds. Every 64th change of a session pauses, the longer the further the log is ahead
+//! of the checkpoint; and, should the checkpoint stand still, the longer the less is left below the limit:
+//! with twice the pause for half the rest, the log comes near its limit ever more slowly.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use onrush_log::LogSpace;
+use onrush_log::Lsn;
 
 use super::progress::CheckpointProgress;
 
 /// The longest pause. 64 changes of each session in such a time are next to nothing.
 const PAUSE_MICROS_MAX: u64 = 20_000;
-/// The pause where the log is a sixteenth of its capacity ahead of the checkpoint, or half of its last
-/// quarter is used.
+/// The pause where the log is a sixteenth of its limit ahead of the checkpoint, or half of the last
+/// quarter below its limit is used.
 const PAUSE_MICROS: u64 = 1_000;
+
+/// How much log there is of what a checkpoint frees, and how much there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogUse {
+    pub(crate) used_bytes: u64,
+    pub(crate) limit_bytes: u64,
+}
 
 /// How long inserts pause. Set by the engine's own threads, read by sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     pause_micros: AtomicU32,
+    redo_from_lsn: AtomicU64,         // where recovery would begin now
     in_use_bytes_at_start: AtomicU64, // of the log, when the last checkpoint began
+    redo_bytes_at_start: AtomicU64,   // log to be redone at that time
 }
 
 impl Throttle {
@@ -33,35 +43,50 @@ impl Throttle {
         Duration::from_micros(u64::from(self.pause_micros.load(Ordering::Relaxed)))
     }
 
-    /// A checkpoint begins.
-    pub(super) fn checkpoint_begins(&self, log: LogSpace) {
-        self.in_use_bytes_at_start.store(log.in_use_bytes, Ordering::Relaxed);
+    /// Bytes of log that recovery would redo now.
+    pub(crate) fn redo_bytes(&self, tail: Lsn) -> u64 {
+        tail.0.saturating_sub(self.redo_from_lsn.load(Ordering::Relaxed))
     }
 
-    /// Sets the pause by what the log and the running checkpoint are like.
-    pub(crate) fn set(&self, log: LogSpace, checkpoint: CheckpointProgress) {
-        let start = self.in_use_bytes_at_start.load(Ordering::Relaxed);
-        let micros = pause_micros(log, start, checkpoint.done());
+    /// A checkpoint is installed: recovery begins at `start`.
+    pub(crate) fn set_redo_from(&self, start: Lsn) {
+        self.redo_from_lsn.store(start.0, Ordering::Relaxed);
+    }
+
+    /// A checkpoint begins, with so many bytes of log in use, whose last LSN is `tail`.
+    pub(super) fn checkpoint_begins(&self, log_in_use_bytes: u64, tail: Lsn) {
+        self.in_use_bytes_at_start.store(log_in_use_bytes, Ordering::Relaxed);
+        self.redo_bytes_at_start.store(self.redo_bytes(tail), Ordering::Relaxed);
+    }
+
+    /// Sets the pause by the log's files, the log to be redone, and the running checkpoint.
+    pub(crate) fn set(&self, files: LogUse, redo: LogUse, checkpoint: CheckpointProgress) {
+        let done = checkpoint.done();
+        let pause = |log: LogUse, at_start: &AtomicU64| {
+            pause_micros(log, at_start.load(Ordering::Relaxed), done)
+        };
+        let micros =
+            pause(files, &self.in_use_bytes_at_start).max(pause(redo, &self.redo_bytes_at_start));
         self.pause_micros.store(micros as u32, Ordering::Relaxed);
     }
 }
 
-/// The pause with so much of the log used now, and so much when the checkpoint began that is `done` to
-/// this part; `None` if there is none.
-fn pause_micros(log: LogSpace, in_use_bytes_at_start: u64, done: Option<f64>) -> u64 {
-    let capacity = log.capacity_bytes.max(16);
-    let in_use = log.in_use_bytes.min(capacity);
-    if in_use <= capacity / 2 {
+/// The pause with so much log now, and so much when the checkpoint began that is `done` to this part;
+/// `None` if there is none.
+fn pause_micros(log: LogUse, used_bytes_at_start: u64, done: Option<f64>) -> u64 {
+    let limit = log.limit_bytes.max(16);
+    let used = log.used_bytes.min(limit);
+    if used <= limit / 2 {
         return 0;
     }
     let ahead = done.map_or(0, |done| {
         // With what it has now the checkpoint ends before nine tenths are used.
-        let room = (capacity / 10 * 9).saturating_sub(in_use_bytes_at_start);
-        let due = in_use_bytes_at_start + (room as f64 * done) as u64;
-        PAUSE_MICROS * in_use.saturating_sub(due + capacity / 16) / (capacity / 16)
+        let space = (limit / 10 * 9).saturating_sub(used_bytes_at_start);
+        let due = used_bytes_at_start + (space as f64 * done) as u64;
+        PAUSE_MICROS * used.saturating_sub(due + limit / 16) / (limit / 16)
     });
-    let quarter = capacity / 4;
-    let over = in_use.saturating_sub(capacity - quarter);
+    let quarter = limit / 4;
+    let over = used.saturating_sub(limit - quarter);
     let short = PAUSE_MICROS * over / (quarter - over.min(quarter - 1));
     ahead.max(short).min(PAUSE_MICROS_MAX)
 }
@@ -72,11 +97,11 @@ mod tests {
 
     use super::*;
 
-    const CAPACITY: u64 = 1 << 30;
+    const LIMIT: u64 = 1 << 30;
 
     fn pause(in_use_percent: u64, start_percent: u64, done: Option<f64>) -> u64 {
-        let bytes = |percent| CAPACITY / 100 * percent;
-        let log = LogSpace { in_use_bytes: bytes(in_use_percent), capacity_bytes: CAPACITY };
+        let bytes = |percent| LIMIT / 100 * percent;
+        let log = LogUse { used_bytes: bytes(in_use_percent), limit_bytes: LIMIT };
         pause_micros(log, bytes(start_percent), done)
     }
 
@@ -107,13 +132,29 @@ mod tests {
         assert!(steps.is_sorted() && steps[0] < PAUSE_MICROS / 16, "{pauses:?}");
     }
 
+    #[test]
+    fn the_limit_that_is_nearer_sets_the_pause() {
+        let throttle = Throttle::default();
+        throttle.set_redo_from(Lsn(100));
+        throttle.checkpoint_begins(LIMIT / 100, Lsn(100));
+        let files = LogUse { used_bytes: LIMIT / 100, limit_bytes: LIMIT };
+        let redo = |limit_bytes| LogUse {
+            used_bytes: throttle.redo_bytes(Lsn(100 + LIMIT / 100)),
+            limit_bytes,
+        };
+        throttle.set(files, redo(u64::MAX), CheckpointProgress::default());
+        assert_eq!(throttle.pause(), Duration::ZERO);
+        throttle.set(files, redo(LIMIT / 100), CheckpointProgress::default());
+        assert_eq!(throttle.pause(), Duration::from_micros(PAUSE_MICROS_MAX));
+    }
+
     proptest! {
         #[test]
         fn more_log_never_means_a_shorter_pause(
-            less in 0..=CAPACITY, more in 0..=CAPACITY, start in 0..=CAPACITY, done in 0.0..=1.0,
+            less in 0..=LIMIT, more in 0..=LIMIT, start in 0..=LIMIT, done in 0.0..=1.0,
         ) {
-            let pause = |in_use_bytes| {
-                pause_micros(LogSpace { in_use_bytes, capacity_bytes: CAPACITY }, start, Some(done))
+            let pause = |used_bytes| {
+                pause_micros(LogUse { used_bytes, limit_bytes: LIMIT }, start, Some(done))
             };
             prop_assert!(pause(less.min(more)) <= pause(less.max(more)));
         }

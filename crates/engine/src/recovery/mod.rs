@@ -123,6 +123,7 @@ pub(crate) fn create(
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
     engine.resolver.large.end_recovery();
+    engine.throttle.set_redo_from(position.lsn);
     let checkpointer = Checkpointer::new(file, superblock, Directory::default(), writers(&engine));
     *engine.checkpointer.lock() = Some(checkpointer);
     Ok((engine, locks))
@@ -185,6 +186,7 @@ pub(crate) fn open(
     engine.log.set(recovered.resume(incarnation)?);
     engine.resolver.large.end_recovery();
     drop_private(&engine);
+    engine.throttle.set_redo_from(superblock.start.lsn);
     *engine.checkpointer.lock() =
         Some(Checkpointer::new(file, superblock, directory, writers(&engine)));
     report.duration = started.elapsed();
