@@ -85,8 +85,8 @@ fn the_largest_key_fits_and_one_byte_more_does_not() {
 #[test]
 fn the_largest_row_fits_and_one_byte_more_does_not() {
     let empty = encode(&row(&[(4, "".into())])).expect("fits");
-    let room = ROW_BYTES_MAX - empty.key.len() - empty.row.len();
-    let note = "n".repeat(room);
+    let space = ROW_BYTES_MAX - empty.key.len() - empty.row.len();
+    let note = "n".repeat(space);
     let full = encode(&row(&[(4, note.as_str().into())])).expect("fits");
     assert_eq!(full.key.len() + full.row.len(), ROW_BYTES_MAX);
     let error = encode(&row(&[(4, (note.clone() + "n").into())]));

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use onrush_types::expression::{
-    Arithmetic, Comparison, Expression, Function, Interval, PreparedExpression, Truth,
-    TypedExpression,
+    Arithmetic, Comparison, Expression, Field, Function, Interval, Pattern, PreparedExpression,
+    Truth, TypedExpression,
 };
 use onrush_types::{
     ColumnDefinition, DataType, Decimal, EncodedRow, Schema, TableDefinition, Value,
@@ -66,6 +66,16 @@ fn expression() -> impl Strategy<Value = Expression> {
         Function::Truncate,
         Function::Sign,
     ]);
+    let field = prop::sample::select(vec![
+        Field::Year,
+        Field::Quarter,
+        Field::Week,
+        Field::Day,
+        Field::Milliseconds,
+        Field::DayOfWeek,
+        Field::IsoYear,
+        Field::Epoch,
+    ]);
     leaf().prop_recursive(5, 40, 4, move |inner| {
         let two = (inner.clone(), inner.clone());
         prop_oneof![
@@ -86,6 +96,11 @@ fn expression() -> impl Strategy<Value = Expression> {
             (inner.clone(), any::<i32>(), any::<i32>(), any::<i64>()).prop_map(
                 |(one, months, days, micros)| one.plus(Interval { months, days, micros })
             ),
+            (inner.clone(), any::<bool>()).prop_map(|(one, is_ignoring_case)| {
+                one.matches(Pattern::new("^[a-c]+é?.*\\d$", is_ignoring_case).expect("sound"))
+            }),
+            (inner.clone(), field.clone()).prop_map(|(one, field)| one.extract(field)),
+            (inner.clone(), field.clone()).prop_map(|(one, field)| one.truncated_to(field)),
             (inner.clone(), two.clone()).prop_map(|(when, (one, other))| {
                 Expression::case([(when.is(Truth::Null), one)], Some(other))
             }),

@@ -2,7 +2,9 @@
 //! defaults. What the form does not have, or what would mean something else in it, comes to none: then the
 //! expression stays text, and the server evaluates it. No part of a node is passed over: each is named here.
 
-use onrush::expression::{Arithmetic, Comparison, Expression, Function, Interval, Truth};
+use onrush::expression::{
+    Arithmetic, Comparison, Expression, Field, Function, Interval, Pattern, Truth,
+};
 use onrush_query::Interval as WrittenInterval;
 use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
@@ -61,14 +63,17 @@ impl Reader<'_> {
             Expr::Between { expr, negated, low, high } => {
                 Some(negated_if(*negated, read(expr)?.between(read(low)?, read(high)?)))
             }
-            Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
-                let operands = [read(expr)?, read(pattern)?];
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                let operands = [read(expr)?, like_pattern(read(pattern)?, escape_char.as_ref())?];
                 Some(negated_if(*negated, Expression::call(Function::Like, operands)))
             }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
-                let operands = [read(expr)?, read(pattern)?];
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                let operands = [read(expr)?, like_pattern(read(pattern)?, escape_char.as_ref())?];
                 let like = Expression::call(Function::LikeIgnoringCase, operands);
                 Some(negated_if(*negated, like))
+            }
+            Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
+                Some(read(expr)?.extract(Field::named(&field.to_string())?))
             }
             Expr::UnaryOp { op, expr } => match op {
                 UnaryOperator::Minus => Some(read(expr)?.negated()),
@@ -161,6 +166,12 @@ impl Reader<'_> {
             (_, None, None) => {}
             _ => return None,
         }
+        let is_negated = matches!(operator, Sql::PGRegexNotMatch | Sql::PGRegexNotIMatch);
+        if is_negated || matches!(operator, Sql::PGRegexMatch | Sql::PGRegexIMatch) {
+            let is_ignoring_case = matches!(operator, Sql::PGRegexIMatch | Sql::PGRegexNotIMatch);
+            let pattern = Pattern::new(text_of(right)?, is_ignoring_case).ok()?;
+            return Some(negated_if(is_negated, read(left)?.matches(pattern)));
+        }
         let (left, right) = (read(left)?, read(right)?);
         let comparison = match operator {
             Sql::Eq => Comparison::Equal,
@@ -215,6 +226,15 @@ impl Reader<'_> {
             }) if clauses.is_empty() => args.as_slice(),
             _ => return None,
         };
+        if let ("date_trunc", [FunctionArg::Unnamed(FunctionArgExpr::Expr(field)), timestamp]) =
+            (name.as_str(), arguments)
+        {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(timestamp)) = timestamp else {
+                return None;
+            };
+            let field = Field::named(text_of(field)?)?;
+            return Some(self.expression(timestamp, depth + 1)?.truncated_to(field));
+        }
         let argument = |argument: &FunctionArg| match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(inner)) => self.expression(inner, depth + 1),
             _ => None,
@@ -237,6 +257,31 @@ impl Reader<'_> {
             (name, _) => Expression::call(Function::named(name)?, arguments),
         })
     }
+}
+
+/// A pattern of LIKE with the escape character that is the form's own, the backslash. One that comes last
+/// is an error when a row is looked at, and stays text.
+fn like_pattern(pattern: Expression, escape: Option<&ast::ValueWithSpan>) -> Option<Expression> {
+    let Some(escape) = escape else { return Some(pattern) };
+    let ast::Value::SingleQuotedString(escape) = &escape.value else { return None };
+    let mut escapes = escape.chars();
+    let (escape, None) = (escapes.next(), escapes.next()) else { return None };
+    if escape == Some('\\') {
+        return Some(pattern);
+    }
+    let written = pattern.as_text()?;
+    let mut translated = String::with_capacity(written.len());
+    let mut characters = written.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            translated.extend(['\\', characters.next()?]);
+        } else if character == '\\' {
+            translated.push_str("\\\\");
+        } else {
+            translated.push(character);
+        }
+    }
+    Some(Expression::value(translated))
 }
 
 fn negated_if(is_negated: bool, expression: Expression) -> Expression {

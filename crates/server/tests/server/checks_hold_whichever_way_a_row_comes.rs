@@ -121,7 +121,7 @@ async fn without_the_server_nothing_is_written_where_only_the_server_understands
     query(
         &client,
         "CREATE TABLE items (id int PRIMARY KEY, price int CHECK (price > 0), \
-         code text CONSTRAINT plain CHECK (code ~ '^[a-z]+$'))",
+         code text CONSTRAINT plain CHECK (md5(code) = md5(lower(code))))",
     )
     .await;
     query(&client, "INSERT INTO items VALUES (1, 5, 'a')").await;

@@ -59,8 +59,8 @@ impl World {
         World::of(database, folder, options)
     }
 
-    /// With room for transactions of a hundred thousand rows.
-    pub fn with_room() -> World {
+    /// With space for transactions of a hundred thousand rows.
+    pub fn with_space() -> World {
         let folder = tempfile::tempdir().unwrap();
         let (log_ring_bytes, log_capacity_bytes) = (32 << 20, 128 << 20);
         let leaf_memory_bytes = 256 << 20;
@@ -74,7 +74,7 @@ impl World {
     pub fn on(disk: MemoryDisk) -> World {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
-        // Room for a piece of a COPY in one record.
+        // Space for a piece of a COPY in one record.
         let (log_ring_bytes, log_capacity_bytes) = (16 << 20, 36 << 20);
         let options = Options { log_ring_bytes, log_capacity_bytes, ..Options::small() };
         let database = Database::create_on(Arc::new(disk), path, options).unwrap();

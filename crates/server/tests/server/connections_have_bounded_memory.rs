@@ -51,7 +51,7 @@ async fn connections_are_counted_until_they_are_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_without_room_for_its_connection_is_turned_away() {
+async fn a_client_without_space_for_its_connection_is_turned_away() {
     let world = small_memory();
     let mut clients = Vec::new();
     let refused = loop {

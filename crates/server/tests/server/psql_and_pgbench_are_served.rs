@@ -78,7 +78,7 @@ fn pgbench_inserts_with_prepared_statements() {
 /// Creates its tables without keys, fills them in a transaction, and adds the keys.
 #[test]
 fn pgbench_sets_up_and_runs_its_own_scripts() {
-    let world = World::with_room();
+    let world = World::with_space();
     let Some(made) = run(&world, "pgbench", &["-i", "onrush"]) else { return };
     assert!(made.status.success(), "{made:?}");
     for script in ["tpcb-like", "simple-update", "select-only"] {

@@ -119,7 +119,7 @@ impl Changer {
 
 /// Runs the statement while several clients change rows, and compares what is there with what they did.
 async fn rewrite_under_changes(setup: &[&str], statement: &'static str) {
-    let world = World::with_room();
+    let world = World::with_space();
     let client = filled(&world).await;
     for statement in setup {
         query(&client, statement).await;
@@ -190,7 +190,7 @@ async fn a_table_that_is_not_logged_is_rewritten_while_others_write() {
 /// What a statement swaps between two rows is not one key twice at any moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_change_hands_meanwhile_are_not_there_twice() {
-    let world = World::with_room();
+    let world = World::with_space();
     let other = filled(&world).await;
     let rewrite = begin(world.client().await, ADD_KEY);
     until_copying(&other, &rewrite).await;
@@ -217,7 +217,7 @@ async fn keys_that_change_hands_meanwhile_are_not_there_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_with_a_key_that_is_there_meanwhile_ends_it_and_leaves_the_table_as_it_was() {
-    let world = World::with_room();
+    let world = World::with_space();
     let other = filled(&world).await;
     let rewrite = begin(world.client().await, ADD_KEY);
     until_copying(&other, &rewrite).await;
@@ -229,7 +229,7 @@ async fn a_row_with_a_key_that_is_there_meanwhile_ends_it_and_leaves_the_table_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewrite_is_seen_with_the_client_that_has_asked_for_it_and_how_far_it_is() {
-    let world = World::with_room();
+    let world = World::with_space();
     let other = filled(&world).await;
     let client = world.client().await;
     let number = query(&client, "SELECT pg_backend_pid()").await.remove(0);
@@ -248,7 +248,7 @@ async fn a_rewrite_is_seen_with_the_client_that_has_asked_for_it_and_how_far_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewrite_that_is_cancelled_or_takes_too_long_leaves_nothing() {
-    let world = World::with_room();
+    let world = World::with_space();
     let other = filled(&world).await;
     let leaves = world.database.statistics().leaves;
     let client = world.client().await;
@@ -267,7 +267,7 @@ async fn a_rewrite_that_is_cancelled_or_takes_too_long_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewrite_ends_with_its_client() {
-    let world = World::with_room();
+    let world = World::with_space();
     let other = filled(&world).await;
     let mut client = world.raw_client().await;
     let statement = format!("{ADD_KEY}\0");
@@ -280,7 +280,7 @@ async fn a_rewrite_ends_with_its_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_definition_of_the_table_waits_for_the_rewrite_and_is_not_lost() {
-    let world = World::with_room();
+    let world = World::with_space();
     let (looking, other) = (filled(&world).await, world.client().await);
     let rewrite = begin(world.client().await, ADD_KEY);
     until_copying(&looking, &rewrite).await;
@@ -300,7 +300,7 @@ async fn another_definition_of_the_table_waits_for_the_rewrite_and_is_not_lost()
 /// It waits for those who are in the middle of something, is seen to wait, and goes on when they are through.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_step_waits_for_who_holds_the_table() {
-    let world = World::with_room();
+    let world = World::with_space();
     let (holder, other) = (filled(&world).await, world.client().await);
     query(&holder, "BEGIN; COMMENT ON TABLE t IS 'held'").await;
     let rewrite = begin(world.client().await, ADD_KEY);

@@ -80,7 +80,7 @@ async fn a_full_disk_fails_the_statement_alone() {
         assert_eq!(failure(&client, too_many).await, "53100");
         assert_eq!(failure(&client, "SELECT 1").await, "25P02");
         query(&client, "ROLLBACK").await;
-        // There is room for what is small.
+        // There is space for what is small.
         query(&other, "UPDATE t SET note = 'beside' WHERE id = 7").await;
     }
     disk.set_capacity(u64::MAX);

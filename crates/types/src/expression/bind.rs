@@ -1,5 +1,5 @@
 //! Gives every part of an expression its type, by the rules of PostgreSQL: what stands beside a text or a
-//! NULL gives it its type, numbers become the more general one, and a day becomes a moment. Every cast is
+//! NULL gives it its type, numbers become the more general one, and a day becomes a timestamp. Every cast is
 //! written down. What PostgreSQL would resolve in a way that is not known here is refused.
 
 use std::borrow::Cow;
@@ -209,6 +209,21 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
             }
             Some(Operand::Typed(timestamp)) => vec![timestamp],
             _ => return Err(wrong()),
+        },
+        Operation::Matches(_) => match operands.pop() {
+            Some(operand) if operands.is_empty() => {
+                let text = typed_as(operand, Kind::Text)?;
+                match text.kind {
+                    Kind::Char => vec![cast(text, Kind::Text, None)?],
+                    _ => vec![text],
+                }
+            }
+            _ => return Err(wrong()),
+        },
+        // A day would become a timestamp with time zone, as PostgreSQL prefers that.
+        Operation::Truncate(_) | Operation::Extract(_) => match operands.pop() {
+            Some(Operand::Typed(timestamp)) => vec![timestamp],
+            _ => return Err(refused("a timestamp whose type is not known")),
         },
         Operation::Call(function) => arguments(*function, operands)?,
         Operation::Column(..) | Operation::Constant(..) => return Err(wrong()),

@@ -6,14 +6,17 @@
 //!   u8   operation: 1 column, 2 constant, 3 comparison, 4 IS DISTINCT FROM, 5 IS NOT DISTINCT FROM,
 //!        6 arithmetic, 7 unary minus, 8 AND, 9 OR, 10 NOT, 11 IS, 12 CASE, 13 COALESCE, 14 NULLIF,
 //!        15 GREATEST, 16 LEAST, 17 cast, 18 cast to a decimal of so many digits, 19 interval added,
-//!        20 function
+//!        20 function, 21 regular expression, 22 extract, 23 date_trunc
 //!        column: u8 kind, u16 number
 //!        constant: u8 kind, u8 1 and the value, or 0 for NULL
 //!        comparison: u8 (1 =, 2 <>, 3 <, 4 <=, 5 >, 6 >=); arithmetic: u8 (1 +, 2 -, 3 *, 4 /, 5 %)
 //!        IS: u8 (1 NULL, 2 NOT NULL, 3 TRUE, 4 NOT TRUE, 5 FALSE, 6 NOT FALSE)
 //!        cast: u8 kind; to a decimal: u8 precision, u8 scale
 //!        interval: i32 months, i32 days, i64 microseconds
-//!        function: u8, its place in the list of functions, from 1
+//!        function: u8, its position in the list of functions, from 1
+//!        regular expression: u8 (1 where case does not count, else 0), u16 length, its text
+//!        extract, date_trunc: u8 field (1 year, 2 quarter, 3 month, 4 week, 5 day, 6 hour, 7 minute,
+//!        8 second, 9 milliseconds, 10 microseconds, 11 dow, 12 isodow, 13 doy, 14 isoyear, 15 epoch)
 //!   u16  number of operands (none for column and constant), then each: a node
 //! ```
 //!
@@ -25,7 +28,9 @@
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+use super::field::Field;
 use super::function::Function;
+use super::pattern::Pattern;
 use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Node, Operation, Truth, TypedExpression};
 use super::{DEPTH_MAX, FORM_BYTES_MAX};
@@ -80,7 +85,7 @@ impl TypedExpression {
     }
 }
 
-/// The place of a thing in the list of its kind, from 1.
+/// The position of a thing in the list of its kind, from 1.
 fn number_in<T: PartialEq>(all: &[T], one: &T) -> u8 {
     // The lists are short.
     all.iter().position(|other| other == one).map_or(0, |at| at as u8 + 1)
@@ -135,6 +140,16 @@ fn push_node(node: &Node, out: &mut Vec<u8>) {
         }
         Operation::Call(function) => {
             out.extend_from_slice(&[20, number_in(&Function::ALL, function)]);
+        }
+        Operation::Matches(pattern) => {
+            out.extend_from_slice(&[21, u8::from(pattern.is_ignoring_case())]);
+            push_short(pattern.as_str().as_bytes(), out);
+        }
+        Operation::Extract(field) => {
+            out.extend_from_slice(&[22, number_in(&Field::ALL, field)]);
+        }
+        Operation::Truncate(field) => {
+            out.extend_from_slice(&[23, number_in(&Field::ALL, field)]);
         }
     }
     // Limited by the length of the whole.
@@ -254,6 +269,14 @@ fn read_operation(input: &mut Bytes<'_>) -> Result<Operation, &'static str> {
             micros: i64::from_le_bytes(input.array()?),
         }),
         20 => Operation::Call(at_number(&Function::ALL, input.u8()?)?),
+        21 => {
+            let is_ignoring_case = input.flag()?;
+            let written = std::str::from_utf8(input.short()?);
+            let written = written.map_err(|_| "a regular expression is not UTF-8")?;
+            Operation::Matches(Pattern::new(written, is_ignoring_case)?)
+        }
+        22 => Operation::Extract(at_number(&Field::ALL, input.u8()?)?),
+        23 => Operation::Truncate(at_number(&Field::ALL, input.u8()?)?),
         _ => return Err("an operation of an expression is not known"),
     })
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::function::Function;
 use super::number::{self, Rounding};
 use super::tree::{Comparison, Kind, Node, Operation, Truth};
-use super::{random, strings, timestamp};
+use super::{field, random, strings, timestamp};
 use crate::convert::length_without_blanks;
 use crate::{RowView, TypeError, Value};
 
@@ -23,7 +23,7 @@ pub enum EvaluationError {
     /// A number that its type does not hold.
     #[error("{0}")]
     OutOfRange(&'static str),
-    /// A moment outside the years 0001 to 9999.
+    /// A timestamp outside the years 0001 to 9999.
     #[error("{0}")]
     TimestampOutOfRange(&'static str),
     /// A part of a text with fewer than no characters.
@@ -118,6 +118,19 @@ impl Node {
             (Operation::Shift(by), [operand]) => match operand.value(input)? {
                 Value::Null => Ok(Value::Null),
                 value => timestamp::shifted(&value, *by),
+            },
+            (Operation::Matches(pattern), [operand]) => match operand.value(input)? {
+                Value::Null => Ok(Value::Null),
+                Value::Text(text) => Ok(Value::Boolean(pattern.is_match(&text))),
+                _ => Err(mismatch()),
+            },
+            (Operation::Extract(wanted), [operand]) => match operand.value(input)? {
+                Value::Null => Ok(Value::Null),
+                value => field::extracted(*wanted, &value),
+            },
+            (Operation::Truncate(wanted), [operand]) => match operand.value(input)? {
+                Value::Null => Ok(Value::Null),
+                value => field::truncated(*wanted, &value),
             },
             (Operation::Call(function), _) => self.call(*function, input),
             _ => Err(mismatch()),

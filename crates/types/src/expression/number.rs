@@ -36,7 +36,7 @@ pub(super) fn arithmetic(
             floats(arithmetic, *left, *right, f64::is_infinite).map(Value::Float64)
         }
         (Value::Float32(left), Value::Float32(right)) => {
-            // Two single precisions have room in a double one, so the result is rounded once.
+            // Two single precisions have space in a double one, so the result is rounded once.
             let is_too_large = |value: f64| (value as f32).is_infinite();
             let (left, right) = (f64::from(*left), f64::from(*right));
             let value = floats(arithmetic, left, right, is_too_large)? as f32;

@@ -2,7 +2,9 @@
 //! what stands beside them. How they look in SQL is said in `written`.
 
 use super::bind;
+use super::field::Field;
 use super::function::Function;
+use super::pattern::Pattern;
 use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Operation, Truth, TypedExpression};
 use crate::{DataType, TableDefinition, TypeError, Value};
@@ -55,6 +57,15 @@ impl Expression {
     /// This value.
     pub fn value(value: impl Into<Value<'static>>) -> Expression {
         Expression(Syntax::Value(value.into()))
+    }
+
+    /// The text that it is, if it is one and nothing else.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.0 {
+            Syntax::Value(value) => value.as_str(),
+            _ => None,
+        }
     }
 
     /// NULL.
@@ -171,7 +182,25 @@ impl Expression {
         apply(Operation::Negate, [self])
     }
 
-    /// A moment, or a day, that much later.
+    /// Whether a text matches a regular expression: `~`, `~*`.
+    #[must_use]
+    pub fn matches(self, pattern: Pattern) -> Expression {
+        apply(Operation::Matches(pattern), [self])
+    }
+
+    /// `extract(field FROM ...)`: a decimal out of a timestamp or a day.
+    #[must_use]
+    pub fn extract(self, field: Field) -> Expression {
+        apply(Operation::Extract(field), [self])
+    }
+
+    /// `date_trunc`: a timestamp, cut off behind the field.
+    #[must_use]
+    pub fn truncated_to(self, field: Field) -> Expression {
+        apply(Operation::Truncate(field), [self])
+    }
+
+    /// A timestamp, or a day, that much later.
     #[must_use]
     pub fn plus(self, interval: Interval) -> Expression {
         apply(Operation::Shift(interval), [self])

@@ -1,15 +1,16 @@
-//! Days and moments: steps of an interval, and casts, which take moments without time zone for those of
+//! Days and timestamps: steps of an interval, and casts, which take timestamps without time zone for those of
 //! UTC.
 
 use jiff::Span;
-use jiff::civil::Date;
 
 use super::evaluate::{EvaluationError, mismatch};
+use super::field;
 use super::tree::Kind;
 use crate::Value;
 use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MAX, TIMESTAMP_MICROS_MIN};
 
-const TOO_FAR: EvaluationError = EvaluationError::TimestampOutOfRange("timestamp out of range");
+pub(super) const TOO_FAR: EvaluationError =
+    EvaluationError::TimestampOutOfRange("timestamp out of range");
 
 /// A span of time as PostgreSQL has it: months, days and microseconds do not become each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,7 +53,7 @@ impl Interval {
     }
 }
 
-/// A moment that much later: first the months, then the days, then the rest, as PostgreSQL does.
+/// A timestamp that much later: first the months, then the days, then the rest, as PostgreSQL does.
 pub(super) fn shifted(
     timestamp: &Value<'_>,
     by: Interval,
@@ -62,12 +63,9 @@ pub(super) fn shifted(
     };
     let (mut day, time) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
     if by.months != 0 {
-        let of_epoch = Span::new().try_days(day).map_err(|_| TOO_FAR)?;
-        let date = Date::constant(1970, 1, 1).checked_add(of_epoch).map_err(|_| TOO_FAR)?;
         let months = Span::new().try_months(by.months).map_err(|_| TOO_FAR)?;
-        let date = date.checked_add(months).map_err(|_| TOO_FAR)?;
-        let since = date.since((jiff::Unit::Day, Date::constant(1970, 1, 1)));
-        day = i64::from(since.map_err(|_| TOO_FAR)?.get_days());
+        let date = field::date_of(*micros)?.checked_add(months).map_err(|_| TOO_FAR)?;
+        day = field::days_of(date)?;
     }
     day += i64::from(by.days);
     let micros = day
@@ -82,7 +80,7 @@ pub(super) fn shifted(
     })
 }
 
-/// Between days and moments.
+/// Between days and timestamps.
 pub(super) fn cast(value: &Value<'_>, to: Kind) -> Result<Value<'static>, EvaluationError> {
     let micros = match value {
         Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR)?,

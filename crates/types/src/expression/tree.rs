@@ -1,6 +1,8 @@
 //! The tree: operations, and which operands each takes.
 
+use super::field::Field;
 use super::function::Function;
+use super::pattern::Pattern;
 use super::timestamp::Interval;
 use crate::{DataType, Value};
 
@@ -182,8 +184,14 @@ pub(super) enum Operation {
     Least,
     /// To another kind; to a decimal of so many digits, so many of them after the point.
     Cast(Kind, Option<(u8, u8)>),
-    /// A moment that much later.
+    /// A timestamp that much later.
     Shift(Interval),
+    /// Whether a text matches.
+    Matches(Pattern),
+    /// A number out of a timestamp or a day.
+    Extract(Field),
+    /// A timestamp cut off behind a field.
+    Truncate(Field),
     Call(Function),
 }
 
@@ -294,6 +302,15 @@ fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static st
         (Operation::Shift(_), [timestamp]) => {
             is(matches!(timestamp.kind, Kind::Timestamp | Kind::TimestampTz), timestamp.kind)
         }
+        (Operation::Matches(_), [text]) => is(text.kind == Kind::Text, Kind::Boolean),
+        (Operation::Extract(field), [operand]) => {
+            let has_time = matches!(operand.kind, Kind::Timestamp | Kind::TimestampTz);
+            is(has_time || (operand.kind == Kind::Date && !field.is_of_time()), Kind::Decimal)
+        }
+        (Operation::Truncate(field), [timestamp]) => {
+            let has_time = matches!(timestamp.kind, Kind::Timestamp | Kind::TimestampTz);
+            is(has_time && field.is_unit(), timestamp.kind)
+        }
         (Operation::Call(function), _) => {
             let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
             function.result(&kinds).ok_or(WRONG)
@@ -325,7 +342,7 @@ fn kind_of_arithmetic(arithmetic: Arithmetic, left: Kind, right: Kind) -> Option
     }
 }
 
-/// The casts that there are. Those between moments with and without time zone take it to be UTC.
+/// The casts that there are. Those between timestamps with and without time zone take it to be UTC.
 pub(super) fn is_cast(from: Kind, to: Kind) -> bool {
     let is_day_or_timestamp =
         |kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::TimestampTz);

@@ -117,6 +117,16 @@ fn frame(operation: &Operation) -> (String, &'static str, String) {
             " + INTERVAL '{} months {} days {} microseconds'",
             by.months, by.days, by.micros
         )),
+        Operation::Matches(pattern) => {
+            let operator = if pattern.is_ignoring_case() { "~*" } else { "~" };
+            behind(&format!(" {operator} '{}'", pattern.as_str().replace('\'', "''")))
+        }
+        Operation::Extract(field) => {
+            (format!("EXTRACT({} FROM ", field.name()), ", ", ")".to_owned())
+        }
+        Operation::Truncate(field) => {
+            (format!("date_trunc('{}', ", field.name()), ", ", ")".to_owned())
+        }
         Operation::Call(Function::Concatenate) => between(" || "),
         Operation::Call(Function::Like) => between(" LIKE "),
         Operation::Call(Function::LikeIgnoringCase) => between(" ILIKE "),

@@ -6,7 +6,7 @@
 //!   session; no system call for a row. Unique by chance: a billion keys collide with probability
 //!   10^-19. The classic random key.
 //! - **uuid-v7** (RFC 9562): 48 bits of Unix milliseconds, 4 of version, 12 + 62 bits that are
-//!   random at the first key of a millisecond (the topmost 0, as room to count) and then rise by
+//!   random at the first key of a millisecond (the topmost 0, as space to count) and then rise by
 //!   a random step of 1 to 2^32. Keys of one session always ascend, also when the clock goes back:
 //!   the last millisecond is then kept. When the 74 bits would overflow, the millisecond is raised.
 //!   Keys of different sessions differ by chance, within one millisecond, in 73 random bits.

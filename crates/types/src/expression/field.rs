@@ -1,0 +1,205 @@
+//! Fields of timestamps and days: `extract` and `date_trunc`. Timestamps with time zone are taken to be of UTC.
+
+use jiff::civil::{Date, Weekday};
+use jiff::{Span, Unit};
+use rust_decimal::Decimal;
+
+use super::evaluate::{EvaluationError, mismatch};
+use super::timestamp::TOO_FAR;
+use crate::Value;
+use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MIN};
+
+/// A part of a timestamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// The year.
+    Year,
+    /// The quarter of the year, from 1.
+    Quarter,
+    /// The month, from 1.
+    Month,
+    /// The week of the ISO year, from 1; weeks begin on Monday.
+    Week,
+    /// The day of the month, from 1.
+    Day,
+    /// The hour.
+    Hour,
+    /// The minute.
+    Minute,
+    /// The second, with what is behind the point.
+    Second,
+    /// The second in milliseconds.
+    Milliseconds,
+    /// The second in microseconds.
+    Microseconds,
+    /// The day of the week, from 0 for Sunday.
+    DayOfWeek,
+    /// The day of the week, from 1 for Monday.
+    IsoDayOfWeek,
+    /// The day of the year, from 1.
+    DayOfYear,
+    /// The year that the ISO week is of.
+    IsoYear,
+    /// Seconds since 1970-01-01 00:00:00.
+    Epoch,
+}
+
+impl Field {
+    /// All, in the order of the numbers that stand for them in the catalogue, from 1 on.
+    pub(super) const ALL: [Field; 15] = [
+        Field::Year,
+        Field::Quarter,
+        Field::Month,
+        Field::Week,
+        Field::Day,
+        Field::Hour,
+        Field::Minute,
+        Field::Second,
+        Field::Milliseconds,
+        Field::Microseconds,
+        Field::DayOfWeek,
+        Field::IsoDayOfWeek,
+        Field::DayOfYear,
+        Field::IsoYear,
+        Field::Epoch,
+    ];
+
+    /// Its name in SQL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Year => "year",
+            Field::Quarter => "quarter",
+            Field::Month => "month",
+            Field::Week => "week",
+            Field::Day => "day",
+            Field::Hour => "hour",
+            Field::Minute => "minute",
+            Field::Second => "second",
+            Field::Milliseconds => "milliseconds",
+            Field::Microseconds => "microseconds",
+            Field::DayOfWeek => "dow",
+            Field::IsoDayOfWeek => "isodow",
+            Field::DayOfYear => "doy",
+            Field::IsoYear => "isoyear",
+            Field::Epoch => "epoch",
+        }
+    }
+
+    /// The field that SQL calls by this name, in whatever case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Field> {
+        let is_named = |field: &Field| field.name().eq_ignore_ascii_case(name);
+        Field::ALL.into_iter().find(is_named)
+    }
+
+    /// Whether it is of the time of day.
+    pub(super) fn is_of_time(self) -> bool {
+        use Field::{Hour, Microseconds, Milliseconds, Minute, Second};
+        matches!(self, Hour | Minute | Second | Milliseconds | Microseconds)
+    }
+
+    /// Whether a timestamp can be cut off behind it.
+    pub(super) fn is_unit(self) -> bool {
+        use Field::{DayOfWeek, DayOfYear, Epoch, IsoDayOfWeek, IsoYear};
+        !matches!(self, DayOfWeek | IsoDayOfWeek | DayOfYear | IsoYear | Epoch)
+    }
+}
+
+/// `extract(field FROM value)`.
+pub(super) fn extracted(
+    field: Field,
+    value: &Value<'_>,
+) -> Result<Value<'static>, EvaluationError> {
+    let micros = micros_of(value)?;
+    let time = micros.rem_euclid(DAY_MICROS);
+    let of_second = time % 60_000_000;
+    let number = match field {
+        Field::Hour => Decimal::from(time / 3_600_000_000),
+        Field::Minute => Decimal::from(time / 60_000_000 % 60),
+        Field::Second => Decimal::new(of_second, 6),
+        Field::Milliseconds => Decimal::new(of_second, 3),
+        Field::Microseconds => Decimal::from(of_second),
+        Field::Epoch if matches!(value, Value::Date(_)) => Decimal::from(micros / 1_000_000),
+        Field::Epoch => Decimal::new(micros, 6),
+        _ => {
+            let date = date_of(micros)?;
+            Decimal::from(match field {
+                Field::Year => i64::from(date.year()),
+                Field::Quarter => i64::from((date.month() + 2) / 3),
+                Field::Month => i64::from(date.month()),
+                Field::Week => i64::from(date.iso_week_date().week()),
+                Field::Day => i64::from(date.day()),
+                Field::DayOfWeek => i64::from(date.weekday().to_sunday_zero_offset()),
+                Field::IsoDayOfWeek => i64::from(date.weekday().to_monday_one_offset()),
+                Field::DayOfYear => i64::from(date.day_of_year()),
+                _ => i64::from(date.iso_week_date().year()),
+            })
+        }
+    };
+    Ok(Value::Decimal(number))
+}
+
+/// `date_trunc('field', value)` of a timestamp.
+pub(super) fn truncated(
+    field: Field,
+    value: &Value<'_>,
+) -> Result<Value<'static>, EvaluationError> {
+    let micros = micros_of(value)?;
+    let unit_micros = match field {
+        Field::Microseconds => Some(1),
+        Field::Milliseconds => Some(1_000),
+        Field::Second => Some(1_000_000),
+        Field::Minute => Some(60_000_000),
+        Field::Hour => Some(3_600_000_000),
+        Field::Day => Some(DAY_MICROS),
+        _ => None,
+    };
+    let cut = match unit_micros {
+        Some(unit) => micros - micros.rem_euclid(unit),
+        None => {
+            let date = date_of(micros)?;
+            let first = |month: i8| Date::new(date.year(), month, 1).map_err(|_| TOO_FAR);
+            let date = match field {
+                Field::Week => date
+                    .checked_sub(Span::new().days(i64::from(date.weekday().since(Weekday::Monday))))
+                    .map_err(|_| TOO_FAR)?,
+                Field::Month => first(date.month())?,
+                Field::Quarter => first((date.month() - 1) / 3 * 3 + 1)?,
+                Field::Year => first(1)?,
+                _ => return Err(mismatch()),
+            };
+            days_of(date)? * DAY_MICROS
+        }
+    };
+    if cut < TIMESTAMP_MICROS_MIN {
+        return Err(TOO_FAR);
+    }
+    match value {
+        Value::Timestamp(_) => Ok(Value::Timestamp(cut)),
+        Value::TimestampTz(_) => Ok(Value::TimestampTz(cut)),
+        _ => Err(mismatch()),
+    }
+}
+
+fn micros_of(value: &Value<'_>) -> Result<i64, EvaluationError> {
+    match value {
+        Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR),
+        Value::Timestamp(micros) | Value::TimestampTz(micros) => Ok(*micros),
+        _ => Err(mismatch()),
+    }
+}
+
+const EPOCH: Date = Date::constant(1970, 1, 1);
+
+/// The day that these microseconds since 1970-01-01 are of.
+pub(super) fn date_of(micros: i64) -> Result<Date, EvaluationError> {
+    let days = Span::new().try_days(micros.div_euclid(DAY_MICROS)).map_err(|_| TOO_FAR)?;
+    EPOCH.checked_add(days).map_err(|_| TOO_FAR)
+}
+
+/// Days since 1970-01-01.
+pub(super) fn days_of(date: Date) -> Result<i64, EvaluationError> {
+    let since = date.since((Unit::Day, EPOCH)).map_err(|_| TOO_FAR)?;
+    Ok(i64::from(since.get_days()))
+}
