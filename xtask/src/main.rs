@@ -5,7 +5,7 @@
 //! * `cargo xtask prove-wire`: power cuts under the whole server, judged by its clients' record
 //!   (`prove_wire_command.rs`).
 //! * `cargo xtask deny`: licences, sources and advisories of dependencies (`deny_command.rs`).
-//! * `cargo xtask check`: style, layers, unsafe code, links, generated documents, formatting,
+//! * `cargo xtask check`: style, layers, words, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
 //! * `cargo xtask generate`: writes the generated documents anew.
 //! * `cargo xtask miri`, `cargo xtask sanitize thread` or `address`: tests under tools that need a
@@ -24,6 +24,7 @@ mod differences_page;
 mod drivers_command;
 mod figures_page;
 mod finding;
+mod glossary;
 mod latch_page;
 mod layers;
 mod links;
@@ -107,11 +108,12 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 12] = [
+const RULES: [(&str, Rule); 13] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
     ("product", product::check),
+    ("glossary", glossary::check),
     ("links", links::check),
     ("README.md", readme::check),
     ("latches.md", latch_page::check),

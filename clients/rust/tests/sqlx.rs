@@ -96,8 +96,8 @@ async fn values_of_every_type_come_back_as_they_went() {
     let server = Server::new();
     let pool = server.pool().await;
     run(&pool, EVERY_TYPE).await;
-    let moment = OffsetDateTime::from_unix_timestamp_nanos(1_772_281_800_123_456_000).unwrap();
-    let plain = PrimitiveDateTime::new(moment.date(), moment.time());
+    let timestamp = OffsetDateTime::from_unix_timestamp_nanos(1_772_281_800_123_456_000).unwrap();
+    let plain = PrimitiveDateTime::new(timestamp.date(), timestamp.time());
     let values: (EveryType, TheOthers) = (
         (
             Some(true),
@@ -114,10 +114,10 @@ async fn values_of_every_type_come_back_as_they_went() {
             Some("täxt 'quoted' \\ 😀".into()),
             Some(vec![0, 255, 92]),
             Some(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_abcd)),
-            Some(moment.date()),
-            Some(moment.time()),
+            Some(timestamp.date()),
+            Some(timestamp.time()),
             Some(plain),
-            Some(moment),
+            Some(timestamp),
         ),
     );
     for (first, second) in [values, Default::default()] {

@@ -6,7 +6,7 @@ mod common;
 
 use common::World;
 
-/// A load that is still going on when somebody looks at it, and for which any disk has room: one session
+/// A load that is still going on when somebody looks at it, and for which any disk has space: one session
 /// that waits for a sync a row.
 #[cfg(unix)]
 const LONG_LOAD: [&str; 7] =

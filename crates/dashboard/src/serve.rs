@@ -19,7 +19,7 @@ use crate::guard::Peer;
 const CONNECTIONS_MAX: usize = 64;
 /// For the beginning of the encryption, and again for the head of each request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After a failed accept: most likely the system has no room for another socket.
+/// After a failed accept: most likely the system has no space for another socket.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers requests until it is dropped.

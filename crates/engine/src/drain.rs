@@ -246,7 +246,7 @@ impl Worker {
         Ok(())
     }
 
-    /// A drain that is to end does not wait for room on the disk.
+    /// A drain that is to end does not wait for space on the disk.
     fn note_retry(&self, error: Error) -> Result<()> {
         self.shared.state.lock().progress.retries += 1;
         if self.stopping() && matches!(error, Error::DiskFull { .. }) { Err(error) } else { Ok(()) }

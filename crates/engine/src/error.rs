@@ -3,7 +3,7 @@
 //! | class | examples | what to do |
 //! |---|---|---|
 //! | your input | wrong type, duplicate key, unknown table | correct the call; nothing has happened |
-//! | try again | conflict, disk full, log full | retry, perhaps after making room; nothing has happened |
+//! | try again | conflict, disk full, log full | retry, perhaps after making space; nothing has happened |
 //! | outcome unknown | a failed write or sync while a commit waited | open the database again and look |
 //! | disk failed | read errors, missing folder | see the disk |
 //! | data corrupt | a damaged superblock, log or image | restore; the engine refuses to guess |
@@ -248,7 +248,7 @@ pub enum Error {
         /// Frames in all.
         frames: usize,
     },
-    /// The disk is full. Nothing of the statement has happened. Try again once there is room.
+    /// The disk is full. Nothing of the statement has happened. Try again once there is space.
     #[error("{cause}; nothing was lost")]
     DiskFull {
         /// What could not be made larger.
@@ -416,7 +416,7 @@ fn setting_of(option: &'static str) -> &'static str {
         "capacity_bytes" => "log_capacity_bytes",
         "window.milliseconds" => "delayed_window_ms",
         "window.bytes" => "delayed_window_bytes",
-        "places" => "cpus_kept_free",
+        "permits" => "cpus_kept_free",
         other => other,
     }
 }

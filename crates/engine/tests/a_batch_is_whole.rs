@@ -10,7 +10,7 @@ use common::{Fixture, all_rows, generated, ids, note, notes};
 use onrush::{Error, KeyStrategy, Session, Table, Value};
 use onrush_waits::Counter;
 
-fn with_room_for_large_batches() -> Fixture {
+fn with_space_for_large_batches() -> Fixture {
     let mut fixture = Fixture::in_memory();
     fixture.options.log_ring_bytes = 64 << 20;
     fixture.options.log_capacity_bytes = 256 << 20;
@@ -55,7 +55,7 @@ fn scattered_batches_are_all_there() {
 
 #[test]
 fn a_batch_over_hundreds_of_new_leaves_is_all_there() {
-    let db = with_room_for_large_batches().create();
+    let db = with_space_for_large_batches().create();
     let table = db.create_table(notes()).unwrap();
     let mut session = db.session().unwrap();
     insert_long(&mut session, &table, 0..600);
@@ -64,7 +64,7 @@ fn a_batch_over_hundreds_of_new_leaves_is_all_there() {
 
 #[test]
 fn rows_of_a_batch_are_counted_once_whichever_way_they_go() {
-    let db = with_room_for_large_batches().create();
+    let db = with_space_for_large_batches().create();
     let table = db.create_table(notes()).unwrap();
     let mut session = db.session().unwrap();
     insert_long(&mut session, &table, 0..3);

@@ -1,5 +1,5 @@
 //! The disk gets full in the middle of a large transaction: its statement fails, it rolls back, and what stood
-//! before and beside it stands. The room that it took is there again.
+//! before and beside it stands. The space that it took is there again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,17 +12,17 @@ use onrush::{Database, Error, OnlineOptions, Table, Transaction};
 use onrush_check::Progress;
 use onrush_files::MemoryDisk;
 
-/// Room for the log, and for some growths of the data file.
+/// Space for the log, and for some growths of the data file.
 const CAPACITY: u64 = 40 << 20;
 const BEFORE: i64 = 2000;
-/// Far more than the disk has room for.
+/// Far more than the disk has space for.
 const TOO_MANY: i64 = 200_000;
 
 fn text() -> String {
     "x".repeat(1000)
 }
 
-/// Inserts until the disk is full: how many rows found room.
+/// Inserts until the disk is full: how many rows found space.
 fn fill(transaction: &mut Transaction<'_>, table: &Table) -> i64 {
     for id in BEFORE..TOO_MANY {
         match transaction.insert(table, &note(id, &text())) {
@@ -51,13 +51,13 @@ fn check(db: &Database) {
 }
 
 #[test]
-fn it_rolls_back_and_the_next_one_finds_as_much_room() {
+fn it_rolls_back_and_the_next_one_finds_as_much_space() {
     let (_fixture, _disk, db, table) = full();
     let (mut one, mut two) = (db.session().unwrap(), db.session().unwrap());
-    let mut found_room = Vec::new();
+    let mut found_space = Vec::new();
     for _ in 0..3 {
         let mut transaction = one.begin().unwrap();
-        found_room.push(fill(&mut transaction, &table));
+        found_space.push(fill(&mut transaction, &table));
         // Reads go on, those of the transaction too, and it can still not be committed by half.
         assert_eq!(all_rows(&mut two, &table).len() as i64, BEFORE);
         assert!(matches!(transaction.commit(), Err(Error::DiskFull { .. })));
@@ -65,15 +65,15 @@ fn it_rolls_back_and_the_next_one_finds_as_much_room() {
         db.checkpoint().unwrap();
         check(&db);
     }
-    let least = found_room[0] / 2;
-    assert!(found_room.iter().all(|rows| *rows > least.max(1000)), "{found_room:?}");
+    let least = found_space[0] / 2;
+    assert!(found_space.iter().all(|rows| *rows > least.max(1000)), "{found_space:?}");
     // And so does a small one.
     two.insert(&table, &note(BEFORE, "after")).unwrap();
     assert_eq!(ids(&all_rows(&mut two, &table)), (0..=BEFORE).collect::<Vec<_>>());
 }
 
 #[test]
-fn with_more_room_it_is_done_again_and_commits() {
+fn with_more_space_it_is_done_again_and_commits() {
     let (fixture, disk, db, table) = full();
     let mut session = db.session().unwrap();
     let mut transaction = session.begin().unwrap();

@@ -1,4 +1,4 @@
-//! With the disk full, calls fail cleanly and nothing acknowledged is lost; with room again, the
+//! With the disk full, calls fail cleanly and nothing acknowledged is lost; with space again, the
 //! same database goes on.
 
 #![allow(clippy::unwrap_used)]
@@ -12,7 +12,7 @@ use common::{Fixture, all_rows, delayed_session, ids, note, notes};
 use onrush::{Database, Error, Session, Table};
 use onrush_files::MemoryDisk;
 
-/// Room for the log and for one growth of the data file.
+/// Space for the log and for one growth of the data file.
 const CAPACITY: u64 = 24 << 20;
 
 /// Inserts rows of a kilobyte until the disk is full; the ids that were acknowledged.
@@ -50,12 +50,12 @@ fn inserts_say_disk_full_and_reads_go_on() {
 }
 
 #[test]
-fn it_works_again_when_there_is_room() {
+fn it_works_again_when_there_is_space() {
     let (disk, fixture, db, table, mut acknowledged) = full();
     disk.set_capacity(u64::MAX);
     let mut session = db.session().unwrap();
     for id in 200_000..205_000 {
-        session.insert(&table, &note(id, "room")).unwrap();
+        session.insert(&table, &note(id, "space")).unwrap();
         acknowledged.push(id);
     }
     assert_eq!(ids(&all_rows(&mut session, &table)), acknowledged);
@@ -126,8 +126,8 @@ fn commit(
     }
 }
 
-/// What must hold once commits of 1,000 rows have filled the disk: each ends, with or without room
-/// for a part of its rows; no row of a refused one is there; rows can be removed; and with room the
+/// What must hold once commits of 1,000 rows have filled the disk: each ends, with or without space
+/// for a part of its rows; no row of a refused one is there; rows can be removed; and with space the
 /// next one succeeds.
 fn is_survived_by_large_commits(way: Way, text: &str, id_of: impl Fn(i64) -> i64) {
     let disk = MemoryDisk::with_capacity(2 * CAPACITY);
@@ -148,7 +148,7 @@ fn is_survived_by_large_commits(way: Way, text: &str, id_of: impl Fn(i64) -> i64
     let filled = commit_thousands(&mut session, what, &mut thousands, &id_of, &mut acknowledged);
     assert!(is_full(filled) && !acknowledged.is_empty());
 
-    // Each round makes room for about one leaf more of small rows, and so for a part of a commit.
+    // Each round makes space for about one leaf more of small rows, and so for a part of a commit.
     for _ in 0..20 {
         for _ in 0..100 {
             let id = acknowledged.pop_first().unwrap();

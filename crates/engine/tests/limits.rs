@@ -91,7 +91,7 @@ fn the_most_columns_with_the_longest_names() {
     assert!(matches!(error, TypeError::ColumnCount { count: 1025, limit: 1024, .. }), "{error}");
     refused(wide(2, 129).map_err(Error::from), &["128"]);
 
-    // Its definition is a log record, and there is little room for records.
+    // Its definition is a log record, and there is little space for records.
     let fixture = Fixture::new();
     let db = fixture.create();
     let error = refused(db.create_table(wide(1024, 128).unwrap()), &["log_ring_bytes"]);

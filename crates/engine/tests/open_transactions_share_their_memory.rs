@@ -68,7 +68,7 @@ fn what_is_taken_back_is_counted_no_longer() {
     assert!(counted(&db) <= before + UNCOUNTED);
     transaction.rollback();
     assert_eq!(counted(&db), 0);
-    // One transaction alone stays as it is as long as there is room.
+    // One transaction alone stays as it is as long as there is space.
     assert_eq!(db.statistics().large_transactions, (0, 0));
 }
 

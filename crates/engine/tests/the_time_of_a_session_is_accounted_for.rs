@@ -141,7 +141,7 @@ impl Seen {
     }
 }
 
-/// Room in memory and log, so that sessions work and do not wait for space all the time.
+/// Space in memory and log, so that sessions work and do not wait for space all the time.
 fn roomy() -> Options {
     Options {
         leaf_memory_bytes: 256 << 20,

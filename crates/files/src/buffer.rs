@@ -25,8 +25,8 @@ impl AlignedBuffer {
     /// When the rounded length does not fit in memory's address range.
     pub fn new(len_bytes: usize) -> AlignedBuffer {
         let len = len_bytes.checked_next_multiple_of(BLOCK_BYTES).expect("length fits in memory");
-        let with_room = len.checked_add(BLOCK_BYTES).expect("length fits in memory");
-        let memory = vec![0_u8; with_room].into_boxed_slice();
+        let with_space = len.checked_add(BLOCK_BYTES).expect("length fits in memory");
+        let memory = vec![0_u8; with_space].into_boxed_slice();
         let start = memory.as_ptr().align_offset(BLOCK_BYTES);
         assert!(start < BLOCK_BYTES, "an aligned byte lies in the first block");
         AlignedBuffer { memory, start, len }

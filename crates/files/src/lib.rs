@@ -68,7 +68,7 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     /// `NotFound`, `AlreadyExists` (for [`OpenMode::CreateNew`]), `Permission`, `ReadOnly`,
-    /// `Full` (no room for a name).
+    /// `Full` (no space for a name).
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError>;
 
     /// Creates a folder and the missing ones above it; each is durable when this returns. It may

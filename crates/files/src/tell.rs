@@ -1,6 +1,6 @@
 //! What an operator has to know of the disk, told once where it happens: that it failed, and that it is full.
 //!
-//! Invariant: a full disk that every insert meets is told once a minute at most, and once more when there is room.
+//! Invariant: a full disk that every insert meets is told once a minute at most, and once more when there is space.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +24,7 @@ pub(crate) fn failed(error: &DiskError) {
 /// Whether the disk is full, as far as it was told.
 #[derive(Debug, Default)]
 pub(crate) struct FullDisk {
-    is_told: AtomicBool, // by whoever finds the disk full; back by whoever finds room again
+    is_told: AtomicBool, // by whoever finds the disk full; back by whoever finds space again
     last: Mutex<Last>,
 }
 
@@ -36,21 +36,21 @@ struct Last {
 }
 
 impl FullDisk {
-    /// A call found no room.
+    /// A call found no space.
     pub(crate) fn met(&self, error: &DiskError) {
         if let Some(untold) = self.is_to_be_told(Instant::now()) {
             tracing::warn!(
                 %error,
                 untold,
-                "the disk is full: inserts wait or fail until there is room; nothing was lost"
+                "the disk is full: inserts wait or fail until there is space; nothing was lost"
             );
         }
     }
 
-    /// A call found room.
+    /// A call found space.
     pub(crate) fn is_over(&self) {
         if self.is_told.load(Relaxed) && self.is_told.swap(false, Relaxed) {
-            tracing::info!("there is room on the disk again");
+            tracing::info!("there is space on the disk again");
         }
     }
 

@@ -63,7 +63,7 @@ fn a_failed_write_is_one_error_that_names_the_file_and_says_that_the_engine_has_
 }
 
 #[test]
-fn a_full_disk_is_one_warning_however_often_it_is_met_and_one_line_when_there_is_room() {
+fn a_full_disk_is_one_warning_however_often_it_is_met_and_one_line_when_there_is_space() {
     let (memory, disk) = sticky(8192);
     let file = disk.open(Path::new("/data/data-00"), OpenMode::CreateNew).unwrap();
     let lines = logged(|| {
@@ -74,9 +74,9 @@ fn a_full_disk_is_one_warning_however_often_it_is_met_and_one_line_when_there_is
         file.allocate(1 << 20).unwrap();
         file.allocate(1 << 20).unwrap();
     });
-    let [full, room] = lines.as_slice() else { panic!("{lines:?}") };
+    let [full, space] = lines.as_slice() else { panic!("{lines:?}") };
     for part in ["WARN", "/data/data-00", "the disk is full", "nothing was lost"] {
         assert!(full.contains(part), "{full}");
     }
-    assert!(room.contains("INFO") && room.contains("room"), "{room}");
+    assert!(space.contains("INFO") && space.contains("space"), "{space}");
 }

@@ -208,7 +208,7 @@ impl Store {
             let file = disk.open(&path, OpenMode::CreateNew).expect("a file in memory");
             let mut aligned = AlignedBuffer::new(bytes.len().next_multiple_of(BLOCK));
             aligned[..bytes.len()].copy_from_slice(bytes);
-            file.write_at(&aligned, 0).expect("room in memory");
+            file.write_at(&aligned, 0).expect("space in memory");
         }
         disk
     }
@@ -371,7 +371,7 @@ impl Store {
             &mut header[LOG_BLOCK_OWN..],
             &input[..input.len().min(LOG_BLOCK_HEADER - LOG_BLOCK_OWN)],
         );
-        // It is as long as it says, if there is room for that.
+        // It is as long as it says, if there is space for that.
         let claimed = (number(&header, 80) & 0xffff_ffff) as usize + LOG_BLOCK_HEADER;
         let bytes = claimed.next_multiple_of(BLOCK).min(file.len() - at);
         let mut block = vec![0; bytes];

@@ -103,7 +103,7 @@ pub struct ChallengeRun {
 /// Runs the challenge with each key, one after the other.
 ///
 /// # Errors
-/// Settings out of range, too little room, and whatever the engine, the disk or the check reports.
+/// Settings out of range, too little space, and whatever the engine, the disk or the check reports.
 pub fn run_challenge(
     settings: &ChallengeSettings,
     observer: &dyn Observer,
@@ -124,7 +124,7 @@ fn run_key(
 ) -> Result<ChallengeRun, LabError> {
     let definition = classic_table(CLASSIC_TABLE, key).map_err(onrush::Error::from)?;
     let mut place = Place::prepare(&settings.placement)?;
-    place.check_room(settings.rows, key, log_bytes_max(settings.rows, 1, &settings.engine))?;
+    place.check_space(settings.rows, key, log_bytes_max(settings.rows, 1, &settings.engine))?;
     let mut options = settings.engine.clone();
     options.durability = Durability::Delayed;
     place.apply(&mut options);

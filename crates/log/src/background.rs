@@ -168,7 +168,7 @@ fn run_segments(core: &Core, recorder: &Recorder) {
         }
         match core.prepare_segment(recorder) {
             Ok(Prepared::Made) => {}
-            // Also on a full disk: whoever needs the room will try for itself, and say so.
+            // Also on a full disk: whoever needs the space will try for itself, and say so.
             Ok(Prepared::Enough | Prepared::AtCapacity) | Err(_) => {
                 let _idle = recorder.wait(Wait::BackgroundIdle);
                 core.pool.wait_for_change(seen);

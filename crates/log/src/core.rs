@@ -154,7 +154,7 @@ impl Core {
         self.pool.wake_all();
     }
 
-    /// Makes one more segment ready and publishes the room it gives. A failed disk is a failure of
+    /// Makes one more segment ready and publishes the space it gives. A failed disk is a failure of
     /// the log, a full one is not.
     pub(crate) fn prepare_segment(&self, recorder: &Recorder) -> Result<Prepared, LogError> {
         let prepared = self.pool.prepare();

@@ -22,8 +22,8 @@ pub enum LogError {
         /// The first failure.
         cause: Cause,
     },
-    /// The disk has no room for another log segment. Nothing was reserved; it works again when
-    /// there is room.
+    /// The disk has no space for another log segment. Nothing was reserved; it works again when
+    /// there is space.
     DiskFull {
         /// What the disk said.
         cause: Arc<DiskError>,
@@ -98,7 +98,7 @@ impl fmt::Display for LogError {
                  reopen the database ({cause})"
             ),
             Self::DiskFull { cause } => {
-                write!(formatter, "no room for another log segment; free disk space ({cause})")
+                write!(formatter, "no space for another log segment; free disk space ({cause})")
             }
             Self::CapacityReached => {
                 write!(formatter, "the log has its full capacity; take a checkpoint")

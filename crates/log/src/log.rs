@@ -100,7 +100,7 @@ impl Log {
     /// once it has one.
     ///
     /// # Errors
-    /// `RecordTooLarge`; `DiskFull`: no room for another segment, try again later;
+    /// `RecordTooLarge`; `DiskFull`: no space for another segment, try again later;
     /// `CapacityReached`: only with the log writer `Callers`, take a checkpoint;
     /// `OutcomeUnknown`, `Closed`.
     pub fn wait_for_space(&self, bytes: usize, recorder: &Recorder) -> Result<(), LogError> {

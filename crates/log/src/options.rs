@@ -147,7 +147,7 @@ impl LogOptions {
         check(
             *ring_bytes >= permits * 512,
             "ring_bytes",
-            "at least 512 bytes for each permit, which takes its room from it in advance",
+            "at least 512 bytes for each permit, which takes its space from it in advance",
         )?;
         check(
             segment_bytes.is_multiple_of(DISK_BLOCK_BYTES as u64) && *segment_bytes >= 16 << 10,

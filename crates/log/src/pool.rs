@@ -106,7 +106,7 @@ impl SegmentPool {
         Some(segment)
     }
 
-    /// For the writer, which has so much room left in its segment.
+    /// For the writer, which has so much space left in its segment.
     pub(crate) fn note_space_left(&self, bytes: u64) {
         self.state().space_left_bytes = bytes;
     }

@@ -153,7 +153,7 @@ impl Writer {
             if let Some(segment) = core.pool.take() {
                 break segment;
             }
-            // Admission leaves room for what was reserved; only the first segments of a log may
+            // Admission leaves space for what was reserved; only the first segments of a log may
             // still be on their way.
             match core.pool.prepare()? {
                 Prepared::Made | Prepared::Enough => {}
@@ -172,12 +172,12 @@ impl Writer {
         let mut blocks = 0;
         while self.next_block.next < prefix {
             let in_segment = self.segment.bytes - (self.next_block.offset + used as u64);
-            let room = usize::try_from(in_segment).map_or(usize::MAX, |bytes| bytes);
-            let room = room.min(self.padded_bytes_max).min(self.staging.len() - used);
-            if room < DISK_BLOCK_BYTES {
+            let space = usize::try_from(in_segment).map_or(usize::MAX, |bytes| bytes);
+            let space = space.min(self.padded_bytes_max).min(self.staging.len() - used);
+            if space < DISK_BLOCK_BYTES {
                 break;
             }
-            let payload_max = (room - block::HEADER_BYTES).min(self.payload_bytes_max);
+            let payload_max = (space - block::HEADER_BYTES).min(self.payload_bytes_max);
             let rest = usize::try_from(prefix - self.next_block.next).unwrap_or(usize::MAX);
             used += self.seal(core, used, rest.min(payload_max), (durable_to, now_us));
             blocks += 1;

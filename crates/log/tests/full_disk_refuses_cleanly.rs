@@ -1,4 +1,4 @@
-//! A full disk, or a full log, refuses appends before anything is reserved; with room again it goes
+//! A full disk, or a full log, refuses appends before anything is reserved; with space again it goes
 //! on.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]

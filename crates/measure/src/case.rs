@@ -27,7 +27,7 @@ const SMALL_ROWS: u64 = 20_000;
 /// result; the database is then kept, whatever was asked for.
 ///
 /// # Errors
-/// Settings out of range, too little room, and whatever the engine or the disk reports.
+/// Settings out of range, too little space, and whatever the engine or the disk reports.
 pub fn run_case(settings: &CaseSettings, observer: &dyn Observer) -> Result<CaseResult, LabError> {
     settings.validate().map_err(LabError::Setting)?;
     let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
@@ -38,15 +38,15 @@ pub fn run_case(settings: &CaseSettings, observer: &dyn Observer) -> Result<Case
     let mut place = Place::prepare(&settings.placement)?;
     let file_system = FileSystem::under(place.sync_folder())
         .map_err(|error| LabError::folder("measure", place.sync_folder(), error))?;
-    let check_room = |rows: u64| {
+    let check_space = |rows: u64| {
         let all_rows = rows.saturating_add(settings.preload_rows);
         let log_bytes = log_bytes_max(all_rows, settings.rows_per_commit, &settings.engine);
-        place.check_room(all_rows, settings.key, log_bytes)
+        place.check_space(all_rows, settings.key, log_bytes)
     };
-    settings.rows.map_or(Ok(()), check_room)?;
+    settings.rows.map_or(Ok(()), check_space)?;
     let sync_before = measure_sync(settings, &place, observer)?;
     let rows = settings.rows_on(&sync_before);
-    check_room(rows)?;
+    check_space(rows)?;
 
     let mut options = settings.engine.clone();
     options.durability = settings.durability;

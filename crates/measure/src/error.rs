@@ -78,14 +78,14 @@ pub enum LabError {
     /// The disk refused something.
     #[error("{0}")]
     Disk(#[from] DiskError),
-    /// Too little room for what was asked for.
+    /// Too little space for what was asked for.
     #[error(
         "{folder} has {free} free, and this load needs about {needed}; \
-         give fewer --rows, another --dir, or make room",
+         give fewer --rows, another --dir, or make space",
         folder = folder.display(), free = units::bytes(*free_bytes),
         needed = units::bytes(*needed_bytes)
     )]
-    NoRoom {
+    NoSpace {
         /// Where.
         folder: PathBuf,
         /// Free space.

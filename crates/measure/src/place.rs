@@ -108,8 +108,8 @@ impl Place {
         options.log_folder.clone_from(&self.log_folder);
     }
 
-    /// Whether the disks have room for so many rows; a generous estimate.
-    pub fn check_room(&self, rows: u64, key: KeyStrategy, log_bytes: u64) -> Result<(), LabError> {
+    /// Whether the disks have space for so many rows; a generous estimate.
+    pub fn check_space(&self, rows: u64, key: KeyStrategy, log_bytes: u64) -> Result<(), LabError> {
         let row_bytes = match key {
             KeyStrategy::UuidV4 | KeyStrategy::BitReversed => RANDOM_ROW_BYTES,
             _ => ASCENDING_ROW_BYTES,
@@ -122,7 +122,7 @@ impl Place {
                 .free_bytes;
             if free_bytes < needed_bytes {
                 let folder = folder.clone();
-                return Err(LabError::NoRoom { folder, free_bytes, needed_bytes });
+                return Err(LabError::NoSpace { folder, free_bytes, needed_bytes });
             }
         }
         Ok(())
@@ -284,8 +284,8 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let place = Place::prepare(&placement(outer.path().into(), false)).unwrap();
         let key = KeyStrategy::UuidV4;
-        place.check_room(1, key, 0).unwrap();
-        let refused = place.check_room(u64::MAX, key, 0).unwrap_err().to_string();
+        place.check_space(1, key, 0).unwrap();
+        let refused = place.check_space(u64::MAX, key, 0).unwrap_err().to_string();
         assert!(refused.contains("free") && refused.contains("fewer --rows"), "{refused}");
     }
 }

@@ -35,7 +35,7 @@ pub fn run_repeated(
     }
     if repeats > 1 && settings.placement.keep && settings.placement.folder.is_some() {
         return Err(LabError::Setting(
-            "--keep and --dir leave room for one database only; run without --repeats".into(),
+            "--keep and --dir leave space for one database only; run without --repeats".into(),
         ));
     }
     let mut runs = Vec::with_capacity(repeats);

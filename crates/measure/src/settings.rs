@@ -219,13 +219,13 @@ fn by_flag(error: onrush::Error) -> String {
     flag.map_or_else(|| error.to_string(), |(_, flag)| format!("{flag} is {given}: {reason}"))
 }
 
-/// Why transactions of so many rows cannot be: even the shortest record of them has no room. What the
+/// Why transactions of so many rows cannot be: even the shortest record of them has no space. What the
 /// engine refuses beyond that it tells when the first one comes.
 pub fn commit_too_large(rows_per_commit: u64, engine: &Options) -> Option<String> {
     let rows_max = engine.log_ring_bytes as u64 / 8 / ROW_RECORD_BYTES_MIN;
     (rows_per_commit > rows_max).then(|| {
         format!(
-            "a transaction takes at most an eighth of the log ring, {}, which is room for fewer than \
+            "a transaction takes at most an eighth of the log ring, {}, which is space for fewer than \
              {} rows",
             units::bytes(engine.log_ring_bytes as u64 / 8),
             units::grouped(rows_max)

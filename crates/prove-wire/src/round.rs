@@ -62,7 +62,7 @@ pub fn failing_call(seed: u64) -> Fault {
     let error = [FaultError::Device, FaultError::Full][random.below(2) as usize];
     let repeat = [Repeat::Once, Repeat::ForEver][random.below(2) as usize];
     let unsynced = [Unsynced::Kept, Unsynced::Lost][random.below(2) as usize];
-    // Log and checkpoints do some eighty calls in a round; few of them make room.
+    // Log and checkpoints do some eighty calls in a round; few of them make space.
     let most = if call == Call::Allocate { 4 } else { 60 };
     Fault { call, nth: 1 + random.below(most), error, repeat, unsynced }
 }

@@ -17,7 +17,7 @@ use crate::interval::Interval;
 use crate::text::written;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
-/// Digits behind the point that a decimal has room for.
+/// Digits behind the point that a decimal has space for.
 const DECIMAL_SCALE_MAX: u32 = 28;
 
 /// An array in the form that [`value_at`] reads.
@@ -121,7 +121,7 @@ fn decimal(unscaled: i128, scale: i8) -> Result<Value<'static>> {
         }
     };
     let unscaled = unscaled.ok_or_else(too_wide)?;
-    // The last digits behind the point make room for those in front, rounded as one.
+    // The last digits behind the point make space for those in front, rounded as one.
     for dropped in scale.saturating_sub(DECIMAL_SCALE_MAX)..=scale {
         let unit = 10i128.checked_pow(dropped).ok_or_else(too_wide)?;
         let (whole, rest) = (unscaled / unit, unscaled % unit);
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_that_a_decimal_has_no_room_for_are_rounded_at_once() {
+    fn digits_that_a_decimal_has_no_space_for_are_rounded_at_once() {
         let written = |unscaled, scale| decimal(unscaled, scale).map(|value| value.to_string());
         let same = |unscaled, scale, text: &str| {
             assert_eq!(written(unscaled, scale).expect("a numeric"), text);

@@ -102,7 +102,7 @@ pub(crate) enum Severity {
 }
 
 /// One error, ready to be sent. As small as a pointer: nearly everything here returns one or none, and
-/// what succeeds should not move the room for an error about.
+/// what succeeds should not move the space for an error about.
 #[derive(Clone, Debug)]
 pub(crate) struct SqlError(Box<Report>);
 

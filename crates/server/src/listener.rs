@@ -35,7 +35,7 @@ use crate::options::ServerOptions;
 const BEGINNING_MAX: usize = 64;
 /// Threads that may be blocked beyond those of clients that wait for others.
 const BLOCKING_THREADS_MAX: usize = 512;
-/// After a failed accept: most likely the system has no room for another socket.
+/// After a failed accept: most likely the system has no space for another socket.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a server does not start or stop in good order.
@@ -332,7 +332,7 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// The system has no room for sockets; the server is being stopped.
+    /// The system has no space for sockets; the server is being stopped.
     pub fn client(&self) -> io::Result<std::os::unix::net::UnixStream> {
         let (ours, its) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;

@@ -37,7 +37,7 @@ pub enum Finder {
     Wire,
     /// A test of its own with threads, `tests/a_session_sees_its_own_commits.rs`.
     Threads,
-    /// A test of its own, `tests/snapshots_given_up.rs`: it needs room for few old versions.
+    /// A test of its own, `tests/snapshots_given_up.rs`: it needs space for few old versions.
     GivenUp,
 }
 

@@ -168,7 +168,7 @@ impl Plan {
                 (actions, delayed_of_8) = (40, 8);
             }
             Shape::TightLog => {
-                // The room that a checkpoint has to make is looked for in the middle of commits.
+                // The space that a checkpoint has to make is looked for in the middle of commits.
                 weights = vec![
                     (Action::Transaction, 60),
                     (Action::InsertMany, 40),

@@ -33,9 +33,9 @@ fn an_engine_that_stops_behind_the_last_call_has_stopped() {
     replay(138, 2);
 }
 
-/// The simulator waited for itself: it was a visitor in the middle of an eviction and needed room.
+/// The simulator waited for itself: it was a visitor in the middle of an eviction and needed space.
 #[test]
-fn nobody_visits_a_checkpoint_that_makes_room_for_a_leaf() {
+fn nobody_visits_a_checkpoint_that_makes_space_for_a_leaf() {
     replay(125, 30);
 }
 

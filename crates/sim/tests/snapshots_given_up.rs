@@ -1,4 +1,4 @@
-//! Random changes, snapshots and transactions beside a map, with room for a dozen old versions: whatever a snapshot
+//! Random changes, snapshots and transactions beside a map, with space for a dozen old versions: whatever a snapshot
 //! that was given up reads is right, or it is told that it is too old, and no transaction misses a conflict.
 //!
 //! With the feature `planted-faults` the snapshot is not told, and the same comparison must notice.

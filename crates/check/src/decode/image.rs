@@ -33,7 +33,7 @@ pub(crate) struct Image<'b> {
     pub(crate) count: u32,
     /// All entries, one behind the other.
     pub(crate) entries: &'b [u8],
-    /// The fences it was made for, where there was room for them.
+    /// The fences it was made for, where there was space for them.
     pub(crate) fences: Option<Fences<'b>>,
 }
 

@@ -45,7 +45,7 @@ Examples:
   onrush export shop orders --output orders.parquet
   onrush export shop orders --format json --from 100 --to 199 | jq .note
 
-The rows are those of one moment, however long the export takes. What is exported as csv or json
+The rows are those of one snapshot, however long the export takes. What is exported as csv or json
 and imported again gives the same rows.";
 
 /// The forms of output.

@@ -26,7 +26,7 @@ pub(crate) fn sweep_due(store: &Store, recorder: &Recorder) {
 }
 
 /// Takes what an aborted transaction has placed out of the leaves of these objects. On a full disk checkpoints make
-/// the room for that, since what is taken out gives room back; the caller holds nothing that they need.
+/// the space for that, since what is taken out gives space back; the caller holds nothing that they need.
 pub(crate) fn sweep_aborted(store: &Store, recorder: &Recorder, objects: &[ObjectId]) {
     sweep_all(store, recorder, objects, &|| store.make_slots(recorder).is_ok());
 }

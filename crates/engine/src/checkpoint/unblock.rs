@@ -90,7 +90,7 @@ impl Appends for Store {
         self
     }
 
-    /// As [`try_append`](Runtime::try_append), after waiting for room. The caller holds nothing that
+    /// As [`try_append`](Runtime::try_append), after waiting for space. The caller holds nothing that
     /// a checkpoint needs.
     fn append(&self, record: &[u8], recorder: &Recorder) -> Result<Reservation> {
         loop {

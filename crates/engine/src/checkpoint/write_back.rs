@@ -84,10 +84,10 @@ fn write_back_round(
             })
         };
         let threads: Vec<_> = imagers.iter_mut().zip(leaves.chunks(part)).map(run).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, WrittenBack>| {
+        let finished = |thread: std::thread::ScopedJoinHandle<'_, WrittenBack>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(join).collect()
+        threads.into_iter().map(finished).collect()
     });
     let mut all = WrittenBack { changed: Vec::new(), images: Ok(0) };
     parts.into_iter().for_each(|part| all.add(part));
@@ -130,7 +130,7 @@ fn image_leaves(
             resolve_leaf(store, &mut leaf);
         }
         if due && !empty && !imager.capture(store, permit, id, &mut leaf) {
-            // No slot for the second image that an unresolved intent will need: make room
+            // No slot for the second image that an unresolved intent will need: make space
             // outside of the latch, then come back.
             drop(leaf);
             if let Err(error) = store.space.grow() {

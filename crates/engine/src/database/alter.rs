@@ -20,7 +20,7 @@ impl Database {
     /// he meets rows that are newer than his handle. The new handle is returned.
     ///
     /// Rows that are there hold a new column's constant default, the moment of this call where its
-    /// default is now, else NULL. Room of a dropped column comes back as rows are changed.
+    /// default is now, else NULL. Space of a dropped column comes back as rows are changed.
     ///
     /// ```
     /// # use onrush::*;

@@ -222,7 +222,7 @@ impl InnerNode {
         self.rebuild(kept);
     }
 
-    /// Whether [`replace_separator`](Self::replace_separator) has room for `separator`.
+    /// Whether [`replace_separator`](Self::replace_separator) has space for `separator`.
     pub(crate) fn has_space_instead(&self, index: usize, separator: &[u8]) -> bool {
         let others = self.children().into_iter().enumerate().filter(|(at, _)| *at != index);
         let words: usize = others.map(|(_, (separator, _))| tail_words(separator.len())).sum();
@@ -230,7 +230,7 @@ impl InnerNode {
     }
 
     /// Lets the keys of the child at `index` start at `separator`, for which there is
-    /// [room](Self::has_space_instead). Same rights as [`insert`](Self::insert).
+    /// [space](Self::has_space_instead). Same rights as [`insert`](Self::insert).
     pub(crate) fn replace_separator(&self, index: usize, separator: &[u8]) {
         let mut kept = self.children();
         kept[index].0 = separator.to_vec();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn truncating_gives_heap_room_back() {
+    fn truncating_gives_heap_space_back() {
         let node = InnerNode::default();
         node.reset(1);
         let mut count = 0;

@@ -27,7 +27,7 @@ pub(crate) const ENTRY_HEADER_BYTES: usize = 12;
 const CHUNK_BYTES: usize = CHUNK + 2 * CHUNK;
 
 /// Bytes that entries may take when `count` rows are in the leaf.
-const fn room(count: usize) -> usize {
+const fn space(count: usize) -> usize {
     LEAF_BYTES - count.div_ceil(CHUNK) * CHUNK_BYTES
 }
 
@@ -171,7 +171,7 @@ impl LeafRows {
     /// How many entries of `bytes` a leaf holds.
     pub(crate) fn capacity(bytes: usize) -> usize {
         let mut count = LEAF_BYTES / (bytes + 3);
-        while count > 1 && count * bytes > room(count) {
+        while count > 1 && count * bytes > space(count) {
             count -= 1;
         }
         count
@@ -203,12 +203,12 @@ impl LeafRows {
     /// Whether an entry of `bytes` fits behind the others as they lie now.
     #[inline]
     pub(crate) fn fits(&self, bytes: usize) -> bool {
-        usize::from(self.end) + bytes <= room(self.len() + 1)
+        usize::from(self.end) + bytes <= space(self.len() + 1)
     }
 
     /// Whether it fits once the dead bytes are squeezed out.
     pub(crate) fn fits_compacted(&self, bytes: usize) -> bool {
-        self.live_bytes() + bytes <= room(self.len() + 1)
+        self.live_bytes() + bytes <= space(self.len() + 1)
     }
 
     #[inline]
@@ -388,7 +388,7 @@ impl LeafRows {
         a.key.cmp(b.key).then(a.stamp.raw().cmp(&b.stamp.raw()))
     }
 
-    /// Copies the entries of `slots` to the end of `to`, which must have room.
+    /// Copies the entries of `slots` to the end of `to`, which must have space.
     fn copy_to(&self, slots: &[u16], to: &mut LeafRows) {
         for slot in slots {
             let entry = self.entry(usize::from(*slot));

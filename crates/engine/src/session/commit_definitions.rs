@@ -6,7 +6,7 @@
 //!    all of it below E, or nothing and E is below it.
 //! 3. What is dropped is cleared, and the locks are given back.
 //!
-//! Room in the log is waited for without that lock, because only a checkpoint may be able to make it.
+//! Space in the log is waited for without that lock, because only a checkpoint may be able to make it.
 
 use std::sync::Arc;
 
@@ -236,7 +236,7 @@ fn publish(
         })?;
         if let Some(at) = published {
             engine.resolver.transactions.announce(&worker.recorder);
-            // Nobody waits for the log under this lock: room is made behind it.
+            // Nobody waits for the log under this lock: space is made behind it.
             let resolved = resolve(worker, writes, |_| {});
             definitions.apply(&engine, worker, at);
             return Ok((at.1, resolved));

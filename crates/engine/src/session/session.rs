@@ -534,7 +534,7 @@ impl Session {
         }
     }
 
-    /// Behind a change of rows: now and then drops old versions that no snapshot needs, and makes room where
+    /// Behind a change of rows: now and then drops old versions that no snapshot needs, and makes space where
     /// those of all tables take too much.
     pub(super) fn collect_versions(&mut self, table: &Table) {
         let versions = &table.entry.tree.versions;

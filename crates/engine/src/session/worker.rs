@@ -160,7 +160,7 @@ impl Worker {
     }
 
     /// As [`inside_with_log_space`](Self::inside_with_log_space), for one who holds what a checkpoint needs to make
-    /// room: None where there is none. The operation cannot be blocked.
+    /// space: None where there is none. The operation cannot be blocked.
     pub(crate) fn inside_if_log_space<T>(
         &mut self,
         payload: usize,
@@ -177,7 +177,7 @@ impl Worker {
         Ok(Some(operation(&self.engine, &mut seat)))
     }
 
-    /// Waits for room for one record of `payload` bytes.
+    /// Waits for space for one record of `payload` bytes.
     pub(crate) fn wait_for_log_space_of(&mut self, payload: usize) -> Result<()> {
         self.wait_for_log_space(Log::framed_bytes(payload))
     }

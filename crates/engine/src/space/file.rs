@@ -43,7 +43,7 @@ impl DataFiles {
         Ok(DataFiles { files })
     }
 
-    /// Whether a data file has no room for anything yet.
+    /// Whether a data file has no space for anything yet.
     pub(crate) fn is_as_created(disk: &dyn Disk, path: &Path) -> Result<bool> {
         Ok(disk.open(path, OpenMode::ReadOnly)?.len()? <= BLOCK_BYTES as u64)
     }

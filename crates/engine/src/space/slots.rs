@@ -96,7 +96,7 @@ pub(crate) struct Space {
     withheld: AtomicI64,
 }
 
-/// What slots are reserved for. With the disk full, what makes room must still be possible: rows
+/// What slots are reserved for. With the disk full, what makes space must still be possible: rows
 /// can be removed when none can be added, and a checkpoint can be taken when none can be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {

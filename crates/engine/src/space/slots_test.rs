@@ -49,7 +49,7 @@ fn neighbours_are_given_out_together() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_works_again_with_room() {
+fn a_full_disk_is_an_error_and_works_again_with_space() {
     let disk = MemoryDisk::new();
     let space = space(&disk, 1);
     disk.set_capacity(disk.used_bytes() + 4096);

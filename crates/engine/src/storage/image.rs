@@ -114,7 +114,7 @@ impl Image {
 /// `page`, all but the header's fields that
 /// depend on place and content, which [`seal`] fills in. The fences are not for reading, which
 /// takes them from the directory: they tell a check what the image was made for. They stand behind
-/// the entries, and are left out where there is no room.
+/// the entries, and are left out where there is no space.
 pub(crate) fn copy_leaf(rows: &LeafRows, low: &Fence, high: Option<&Fence>, page: &mut [u8]) {
     let (header, entries) = page.split_at_mut(IMAGE_HEADER_BYTES);
     let (count, bytes) = rows.copy_lasting(entries);
@@ -150,7 +150,7 @@ pub(crate) fn seal(page: &mut [u8], database_id: u128, object: ObjectId, slot: S
 pub(crate) enum BadImage {
     Magic,
     Checksum,
-    WrongPlace,
+    WrongAddress,
     Stale,
     Entries,
 }
@@ -160,7 +160,7 @@ impl BadImage {
         match self {
             BadImage::Magic => "the slot holds no image",
             BadImage::Checksum => "the image fails its checksum",
-            BadImage::WrongPlace => "the image belongs to another database, table or slot",
+            BadImage::WrongAddress => "the image belongs to another database, table or slot",
             BadImage::Stale => "the image is whole, but not the one that the directory names",
             BadImage::Entries => "the image's rows do not add up",
         }
@@ -185,7 +185,7 @@ pub(crate) fn check_page(
         || page[24..32] != image.slot().to_raw().to_le_bytes()
         || page[40..44] != object.0.to_le_bytes()
     {
-        return Err(BadImage::WrongPlace);
+        return Err(BadImage::WrongAddress);
     }
     if checksum != image.checksum() {
         return Err(BadImage::Stale);

@@ -34,7 +34,7 @@ pub(crate) fn make_space(trees: &Trees, recorder: &Recorder, every: &dyn Fn() ->
         } else if std::mem::replace(&mut has_waited, true)
             || trees.log.wait_durable(trees.log.prefix(), recorder).is_err()
         {
-            // What came meanwhile has its own writer to make room for it.
+            // What came meanwhile has its own writer to make space for it.
             return;
         }
         collect_all(trees, &every());

@@ -246,7 +246,7 @@ impl Tree {
         None
     }
 
-    /// Makes room in the last held leaf, or opens the leaf behind it.
+    /// Makes space in the last held leaf, or opens the leaf behind it.
     fn open_next<'e>(
         &self,
         trees: &'e Trees,

@@ -157,7 +157,7 @@ impl Placing<'_> {
         let stamp = Stamp::intent(owner, value.is_none());
         let value = value.unwrap_or(&[]);
         self.make_space(seat, key, Entry::bytes(key, value))?;
-        // Making room may have moved it.
+        // Making space may have moved it.
         if let Some(slot) = self.find(tree, seat, key)?.intent {
             if self.rows().overwrite(slot, stamp, value) {
                 return Ok(());

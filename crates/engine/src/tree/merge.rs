@@ -54,7 +54,7 @@ pub(crate) enum Merged {
     Into(Box<[u8]>),
     /// It has rows again, or it is not a leaf of the table any more.
     NotEmpty,
-    /// Another time: the inner nodes do not know it yet or have no room, its neighbour cannot be
+    /// Another time: the inner nodes do not know it yet or have no space, its neighbour cannot be
     /// loaded, or there is no slot for the neighbour's image.
     NotNow,
 }
@@ -153,7 +153,7 @@ impl Tree {
     }
 
     /// Makes the inner nodes forget a leaf. False if they do not know it, or if it must stay for
-    /// want of room for another separator.
+    /// want of space for another separator.
     fn unlink(&self, trees: &Trees, recorder: &Recorder, empty: &EmptyLeaf) -> bool {
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
         if self.object() != empty.object {

@@ -11,7 +11,7 @@ pub(crate) struct OldVersions {
     /// Of all tables, about. Written by whoever keeps and drops versions.
     bytes: AtomicUsize,
     limit: usize,
-    /// Held by the one who makes room; who comes meanwhile waits, so that it adds no more.
+    /// Held by the one who makes space; who comes meanwhile waits, so that it adds no more.
     making_space: Mutex<()>,
 }
 
@@ -39,7 +39,7 @@ impl OldVersions {
         self.bytes() > self.limit
     }
 
-    /// The right to make room; whoever comes meanwhile waits for it.
+    /// The right to make space; whoever comes meanwhile waits for it.
     pub(crate) fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, ()> {
         lock_counted(&self.making_space, recorder, LatchClass::Versions)
     }

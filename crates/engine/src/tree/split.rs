@@ -25,7 +25,7 @@ pub(crate) struct HalfSplit {
     pub(crate) leaf: LeafId,
 }
 
-/// Splits the dirty leaf `left` so that `key` finds room. Returns the new sibling, latched.
+/// Splits the dirty leaf `left` so that `key` finds space. Returns the new sibling, latched.
 pub(crate) fn split<'e>(
     trees: &'e Trees,
     seat: &mut Seat<'_>,

@@ -41,7 +41,7 @@ pub(crate) enum Side {
     Either,
 }
 
-/// Chooses the split of a leaf with `rows`, in `order`, for a `key` that needs room.
+/// Chooses the split of a leaf with `rows`, in `order`, for a `key` that needs space.
 pub(crate) fn choose(
     rows: &LeafRows,
     order: &[u16],

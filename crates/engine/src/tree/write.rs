@@ -270,7 +270,7 @@ impl Placing<'_> {
         value: &[u8],
     ) -> Result<Reservation, Refusal> {
         self.make_space(seat, change.key, Entry::bytes(change.key, value))?;
-        // Making room may have moved the row.
+        // Making space may have moved the row.
         let slot = self
             .find(tree, seat, change.key)?
             .committed

@@ -166,7 +166,7 @@ settings! {
     LogBlockBytesMax = "log_block_bytes_max", Kind::Bytes, Onrush, "1MiB",
         "Largest block of the log, 512 bytes to 1 MiB.";
     LogCapacityBytes = "log_capacity_bytes", Kind::Bytes, Onrush, "4GiB",
-        "Room for the log; when it is used up, inserts wait for a checkpoint.";
+        "Space for the log; when it is used up, inserts wait for a checkpoint.";
     ElideDefaults = "elide_defaults", Kind::Switch, Onrush, "true",
         "Whether log records leave out columns that have their constant default.";
     SequentialKeys = "sequential_keys", Kind::Word(&["blocks", "shared-edge"]), Onrush, "blocks",

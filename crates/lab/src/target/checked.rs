@@ -29,7 +29,7 @@ impl Checked {
     }
 }
 
-/// Why a rival cannot run this check: its own has one depth, reads through caches, and runs in one
+/// Why a server cannot run this check: its own has one depth, reads through caches, and runs in one
 /// thread unless it is parallel.
 pub(super) fn impossible(
     settings: &Settings,

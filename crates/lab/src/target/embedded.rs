@@ -31,7 +31,7 @@ const PRELOAD_ROWS_PER_COMMIT: u64 = 1000;
 /// What a store says when it refuses.
 pub(super) type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
-/// A rival as a store of rows.
+/// A server as a store of rows.
 pub(super) trait Store: Send + Sync + Sized + 'static {
     /// The target's name.
     const NAME: &'static str;
@@ -81,7 +81,7 @@ pub(super) trait StoreSession {
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal>;
 }
 
-/// A store prepared for one cell.
+/// A store prepared for one case.
 pub(super) struct Embedded<S: Store> {
     store: Option<std::sync::Arc<S>>,
     /// Opened again to be checked.
@@ -272,7 +272,7 @@ pub(super) fn compare_rows(
     Ok(part)
 }
 
-/// Why no store of this kind can run a cell.
+/// Why no store of this kind can run a case.
 pub(super) fn impossible<S: Store>(settings: &Settings) -> Option<String> {
     let by_statements = settings.rows_per_statement() < settings.number(Setting::RowsPerCommit);
     if settings.is_check() {

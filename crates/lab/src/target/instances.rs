@@ -92,7 +92,7 @@ struct Process {
     sessions: u64,
 }
 
-/// Why a cell with several instances cannot be run; None if it can.
+/// Why a case with several instances cannot be run; None if it can.
 pub(crate) fn impossible(settings: &Settings) -> Option<String> {
     let (instances, sessions) =
         (settings.number(Setting::Instances), settings.number(Setting::Sessions));

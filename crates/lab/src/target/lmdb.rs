@@ -12,9 +12,9 @@ use super::rows::Row;
 use super::{Instance, Target};
 use crate::study::{Setting, Settings, TargetShown};
 
-/// Room of the map for each row, generously; pages that are not used take nothing.
+/// Space of the map for each row, generously; pages that are not used take nothing.
 const MAP_BYTES_PER_ROW: u64 = 1024;
-/// Room of the map at least.
+/// Space of the map at least.
 const MAP_BYTES_MIN: u64 = 4 << 30;
 
 /// LMDB.

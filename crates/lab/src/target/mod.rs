@@ -1,8 +1,8 @@
 //! What a study measures: Onrush and its rivals behind one trait.
 //!
-//! A [`Target`] says what it is and what it can do, without side effects, so that cells which are
+//! A [`Target`] says what it is and what it can do, without side effects, so that cases which are
 //! impossible are known before the run. [`Target::prepare`] makes an [`Instance`]: a fresh, empty
-//! database for one run of one cell, which is loaded, asked for its statistics, verified, and
+//! database for one run of one case, which is loaded, asked for its statistics, verified, and
 //! removed.
 //!
 //! - [`checked`]: one pass of a check, and who can check what.
@@ -77,10 +77,10 @@ pub trait Target: Send + Sync {
         None
     }
 
-    /// Why it cannot run this cell, whatever machine it is on.
+    /// Why it cannot run this case, whatever machine it is on.
     fn impossible(&self, settings: &Settings) -> Option<String>;
 
-    /// Its version and how it would be configured for this cell.
+    /// Its version and how it would be configured for this case.
     ///
     /// # Errors
     /// It cannot be asked.
@@ -120,15 +120,15 @@ pub struct LoadFigures {
 /// Takes a target's statistics from another thread while it is loaded.
 pub type Sampler = Box<dyn FnMut() -> Option<Snapshot> + Send>;
 
-/// A target prepared for one run of one cell.
+/// A target prepared for one run of one case.
 pub trait Instance: Send {
-    /// Inserts rows as the cell's settings say; preloading may be faster, where the target can.
+    /// Inserts rows as the case's settings say; preloading may be faster, where the target can.
     ///
     /// # Errors
     /// The first error of any session; the load then was stopped.
     fn load(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError>;
 
-    /// Waits until everything acknowledged is on disk, so that the next cell does not pay for it.
+    /// Waits until everything acknowledged is on disk, so that the next case does not pay for it.
     ///
     /// # Errors
     /// Whatever the target reports.
@@ -137,7 +137,7 @@ pub trait Instance: Send {
     }
 
     /// Closes the database, if it is not closed yet, and checks once what is stored in it, as the
-    /// cell's settings say. The clock runs for the check alone.
+    /// case's settings say. The clock runs for the check alone.
     ///
     /// # Errors
     /// It has no check, it could not check, or it found damage.

@@ -29,7 +29,7 @@ use super::{Checked, Instance, LoadFigures, LoadOrder, Sampler, Target};
 use crate::own_table::OwnTable;
 use crate::study::{Setting, Settings, TargetShown};
 
-/// The log is cut into files of a sixteenth of its room, of these sizes: a room too small for the least is
+/// The log is cut into files of a sixteenth of its space, of these sizes: a space too small for the least is
 /// refused under its own name.
 const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
@@ -104,7 +104,7 @@ impl Target for Onrush {
             + settings.number(Setting::PreloadRows)
             + settings.number(Setting::WarmupRows);
         let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
-        place.check_room(rows, settings.key(), log_bytes)?;
+        place.check_space(rows, settings.key(), log_bytes)?;
         let definition = definition(settings, false)?;
         let mut stand = Stand::create(place.folder(), options, definition, true)?;
         if let Some(address) = self.metrics {

@@ -137,7 +137,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What happened between two moments.
+    /// What happened between two readings.
     #[must_use]
     pub fn since(mut self, earlier: &Snapshot) -> Snapshot {
         for wait in &mut self.waits {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_of_two_moments_leaves_out_what_did_not_happen() {
+    fn the_difference_of_two_readings_leaves_out_what_did_not_happen() {
         let level =
             CounterRecord { name: "used".into(), value: 7.0, is_level: true, ..Default::default() };
         let earlier = Snapshot {

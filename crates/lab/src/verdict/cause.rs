@@ -9,9 +9,9 @@ pub enum Cause {
     SyncTime,
     /// Delayed commits are not made durable fast enough.
     DelayedWindow,
-    /// Room in the log ring.
+    /// Space in the log ring.
     LogBuffer,
-    /// Room in the log files: checkpoints do not free it fast enough.
+    /// Space in the log files: checkpoints do not free it fast enough.
     LogSpace,
     /// Many sessions change the same leaf.
     LeafLatch,
@@ -21,7 +21,7 @@ pub enum Cause {
     LeafReads,
     /// Memory for leaves.
     Memory,
-    /// Leaf images, or room for them in the data files.
+    /// Leaf images, or space for them in the data files.
     Device,
     /// Ranges of generated keys.
     KeyLease,
@@ -75,7 +75,7 @@ impl Cause {
             Cause::NotSynchronous => "Not synchronous, so this says nothing about durable commits",
             Cause::SyncTime => "Bound by the time of a durable write",
             Cause::DelayedWindow => "Bound by the window of delayed commits",
-            Cause::LogBuffer => "Bound by room in the log ring",
+            Cause::LogBuffer => "Bound by space in the log ring",
             Cause::LogSpace => "Bound by checkpoints, which must free the log",
             Cause::LeafLatch => "Bound by a leaf that many sessions change",
             Cause::StructureLatch => "Bound by a structure in memory that many sessions change",

@@ -192,7 +192,7 @@ pub fn append(log: &Log, payload: &[u8], recorder: &Recorder) -> Lsn {
     try_append(log, payload, recorder).unwrap()
 }
 
-/// As [`append`], if there is room.
+/// As [`append`], if there is space.
 pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn, LogError> {
     let bytes = Log::framed_bytes(payload.len());
     while !log.has_space(0, bytes) {

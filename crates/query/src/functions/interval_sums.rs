@@ -1,4 +1,4 @@
-//! Sums of intervals: each part by itself, with room for more than an interval has, and an error
+//! Sums of intervals: each part by itself, with space for more than an interval has, and an error
 //! (`22008`) where the result has none.
 
 use std::sync::{Arc, LazyLock};

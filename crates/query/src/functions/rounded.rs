@@ -1,5 +1,5 @@
 //! Quotients and products of `numeric`, rounded to digits that fit. DataFusion cuts quotients off four
-//! digits behind those of the dividend, and has no room for products of many digits.
+//! digits behind those of the dividend, and has no space for products of many digits.
 
 use std::sync::{Arc, LazyLock};
 
@@ -127,7 +127,7 @@ fn out_of_range() -> QueryError {
     QueryError::OutOfRange { message: "numeric value out of range".to_owned() }
 }
 
-/// With zeros in the place of digits that a value has no room for.
+/// With zeros in the place of digits that a value has no space for.
 fn fitting(number: Option<i256>) -> std::result::Result<i128, QueryError> {
     let number = number.and_then(i256::to_i128).ok_or_else(out_of_range)?;
     let digits = number.checked_abs().and_then(i128::checked_ilog10).map_or(0, |digits| digits + 1);

@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Room for what a text becomes when it is read.
+    /// Space for what a text becomes when it is read.
     pub(super) fn ask_for_text(&mut self, text: &str) -> Result<()> {
         match text.len() > TEXT_BYTES_UNASKED {
             true => self.wire.memory.ask(Part::Text, parsed_bytes(text)),

@@ -102,7 +102,7 @@ impl Share {
         Ok(share)
     }
 
-    /// A part takes so much now, if there is room for it.
+    /// A part takes so much now, if there is space for it.
     #[inline]
     pub(super) fn ask(&mut self, part: Part, bytes: usize) -> Result<()> {
         self.set(part, bytes, true)
@@ -132,7 +132,7 @@ impl Share {
             if !may_be_refused {
                 self.all.used.fetch_add(more, Ordering::Relaxed);
             } else if !self.all.try_add(more) {
-                return Err(self.no_room(has - self.has));
+                return Err(self.no_space(has - self.has));
             }
             self.counted = steps;
         } else if self.counted - steps > STEP_BYTES {
@@ -144,7 +144,7 @@ impl Share {
     }
 
     #[cold]
-    fn no_room(&self, more: usize) -> SqlError {
+    fn no_space(&self, more: usize) -> SqlError {
         let (used, limit) = (self.all.used_bytes(), self.all.limit);
         let message = format!(
             "out of memory: connections have {used} of the {limit} bytes that they may have, and \
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_room_for_its_place_does_not_come_in() {
+    fn a_connection_without_space_for_its_place_does_not_come_in() {
         let all = ConnectionMemory::new(PLACE_BYTES);
         let first = Share::enter(&all).unwrap();
         assert!(Share::enter(&all).is_err());

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_beyond_the_message_are_refused_before_room_is_made() {
+    fn counts_beyond_the_message_are_refused_before_space_is_made() {
         let message = b"\0\0\0\0\xff\xff";
         assert_eq!(Bind::read(message).err().map(|error| error.state), Some("08P01"));
     }

@@ -8,8 +8,8 @@ use super::Door;
 use crate::error::{SqlError, state};
 use crate::listener::Shared;
 
-/// There is no room for the connection: its client is told so. Its first bytes are read before, since the system throws
-/// away what is sent on a socket that is closed with something unread.
+/// There is no space for the connection, and its client gets that error. Its first bytes are read before,
+/// since the system throws away what is sent on a socket that is closed with something unread.
 pub(super) async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     shared: &Shared,

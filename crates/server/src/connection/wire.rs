@@ -1,7 +1,7 @@
 //! Bytes from and to one client, cut into messages.
 //!
 //! Invariants
-//! 1. The length of a message is checked before room is made for it, and room grows as bytes arrive.
+//! 1. The length of a message is checked before space is made for it, and space grows as bytes arrive.
 //! 2. A message is cut out of the input before it is read, so that no message is read into the next.
 //! 3. A client that does not read is left after a while; until then it costs one buffer.
 //! 4. A long message that does not fit into the memory of connections is read past, and told of as refused.
@@ -20,7 +20,7 @@ use crate::error::{Result, SqlError, state};
 const HEADER_BYTES: usize = 5;
 /// The smallest and the largest message before the client is known.
 const STARTUP_BYTES: std::ops::RangeInclusive<usize> = 8..=10_000;
-/// Room made for input at a time.
+/// Space made for input at a time.
 const INPUT_BYTES: usize = 8 << 10;
 /// More output than this is sent before more is made.
 pub(super) const OUTPUT_BYTES: usize = 64 << 10;

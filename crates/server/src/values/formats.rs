@@ -1,7 +1,7 @@
 //! In which form several values are on the wire.
 
 /// Which of some values are in binary form; the others are text. Nearly all clients use one form for
-/// all of them, which takes no room of its own.
+/// all of them, which takes no space of its own.
 #[derive(Clone, Debug)]
 pub(crate) enum Formats {
     All { is_binary: bool },

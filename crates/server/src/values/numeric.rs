@@ -33,14 +33,14 @@ pub(super) fn read_into(written: &str, precision: u8, scale: u8) -> Option<Resul
 pub(super) fn rounded(value: Decimal, precision: u8, scale: u8) -> Result<Value<'static>> {
     let away = RoundingStrategy::MidpointAwayFromZero;
     let rounded = value.round_dp_with_strategy(u32::from(scale), away);
-    match has_room(rounded, precision, scale) {
+    match has_space(rounded, precision, scale) {
         true => Ok(Value::Decimal(rounded)),
         false => Err(overflow(precision, scale)),
     }
 }
 
 /// Whether a column has digits enough in front of the point.
-fn has_room(value: Decimal, precision: u8, scale: u8) -> bool {
+fn has_space(value: Decimal, precision: u8, scale: u8) -> bool {
     let in_front = u32::from(precision.saturating_sub(scale));
     value.trunc().mantissa().unsigned_abs() < 10u128.pow(in_front)
 }
@@ -72,7 +72,7 @@ fn whole_float(value: f64) -> Option<i64> {
     fits.then_some(value as i64)
 }
 
-/// A whole number as one of this type, where it has room.
+/// A whole number as one of this type, where it has space.
 fn sized(whole: i64, data_type: DataType) -> Option<Value<'static>> {
     match data_type {
         DataType::Int16 => i16::try_from(whole).ok().map(Value::Int16),
@@ -112,7 +112,7 @@ pub(super) fn equal(value: &Value<'_>, data_type: DataType) -> Option<Option<Val
                 Value::Decimal(value) => value.normalize(),
                 other => Decimal::from(other.as_i64()?),
             };
-            let fits = exact.scale() <= u32::from(scale) && has_room(exact, precision, scale);
+            let fits = exact.scale() <= u32::from(scale) && has_space(exact, precision, scale);
             fits.then_some(Value::Decimal(exact))
         }
         _ => return None,

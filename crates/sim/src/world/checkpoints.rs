@@ -52,14 +52,14 @@ pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
 }
 
 /// In the middle of a checkpoint, or of a copy: then there may be a checkpoint, too. The log must have
-/// room: nobody else could make some.
+/// space: nobody else could make some.
 pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
     let mut world = locked(shared);
     if world.visit_failed.is_some() || world.stopped.is_some() || !world.random.chance(1, 3) {
         return;
     }
-    // The image that is being written may be one that makes room for another leaf of the checkpoint. In
-    // life a visitor that needs room, too, waits for the thread that makes it; here they are one thread.
+    // The image that is being written may be one that makes space for another leaf of the checkpoint. In
+    // life a visitor that needs space, too, waits for the thread that makes it; here they are one thread.
     if world.database().is_ok_and(Database::is_evicting) {
         return;
     }
@@ -74,11 +74,11 @@ pub(super) fn visit(shared: &SharedWorld, may_checkpoint: bool) {
     let visits = 1 + world.random.below(most);
     world.in_visit = true;
     for _ in 0..visits {
-        let room = world.database().is_ok_and(|database| {
+        let space = world.database().is_ok_and(|database| {
             let (in_use, capacity) = database.statistics().log_space_bytes;
             in_use * 2 < capacity
         });
-        if !room || world.stopped.is_some() {
+        if !space || world.stopped.is_some() {
             break;
         }
         let at = world.random.below(VISITS.len() as u64) as usize;

@@ -82,7 +82,7 @@ impl Engine {
                 let outcome = self.placing(place, *key, |placing| {
                     placing.find(*key)?;
                     placing.make_dirty();
-                    placing.make_room(*key);
+                    placing.make_space(*key);
                     placing.rows().push(entry);
                     Ok(())
                 });

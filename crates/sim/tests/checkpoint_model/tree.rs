@@ -148,7 +148,7 @@ impl<'e> Placing<'e> {
         Ok(rows.iter().position(is_key))
     }
 
-    /// The order of an insert: check, make dirty, make room, reserve, place.
+    /// The order of an insert: check, make dirty, make space, reserve, place.
     fn change(&mut self, key: Key, value: Option<Value>) -> Result<Option<Lsn>, Blocked> {
         let found = self.find(key)?;
         if value.is_none() && found.is_none() {
@@ -156,7 +156,7 @@ impl<'e> Placing<'e> {
         }
         self.make_dirty();
         if let (Some(_), None) = (value, found) {
-            self.make_room(key);
+            self.make_space(key);
         }
         let lsn = self.engine.log.reserve(self.place);
         let stamp = Stamp::Committed(lsn);
@@ -182,7 +182,7 @@ impl<'e> Placing<'e> {
     }
 
     /// Splits a full leaf, and goes on in the half that holds the key.
-    pub fn make_room(&mut self, key: Key) {
+    pub fn make_space(&mut self, key: Key) {
         if self.rows().len() < ROWS_MAX {
             return;
         }

@@ -19,7 +19,7 @@ pub struct EngineArguments {
     /// Largest block of the log, 512 bytes to 1MiB [default: 1MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub log_block: Option<u64>,
-    /// Room for the log; when it is used up, inserts wait for a checkpoint [default: 4GiB]
+    /// Space for the log; when it is used up, inserts wait for a checkpoint [default: 4GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub log_capacity: Option<u64>,
     /// Size of one log file [default: 64MiB]

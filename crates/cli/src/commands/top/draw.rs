@@ -86,10 +86,10 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, now: &View) {
 
 fn draw_waits(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
     let all: f64 = rates.waits.iter().map(|wait| wait.sessions).sum();
-    let room = usize::from(area.width).saturating_sub(60);
+    let space = usize::from(area.width).saturating_sub(60);
     let line = |wait: &onrush::WaitRate| {
         let share = if all > 0.0 { wait.sessions / all } else { 0.0 };
-        let bar = "█".repeat((share * room as f64).round() as usize);
+        let bar = "█".repeat((share * space as f64).round() as usize);
         Line::from(vec![
             Span::raw(format!(
                 " {:20} {:>8} sessions {:>9}/s {:>4.0} %  ",

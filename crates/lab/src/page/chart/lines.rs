@@ -126,7 +126,7 @@ fn legend(lines: &[Line], layout: &Layout) -> (Markup, f64) {
     (content, y + LEGEND_PX)
 }
 
-/// As many names of values as there is room for.
+/// As many names of values as there is space for.
 fn axis_texts(axis: &[String], places: &Places, bottom: f64) -> Markup {
     let widest = axis.iter().map(|text| text_width(text, TEXT_PX)).fold(0.0, f64::max) + 8.0;
     let step = if axis.len() > 1 { places.x(1) - places.x(0) } else { f64::INFINITY };

@@ -7,7 +7,7 @@
 //! and for narrow windows, and the style sheet shows one of them.
 //!
 //! Invariants
-//! 1. No two texts of a chart overlap: room is kept by [`text_width`], an estimate that is wide
+//! 1. No two texts of a chart overlap: space is kept by [`text_width`], an estimate that is wide
 //!    enough for every common font.
 //! 2. Every chart has a title and a description for those who do not see it.
 

@@ -18,14 +18,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::study::outcome::{Repeat, StudyResult, TargetShown};
 
 /// The layout of the file.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 
 const TABLES: &str = "
     create table study (layout integer not null, settings_hash text not null, result text not null);
     create table run (
-        case integer not null, repeat integer not null,
+        case_number integer not null, repeat integer not null,
         target_shown text, outcome text, failure text,
-        primary key (case, repeat)
+        primary key (case_number, repeat)
     );";
 
 const UNDERWAY: &str =
@@ -214,7 +214,7 @@ impl Store {
     pub(crate) fn kept(&self) -> Result<Vec<Kept>, LabError> {
         self.sql(|connection| {
             let mut select = connection.prepare(
-                "select case, repeat, target_shown, outcome, failure from run order by 1, 2",
+                "select case_number, repeat, target_shown, outcome, failure from run order by 1, 2",
             )?;
             let mut rows = select.query([])?;
             let mut all = Vec::new();

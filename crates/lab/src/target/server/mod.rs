@@ -57,8 +57,8 @@ use watch::{Seen, Watch};
 /// What a server, a driver or the system says when it refuses.
 pub(super) type Refusal = super::embedded::Refusal;
 
-/// A server for one cell.
-trait Rival: Send + Sync + Sized + 'static {
+/// A server for one case.
+trait BaselineServer: Send + Sync + Sized + 'static {
     /// The target's name.
     const NAME: &'static str;
 
@@ -156,9 +156,9 @@ trait Connection: Send {
     fn scan(&mut self, visit: &mut dyn FnMut(&Row)) -> Result<(), Refusal>;
 }
 
-/// A server prepared for one cell.
-struct Hosted<R: Rival> {
-    rival: Option<R>,
+/// A server prepared for one case.
+struct Hosted<R: BaselineServer> {
+    server: Option<R>,
     settings: Settings,
     /// Whether it was stopped and started again, to be checked as something that was closed.
     is_restarted: bool,
@@ -168,13 +168,13 @@ struct Hosted<R: Rival> {
     acknowledged: Acknowledged,
 }
 
-impl<R: Rival> Hosted<R> {
+impl<R: BaselineServer> Hosted<R> {
     fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
         let plan = R::plan(settings);
-        let rival = R::create(&folder.join(R::NAME), settings, &plan).map_err(told::<R>)?;
-        let now = rival.now_micros().map_err(told::<R>)?;
+        let server = R::create(&folder.join(R::NAME), settings, &plan).map_err(told::<R>)?;
+        let now = server.now_micros().map_err(told::<R>)?;
         Ok(Hosted {
-            rival: Some(rival),
+            server: Some(server),
             settings: settings.clone(),
             is_restarted: false,
             plan,
@@ -190,14 +190,14 @@ impl<R: Rival> Hosted<R> {
         })
     }
 
-    fn rival(&mut self) -> Result<&mut R, LabError> {
-        self.rival.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))
+    fn server(&mut self) -> Result<&mut R, LabError> {
+        self.server.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))
     }
 
     /// An error of the server's; if it died, that is the cause.
     fn failed(&mut self, error: Refusal) -> LabError {
         let cause = error.to_string();
-        match self.rival.as_mut().and_then(Rival::ended) {
+        match self.server.as_mut().and_then(BaselineServer::ended) {
             Some(end) if !cause.contains(&end) => told::<R>(format!("{cause}; {end}").into()),
             _ => told::<R>(error),
         }
@@ -209,9 +209,9 @@ impl<R: Rival> Hosted<R> {
         let is_durable = settings.is_durable() && !is_preload;
         let plan = if is_preload { self.plan.for_preload() } else { self.plan.clone() };
         let sessions = settings.size(Setting::Sessions);
-        let rival = self.rival.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))?;
-        rival.set_durable(is_durable).map_err(told::<R>)?;
-        let connections = connect_all(rival, sessions, &plan).map_err(told::<R>)?;
+        let server = self.server.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))?;
+        server.set_durable(is_durable).map_err(told::<R>)?;
+        let connections = connect_all(server, sessions, &plan).map_err(told::<R>)?;
         let crowd = Crowd {
             threads: sessions,
             rows: order.rows,
@@ -221,10 +221,10 @@ impl<R: Rival> Hosted<R> {
             time_max: settings.time_max().filter(|_| order.step == Step::Load),
         };
         let (numbers, key) = (&self.numbers, settings.key());
-        let cpu_before = rival.cpu_time();
+        let cpu_before = server.cpu_time();
         let watching = match is_preload {
             true => None,
-            false => Some(self.watch.start(rival.look_on().map_err(told::<R>)?)),
+            false => Some(self.watch.start(server.look_on().map_err(told::<R>)?)),
         };
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
             let taken = connections[thread].lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -236,10 +236,10 @@ impl<R: Rival> Hosted<R> {
         drop(watching);
         drop(connections);
         let mut loaded = loaded?;
-        rival.wait_for_sessions().map_err(told::<R>)?;
-        loaded.cpu += rival.cpu_time().saturating_sub(cpu_before);
+        server.wait_for_sessions().map_err(told::<R>)?;
+        loaded.cpu += server.cpu_time().saturating_sub(cpu_before);
         self.acknowledged.rows += loaded.ledger.rows;
-        self.acknowledged.inserted_micros.1 = rival.now_micros().map_err(told::<R>)?;
+        self.acknowledged.inserted_micros.1 = server.now_micros().map_err(told::<R>)?;
         let figures = figures(&loaded);
         if is_preload {
             self.settle()?;
@@ -249,27 +249,27 @@ impl<R: Rival> Hosted<R> {
 }
 
 /// The error of a target.
-fn told<R: Rival>(error: Refusal) -> LabError {
+fn told<R: BaselineServer>(error: Refusal) -> LabError {
     super::embedded::failed_as(R::NAME, &*error)
 }
 
 /// Each waits in its place until its thread takes it.
 type Connections<C> = Vec<Mutex<Option<C>>>;
 
-fn connect_all<R: Rival>(
-    rival: &R,
+fn connect_all<R: BaselineServer>(
+    server: &R,
     sessions: usize,
     plan: &Plan,
 ) -> Result<Connections<R::Connection>, Refusal> {
     let open = |_| {
-        let mut connection = rival.connect()?;
+        let mut connection = server.connect()?;
         connection.prepare(plan)?;
         Ok(Mutex::new(Some(connection)))
     };
     (0..sessions).map(open).collect()
 }
 
-impl<R: Rival> Instance for Hosted<R> {
+impl<R: BaselineServer> Instance for Hosted<R> {
     fn load(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError> {
         self.run(order, observer).map_err(|error| match error {
             LabError::Target { what, .. } => self.failed(what.into()),
@@ -278,31 +278,31 @@ impl<R: Rival> Instance for Hosted<R> {
     }
 
     fn settle(&mut self) -> Result<(), LabError> {
-        let settled = self.rival()?.settle();
+        let settled = self.server()?.settle();
         settled.map_err(|error| self.failed(error))
     }
 
     fn check(&mut self, observer: &dyn Observer) -> Result<Checked, LabError> {
         if !self.is_restarted {
             observer.begin(Step::Reopen, None);
-            let restarted = self.rival()?.restart();
+            let restarted = self.server()?.restart();
             observer.end();
             restarted.map_err(|error| self.failed(error))?;
             self.is_restarted = true;
         }
         let (rows, threads) = (self.acknowledged.rows, self.settings.number(Setting::CheckThreads));
-        let rival = self.rival()?;
+        let server = self.server()?;
         observer.begin(Step::Check, None);
-        let cpu_before = rival.cpu_time();
-        let passed = Checked::of(rows, || rival.check(threads));
-        let cpu = rival.cpu_time().saturating_sub(cpu_before);
+        let cpu_before = server.cpu_time();
+        let passed = Checked::of(rows, || server.check(threads));
+        let cpu = server.cpu_time().saturating_sub(cpu_before);
         let passed = passed.map(|one| Checked { cpu: one.cpu + cpu, ..one });
         observer.end();
         passed.map_err(|error| self.failed(error))
     }
 
     fn statistics(&mut self) -> Result<Snapshot, LabError> {
-        let asked = self.rival()?.look_on().and_then(|mut connection| connection.statistics());
+        let asked = self.server()?.look_on().and_then(|mut connection| connection.statistics());
         let mut snapshot = asked.map_err(|error| self.failed(error))?;
         snapshot.waits.extend(self.watch.waits());
         Ok(snapshot)
@@ -310,18 +310,18 @@ impl<R: Rival> Instance for Hosted<R> {
 
     fn sampler(&mut self) -> Option<Sampler> {
         // Counters over time are left out where no further connection is to be had.
-        let mut connection = self.rival.as_ref()?.look_on().ok()?;
+        let mut connection = self.server.as_ref()?.look_on().ok()?;
         Some(Box::new(move || connection.statistics().ok()))
     }
 
     fn verify(&mut self, observer: &dyn Observer) -> Result<Option<Verification>, LabError> {
         let started = Instant::now();
         observer.begin(Step::Reopen, None);
-        let restarted = self.rival()?.restart();
+        let restarted = self.server()?.restart();
         observer.end();
         restarted.map_err(|error| self.failed(error))?;
         observer.begin(Step::Verify, Some(self.acknowledged.rows));
-        let connection = self.rival()?.look_on();
+        let connection = self.server()?.look_on();
         let part = connection.and_then(|mut connection| {
             compare_rows(&self.acknowledged, observer, |visit| {
                 connection.scan(&mut |row| visit(row.key_bytes(), row.value_bytes()))
@@ -333,8 +333,8 @@ impl<R: Rival> Instance for Hosted<R> {
     }
 
     fn clean_up(mut self: Box<Self>) -> Result<(), LabError> {
-        match self.rival.take() {
-            Some(rival) => rival.stop().map_err(told::<R>),
+        match self.server.take() {
+            Some(server) => server.stop().map_err(told::<R>),
             None => Ok(()),
         }
     }

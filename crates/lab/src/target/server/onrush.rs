@@ -12,7 +12,7 @@ use super::plan::{self, KeySource, Plan};
 use super::process::{Process, Recipe};
 use super::session::{self, Dialect, LOAD, LOOK_ON, SOCKET, SOCKET_FOLDER_BYTES_MAX, Session};
 use super::watch::Seen;
-use super::{Hosted, Refusal, Rival, programs};
+use super::{BaselineServer, Hosted, Refusal, programs};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::counted::snapshot;
 use crate::target::onrush::options;
@@ -172,7 +172,7 @@ impl Served {
     }
 }
 
-impl Rival for Served {
+impl BaselineServer for Served {
     const NAME: &'static str = "onrush-server";
     type Connection = Session<Own>;
 

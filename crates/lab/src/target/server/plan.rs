@@ -34,7 +34,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a cell. The strategies that a server makes itself are the same for all of them.
+    /// The plan of a case. The strategies that a server makes itself are the same for all of them.
     pub(super) fn of(settings: &Settings) -> Plan {
         let (strategy, is_loop_in_server) =
             (settings.key(), settings.is(Setting::LoopIn, "server"));
@@ -120,12 +120,12 @@ impl Plan {
     }
 }
 
-/// Why no server of others can run this cell.
+/// Why no server of others can run this case.
 pub(super) fn impossible(settings: &Settings) -> Option<String> {
     load_impossible(settings).or_else(|| keys_impossible(settings))
 }
 
-/// Why no server at all can run this cell.
+/// Why no server at all can run this case.
 pub(super) fn load_impossible(settings: &Settings) -> Option<String> {
     if settings.is(Setting::Driver, "tasks") {
         return Some("its driver waits for each commit: a thread for each session".into());
@@ -141,7 +141,7 @@ pub(super) fn load_impossible(settings: &Settings) -> Option<String> {
     None
 }
 
-/// Why a procedure cannot make the keys of this cell.
+/// Why a procedure cannot make the keys of this case.
 fn keys_impossible(settings: &Settings) -> Option<String> {
     let plan = Plan::of(settings);
     if plan.keys == KeySource::Ascending

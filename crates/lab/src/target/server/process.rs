@@ -283,9 +283,9 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_told_with_its_last_words() {
         let folder = tempfile::tempdir().unwrap();
-        let recipe = recipe(folder.path(), "echo no room >&2; exit 3");
+        let recipe = recipe(folder.path(), "echo no space >&2; exit 3");
         let error = Process::start(&recipe, || false).unwrap_err().to_string();
-        assert!(error.contains("exit status: 3") && error.contains("no room"), "{error}");
+        assert!(error.contains("exit status: 3") && error.contains("no space"), "{error}");
         let error = recipe.run(Path::new("/bin/false"), &[]).unwrap_err().to_string();
         assert!(error.contains("/bin/false") && error.contains("exit status: 1"), "{error}");
     }

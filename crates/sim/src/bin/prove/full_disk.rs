@@ -1,5 +1,5 @@
 //! A small tmpfs that fills up: commits end with a clean error, what was acknowledged is there
-//! after the end of the process, and with more room all goes on.
+//! after the end of the process, and with more space all goes on.
 //!
 //! The kernel writes short where the disk ends, which is how short writes are met here.
 
@@ -40,13 +40,13 @@ pub(crate) fn run(sizes: u64) -> Result<()> {
     }
     println!(
         "{sizes} sizes, from {least} to {most} KiB, {full} became full; nothing acknowledged lost, and each went on \
-         with more room; {:.1} s",
+         with more space; {:.1} s",
         began.elapsed().as_secs_f64()
     );
     Ok(())
 }
 
-/// One size: fill, end, open while it is full, make room, open, look, go on.
+/// One size: fill, end, open while it is full, make space, open, look, go on.
 pub(crate) fn case(folder: &Path, kib: u64) -> Result<()> {
     let disk = folder.join("disk");
     std::fs::create_dir_all(&disk)?;
@@ -56,7 +56,7 @@ pub(crate) fn case(folder: &Path, kib: u64) -> Result<()> {
         println!("{FULL}");
     }
     let mut promises = oracle::Promises::default();
-    // While it is full the database may refuse to open, for want of room; never for damage.
+    // While it is full the database may refuse to open, for want of space; never for damage.
     match workload::open(&database) {
         Ok(opened) => promises.look(&opened, 1, &path).context("while the disk is full")?,
         Err(error) => {
@@ -66,7 +66,7 @@ pub(crate) fn case(folder: &Path, kib: u64) -> Result<()> {
     }
     mount(&disk, &format!("remount,size={}k", kib + (64 << 10)))?;
     let mut promises = oracle::Promises::default();
-    promises.look(&workload::open(&database)?, 1, &path).context("with more room")?;
+    promises.look(&workload::open(&database)?, 1, &path).context("with more space")?;
     let path = oracle::path(folder, 2);
     work(&database, &path, 2, 20)?;
     promises.look(&workload::open(&database)?, 2, &path).context("after going on")?;

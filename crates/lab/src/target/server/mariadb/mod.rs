@@ -1,4 +1,4 @@
-//! MariaDB: a fresh data folder below the cell's folder, reached by a socket there.
+//! MariaDB: a fresh data folder below the case's folder, reached by a socket there.
 //!
 //! - `session.rs`: one connection, by the driver `mysql`.
 //! - `statistics.rs`: what the server counts and times, under neutral names.
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use super::plan::Plan;
 use super::process::{Process, Recipe};
-use super::{Hosted, Refusal, Rival, plan, programs};
+use super::{BaselineServer, Hosted, Refusal, plan, programs};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::{Instance, Target, checked};
 use session::Session;
@@ -117,7 +117,7 @@ fn log_level(is_durable: bool) -> u8 {
     if is_durable { 1 } else { 2 }
 }
 
-/// The settings of the server, each chosen in its favour as far as durability stays what the cell
+/// The settings of the server, each chosen in its favour as far as durability stays what the case
 /// asks for; `docs/lab-servers.md` gives the reasons.
 fn settings_of(settings: &Settings) -> Vec<(&'static str, String)> {
     let sessions = settings.number(Setting::Sessions);
@@ -195,7 +195,7 @@ impl Server {
     }
 }
 
-impl Rival for Server {
+impl BaselineServer for Server {
     const NAME: &'static str = "mariadb";
     type Connection = Session;
 

@@ -1,4 +1,4 @@
-//! PostgreSQL: a fresh cluster below the cell's folder, reached by a socket there.
+//! PostgreSQL: a fresh cluster below the case's folder, reached by a socket there.
 //!
 //! - `statistics.rs`: what the server counts, under neutral names.
 
@@ -14,7 +14,7 @@ use super::plan::{KeySource, Plan};
 use super::process::{Process, Recipe};
 use super::session::{self, Dialect, LOAD, LOOK_ON, SOCKET_FOLDER_BYTES_MAX, Session};
 use super::watch::Seen;
-use super::{Hosted, Refusal, Rival, plan, programs};
+use super::{BaselineServer, Hosted, Refusal, plan, programs};
 use crate::study::{Setting, Settings, TargetShown};
 use crate::target::record::Snapshot;
 use crate::target::{Instance, Target, checked};
@@ -103,7 +103,7 @@ fn on_off(on: bool) -> String {
     if on { "on" } else { "off" }.to_owned()
 }
 
-/// The settings of the server, each chosen in its favour as far as durability stays what the cell
+/// The settings of the server, each chosen in its favour as far as durability stays what the case
 /// asks for; `docs/lab-servers.md` gives the reasons.
 fn settings_of(settings: &Settings) -> Vec<(&'static str, String)> {
     let sessions = settings.number(Setting::Sessions);
@@ -208,7 +208,7 @@ struct Cluster {
     is_durable: std::sync::atomic::AtomicBool,
 }
 
-impl Rival for Cluster {
+impl BaselineServer for Cluster {
     const NAME: &'static str = "postgresql";
     type Connection = Session<Own>;
 

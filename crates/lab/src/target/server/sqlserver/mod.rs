@@ -21,7 +21,7 @@ use tiberius::Config;
 
 use super::plan::Plan;
 use super::process::Process;
-use super::{Hosted, Refusal, Rival, plan};
+use super::{BaselineServer, Hosted, Refusal, plan};
 use crate::study::{Settings, TargetShown};
 use crate::target::{Instance, Target};
 use session::Session;
@@ -174,11 +174,11 @@ impl Drop for Database {
 fn fresh_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let moment = onrush_measure::stand::unix_micros();
-    format!("onrush_lab_{moment}_{}_{number}", std::process::id())
+    let micros = onrush_measure::stand::unix_micros();
+    format!("onrush_lab_{micros}_{}_{number}", std::process::id())
 }
 
-impl Rival for Database {
+impl BaselineServer for Database {
     const NAME: &'static str = "sqlserver";
     type Connection = Session;
 
