@@ -1,9 +1,9 @@
 //! Measures the insert path, without the lab around it: `measure KEY THREADS ROWS [durable]`.
 //!
-//! Environment: `BATCH` rows a commit; `STATEMENTS` inserts them one by one; `FULL` logs whole rows;
-//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD` leaves memory untouched at
-//! open; `READ` reads afterwards; `STATS` prints counters, waits and phases; `DIR` the folder,
-//! replaced and removed.
+//! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
+//! one; `FULL` logs whole rows; `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD`
+//! leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters, waits and phases;
+//! `DIR` the folder, replaced and removed.
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,12 +60,14 @@ fn main() {
             std::thread::spawn(move || {
                 let mut session = db.session().unwrap();
                 barrier.wait();
-                let batch: u64 = std::env::var("BATCH").map_or(1, |b| b.parse().unwrap());
-                if batch == 1 {
+                let batch: Option<u64> = std::env::var("BATCH").ok().map(|b| b.parse().unwrap());
+                let Some(batch) = batch else {
                     for _ in 0..rows / threads {
                         session.insert(&table, &[]).unwrap();
                     }
-                } else if std::env::var("STATEMENTS").is_ok() {
+                    return;
+                };
+                if std::env::var("STATEMENTS").is_ok() {
                     for _ in 0..rows / threads / batch {
                         let mut transaction = session.begin().unwrap();
                         for _ in 0..batch {

@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use onrush_sim::Random;
@@ -141,35 +142,34 @@ impl Killing {
         for _ in 0..accounts.len() {
             clients.push(begin(folder)?);
         }
-        let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (done, statements) = mpsc::channel();
         let outcomes: Vec<Checked<()>> = std::thread::scope(|scope| {
-            let (done, is_over) = (&done, &is_over);
             let mut threads = Vec::new();
             for (number, (account, client)) in accounts.iter_mut().zip(clients).enumerate() {
                 let names = Names::of(number);
                 let source = Source::new(self.seed + round, number, self.kinds, names);
-                threads.push(scope.spawn(move || {
-                    let outcome = account.work(client, source, done);
-                    if outcome.is_err() {
-                        is_over.store(true, Ordering::Relaxed);
-                    }
-                    outcome
-                }));
+                let done = done.clone();
+                threads.push(scope.spawn(move || account.work(client, source, &done)));
             }
-            while done.load(Ordering::Relaxed) < target && !is_over.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-            }
+            drop(done);
+            // Fewer where all clients ended before: each found something that must not be.
+            let before = statements.iter().take(target as usize).count() as u64;
             drop(server);
-            threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(()))).collect()
+            let joined = |thread: ScopedJoinHandle<'_, Checked<()>>| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            let outcomes = threads.into_iter().map(joined).collect();
+            summary.statements += before + statements.iter().count() as u64;
+            outcomes
         });
-        summary.statements += done.load(Ordering::Relaxed);
         outcomes.into_iter().collect::<Checked<Vec<()>>>().map(drop)
     }
 }
 
 impl Account {
     /// Says one thing after the other until the server is gone.
-    fn work(&mut self, mut client: Client, mut source: Source, done: &AtomicU64) -> Checked<()> {
+    fn work(&mut self, mut client: Client, mut source: Source, done: &Sender<()>) -> Checked<()> {
         let mut open: Option<Transaction> = None;
         self.said.clear();
         loop {
@@ -199,7 +199,8 @@ impl Account {
             } else {
                 self.world.take(&mut open, &statement, &prediction);
             }
-            done.fetch_add(1, Ordering::Relaxed);
+            // Nobody counts any more once the server is to be killed.
+            let _ = done.send(());
         }
     }
 }
