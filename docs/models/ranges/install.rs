@@ -1,0 +1,329 @@
+//! The log writer, checkpoints, space installs, and the directory that they install.
+
+use std::rc::Rc;
+
+use super::convert::image_latched;
+use super::disk::Place;
+use super::flush::flush_below;
+use super::leaf::Home;
+use super::plant::Plant;
+use super::stock::{Range, RunImage, Stock};
+use super::types::{Full, KEYS, Key, Lsn};
+use super::world::{Shared, World};
+
+/// What a directory says of one range.
+#[derive(Clone, Debug)]
+pub(super) struct RangeEntry {
+    pub(super) base: Vec<RunImage>,
+    pub(super) filter: Option<Rc<Place>>,
+    /// Heads of the fragments, oldest first.
+    pub(super) heads: Vec<Rc<Place>>,
+    pub(super) flush_lsn: Lsn,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum EntryKind {
+    /// A whole leaf; one without rows has no image.
+    Leaf(Option<Rc<Place>>),
+    Range(RangeEntry),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) low: Key,
+    pub(super) high: Key,
+    pub(super) kind: EntryKind,
+    /// Owns the slots of a range's images until the directory is gone.
+    pub(super) stock: Option<Rc<Stock>>,
+}
+
+/// What an installed superblock leads to.
+#[derive(Clone, Debug)]
+pub(super) struct Directory {
+    /// C: redo begins here.
+    pub(super) start: Lsn,
+    /// E: nothing in the directory is of a change at or above.
+    pub(super) end: Lsn,
+    pub(super) entries: Vec<Entry>,
+    /// Every slot that it names, with its stamp.
+    pub(super) named: Vec<(usize, u64)>,
+}
+
+impl Directory {
+    pub(super) fn new(start: Lsn, end: Lsn, entries: Vec<Entry>) -> Directory {
+        let mut named = Vec::new();
+        for entry in &entries {
+            match (&entry.kind, &entry.stock) {
+                (EntryKind::Leaf(image), _) => {
+                    named.extend(image.iter().map(|place| (place.slot, place.stamp)));
+                }
+                (EntryKind::Range(_), stock) => {
+                    let places = stock.iter().flat_map(|stock| stock.places());
+                    named.extend(places.map(|place| (place.slot, place.stamp)));
+                }
+            }
+        }
+        Directory { start, end, entries, named }
+    }
+}
+
+/// Writes the log up to the completed prefix, then syncs it, while there are others.
+pub(super) async fn write_log(shared: Shared) {
+    loop {
+        shared.until(|world| world.active == 0 || world.prefix() > world.durable).await;
+        let written = shared.world().prefix();
+        if written == shared.world().durable {
+            return;
+        }
+        shared.step().await;
+        shared.world().written = written;
+        shared.step().await;
+        shared.world().durable = written;
+    }
+}
+
+/// Takes checkpoints, one after the other.
+pub(super) async fn checkpoints(shared: Shared, count: usize, idle: u64) {
+    shared.until_open().await;
+    for _ in 0..count {
+        shared.idle(idle).await;
+        shared.until(|world| !std::mem::replace(&mut world.is_install_busy, true)).await;
+        let outcome = checkpoint(&shared).await;
+        let mut world = shared.world();
+        world.is_install_busy = false;
+        if outcome.is_ok() {
+            world.counts.checkpoints += 1;
+        }
+    }
+    shared.world().active -= 1;
+}
+
+/// Publishes the directory with the C of the one before, so that slots become free.
+pub(super) async fn space_installs(shared: Shared, count: usize, idle: u64) {
+    for _ in 0..count {
+        shared.idle(idle).await;
+        shared.until(|world| !std::mem::replace(&mut world.is_install_busy, true)).await;
+        let start = match shared.plant() {
+            Plant::SpaceInstallTakesNewStart => shared.world().applied(),
+            _ => shared.world().installed.start,
+        };
+        install(&shared, start).await;
+        let mut world = shared.world();
+        world.is_install_busy = false;
+        world.counts.space_installs += 1;
+    }
+    shared.world().active -= 1;
+}
+
+async fn checkpoint(shared: &Shared) -> Result<(), Full> {
+    let plant = shared.plant();
+    let mut start = shared.world().applied();
+    shared.step().await;
+    let epoch = {
+        let mut world = shared.world();
+        world.epoch += 1;
+        world.note(|| format!("checkpoint: C {start}"));
+        world.epoch
+    };
+    if plant == Plant::StartReadAfterEpoch {
+        shared.step().await;
+        start = shared.world().applied();
+    }
+    shared.step().await;
+    drain(shared, epoch, start).await?;
+    install(shared, start).await;
+    Ok(())
+}
+
+/// Images the whole leaves, and flushes the ranges of the front leaves, that became dirty before this epoch. What it
+/// could not do stays listed.
+async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
+    let mut listed: Vec<Key> = {
+        let mut world = shared.world();
+        let newer = world.lists.split_off(&epoch);
+        let older = std::mem::replace(&mut world.lists, newer);
+        older.into_values().flatten().collect()
+    };
+    listed.sort_unstable();
+    listed.dedup();
+    let mut outcome = Ok(());
+    let mut failed = Vec::new();
+    for key in listed {
+        if drain_leaf(shared, key, (epoch, start)).await.is_err() {
+            failed.push(key);
+            outcome = Err(Full);
+        }
+    }
+    if shared.plant() != Plant::FailedFlushUnlisted {
+        shared.world().lists.entry(epoch).or_default().extend(failed);
+    }
+    outcome
+}
+
+async fn drain_leaf(
+    shared: &Shared,
+    key: Key,
+    (epoch, start): (u64, Lsn),
+) -> Result<(), Full> {
+    loop {
+        let low = shared.latch(key).await;
+        let (range, dirty) = {
+            let mut world = shared.world();
+            let leaf = world.leaf(low);
+            (leaf.range().cloned(), leaf.dirty)
+        };
+        let is_listed = dirty.is_some_and(|own| own < epoch);
+        let Some(range) = range else {
+            if is_listed {
+                return image_latched(shared, low, false).await;
+            }
+            shared.unlatch(low);
+            return Ok(());
+        };
+        shared.unlatch(low);
+        if shared.plant() == Plant::DrainSkipsCleanLeaf && !is_listed {
+            return Ok(());
+        }
+        // Clean or not: a flush may be under way that has frozen what the list was about.
+        flush_below(shared, &range, start).await?;
+        if !range.is_dead.get() {
+            return Ok(());
+        }
+        shared.step().await;
+    }
+}
+
+/// Walk, E, log durable to E, data synced, superblock synced; only then old slots are free and the log is recycled.
+async fn install(shared: &Shared, start: Lsn) {
+    let plant = shared.plant();
+    let early_end = shared.world().tail();
+    let entries = walk(shared).await;
+    let end = match plant {
+        Plant::EndReadBeforeWalk => early_end,
+        _ => shared.world().tail(),
+    };
+    shared.step().await;
+    if plant != Plant::LogNotDurableToEnd {
+        shared.until_durable(end).await;
+    }
+    if plant != Plant::DataNotSynced {
+        let pages = shared.world().disk.unsynced();
+        shared.step().await;
+        shared.step().await;
+        shared.world().disk.synced(&pages);
+    }
+    let directory = Rc::new(Directory::new(start, end, entries));
+    {
+        let mut world = shared.world();
+        world.note(|| format!("install: C {start}, E {end}: {}", said(&directory)));
+        world.installing = Some(directory.clone());
+    }
+    shared.step().await;
+    if plant == Plant::OldDirectoryFreedEarly {
+        let empty = Rc::new(Directory::new(0, 0, Vec::new()));
+        let old = std::mem::replace(&mut shared.world().installed, empty);
+        let kept = Directory { entries: Vec::new(), ..(*old).clone() };
+        let unowned = Rc::new(Directory { entries: unowned(&old.entries), ..kept });
+        shared.world().installed = unowned;
+        drop(old);
+        shared.step().await;
+    }
+    shared.step().await;
+    let mut world = shared.world();
+    world.log_start = start;
+    world.installing = None;
+    world.installed = directory;
+}
+
+/// The fault: a directory that may still be the newest after a crash owns no slots.
+fn unowned(entries: &[Entry]) -> Vec<Entry> {
+    let copy = |place: &Rc<Place>| {
+        let (slot, stamp, is_written) = (place.slot, place.stamp, place.is_written.clone());
+        Rc::new(Place { slot, stamp, is_written })
+    };
+    let kind = |kind: &EntryKind| match kind {
+        EntryKind::Leaf(image) => EntryKind::Leaf(image.as_ref().map(copy)),
+        EntryKind::Range(entry) => {
+            let base = entry.base.iter().map(|RunImage { low, place }| {
+                let place = copy(place);
+                RunImage { low: *low, place }
+            });
+            EntryKind::Range(RangeEntry {
+                base: base.collect(),
+                filter: entry.filter.as_ref().map(copy),
+                heads: entry.heads.iter().map(copy).collect(),
+                flush_lsn: entry.flush_lsn,
+            })
+        }
+    };
+    let entry = |entry: &Entry| Entry { kind: kind(&entry.kind), stock: None, ..*entry };
+    entries.iter().map(entry).collect()
+}
+
+fn said(directory: &Directory) -> String {
+    let entry = |entry: &Entry| {
+        let Entry { low, high, kind, .. } = entry;
+        match kind {
+            EntryKind::Leaf(_) => format!("leaf [{low}, {high})"),
+            EntryKind::Range(range) => {
+                let (base, heads, lsn) = (range.base.len(), range.heads.len(), range.flush_lsn);
+                format!("range [{low}, {high}) base {base} heads {heads} flush {lsn}")
+            }
+        }
+    };
+    directory.entries.iter().map(entry).collect::<Vec<_>>().join(", ")
+}
+
+/// Collects the directory's entries in key order. A range that begins below the cursor was made since the walk passed
+/// there: what reaches into it is given up, and the walk goes on from where that began.
+async fn walk(shared: &Shared) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut cursor = 0;
+    while cursor < KEYS {
+        let low = shared.latch(cursor).await;
+        let (high, home) = {
+            let mut world = shared.world();
+            let leaf = world.leaf(low);
+            (leaf.high, leaf.home.clone())
+        };
+        shared.unlatch(low);
+        match home {
+            Home::Whole { image, .. } => {
+                if let Some(place) = image.clone() {
+                    shared.until(move |_| place.is_written.get()).await;
+                }
+                entries.push(Entry { low: cursor, high, kind: EntryKind::Leaf(image), stock: None });
+                cursor = high;
+            }
+            Home::Front(range) => {
+                let entry = shared.world().range_entry(&range);
+                let (low, high) = (entry.low, entry.high);
+                if low < cursor && shared.plant() != Plant::WalkKeepsWhatItHas {
+                    while let Some(last) = entries.pop_if(|last| last.high > low) {
+                        cursor = last.low;
+                    }
+                    shared.step().await;
+                    continue;
+                }
+                entries.push(entry);
+                cursor = high;
+            }
+        }
+        shared.step().await;
+    }
+    entries
+}
+
+impl World {
+    pub(super) fn range_entry(&mut self, range: &Range) -> Entry {
+        let stock = range.stock();
+        let entry = RangeEntry {
+            base: stock.base.clone(),
+            filter: stock.filter.as_ref().map(|filter| filter.place.clone()),
+            heads: stock.fragments.iter().map(|fragment| fragment.head.clone()).collect(),
+            flush_lsn: stock.flush_lsn,
+        };
+        let (low, high) = (stock.low, stock.high);
+        Entry { low, high, kind: EntryKind::Range(entry), stock: Some(stock) }
+    }
+}

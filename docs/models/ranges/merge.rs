@@ -1,0 +1,214 @@
+//! The merge of a range: base and fragments become a new base; large results are split, small neighbours joined.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::build::{Late, write_filter, write_late, write_run};
+use super::plant::Plant;
+use super::stock::{Range, Stock};
+use super::types::{Full, Key, Rows, Version};
+use super::world::{Shared, World};
+
+/// Rows of a base that is split.
+const SPLIT_ROWS: usize = 4;
+/// Rows of two neighbours that are joined.
+const JOIN_ROWS: usize = 4;
+
+pub(super) async fn run(shared: Shared, merges: usize, idle: u64) {
+    for _ in 0..merges {
+        shared.idle(idle).await;
+        shared.step().await;
+        let Some(range) = shared.world().some_range() else { continue };
+        let joins = shared.world().random.one_in(3);
+        if !shared.lock(&range).await {
+            continue;
+        }
+        // A full disk leaves the old stock.
+        let neighbour = if joins { lock_neighbour(&shared, &range).await } else { None };
+        let outcome = match neighbour {
+            Some(right) => {
+                let outcome = merge(&shared, &[range.clone(), right.clone()]).await;
+                right.unlock();
+                outcome
+            }
+            None => merge(&shared, &[range.clone()]).await,
+        };
+        range.unlock();
+        if outcome.is_err() {
+            shared.world().counts.full += 1;
+        }
+    }
+}
+
+/// The range to the right; mutexes are taken in key order.
+async fn lock_neighbour(shared: &Shared, range: &Rc<Range>) -> Option<Rc<Range>> {
+    let high = range.stock().high;
+    if high >= super::types::KEYS {
+        return None;
+    }
+    let right = shared.world().leaf(high).range().cloned()?;
+    if !shared.lock(&right).await {
+        return None;
+    }
+    if right.stock().low == high {
+        return Some(right);
+    }
+    right.unlock();
+    None
+}
+
+/// Merges the stocks of neighbours, all of them locked.
+async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
+    let plant = shared.plant();
+    let stocks: Vec<Rc<Stock>> = ranges.iter().map(|range| range.stock()).collect();
+    let (rows, forgotten) = newest(read(shared, &stocks).await, plant);
+    if stocks.len() > 1 && rows.len() > JOIN_ROWS {
+        return Ok(());
+    }
+    let (low, high) = (stocks[0].low, stocks[stocks.len() - 1].high);
+    let flush_lsns = stocks.iter().map(|stock| stock.flush_lsn);
+    let flush_lsn = match plant {
+        Plant::JoinTakesHigherFlushLsn => flush_lsns.max(),
+        _ => flush_lsns.min(),
+    };
+    let cut = if stocks.len() == 1 { cut(shared, &rows) } else { None };
+    let pieces = match cut {
+        Some(cut) => vec![(low, cut), (cut, high)],
+        None => vec![(low, high)],
+    };
+    let mut late = Late::new();
+    let mut made = Vec::new();
+    for (low, high) in pieces {
+        let rows: Rows = rows.range(low..high).map(|(key, row)| (*key, *row)).collect();
+        let base = write_run(shared, &rows, &mut late).await?;
+        let filter = write_filter(shared, rows.keys().copied(), &mut late).await?;
+        let flush_lsn = flush_lsn.unwrap_or(0);
+        let fragments = Vec::new();
+        made.push(Stock { address: 0, low, high, base, filter: Some(filter), fragments, flush_lsn });
+        shared.step().await;
+    }
+    if plant != Plant::VersionsKeptLate {
+        shared.world().keep_forgotten(&forgotten);
+    }
+    shared.step().await;
+    shared.world().counts.merges += 1;
+    drop(stocks);
+    if ranges.len() == 1 && made.len() == 1 {
+        shared.world().publish(&ranges[0], made.remove(0));
+    } else {
+        exchange(shared, ranges, made).await;
+    }
+    write_late(shared, late).await;
+    if plant == Plant::VersionsKeptLate {
+        shared.step().await;
+        shared.world().keep_forgotten(&forgotten);
+    }
+    Ok(())
+}
+
+/// Every version of every key, those of older runs first.
+async fn read(shared: &Shared, stocks: &[Rc<Stock>]) -> BTreeMap<Key, Vec<Version>> {
+    let mut versions: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
+    for stock in stocks {
+        for part in stock.parts().into_iter().rev() {
+            shared.step().await;
+            for (key, version) in shared.world().read_run(stock, part).into_iter().flatten() {
+                versions.entry(key).or_default().push(version);
+            }
+        }
+    }
+    versions
+}
+
+/// Versions that a merge leaves out, each with the LSN that ended it.
+type Forgotten = Vec<(Key, Version, u64)>;
+
+/// Of each key the version with the highest LSN, and those that are left out. Tombstones fall out: all that the range
+/// has is here.
+fn newest(versions: BTreeMap<Key, Vec<Version>>, plant: Plant) -> (Rows, Forgotten) {
+    let (mut rows, mut forgotten) = (Rows::new(), Vec::new());
+    for (key, mut versions) in versions {
+        match plant {
+            Plant::MergeTakesLaterRun => {}
+            Plant::MergeTakesOlderVersion => {
+                versions.sort_by_key(|version| std::cmp::Reverse(version.lsn));
+            }
+            _ => versions.sort_by_key(|version| version.lsn),
+        }
+        for pair in versions.windows(2) {
+            if pair[0].lsn != pair[1].lsn {
+                forgotten.push((key, pair[0], pair[1].lsn));
+            }
+        }
+        let newest = versions.last().filter(|version| version.value.is_some());
+        rows.extend(newest.map(|version| (key, *version)));
+    }
+    (rows, forgotten)
+}
+
+impl World {
+    /// What a snapshot that is open or may still open needs goes to the version store.
+    fn keep_forgotten(&mut self, forgotten: &Forgotten) {
+        let horizon = self.merge_horizon();
+        for (key, version, ended_at) in forgotten {
+            if *ended_at >= horizon {
+                self.keep_old(*key, *version, *ended_at);
+            }
+        }
+    }
+}
+
+/// Where a large base is cut in two: between two images.
+fn cut(shared: &Shared, rows: &Rows) -> Option<Key> {
+    if rows.len() < SPLIT_ROWS || shared.world().random.one_in(2) {
+        return None;
+    }
+    rows.keys().nth(super::types::IMAGE_ROWS).copied()
+}
+
+/// Other ranges take the place of these. Their mutexes are held until every leaf belongs to its new range: a flush
+/// before that would publish rows of a leaf that still looks at the old stock.
+async fn exchange(shared: &Shared, ranges: &[Rc<Range>], made: Vec<Stock>) {
+    let plant = shared.plant();
+    let (low, high) = (made[0].low, made[made.len() - 1].high);
+    let is_held = plant != Plant::SplitUnlockedEarly;
+    let made: Vec<Rc<Range>> = {
+        let mut world = shared.world();
+        let splits = made.len() > 1;
+        world.counts.range_splits += u64::from(splits);
+        world.counts.range_joins += u64::from(!splits);
+        world.note(|| format!("ranges [{low}, {high}) are made anew, {} of them", made.len()));
+        let mut range = |stock| {
+            let stock = world.new_stock(stock);
+            world.new_range(stock, is_held)
+        };
+        made.into_iter().map(&mut range).collect()
+    };
+    shared.step().await;
+    // A leaf across a cut is split at the cut first.
+    for range in made.iter().skip(1).filter(|_| plant != Plant::StraddlingLeafNotSplit) {
+        let at = range.stock().low;
+        let low = shared.latch(at).await;
+        if low < at {
+            shared.world().split(low, at);
+        }
+        shared.unlatch(low);
+        shared.step().await;
+    }
+    let mut cursor = low;
+    while cursor < high {
+        let low = shared.latch(cursor).await;
+        let mut world = shared.world();
+        let covers = made.iter().find(|range| range.stock().covers(low)).unwrap_or(&made[0]);
+        let leaf = world.leaf(low);
+        leaf.home = super::leaf::Home::Front(covers.clone());
+        cursor = leaf.high;
+        world.unlatch(low);
+        drop(world);
+        shared.step().await;
+    }
+    for range in ranges {
+        range.is_dead.set(true);
+    }
+    made.iter().filter(|_| is_held).for_each(|range| range.unlock());
+}

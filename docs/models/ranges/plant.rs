@@ -1,0 +1,119 @@
+//! The faults that can be planted: each turns one step of the protocol into the mistake that it names.
+//!
+//! The number is the promise: so many random runs find it, whatever the first seed of the model is.
+
+macro_rules! plants {
+    ($($name:ident, $group:literal, $within:literal, $says:literal;)*) => {
+        /// One mistake, or none.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(super) enum Plant {
+            /// The protocol as it is meant.
+            None,
+            $(#[doc = $says] $name,)*
+        }
+
+        /// All of them, with the part of the protocol that each belongs to. One within 0 runs is harmless: it must
+        /// find nothing.
+        pub(super) const PLANTS: &[(Plant, &str, u64, &str)] =
+            &[$((Plant::$name, $group, $within, $says),)*];
+    };
+}
+
+plants! {
+    StockBeforeLeaf, "insert", 5_000,
+        "the stock is looked at before the leaf";
+    VerdictKept, "insert", 5_000,
+        "a verdict counts over a changed stock";
+    VerdictByAddress, "insert", 20_000,
+        "a verdict counts for the stock at the same address, the one that was read being freed";
+    FilterWithoutLastRow, "insert", 2_000,
+        "the filter of a base is built without the last row";
+    LocatorWithoutTombstones, "insert", 2_000,
+        "a locator does not have the tombstones of a fragment";
+    LocatorWithoutLastFragment, "insert", 5_000,
+        "a group of a locator does not have its last fragment";
+    FrozenDroppedEarly, "flush", 5_000,
+        "frozen rows are dropped before the stock with them is published";
+    FlushLsnAfterFreezing, "flush", 5_000,
+        "F is read after the rows are frozen";
+    FlushLsnIsTail, "flush", 5_000,
+        "F is the log's tail, not the completed prefix";
+    FlushLsnTooLow, "flush", 0,
+        "F is lower than it could be: redo doubles, and all is well";
+    FlushListsLeavesOnce, "flush", 20_000,
+        "the leaves of a range are listed once, and a sibling made meanwhile is not frozen";
+    IntentsFlushed, "flush", 2_000,
+        "intents are flushed as rows";
+    CleanWithIntent, "flush", 5_000,
+        "a leaf with an open intent counts as clean after a flush";
+    PublishedBeforeWritten, "flush", 2_000,
+        "a stock is published before its images are written";
+    RewriteDropsTombstones, "flush", 5_000,
+        "a merge of fragments only drops tombstones";
+    RewriteForgetsVersions, "flush", 20_000,
+        "a small fragment that is written anew forgets a version that a snapshot needs";
+    MergeForgetsVersions, "merge", 20_000,
+        "a merge drops a version that a snapshot needs";
+    MergeHorizonWithoutPrefix, "merge", 50_000,
+        "a merge asks for open snapshots only: one that opens later, below a row in flight, finds nothing";
+    VersionsKeptLate, "merge", 50_000,
+        "versions go to the version store after the stock without them is published";
+    ReplacedTombstoneForgotten, "merge", 20_000,
+        "a tombstone that an insert replaces in the front does not go to the version store";
+    StoreBeforeLeaf, "merge", 20_000,
+        "a snapshot looks at the version store before it has the leaf and the stock pointer";
+    MergeTakesOlderVersion, "merge", 2_000,
+        "a merge takes the older version of a key";
+    MergeTakesLaterRun, "merge", 0,
+        "a merge takes the version of the later run, not the one with the higher LSN";
+    OldStockFreedAtPublish, "merge", 5_000,
+        "the slots of a merged stock are free when the new one is published";
+    FullKeepsSlots, "merge", 5_000,
+        "a merge or flush that finds the disk full keeps its slots";
+    MergerDiesUnnoticed, "merge", 2_000,
+        "a merger dies, and the engine goes on without it";
+    StraddlingLeafNotSplit, "ranges", 5_000,
+        "a front leaf across the cut belongs to one of the two ranges";
+    SplitUnlockedEarly, "ranges", 20_000,
+        "a new range may be flushed before all of its leaves look at it";
+    JoinTakesHigherFlushLsn, "ranges", 20_000,
+        "of two ranges that are joined the higher flush LSN is taken";
+    DirtyLeafConverted, "ranges", 5_000,
+        "a leaf becomes a front leaf above an image that it has changed since: a delete is undone";
+    EmptyLeafWithoutImage, "ranges", 20_000,
+        "a base has no entry for an empty leaf, and its neighbour's wider image shows through";
+    ImageNotTrimmed, "ranges", 5_000,
+        "an image is read without regard to where the next one of its run begins";
+    FrontLeafImaged, "ranges", 2_000,
+        "the evictor images a front leaf as if it were whole";
+    DrainSkipsCleanLeaf, "checkpoint", 20_000,
+        "a checkpoint does not wait for a flush under way, because the leaf it froze counts as clean";
+    DrainTrustsRunningFlush, "checkpoint", 20_000,
+        "a checkpoint takes a flush that was under way for its own";
+    FailedFlushUnlisted, "checkpoint", 20_000,
+        "a checkpoint forgets the ranges that it could not flush";
+    StartReadAfterEpoch, "checkpoint", 20_000,
+        "C is read after the epoch is raised";
+    EndReadBeforeWalk, "checkpoint", 5_000,
+        "E is read before the walk";
+    LogNotDurableToEnd, "checkpoint", 2_000,
+        "a directory is installed before the log is durable to E";
+    DataNotSynced, "checkpoint", 2_000,
+        "a directory is installed before what it names is synced";
+    WalkKeepsWhatItHas, "checkpoint", 20_000,
+        "the walk keeps what it has of a range that was split or joined since";
+    OldDirectoryFreedEarly, "checkpoint", 5_000,
+        "slots of the old directory are free before the new superblock is synced";
+    SpaceInstallTakesNewStart, "checkpoint", 2_000,
+        "a space install takes a new C";
+    RedoReadsStock, "redo", 2_000,
+        "redo reads the stock";
+    RedoRefusesDuplicate, "redo", 5_000,
+        "redo refuses a key that is there";
+    RedoFlushTakesLogEnd, "redo", 5_000,
+        "a flush within redo takes the end of the log for F, not the place that redo has come to";
+    FilterNotChecked, "damage", 20_000,
+        "a damaged filter is used";
+    HeadNotChecked, "damage", 2_000,
+        "a damaged head of a fragment is used";
+}

@@ -1,0 +1,348 @@
+//! What a client does: single changes, and transactions with intents.
+
+use std::rc::Rc;
+
+use super::leaf::{Known, Look};
+use super::locate::resolve;
+use super::plant::Plant;
+use super::stock::Range;
+use super::types::{Change, Key, Lsn, Record, Script, Unit, Value, Verb, Version};
+use super::world::{Shared, Verdict, World};
+
+/// Retries over a changed stock, after which the range's mutex is taken for the look.
+const TRIES: usize = 3;
+/// Keys that the engine draws for one row before it reads after all.
+const DRAWS: usize = 3;
+
+struct Client {
+    number: usize,
+    durable: bool,
+    /// The end of its newest commit.
+    own_end: Lsn,
+}
+
+pub(super) async fn run(shared: Shared, number: usize, script: Script) {
+    let mut client = Client { number, durable: script.durable, own_end: 0 };
+    shared.until_open().await;
+    for unit in &script.units {
+        shared.step().await;
+        shared.world().note(|| format!("client {number}: {unit:?}"));
+        if unit.is_transaction {
+            transact(&shared, &mut client, unit).await;
+        } else {
+            single(&shared, &mut client, unit.changes[0]).await;
+        }
+    }
+    shared.world().active -= 1;
+}
+
+/// Where a key belongs, latched, and the newest committed version of it.
+struct Located {
+    low: Key,
+    newest: Option<Version>,
+}
+
+impl Located {
+    fn is_there(&self) -> bool {
+        self.newest.is_some_and(|version| version.value.is_some())
+    }
+}
+
+/// Latches the leaf of a key, when no other transaction has an intent on it, and finds the newest version. None: the
+/// engine drew the key, and takes another one rather than read.
+async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
+    let mut known: Option<Known> = None;
+    let mut tries = 0;
+    let mut held: Option<Rc<Range>> = None;
+    loop {
+        if shared.plant() == Plant::StockBeforeLeaf {
+            known = look_too_early(shared, key).await;
+        }
+        if tries >= TRIES && held.is_none() {
+            held = lock_range(shared, key).await;
+        }
+        let low = shared.latch(key).await;
+        let intent = shared.world().leaf(key).intents.get(&key).map(|(transaction, _)| *transaction);
+        if let Some(transaction) = intent
+            && shared.world().verdicts[transaction] == Verdict::Open
+        {
+            shared.unlatch(low);
+            // Nobody waits for a transaction with a mutex in his hands.
+            if let Some(range) = held.take() {
+                range.unlock();
+            }
+            shared.until(move |world| world.verdicts[transaction] != Verdict::Open).await;
+            continue;
+        }
+        let look = {
+            let mut world = shared.world();
+            world.load(low);
+            world.fold(low);
+            world.look(key, known.as_ref())
+        };
+        match look {
+            Look::Newest(newest) => {
+                if let Some(range) = held.take() {
+                    range.unlock();
+                }
+                return Some(Located { low, newest });
+            }
+            Look::Refused(stock, candidates) => {
+                shared.unlatch(low);
+                if is_drawn {
+                    return None;
+                }
+                let mut world = shared.world();
+                world.counts.refused_looks += 1;
+                world.counts.stale_verdicts += u64::from(tries > 0);
+                drop(world);
+                known = Some(resolve(shared, stock, &candidates, key).await);
+                tries += 1;
+            }
+        }
+    }
+}
+
+async fn lock_range(shared: &Shared, key: Key) -> Option<Rc<Range>> {
+    let range = shared.world().leaf(key).range().cloned()?;
+    shared.lock(&range).await.then_some(range)
+}
+
+/// The fault: the stock first, then the leaf.
+async fn look_too_early(shared: &Shared, key: Key) -> Option<Known> {
+    let range = shared.world().leaf(key).range().cloned()?;
+    let stock = range.stock();
+    let candidates = stock.candidates(key);
+    Some(resolve(shared, stock, &candidates, key).await)
+}
+
+/// What to do with a row that was located.
+enum Course {
+    Go(Value),
+    SplitFirst,
+    /// The row is there, or is not.
+    Refused,
+}
+
+fn course(world: &mut World, verb: Verb, key: Key, located: &Located) -> Course {
+    let inserts = matches!(verb, Verb::Insert | Verb::InsertDrawn);
+    if inserts == located.is_there() {
+        return Course::Refused;
+    }
+    if let Some(at) = world.split_at(key) {
+        world.split(located.low, at);
+        return Course::SplitFirst;
+    }
+    world.make_dirty(located.low);
+    Course::Go(world.new_value())
+}
+
+/// A change by itself, without intents.
+async fn single(shared: &Shared, client: &mut Client, (verb, key): (Verb, Key)) {
+    let (mut key, mut draws) = (key, 0);
+    let (low, value) = loop {
+        let is_drawn = verb == Verb::InsertDrawn && draws < DRAWS;
+        let Some(located) = locate(shared, key, is_drawn).await else {
+            draws += 1;
+            key = shared.world().random.below(u64::from(super::types::KEYS)) as Key;
+            continue;
+        };
+        let course = course(&mut shared.world(), verb, key, &located);
+        match course {
+            Course::Go(value) => break (located.low, value),
+            Course::SplitFirst => shared.unlatch(located.low),
+            Course::Refused => return refuse(shared, client, key, located).await,
+        }
+        shared.step().await;
+    };
+    shared.step().await;
+    shared.world().mark(client.number);
+    shared.step().await;
+    let value = (verb != Verb::Delete).then_some(value);
+    let change = Change { key, value };
+    let lsn = {
+        let mut world = shared.world();
+        let lsn = world.reserve();
+        let inserts = matches!(verb, Verb::Insert | Verb::InsertDrawn).then_some(key);
+        let outcome = world.oracle.commit(lsn, &[change], inserts.as_slice());
+        world.must(outcome);
+        world.settle(key, Version { lsn, value });
+        world.note(|| format!("client {}: key {key} at LSN {lsn}", client.number));
+        lsn
+    };
+    shared.step().await;
+    shared.unlatch(low);
+    shared.step().await;
+    shared.world().copy(lsn, Record(vec![change]));
+    shared.step().await;
+    shared.world().clear(client.number);
+    acknowledge(shared, client, lsn).await;
+}
+
+async fn acknowledge(shared: &Shared, client: &mut Client, lsn: Lsn) {
+    client.own_end = lsn + 1;
+    if client.durable {
+        shared.until_durable(lsn + 1).await;
+    }
+    let mut world = shared.world();
+    if client.durable {
+        world.oracle.promise(lsn + 1, "an acknowledged commit");
+    }
+    world.note(|| format!("client {}: LSN {lsn} is acknowledged", client.number));
+    world.counts.commits += 1;
+}
+
+/// The answer *duplicate* or *no such row*, under whose latch it was found.
+async fn refuse(shared: &Shared, client: &Client, key: Key, located: Located) {
+    let waits_below = {
+        let mut world = shared.world();
+        let as_there = located.is_there();
+        let outcome = world.oracle.refused(key, as_there);
+        world.must(outcome);
+        world.counts.refusals += 1;
+        world.note(|| format!("client {}: key {key} is refused", client.number));
+        // Where no row is there to say so, what ended it may be merged away: all that is reserved by now.
+        match located.newest {
+            Some(version) if as_there => version.lsn + 1,
+            _ => world.tail(),
+        }
+    };
+    let rests_below = shared.world().oracle.last_change(key);
+    shared.unlatch(located.low);
+    if client.durable {
+        shared.until_durable(waits_below).await;
+        shared.world().oracle.promise(rests_below, "the answer to a refused statement");
+    }
+}
+
+/// A snapshot is registered before it reads the prefix.
+pub(super) async fn open_snapshot(shared: &Shared) -> (u32, Lsn) {
+    let number = shared.world().new_number();
+    shared.world().snapshots.insert(number, 0);
+    shared.step().await;
+    let mut world = shared.world();
+    let snapshot = world.prefix();
+    world.snapshots.insert(number, snapshot);
+    (number, snapshot)
+}
+
+pub(super) fn close_snapshot(shared: &Shared, number: u32) {
+    let mut world = shared.world();
+    world.snapshots.remove(&number);
+    world.collect_old();
+}
+
+#[derive(Default)]
+struct WriteSet {
+    changes: Vec<Change>,
+    inserts: Vec<Key>,
+}
+
+async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
+    // A session must not be in conflict with its own commit.
+    let own_end = client.own_end;
+    shared.until(move |world| world.prefix() >= own_end).await;
+    let (number, snapshot) = open_snapshot(shared).await;
+    let transaction = {
+        let mut world = shared.world();
+        world.verdicts.push(Verdict::Open);
+        world.verdicts.len() - 1
+    };
+    let mut set = WriteSet::default();
+    let mut commits = unit.commits;
+    let mut changes = unit.changes.clone();
+    changes.sort_by_key(|(_, key)| *key);
+    changes.dedup_by_key(|(_, key)| *key);
+    for (verb, key) in changes {
+        if !place_intent(shared, (transaction, snapshot), (verb, key), &mut set).await {
+            commits = false;
+            break;
+        }
+    }
+    let lsn = if commits && !set.changes.is_empty() {
+        Some(publish(shared, client.number, (transaction, snapshot), &set).await)
+    } else {
+        shared.world().verdicts[transaction] = Verdict::Aborted;
+        None
+    };
+    for change in &set.changes {
+        let low = shared.latch(change.key).await;
+        shared.world().fold(low);
+        shared.unlatch(low);
+    }
+    close_snapshot(shared, number);
+    if let Some(lsn) = lsn {
+        acknowledge(shared, client, lsn).await;
+    }
+}
+
+/// False: the transaction is in conflict, or meets a key that is there.
+async fn place_intent(
+    shared: &Shared,
+    (transaction, snapshot): (usize, Lsn),
+    (verb, key): (Verb, Key),
+    set: &mut WriteSet,
+) -> bool {
+    loop {
+        let Some(located) = locate(shared, key, false).await else { return false };
+        let course = {
+            let mut world = shared.world();
+            let ended = world.old.get(&key).into_iter().flatten().map(|old| old.ended_at + 1);
+            let changed = located.newest.map(|version| version.lsn + 1).into_iter().chain(ended);
+            if changed.max().unwrap_or(0) > snapshot {
+                world.unlatch(located.low);
+                world.counts.refusals += 1;
+                return false;
+            }
+            course(&mut world, verb, key, &located)
+        };
+        let value = match course {
+            Course::Go(value) => value,
+            Course::SplitFirst => {
+                shared.unlatch(located.low);
+                shared.step().await;
+                continue;
+            }
+            Course::Refused => {
+                shared.unlatch(located.low);
+                // No such row: a statement that did nothing. A duplicate ends the transaction.
+                return matches!(verb, Verb::Update | Verb::Delete);
+            }
+        };
+        let value = (verb != Verb::Delete).then_some(value);
+        shared.world().leaf(key).intents.insert(key, (transaction, value));
+        set.changes.push(Change { key, value });
+        if matches!(verb, Verb::Insert | Verb::InsertDrawn) {
+            set.inserts.push(key);
+        }
+        shared.step().await;
+        shared.unlatch(located.low);
+        return true;
+    }
+}
+
+/// Mark, reserve, copy, verdict, clear.
+async fn publish(
+    shared: &Shared,
+    client: usize,
+    (transaction, snapshot): (usize, Lsn),
+    set: &WriteSet,
+) -> Lsn {
+    shared.world().mark(client);
+    shared.step().await;
+    let lsn = shared.world().reserve();
+    shared.step().await;
+    shared.world().copy(lsn, Record(set.changes.clone()));
+    shared.step().await;
+    {
+        let mut world = shared.world();
+        let outcome = world.oracle.is_first(snapshot, &set.changes);
+        world.must(outcome);
+        let outcome = world.oracle.commit(lsn, &set.changes, &set.inserts);
+        world.must(outcome);
+        world.verdicts[transaction] = Verdict::Committed(lsn);
+    }
+    shared.step().await;
+    shared.world().clear(client);
+    lsn
+}
