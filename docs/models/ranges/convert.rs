@@ -146,7 +146,8 @@ async fn convert_group(shared: &Shared, low: Key) {
             shared.unlatch(low);
             break;
         }
-        if let Some(high) = shared.world().convert_leaf(low, flush_lsn, &mut range) {
+        let converted = shared.world().convert_leaf(low, flush_lsn, &mut range);
+        if let Some(high) = converted {
             shared.unlatch(low);
             (cursor, tries, leaves) = (high, 0, leaves + 1);
         } else if shared.world().is_image_written(low) {

@@ -35,11 +35,12 @@ pub(super) async fn run(shared: Shared, flushes: usize, idle: u64) {
     }
 }
 
-/// For a checkpoint: every change below `start` is in the stock of the range that now has this key.
+/// For a checkpoint: every change below `start` is in the stock of the range. If it is already, the leaf of this key,
+/// which is no longer on a list, goes on the list of this epoch.
 pub(super) async fn flush_below(
     shared: &Shared,
     range: &Rc<Range>,
-    start: Lsn,
+    (key, start): (Key, Lsn),
 ) -> Result<(), Full> {
     if shared.plant() == Plant::DrainTrustsRunningFlush && range.is_busy.get() {
         shared.lock(range).await;
@@ -49,8 +50,14 @@ pub(super) async fn flush_below(
     if !shared.lock(range).await {
         return Ok(());
     }
-    let is_done = range.stock().flush_lsn >= start;
-    let outcome = if is_done { Ok(()) } else { flush_locked(shared, range).await };
+    let outcome = if range.stock().flush_lsn < start {
+        flush_locked(shared, range).await
+    } else {
+        let low = shared.latch(key).await;
+        shared.world().list_again(low);
+        shared.unlatch(low);
+        Ok(())
+    };
     range.unlock();
     outcome
 }
@@ -174,6 +181,16 @@ async fn with_small_fragment(shared: &Shared, stock: &Stock, mut frozen: Rows) -
 }
 
 impl World {
+    /// A leaf whose entry was taken from an older list, and that stays dirty.
+    fn list_again(&mut self, low: Key) {
+        let epoch = self.epoch;
+        let leaf = self.leaf(low);
+        if leaf.dirty.is_some() && self.plant != Plant::SkippedLeafUnlisted {
+            self.leaf(low).dirty = Some(epoch);
+            self.lists.entry(epoch).or_default().push(low);
+        }
+    }
+
     /// Some range that a leaf belongs to.
     pub(super) fn some_range(&mut self) -> Option<Rc<Range>> {
         let mut ranges: Vec<Rc<Range>> = self.leaves.values().filter_map(Leaf::range).cloned().collect();

@@ -135,29 +135,38 @@ async fn checkpoint(shared: &Shared) -> Result<(), Full> {
     Ok(())
 }
 
-/// Images the whole leaves, and flushes the ranges of the front leaves, that became dirty before this epoch. What it
-/// could not do stays listed.
+/// Images the whole leaves, and flushes the ranges of the front leaves, that became dirty before this epoch, until no
+/// older list has anything: a leaf that is split meanwhile puts its sibling on one. What could not be done stays listed.
 async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
-    let mut listed: Vec<Key> = {
-        let mut world = shared.world();
-        let newer = world.lists.split_off(&epoch);
-        let older = std::mem::replace(&mut world.lists, newer);
-        older.into_values().flatten().collect()
-    };
-    listed.sort_unstable();
-    listed.dedup();
-    let mut outcome = Ok(());
     let mut failed = Vec::new();
-    for key in listed {
-        if drain_leaf(shared, key, (epoch, start)).await.is_err() {
-            failed.push(key);
-            outcome = Err(Full);
+    loop {
+        let mut listed: Vec<Key> = {
+            let mut world = shared.world();
+            let newer = world.lists.split_off(&epoch);
+            let older = std::mem::replace(&mut world.lists, newer);
+            older.into_values().flatten().collect()
+        };
+        if listed.is_empty() {
+            break;
         }
+        listed.sort_unstable();
+        listed.dedup();
+        for key in listed {
+            if drain_leaf(shared, key, (epoch, start)).await.is_err() {
+                failed.push(key);
+            }
+        }
+        if shared.plant() == Plant::ListsTakenOnce {
+            break;
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
     }
     if shared.plant() != Plant::FailedFlushUnlisted {
         shared.world().lists.entry(epoch).or_default().extend(failed);
     }
-    outcome
+    Err(Full)
 }
 
 async fn drain_leaf(
@@ -185,7 +194,7 @@ async fn drain_leaf(
             return Ok(());
         }
         // Clean or not: a flush may be under way that has frozen what the list was about.
-        flush_below(shared, &range, start).await?;
+        flush_below(shared, &range, (key, start)).await?;
         if !range.is_dead.get() {
             return Ok(());
         }

@@ -88,6 +88,10 @@ plants! {
         "the evictor images a front leaf as if it were whole";
     DrainSkipsCleanLeaf, "checkpoint", 20_000,
         "a checkpoint does not wait for a flush under way, because the leaf it froze counts as clean";
+    ListsTakenOnce, "checkpoint", 5_000,
+        "a checkpoint takes the older lists once: the sibling of a leaf that the split of a range cuts is not on them";
+    SkippedLeafUnlisted, "checkpoint", 5_000,
+        "a leaf of a range that needs no flush is dirty and on no list";
     DrainTrustsRunningFlush, "checkpoint", 20_000,
         "a checkpoint takes a flush that was under way for its own";
     FailedFlushUnlisted, "checkpoint", 20_000,
