@@ -142,8 +142,12 @@ impl Disk {
         Disk { slots, capacity: self.capacity, next_stamp: self.next_stamp }
     }
 
-    /// A new owner for what an installed directory names.
-    pub(super) fn adopt(&mut self, slot: usize, stamp: u64) -> Rc<Place> {
+    /// An owner for what an installed directory names; entries that share an image share it.
+    pub(super) fn adopt(&mut self, slot: usize, stamp: u64, is_shared: bool) -> Rc<Place> {
+        let known = self.slots[slot].owner.upgrade().filter(|_| is_shared);
+        if let Some(known) = known {
+            return known;
+        }
         let place = Rc::new(Place { slot, stamp, is_written: Cell::new(true) });
         self.slots[slot].owner = Rc::downgrade(&place);
         place

@@ -116,6 +116,8 @@ plants! {
         "redo refuses a key that is there";
     RedoFlushTakesLogEnd, "redo", 5_000,
         "a flush within redo takes the end of the log for F, not the place that redo has come to";
+    SharedImageOwnedTwice, "redo", 50_000,
+        "recovery gives two leaves that share an image an owner of its slot each";
     FilterNotChecked, "damage", 20_000,
         "a damaged filter is used";
     HeadNotChecked, "damage", 2_000,

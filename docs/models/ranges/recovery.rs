@@ -265,6 +265,11 @@ impl World {
         Ok(world)
     }
 
+    fn adopt_place(&mut self, slot: usize, stamp: u64) -> Rc<Place> {
+        let is_shared = self.plant != Plant::SharedImageOwnedTwice;
+        self.disk.adopt(slot, stamp, is_shared)
+    }
+
     fn adopt(&mut self, entry: &Entry, opened: Opened) -> Entry {
         let (low, high) = (entry.low, entry.high);
         let leaf = |home| Leaf {
@@ -278,7 +283,7 @@ impl World {
         };
         match (&entry.kind, opened) {
             (EntryKind::Leaf(image), _) => {
-                let image = image.as_ref().map(|image| self.disk.adopt(image.slot, image.stamp));
+                let image = image.as_ref().map(|image| self.adopt_place(image.slot, image.stamp));
                 let home = Home::Whole { image: image.clone(), is_in_memory: false };
                 self.leaves.insert(low, leaf(home));
                 Entry { low, high, kind: EntryKind::Leaf(image), stock: None }
@@ -297,12 +302,12 @@ impl World {
     fn adopt_stock(&mut self, entry: &Entry, range: &RangeEntry, opened: OpenedRange) -> Stock {
         let base = range.base.iter().map(|image| RunImage {
             low: image.low,
-            place: self.disk.adopt(image.place.slot, image.place.stamp),
+            place: self.adopt_place(image.place.slot, image.place.stamp),
         });
         let base = base.collect();
         let filter = match (&range.filter, opened.filter) {
             (Some(place), Some(keys)) => {
-                let place = self.disk.adopt(place.slot, place.stamp);
+                let place = self.adopt_place(place.slot, place.stamp);
                 Some(Filter { place, keys: Rc::new(keys) })
             }
             (Some(_), None) => {
@@ -315,11 +320,11 @@ impl World {
         for (place, head) in range.heads.iter().zip(&opened.heads) {
             let images = head.images.iter().map(|image| RunImage {
                 low: image.low,
-                place: self.disk.adopt(image.slot, image.stamp),
+                place: self.adopt_place(image.slot, image.stamp),
             });
             fragments.push(Fragment {
                 images: images.collect(),
-                head: self.disk.adopt(place.slot, place.stamp),
+                head: self.adopt_place(place.slot, place.stamp),
                 located: Rc::new(head.hashes.clone()),
                 rows: head.rows,
             });
