@@ -90,13 +90,14 @@ fn run(
     let mut is_blocked = vec![false; tasks.len()];
     let mut current = 0;
     for step in 1..STEPS_MAX {
-        if step >= crash_at || shared.world().stopped.is_some() {
+        if step >= crash_at {
             return Ok(step);
         }
         if step == merger_dies_at && tasks[MERGER].take().is_some() {
             let mut world = shared.world();
             if world.plant != Plant::MergerDiesUnnoticed {
                 world.stop("a merger died");
+                return Ok(step);
             }
         }
         let can_go = |task: usize| tasks[task].is_some() && !is_blocked[task];

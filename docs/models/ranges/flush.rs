@@ -4,7 +4,8 @@
 //! 2. Leaf by leaf under its latch, from fence to fence: the rows are frozen, undecided intents stay.
 //! 3. Images, then the head. 4. The stock is published. 5. Leaf by leaf `frozen` is dropped.
 //!
-//! A flush that finds the disk full leaves `frozen` where it is; the next one takes it along.
+//! A flush that finds the disk full leaves `frozen` where it is, in leaves that are dirty again; the next one takes it
+//! along.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -89,6 +90,7 @@ pub(super) async fn flush_locked(shared: &Shared, range: &Rc<Range>) -> Result<(
     let outcome = write_fragment(shared, &rows, (low, flush_lsn), &mut late).await;
     let Ok(mut fragment) = outcome else {
         shared.world().counts.full += 1;
+        list_frozen(shared, low, high).await;
         return Err(Full);
     };
     shared.step().await;
@@ -134,6 +136,22 @@ async fn freeze_all(shared: &Shared, low: Key, high: Key) -> Rows {
         shared.step().await;
     }
     frozen
+}
+
+/// A flush failed: what it has frozen is on no disk, so its leaves are dirty again.
+async fn list_frozen(shared: &Shared, low: Key, high: Key) {
+    let mut cursor = low;
+    while cursor < high && shared.plant() != Plant::FailedFlushUnlisted {
+        let low = shared.latch(cursor).await;
+        let mut world = shared.world();
+        if world.leaf(low).frozen.is_some() {
+            world.make_dirty(low);
+        }
+        cursor = world.leaf(low).high;
+        world.unlatch(low);
+        drop(world);
+        shared.step().await;
+    }
 }
 
 async fn drop_frozen(shared: &Shared, low: Key, high: Key) {

@@ -47,7 +47,6 @@ impl World {
             next_number: 100,
             oracle: Oracle::new(State::new()),
             violation: None,
-            stopped: None,
             is_blocked: false,
             active: 0,
             damages: false,

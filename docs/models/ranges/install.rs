@@ -284,7 +284,8 @@ fn said(directory: &Directory) -> String {
 }
 
 /// Collects the directory's entries in key order. A range that begins below the cursor was made since the walk passed
-/// there: what reaches into it is given up, and the walk goes on from where that began.
+/// there, or is being left by its leaves: what reaches into it is given up, and it is taken for all of that; if that
+/// began further left, the walk goes on from there.
 async fn walk(shared: &Shared) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut cursor = 0;
@@ -311,8 +312,10 @@ async fn walk(shared: &Shared) -> Vec<Entry> {
                     while let Some(last) = entries.pop_if(|last| last.high > low) {
                         cursor = last.low;
                     }
-                    shared.step().await;
-                    continue;
+                    if cursor < low {
+                        shared.step().await;
+                        continue;
+                    }
                 }
                 entries.push(entry);
                 cursor = high;

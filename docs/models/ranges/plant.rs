@@ -95,7 +95,7 @@ plants! {
     DrainTrustsRunningFlush, "checkpoint", 20_000,
         "a checkpoint takes a flush that was under way for its own";
     FailedFlushUnlisted, "checkpoint", 20_000,
-        "a checkpoint forgets the ranges that it could not flush";
+        "a flush that fails leaves its frozen rows in leaves that are on no list";
     StartReadAfterEpoch, "checkpoint", 20_000,
         "C is read after the epoch is raised";
     EndReadBeforeWalk, "checkpoint", 5_000,

@@ -68,8 +68,6 @@ pub(super) struct World {
     pub(super) next_number: u32,
     pub(super) oracle: Oracle,
     pub(super) violation: Option<String>,
-    /// The engine stopped with an error; what follows is a restart.
-    pub(super) stopped: Option<&'static str>,
     /// The task that was polled last could not go on.
     pub(super) is_blocked: bool,
     /// Tasks that may still write to the log or wait for it.
@@ -100,7 +98,6 @@ impl World {
     pub(super) fn stop(&mut self, why: &'static str) {
         self.note(|| format!("the engine stops: {why}"));
         self.counts.stops += 1;
-        self.stopped = Some(why);
     }
 
     pub(super) fn tail(&self) -> Lsn {
