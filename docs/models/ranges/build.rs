@@ -61,6 +61,9 @@ pub(super) async fn write_run(
         if outcome.is_err() && shared.plant() == Plant::FullKeepsSlots {
             std::mem::forget(std::mem::take(&mut run));
         }
+        if outcome.is_err() && shared.plant() == Plant::FullTakesHalf {
+            break;
+        }
         run.push(RunImage { low: rows[0].0, place: outcome? });
     }
     Ok(run)

@@ -44,7 +44,8 @@ struct Cast {
     space_installs: usize,
     /// For each flusher.
     flushes: Vec<usize>,
-    merges: usize,
+    /// For each merger.
+    merges: Vec<usize>,
     evictions: usize,
     conversions: usize,
     snapshots: usize,
@@ -62,7 +63,7 @@ fn tasks(shared: &Shared, cast: Cast) -> Vec<Option<Task>> {
     let idle = cast.idle;
     let mut tasks: Vec<Option<Task>> = vec![
         Some(Box::pin(recovery::redo(shared.clone()))),
-        Some(Box::pin(merge::run(shared.clone(), cast.merges, idle))),
+        Some(Box::pin(merge::run(shared.clone(), cast.merges[0], idle))),
         Some(Box::pin(install::write_log(shared.clone()))),
         Some(Box::pin(install::checkpoints(shared.clone(), cast.checkpoints, idle))),
         Some(Box::pin(install::space_installs(shared.clone(), cast.space_installs, idle))),
@@ -70,6 +71,9 @@ fn tasks(shared: &Shared, cast: Cast) -> Vec<Option<Task>> {
         Some(Box::pin(convert::convert(shared.clone(), cast.conversions, idle))),
         Some(Box::pin(reader::run(shared.clone(), cast.snapshots, idle))),
     ];
+    for merges in cast.merges.into_iter().skip(1) {
+        tasks.push(Some(Box::pin(merge::run(shared.clone(), merges, idle))));
+    }
     for flushes in cast.flushes {
         tasks.push(Some(Box::pin(flush::run(shared.clone(), flushes, idle))));
     }
@@ -168,7 +172,7 @@ fn random_cast(random: &mut Random) -> Cast {
         checkpoints: often(4),
         space_installs: often(4),
         flushes: vec![often(6), often(6)],
-        merges: often(7),
+        merges: vec![often(7), often(3)],
         evictions: often(5),
         conversions: often(3),
         snapshots: often(4),
@@ -300,7 +304,7 @@ fn directed_run(
         checkpoints: 1,
         space_installs: 1,
         flushes: vec![2],
-        merges: 2,
+        merges: vec![2],
         evictions: 1,
         conversions: 1,
         snapshots: 1,

@@ -79,7 +79,10 @@ pub(super) async fn flush_locked(shared: &Shared, range: &Rc<Range>) -> Result<(
         drop_frozen(shared, low, high).await;
     }
     let before = range.stock();
-    let flush_lsn = if plant == Plant::FlushLsnTooLow { 0 } else { flush_lsn.max(before.flush_lsn) };
+    // Within redo the place that it has come to may lie below what the stock has.
+    if !matches!(plant, Plant::FlushLsnTooLow | Plant::FlushLsnGoesBack) {
+        flush_lsn = flush_lsn.max(before.flush_lsn);
+    }
     if frozen.is_empty() {
         let stock = Stock { flush_lsn, ..(*before).clone() };
         shared.world().publish(range, stock);
@@ -100,6 +103,12 @@ pub(super) async fn flush_locked(shared: &Shared, range: &Rc<Range>) -> Result<(
     }
     if plant == Plant::LocatorWithoutLastFragment && fragments.len() % 2 == 1 {
         fragment = Fragment { located: Rc::new(BTreeSet::new()), ..fragment };
+    }
+    if plant == Plant::LocatorFilledLate {
+        let mut fragments = fragments.clone();
+        fragments.push(Fragment { located: Rc::new(BTreeSet::new()), ..fragment.clone() });
+        shared.world().publish(range, Stock { fragments, flush_lsn, ..(*before).clone() });
+        drop_frozen(shared, low, high).await;
     }
     fragments.push(fragment);
     {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::counts::Counts;
 use super::disk::{Content, Disk, Place};
-use super::install::{Directory, Entry, EntryKind};
+use super::install::{Directory, Entry, EntryKind, range_entry};
 use super::leaf::{Home, Leaf};
 use super::oracle::{Oracle, State};
 use super::plant::Plant;
@@ -18,7 +18,7 @@ use super::world::World;
 const START: Lsn = 8;
 /// Keys of the range, and of the two whole leaves behind it.
 const RANGE: Key = 6;
-const LEAF: Key = 9;
+const LEAF: Key = 10;
 
 impl World {
     /// Nothing but a disk.
@@ -61,7 +61,7 @@ impl World {
             let version = Version { lsn: Lsn::from(key / 2), value: Some(Value(u32::from(key))) };
             (key, version)
         };
-        let rows: Rows = [0, 2, 4, 6, 8, 10].into_iter().map(row).collect();
+        let rows: Rows = [0, 2, 4, 6, 8, 10, 12].into_iter().map(row).collect();
         let mut entries = vec![world.fresh_range(&rows)];
         for (low, high) in [(RANGE, LEAF), (LEAF, KEYS)] {
             let rows = rows.range(low..high).map(|(key, row)| (*key, *row)).collect();
@@ -94,7 +94,7 @@ impl World {
         let stock = self.new_stock(stock);
         let range = self.new_range(stock, false);
         self.leaves.insert(low, fresh_leaf(high, Home::Front(range.clone())));
-        self.range_entry(&range)
+        range_entry(range.stock())
     }
 
     fn fresh_page(&mut self, content: Content) -> Option<Rc<Place>> {

@@ -7,9 +7,9 @@ use super::disk::Place;
 use super::flush::flush_below;
 use super::leaf::Home;
 use super::plant::Plant;
-use super::stock::{Range, RunImage, Stock};
+use super::stock::{RunImage, Stock};
 use super::types::{Full, KEYS, Key, Lsn};
-use super::world::{Shared, World};
+use super::world::Shared;
 
 /// What a directory says of one range.
 #[derive(Clone, Debug)]
@@ -212,7 +212,10 @@ async fn install(shared: &Shared, start: Lsn) {
         _ => shared.world().tail(),
     };
     shared.step().await;
-    if plant != Plant::LogNotDurableToEnd {
+    let is_space = start == shared.world().installed.start;
+    let skips = plant == Plant::LogNotDurableToEnd
+        || (plant == Plant::SpaceLogNotDurableToEnd && is_space);
+    if !skips {
         shared.until_durable(end).await;
     }
     if plant != Plant::DataNotSynced {
@@ -229,12 +232,9 @@ async fn install(shared: &Shared, start: Lsn) {
     }
     shared.step().await;
     if plant == Plant::OldDirectoryFreedEarly {
-        let empty = Rc::new(Directory::new(0, 0, Vec::new()));
-        let old = std::mem::replace(&mut shared.world().installed, empty);
-        let kept = Directory { entries: Vec::new(), ..(*old).clone() };
-        let unowned = Rc::new(Directory { entries: unowned(&old.entries), ..kept });
-        shared.world().installed = unowned;
-        drop(old);
+        let old = shared.world().installed.clone();
+        let freed = Directory { entries: unowned(&old.entries), ..(*old).clone() };
+        shared.world().installed = Rc::new(freed);
         shared.step().await;
     }
     shared.step().await;
@@ -246,26 +246,10 @@ async fn install(shared: &Shared, start: Lsn) {
 
 /// The fault: a directory that may still be the newest after a crash owns no slots.
 fn unowned(entries: &[Entry]) -> Vec<Entry> {
-    let copy = |place: &Rc<Place>| {
-        let (slot, stamp, is_written) = (place.slot, place.stamp, place.is_written.clone());
-        Rc::new(Place { slot, stamp, is_written })
+    let entry = |entry: &Entry| match &entry.stock {
+        Some(stock) => range_entry(Rc::new(stock.unowned())),
+        None => entry.clone(),
     };
-    let kind = |kind: &EntryKind| match kind {
-        EntryKind::Leaf(image) => EntryKind::Leaf(image.as_ref().map(copy)),
-        EntryKind::Range(entry) => {
-            let base = entry.base.iter().map(|RunImage { low, place }| {
-                let place = copy(place);
-                RunImage { low: *low, place }
-            });
-            EntryKind::Range(RangeEntry {
-                base: base.collect(),
-                filter: entry.filter.as_ref().map(copy),
-                heads: entry.heads.iter().map(copy).collect(),
-                flush_lsn: entry.flush_lsn,
-            })
-        }
-    };
-    let entry = |entry: &Entry| Entry { kind: kind(&entry.kind), stock: None, ..*entry };
     entries.iter().map(entry).collect()
 }
 
@@ -306,7 +290,7 @@ async fn walk(shared: &Shared) -> Vec<Entry> {
                 cursor = high;
             }
             Home::Front(range) => {
-                let entry = shared.world().range_entry(&range);
+                let entry = range_entry(range.stock());
                 let (low, high) = (entry.low, entry.high);
                 if low < cursor && shared.plant() != Plant::WalkKeepsWhatItHas {
                     while let Some(last) = entries.pop_if(|last| last.high > low) {
@@ -326,16 +310,13 @@ async fn walk(shared: &Shared) -> Vec<Entry> {
     entries
 }
 
-impl World {
-    pub(super) fn range_entry(&mut self, range: &Range) -> Entry {
-        let stock = range.stock();
-        let entry = RangeEntry {
-            base: stock.base.clone(),
-            filter: stock.filter.as_ref().map(|filter| filter.place.clone()),
-            heads: stock.fragments.iter().map(|fragment| fragment.head.clone()).collect(),
-            flush_lsn: stock.flush_lsn,
-        };
-        let (low, high) = (stock.low, stock.high);
-        Entry { low, high, kind: EntryKind::Range(entry), stock: Some(stock) }
-    }
+pub(super) fn range_entry(stock: Rc<Stock>) -> Entry {
+    let entry = RangeEntry {
+        base: stock.base.clone(),
+        filter: stock.filter.as_ref().map(|filter| filter.place.clone()),
+        heads: stock.fragments.iter().map(|fragment| fragment.head.clone()).collect(),
+        flush_lsn: stock.flush_lsn,
+    };
+    let (low, high) = (stock.low, stock.high);
+    Entry { low, high, kind: EntryKind::Range(entry), stock: Some(stock) }
 }

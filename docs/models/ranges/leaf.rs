@@ -105,8 +105,10 @@ impl World {
     /// A committed change takes the place of what the leaf has of its key. What was in memory goes to the version
     /// store; what is in the stock stays there.
     pub(super) fn settle(&mut self, key: Key, version: Version) {
+        let plant = self.plant;
         let leaf = self.leaf(key);
-        let before = leaf.rows.get(&key).copied().or_else(|| leaf.frozen_version(key));
+        let frozen = leaf.frozen_version(key).filter(|_| plant != Plant::FrozenVersionForgotten);
+        let before = leaf.rows.get(&key).copied().or(frozen);
         match (&leaf.home, version.value) {
             (Home::Whole { .. }, None) => leaf.rows.remove(&key),
             _ => leaf.rows.insert(key, version),

@@ -26,6 +26,12 @@ plants! {
         "a verdict counts over a changed stock";
     VerdictByAddress, "insert", 20_000,
         "a verdict counts for the stock at the same address, the one that was read being freed";
+    ConflictWithoutStore, "insert", 50_000,
+        "a transaction looks for conflicts in leaf and stock, and the tombstone is merged away";
+    DuplicateNotAwaited, "insert", 5_000,
+        "the answer *duplicate* does not wait for the row that it rests on";
+    AbsentNotAwaited, "insert", 20_000,
+        "the answer *no such row* waits for a tombstone that is found, and not for one that is merged away";
     FilterWithoutLastRow, "insert", 2_000,
         "the filter of a base is built without the last row";
     LocatorWithoutTombstones, "insert", 2_000,
@@ -48,6 +54,12 @@ plants! {
         "a leaf with an open intent counts as clean after a flush";
     PublishedBeforeWritten, "flush", 2_000,
         "a stock is published before its images are written";
+    FlushLsnGoesBack, "flush", 0,
+        "a flush within redo lowers the flush LSN to where redo has come to";
+    LocatorFilledLate, "flush", 5_000,
+        "the locator gets its entries after frozen rows are dropped";
+    FrozenVersionForgotten, "flush", 20_000,
+        "a frozen row that is changed does not go to the version store, and the flush fails";
     RewriteDropsTombstones, "flush", 5_000,
         "a merge of fragments only drops tombstones";
     RewriteForgetsVersions, "flush", 20_000,
@@ -70,6 +82,10 @@ plants! {
         "the slots of a merged stock are free when the new one is published";
     FullKeepsSlots, "merge", 5_000,
         "a merge or flush that finds the disk full keeps its slots";
+    FullTakesHalf, "merge", 5_000,
+        "a merge or flush that finds the disk full goes on with what it has written";
+    ReaderOwnsNoSlots, "merge", 5_000,
+        "who reads a stock does not own its slots";
     MergerDiesUnnoticed, "merge", 2_000,
         "a merger dies, and the engine goes on without it";
     StraddlingLeafNotSplit, "ranges", 5_000,
@@ -102,6 +118,8 @@ plants! {
         "E is read before the walk";
     LogNotDurableToEnd, "checkpoint", 2_000,
         "a directory is installed before the log is durable to E";
+    SpaceLogNotDurableToEnd, "checkpoint", 5_000,
+        "a space install is done before the log is durable to its E";
     DataNotSynced, "checkpoint", 2_000,
         "a directory is installed before what it names is synced";
     WalkKeepsWhatItHas, "checkpoint", 20_000,

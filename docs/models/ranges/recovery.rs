@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::disk::{Content, Disk, Head, Page, Place};
 use super::flush::flush_locked;
-use super::install::{Directory, Entry, EntryKind, RangeEntry};
+use super::install::{Directory, Entry, EntryKind, RangeEntry, range_entry};
 use super::leaf::{Home, Leaf};
 use super::oracle::State;
 use super::plant::Plant;
@@ -293,7 +293,7 @@ impl World {
                 let stock = self.new_stock(stock);
                 let range = self.new_range(stock, false);
                 self.leaves.insert(low, leaf(Home::Front(range.clone())));
-                self.range_entry(&range)
+                range_entry(range.stock())
             }
             (EntryKind::Range(_), Opened::Leaf(_)) => entry.clone(),
         }

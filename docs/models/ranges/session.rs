@@ -203,7 +203,11 @@ async fn refuse(shared: &Shared, client: &Client, key: Key, located: Located) {
         world.note(|| format!("client {}: key {key} is refused", client.number));
         // Where no row is there to say so, what ended it may be merged away: all that is reserved by now.
         match located.newest {
+            Some(_) if as_there && world.is_planted(Plant::DuplicateNotAwaited) => 0,
             Some(version) if as_there => version.lsn + 1,
+            newest if world.is_planted(Plant::AbsentNotAwaited) => {
+                newest.map_or(0, |tombstone| tombstone.lsn + 1)
+            }
             _ => world.tail(),
         }
     };
@@ -287,7 +291,9 @@ async fn place_intent(
         let Some(located) = locate(shared, key, false).await else { return false };
         let course = {
             let mut world = shared.world();
-            let ended = world.old.get(&key).into_iter().flatten().map(|old| old.ended_at + 1);
+            let looks = world.plant != Plant::ConflictWithoutStore;
+            let ended = world.old.get(&key).into_iter().flatten().filter(|_| looks);
+            let ended = ended.map(|old| old.ended_at + 1);
             let changed = located.newest.map(|version| version.lsn + 1).into_iter().chain(ended);
             if changed.max().unwrap_or(0) > snapshot {
                 world.unlatch(located.low);

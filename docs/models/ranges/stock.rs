@@ -91,6 +91,26 @@ impl Stock {
         self.run(part).iter().rev().find(|image| image.low <= key)
     }
 
+    /// The fault: a stock whose slots are free when others give them up.
+    pub(super) fn unowned(&self) -> Stock {
+        let copy = |place: &Rc<Place>| {
+            let (slot, stamp, is_written) = (place.slot, place.stamp, place.is_written.clone());
+            Rc::new(Place { slot, stamp, is_written })
+        };
+        let image = |image: &RunImage| RunImage { low: image.low, place: copy(&image.place) };
+        let run = |run: &Run| run.iter().map(image).collect::<Run>();
+        let mut stock = self.clone();
+        stock.base = run(&self.base);
+        for fragment in &mut stock.fragments {
+            fragment.images = run(&fragment.images);
+            fragment.head = copy(&fragment.head);
+        }
+        for filter in &mut stock.filter {
+            filter.place = copy(&filter.place);
+        }
+        stock
+    }
+
     /// Every place that it has.
     pub(super) fn places(&self) -> impl Iterator<Item = &Rc<Place>> {
         let fragments = self.fragments.iter().flat_map(|fragment| {

@@ -8,9 +8,9 @@ pub(super) type Lsn = u64;
 pub(super) type Epoch = u64;
 
 /// Keys of the one table: `0..KEYS`.
-pub(super) const KEYS: Key = 12;
+pub(super) const KEYS: Key = 14;
 /// Rows after which a leaf is split before the next.
-pub(super) const LEAF_ROWS: usize = 3;
+pub(super) const LEAF_ROWS: usize = 2;
 /// Rows of an image of a base or fragment.
 pub(super) const IMAGE_ROWS: usize = 2;
 
