@@ -48,11 +48,7 @@ impl World {
     }
 }
 
-pub(super) async fn write_run(
-    shared: &Shared,
-    rows: &Rows,
-    late: &mut Late,
-) -> Result<Run, Full> {
+pub(super) async fn write_run(shared: &Shared, rows: &Rows, late: &mut Late) -> Result<Run, Full> {
     let all: Vec<_> = rows.iter().map(|(key, version)| (*key, *version)).collect();
     let mut run = Run::new();
     for rows in all.chunks(IMAGE_ROWS) {
@@ -132,7 +128,9 @@ impl World {
             let (number, low, high) = (range.number, stock.low, stock.high);
             let (base, fragments) = (stock.base.len(), stock.fragments.len());
             let lsn = stock.flush_lsn;
-            format!("range {number} [{low}, {high}): base {base}, fragments {fragments}, flush {lsn}")
+            format!(
+                "range {number} [{low}, {high}): base {base}, fragments {fragments}, flush {lsn}"
+            )
         });
         if self.is_planted(Plant::OldStockFreedAtPublish) {
             let kept: BTreeSet<usize> = stock.places().map(|place| place.slot).collect();

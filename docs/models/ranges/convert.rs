@@ -217,7 +217,9 @@ impl World {
                 made
             }
         };
-        self.note(|| format!("leaf [{low}, {high}) becomes a front leaf of range {}", range.number));
+        self.note(|| {
+            format!("leaf [{low}, {high}) becomes a front leaf of range {}", range.number)
+        });
         self.counts.conversions += 1;
         let leaf = self.leaf(low);
         leaf.rows.clear();

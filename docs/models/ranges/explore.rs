@@ -7,7 +7,7 @@ use super::counts::Counts;
 use super::plant::Plant;
 use super::random::Random;
 use super::types::Script;
-use super::world::{Shared, World};
+use super::world::{REDO_WORKERS, Shared, World};
 use super::{convert, flush, install, merge, reader, recovery, script, session};
 
 /// Clients of a random run.
@@ -62,7 +62,7 @@ fn tasks(shared: &Shared, cast: Cast) -> Vec<Option<Task>> {
     shared.world().active = cast.scripts.len() + 2;
     let idle = cast.idle;
     let mut tasks: Vec<Option<Task>> = vec![
-        Some(Box::pin(recovery::redo(shared.clone()))),
+        Some(Box::pin(recovery::redo(shared.clone(), 0))),
         Some(Box::pin(merge::run(shared.clone(), cast.merges[0], idle))),
         Some(Box::pin(install::write_log(shared.clone()))),
         Some(Box::pin(install::checkpoints(shared.clone(), cast.checkpoints, idle))),
@@ -71,6 +71,9 @@ fn tasks(shared: &Shared, cast: Cast) -> Vec<Option<Task>> {
         Some(Box::pin(convert::convert(shared.clone(), cast.conversions, idle))),
         Some(Box::pin(reader::run(shared.clone(), cast.snapshots, idle))),
     ];
+    for worker in 1..REDO_WORKERS {
+        tasks.push(Some(Box::pin(recovery::redo(shared.clone(), worker))));
+    }
     for merges in cast.merges.into_iter().skip(1) {
         tasks.push(Some(Box::pin(merge::run(shared.clone(), merges, idle))));
     }
@@ -171,7 +174,7 @@ fn random_cast(random: &mut Random) -> Cast {
         scripts,
         checkpoints: often(4),
         space_installs: often(4),
-        flushes: vec![often(6), often(6)],
+        flushes: vec![often(9), often(9)],
         merges: vec![often(7), often(3)],
         evictions: often(5),
         conversions: often(3),
@@ -253,7 +256,7 @@ pub(super) fn directed_runs(plant: Plant, limit: u64, counts: &mut Counts) -> Re
 }
 
 /// Tasks of a directed run: see `tasks`.
-const DIRECTED: usize = 11;
+const DIRECTED: usize = 12;
 
 fn directed_history(
     plant: Plant,
@@ -263,9 +266,9 @@ fn directed_history(
 ) -> Result<(), Failure> {
     // Clients first; background first; and the two mixed.
     let orders: [&[usize]; 3] = [
-        &[0, 9, 10, 8, 1, 3, 2, 7, 4, 5, 6],
-        &[0, 8, 1, 6, 9, 10, 7, 3, 2, 5, 4],
-        &[0, 9, 8, 10, 1, 3, 7, 2, 6, 5, 4],
+        &[0, 8, 10, 11, 9, 1, 3, 2, 7, 4, 5, 6],
+        &[0, 8, 9, 1, 6, 10, 11, 7, 3, 2, 5, 4],
+        &[0, 8, 10, 9, 11, 1, 3, 7, 2, 6, 5, 4],
     ];
     let mut length = 0;
     for order in orders {

@@ -220,7 +220,8 @@ impl World {
 
     /// Some range that a leaf belongs to.
     pub(super) fn some_range(&mut self) -> Option<Rc<Range>> {
-        let mut ranges: Vec<Rc<Range>> = self.leaves.values().filter_map(Leaf::range).cloned().collect();
+        let mut ranges: Vec<Rc<Range>> =
+            self.leaves.values().filter_map(Leaf::range).cloned().collect();
         ranges.dedup_by(|one, other| Rc::ptr_eq(one, other));
         let count = ranges.len() as u64;
         (count > 0).then(|| ranges.swap_remove(self.random.below(count.max(1)) as usize))

@@ -169,11 +169,7 @@ async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
     Err(Full)
 }
 
-async fn drain_leaf(
-    shared: &Shared,
-    key: Key,
-    (epoch, start): (u64, Lsn),
-) -> Result<(), Full> {
+async fn drain_leaf(shared: &Shared, key: Key, (epoch, start): (u64, Lsn)) -> Result<(), Full> {
     loop {
         let low = shared.latch(key).await;
         let (range, dirty) = {
@@ -213,8 +209,8 @@ async fn install(shared: &Shared, start: Lsn) {
     };
     shared.step().await;
     let is_space = start == shared.world().installed.start;
-    let skips = plant == Plant::LogNotDurableToEnd
-        || (plant == Plant::SpaceLogNotDurableToEnd && is_space);
+    let skips =
+        plant == Plant::LogNotDurableToEnd || (plant == Plant::SpaceLogNotDurableToEnd && is_space);
     if !skips {
         shared.until_durable(end).await;
     }
@@ -286,7 +282,12 @@ async fn walk(shared: &Shared) -> Vec<Entry> {
                 if let Some(place) = image.clone() {
                     shared.until(move |_| place.is_written.get()).await;
                 }
-                entries.push(Entry { low: cursor, high, kind: EntryKind::Leaf(image), stock: None });
+                entries.push(Entry {
+                    low: cursor,
+                    high,
+                    kind: EntryKind::Leaf(image),
+                    stock: None,
+                });
                 cursor = high;
             }
             Home::Front(range) => {

@@ -231,7 +231,8 @@ impl World {
         frozen.extend(rows);
         if plant == Plant::IntentsFlushed {
             let intents = leaf.intents.iter();
-            frozen.extend(intents.map(|(key, (_, value))| (*key, Version { lsn: 0, value: *value })));
+            frozen
+                .extend(intents.map(|(key, (_, value))| (*key, Version { lsn: 0, value: *value })));
         }
         leaf.frozen = (!frozen.is_empty()).then(|| Rc::new(frozen.clone()));
         leaf.dirty = None;

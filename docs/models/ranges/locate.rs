@@ -16,8 +16,6 @@ pub(super) async fn read_key(
     key: Key,
 ) -> Vec<Version> {
     let mut found = Vec::new();
-    let unowned = (shared.plant() == Plant::ReaderOwnsNoSlots).then(|| Rc::new(stock.unowned()));
-    let stock = &unowned.unwrap_or_else(|| stock.clone());
     for part in candidates {
         shared.step().await;
         let mut world = shared.world();

@@ -81,10 +81,13 @@ async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
     for (low, high) in pieces {
         let rows: Rows = rows.range(low..high).map(|(key, row)| (*key, *row)).collect();
         let base = write_run(shared, &rows, &mut late).await?;
-        let filter = write_filter(shared, rows.keys().copied(), &mut late).await?;
+        let filter = match write_filter(shared, rows.keys().copied(), &mut late).await {
+            Err(Full) if plant != Plant::FullTakesHalf => return Err(Full),
+            filter => filter.ok(),
+        };
         let flush_lsn = flush_lsn.unwrap_or(0);
         let fragments = Vec::new();
-        made.push(Stock { address: 0, low, high, base, filter: Some(filter), fragments, flush_lsn });
+        made.push(Stock { address: 0, low, high, base, filter, fragments, flush_lsn });
         shared.step().await;
     }
     if plant != Plant::VersionsKeptLate {

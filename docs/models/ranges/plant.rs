@@ -134,6 +134,8 @@ plants! {
         "redo refuses a key that is there";
     RedoFlushTakesLogEnd, "redo", 5_000,
         "a flush within redo takes the end of the log for F, not the place that redo has come to";
+    RedoFlushTakesOneWorker, "redo", 5_000,
+        "a flush within redo takes the place of one worker for F, and another is behind";
     SharedImageOwnedTwice, "redo", 50_000,
         "recovery gives two leaves that share an image an owner of its slot each";
     FilterNotChecked, "damage", 20_000,

@@ -8,7 +8,7 @@ use super::plant::Plant;
 use super::session::{close_snapshot, open_snapshot};
 use super::stock::Stock;
 use super::types::{KEYS, Key, Lsn, Value, Version};
-use super::world::Shared;
+use super::world::{Shared, World};
 
 /// Opens snapshots, each for some reads.
 pub(super) async fn run(shared: Shared, snapshots: usize, idle: u64) {
@@ -30,7 +30,14 @@ pub(super) async fn run(shared: Shared, snapshots: usize, idle: u64) {
     }
 }
 
-impl super::world::World {
+impl World {
+    /// The stock of a latched leaf, whose slots are the reader's too from here on.
+    fn stock_for_reader(&mut self, key: Key) -> Option<Rc<Stock>> {
+        let stock = self.leaf(key).range()?.stock();
+        let owns = self.plant != Plant::ReaderOwnsNoSlots;
+        Some(if owns { stock } else { Rc::new(stock.unowned()) })
+    }
+
     fn check_read(&mut self, snapshot: Lsn, key: Key, read: Option<Version>) {
         let value: Option<Value> = read.and_then(|version| version.value);
         let outcome = self.oracle.read(key, snapshot, value);
@@ -52,7 +59,7 @@ async fn point(shared: &Shared, snapshot: Lsn, key: Key) -> Option<Version> {
     let (mut versions, stock) = {
         let mut world = shared.world();
         world.load(low);
-        let stock = world.leaf(key).range().map(|range| range.stock());
+        let stock = world.stock_for_reader(key);
         (world.memory_versions(key), stock)
     };
     shared.unlatch(low);
@@ -80,7 +87,7 @@ async fn scan(shared: &Shared, snapshot: Lsn) {
             let high = world.leaf(cursor).high;
             let memory = (cursor..high).map(|key| (key, world.memory_versions(key)));
             let versions: BTreeMap<Key, Vec<Version>> = memory.collect();
-            let stock = world.leaf(cursor).range().map(|range| range.stock());
+            let stock = world.stock_for_reader(cursor);
             (high, versions, stock)
         };
         shared.unlatch(low);

@@ -11,8 +11,8 @@ use super::leaf::{Home, Leaf};
 use super::oracle::State;
 use super::plant::Plant;
 use super::stock::{Filter, Fragment, RunImage, Stock};
-use super::types::{KEYS, Key, Lsn, Rows, Version};
-use super::world::{Shared, World};
+use super::types::{Change, KEYS, Key, Lsn, Rows, Version};
+use super::world::{REDO_WORKERS, Shared, World};
 
 /// A range as the disk has it.
 pub(super) struct OpenedRange {
@@ -96,6 +96,7 @@ fn open_range(
         let Some(Content::Head(head)) = content else {
             return Err(format!("slot {} holds no valid head of a fragment", place.slot));
         };
+        let mut rows = 0;
         for (at, image) in head.images.iter().enumerate() {
             let high = head.images.get(at + 1).map_or(entry.high, |next| next.low);
             let place = Place {
@@ -103,14 +104,19 @@ fn open_range(
                 stamp: image.stamp,
                 is_written: std::cell::Cell::new(true),
             };
-            versions.extend(read_rows(disk, &place, image.low, high)?);
+            let read = read_rows(disk, &place, image.low, high)?;
+            rows += read.len();
+            versions.extend(read);
+        }
+        if rows != head.rows {
+            return Err(format!("a fragment of {} rows has {rows}", head.rows));
         }
         heads.push(head.clone());
     }
     Ok(OpenedRange { filter, heads, versions })
 }
 
-/// What `check` says of a range: LSNs below E and within a head's bounds.
+/// What `check` says of a range: keys inside it, LSNs below E, heads in order.
 fn check_range(entry: &Entry, range: &OpenedRange, end: Lsn) -> Result<(), String> {
     for (key, version) in &range.versions {
         if version.lsn >= end && version.lsn > 0 {
@@ -120,9 +126,13 @@ fn check_range(entry: &Entry, range: &OpenedRange, end: Lsn) -> Result<(), Strin
             return Err(format!("key {key} in the range [{}, {})", entry.low, entry.high));
         }
     }
-    let bounds = range.heads.iter().map(|head| head.lsn_bounds);
-    match bounds.into_iter().find(|(low, high)| low > high || *high >= end.max(1)) {
-        Some(bounds) => Err(format!("a head with the LSNs {bounds:?} below E {end}")),
+    let is_sound = |head: &Head| {
+        let (lowest, highest) = head.lsn_bounds;
+        let is_below_end = lowest <= highest && highest < end && head.flush_lsn <= end;
+        is_below_end && (entry.low..entry.high).contains(&head.low)
+    };
+    match range.heads.iter().find(|head| !is_sound(head)) {
+        Some(head) => Err(format!("a head that cannot be: {head:?}, E {end}")),
         None => Ok(()),
     }
 }
@@ -140,7 +150,9 @@ impl World {
         }
         if directory.start < self.log_start {
             let (start, recycled) = (directory.start, self.log_start);
-            return Err(format!("redo begins at {start}, and the log below {recycled} is recycled"));
+            return Err(format!(
+                "redo begins at {start}, and the log below {recycled} is recycled"
+            ));
         }
         let opened = open(disk, directory, self.plant)?;
         let mut keys: BTreeMap<Key, Version> = BTreeMap::new();
@@ -252,8 +264,9 @@ impl World {
         world.log.truncate(end as usize);
         (world.written, world.durable, world.prefix_published) = (end, end, end);
         world.oracle = super::oracle::Oracle::new(expected);
-        (world.next_number, world.counts, world.trace) = (self.next_number, self.counts, self.trace);
-        world.redone = Some(directory.start);
+        (world.next_number, world.counts, world.trace) =
+            (self.next_number, self.counts, self.trace);
+        world.redone = Some([directory.start; REDO_WORKERS]);
         world.leaves.clear();
         let mut entries = Vec::new();
         for (entry, opened) in directory.entries.iter().zip(opened) {
@@ -380,9 +393,11 @@ impl World {
     }
 }
 
-/// Redoes the log from C while others may flush, merge and install; then the engine is open.
-pub(super) async fn redo(shared: Shared) {
-    let Some(mut lsn) = shared.world().redone else { return };
+/// Redoes the changes of a worker's keys from C while others may flush, merge and install. When all are done, the
+/// engine is open.
+pub(super) async fn redo(shared: Shared, worker: usize) {
+    let Some(redone) = shared.world().redone else { return };
+    let mut lsn = redone[worker];
     let end = shared.world().tail();
     while lsn < end {
         shared.step().await;
@@ -391,19 +406,24 @@ pub(super) async fn redo(shared: Shared) {
             shared.world().must(Err(format!("redo finds no record at LSN {lsn}")));
             return;
         };
-        for change in record.0 {
+        let own = |change: &Change| usize::from(change.key) % REDO_WORKERS == worker;
+        for change in record.0.into_iter().filter(own) {
             let low = shared.latch(change.key).await;
             let version = Version { lsn, value: change.value };
             redo_change(&shared, change.key, version).await;
             shared.unlatch(low);
         }
         lsn += 1;
-        shared.world().redone = Some(lsn);
+        if let Some(redone) = &mut shared.world().redone {
+            redone[worker] = lsn;
+        }
         flush_if_full(&shared).await;
     }
     let mut world = shared.world();
-    world.redone = None;
-    world.note(|| "the engine is open".to_owned());
+    if world.redone.is_some_and(|redone| redone.into_iter().all(|redone| redone == end)) {
+        world.redone = None;
+        world.note(|| "the engine is open".to_owned());
+    }
 }
 
 async fn redo_change(shared: &Shared, key: Key, version: Version) {

@@ -60,9 +60,11 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
         }
         if tries >= TRIES && held.is_none() {
             held = lock_range(shared, key).await;
+            shared.world().counts.locked_looks += u64::from(held.is_some());
         }
         let low = shared.latch(key).await;
-        let intent = shared.world().leaf(key).intents.get(&key).map(|(transaction, _)| *transaction);
+        let intent =
+            shared.world().leaf(key).intents.get(&key).map(|(transaction, _)| *transaction);
         if let Some(transaction) = intent
             && shared.world().verdicts[transaction] == Verdict::Open
         {

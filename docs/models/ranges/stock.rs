@@ -105,7 +105,7 @@ impl Stock {
             fragment.images = run(&fragment.images);
             fragment.head = copy(&fragment.head);
         }
-        for filter in &mut stock.filter {
+        if let Some(filter) = &mut stock.filter {
             filter.place = copy(&filter.place);
         }
         stock

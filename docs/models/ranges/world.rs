@@ -34,6 +34,9 @@ pub(super) struct Old {
     pub(super) ended_at: Lsn,
 }
 
+/// Redo runs in parallel, by key.
+pub(super) const REDO_WORKERS: usize = 2;
+
 pub(super) struct World {
     pub(super) plant: Plant,
     pub(super) random: Random,
@@ -63,8 +66,8 @@ pub(super) struct World {
     pub(super) is_install_busy: bool,
     /// Stocks by address; an address is used again when its stock is dead.
     pub(super) addresses: Vec<Weak<Stock>>,
-    /// While redo runs: every record below has been redone. None: the engine is open.
-    pub(super) redone: Option<Lsn>,
+    /// While redo runs: below this each of its workers has redone every record. None: the engine is open.
+    pub(super) redone: Option<[Lsn; REDO_WORKERS]>,
     pub(super) next_number: u32,
     pub(super) oracle: Oracle,
     pub(super) violation: Option<String>,
@@ -113,11 +116,15 @@ impl World {
     }
 
     /// Below this every change has been applied to the leaves: the completed prefix, and while redo runs the place
-    /// that it has come to.
+    /// that all of its workers have passed.
     pub(super) fn applied(&mut self) -> Lsn {
         match self.redone {
-            Some(redone) if self.plant != Plant::RedoFlushTakesLogEnd => redone,
-            _ => self.prefix(),
+            None => self.prefix(),
+            Some(redone) => match self.plant {
+                Plant::RedoFlushTakesLogEnd => self.prefix(),
+                Plant::RedoFlushTakesOneWorker => redone[0],
+                _ => redone.into_iter().fold(Lsn::MAX, Lsn::min),
+            },
         }
     }
 
