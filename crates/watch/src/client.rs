@@ -1,10 +1,15 @@
 //! Asks a running database.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::view::View;
+
+/// A database under heavy load answers late, but it answers.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a database could not be asked.
 #[derive(Debug)]
@@ -50,15 +55,7 @@ impl std::error::Error for WatchError {}
 ///
 /// # Errors
 /// Nobody serves it; no permission; an answer of another version.
-#[cfg(unix)]
 pub fn look(folder: &Path) -> Result<View, WatchError> {
-    use std::io::Read;
-    use std::os::unix::net::UnixStream;
-    use std::time::Duration;
-
-    /// A database under heavy load answers late, but it answers.
-    const PATIENCE: Duration = Duration::from_secs(10);
-
     let socket = folder.join(crate::SOCKET_NAME);
     let mut stream = match UnixStream::connect(&socket) {
         Ok(stream) => stream,
@@ -75,13 +72,4 @@ pub fn look(folder: &Path) -> Result<View, WatchError> {
         stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.read_to_string(&mut line));
     let view = read.and_then(|_| serde_json::from_str(&line).map_err(io::Error::from));
     view.map_err(|cause| WatchError::Failed { socket, cause })
-}
-
-/// Unix sockets are needed.
-///
-/// # Errors
-/// Always, on this system.
-#[cfg(not(unix))]
-pub fn look(folder: &Path) -> Result<View, WatchError> {
-    Err(WatchError::NotServed { socket: folder.join(crate::SOCKET_NAME) })
 }

@@ -1,13 +1,18 @@
 //! Tells the statistics to whoever connects, one after the other, from a thread of its own.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onrush::Database;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use crate::view::View;
 
@@ -19,16 +24,14 @@ const REQUEST_BYTES_MAX: usize = 8192;
 /// Serves until dropped. It keeps the database open: drop it before closing.
 #[derive(Debug)]
 pub struct Server {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<(JoinHandle<()>, UnixStream)>, // it ends when the other end of its stream is closed
     door: Door,
 }
 
-/// How to reach the own thread, and what to take away at the end.
+/// Where clients come in, and what to take away at the end.
 #[derive(Debug)]
 enum Door {
-    #[cfg(unix)]
-    Socket(std::path::PathBuf),
+    Socket(PathBuf),
     Http(SocketAddr),
 }
 
@@ -38,31 +41,16 @@ impl Server {
     ///
     /// # Errors
     /// A path too long for a socket (about 100 bytes), or a folder that cannot be written.
-    #[cfg(unix)]
-    pub fn in_folder(database: &Database, folder: &std::path::Path) -> io::Result<Server> {
+    pub fn in_folder(database: &Database, folder: &Path) -> io::Result<Server> {
         let path = folder.join(crate::SOCKET_NAME);
         let listener = bind_private(folder, &path)?;
-        Server::start(database, Door::Socket(path), move |database, stop| {
-            for stream in listener.incoming() {
-                if stop.load(Ordering::Acquire) {
-                    return;
-                }
-                let Ok(mut stream) = stream else { continue };
-                // A client that goes away is its own affair.
-                let _ = stream
-                    .set_write_timeout(Some(PATIENCE))
-                    .and_then(|()| tell_all(&mut stream, database));
-            }
+        listener.set_nonblocking(true)?;
+        Server::start(database, Door::Socket(path), listener, |listener, database| {
+            let (mut stream, _) = listener.accept()?;
+            stream.set_nonblocking(false)?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            tell_all(&mut stream, database)
         })
-    }
-
-    /// Unix sockets are needed.
-    ///
-    /// # Errors
-    /// Always, on this system.
-    #[cfg(not(unix))]
-    pub fn in_folder(_database: &Database, _folder: &std::path::Path) -> io::Result<Server> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Serves the page for Prometheus over HTTP on `address`, for example `127.0.0.1:9187`. Anyone
@@ -72,29 +60,30 @@ impl Server {
     /// An address that cannot be used.
     pub fn http(database: &Database, address: impl ToSocketAddrs) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let door = Door::Http(listener.local_addr()?);
-        Server::start(database, door, move |database, stop| {
-            for stream in listener.incoming() {
-                if stop.load(Ordering::Acquire) {
-                    return;
-                }
-                let Ok(mut stream) = stream else { continue };
-                let _ = tell_page(&mut stream, database);
-            }
+        Server::start(database, door, listener, |listener, database| {
+            let (mut stream, _) = listener.accept()?;
+            stream.set_nonblocking(false)?;
+            tell_page(&mut stream, database)
         })
     }
 
-    fn start(
+    fn start<L: AsFd + Send + 'static>(
         database: &Database,
         door: Door,
-        serve: impl FnOnce(&Database, &AtomicBool) + Send + 'static,
+        listener: L,
+        answer: fn(&L, &Database) -> io::Result<()>,
     ) -> io::Result<Server> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (database, told) = (database.clone(), Arc::clone(&stop));
-        let thread = std::thread::Builder::new()
-            .name("onrush-watch".into())
-            .spawn(move || serve(&database, &told))?;
-        Ok(Server { stop, thread: Some(thread), door })
+        let (end, ended) = UnixStream::pair()?;
+        let database = database.clone();
+        let thread = std::thread::Builder::new().name("onrush-watch".into()).spawn(move || {
+            while is_called(&listener, &ended) {
+                // A client that goes away is its own affair.
+                let _ = answer(&listener, &database);
+            }
+        })?;
+        Ok(Server { thread: Some((thread, end)), door })
     }
 
     /// The address of an HTTP server, with the port that was chosen.
@@ -102,29 +91,31 @@ impl Server {
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.door {
             Door::Http(address) => Some(*address),
-            #[cfg(unix)]
             Door::Socket(_) => None,
+        }
+    }
+}
+
+/// Waits for a client; false when the server has been dropped, whatever became of the name of its socket.
+fn is_called(listener: &impl AsFd, ended: &UnixStream) -> bool {
+    let mut watched = [PollFd::new(listener, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+    loop {
+        match poll(&mut watched, None) {
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+            Ok(_) => return watched[1].revents().is_empty(),
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        let is_woken = match &self.door {
-            #[cfg(unix)]
-            Door::Socket(path) => std::os::unix::net::UnixStream::connect(path).is_ok(),
-            Door::Http(address) => TcpStream::connect(address).is_ok(),
-        };
-        // Where the socket was removed from outside nothing reaches the thread: it ends with the process.
-        if let Some(thread) = self.thread.take()
-            && (is_woken || thread.is_finished())
-        {
+        if let Some((thread, end)) = self.thread.take() {
+            drop(end);
             let _ = thread.join();
         }
-        #[cfg(unix)]
         if let Door::Socket(path) = &self.door {
-            let _ = std::fs::remove_file(path);
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -135,19 +126,12 @@ impl Drop for Server {
 ///
 /// # Errors
 /// A path too long for a socket (about 100 bytes), or a folder that cannot be written.
-#[cfg(unix)]
-pub fn bind_private(
-    folder: &std::path::Path,
-    path: &std::path::Path,
-) -> io::Result<std::os::unix::net::UnixListener> {
-    use std::fs;
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-
+pub fn bind_private(folder: &Path, path: &Path) -> io::Result<UnixListener> {
     let private = folder.join(".watch");
     let _ = fs::remove_dir_all(&private);
     fs::DirBuilder::new().mode(0o700).create(&private)?;
     let made = private.join(crate::SOCKET_NAME);
-    let listener = std::os::unix::net::UnixListener::bind(&made).and_then(|listener| {
+    let listener = UnixListener::bind(&made).and_then(|listener| {
         fs::set_permissions(&made, fs::Permissions::from_mode(0o600))?;
         fs::rename(&made, path)?;
         Ok(listener)
@@ -156,7 +140,6 @@ pub fn bind_private(
     listener
 }
 
-#[cfg(unix)]
 fn tell_all(stream: &mut impl Write, database: &Database) -> io::Result<()> {
     let mut line = serde_json::to_vec(&View::of(database))?;
     line.push(b'\n');
