@@ -5,6 +5,11 @@
 //! a message with cause and cure, and into the exit code: 0 done, 1 not done, 2 wrong usage, 3 damage
 //! or loss, 4 nothing left to save.
 
+#![deny(
+    clippy::print_stderr,
+    reason = "it panics where standard error is closed; see onrush_terminal::tell"
+)]
+
 mod arguments;
 mod column_spec;
 mod commands;

@@ -5,6 +5,8 @@
 mod common;
 
 use common::World;
+#[cfg(unix)]
+use common::load::Load;
 
 /// A load that is still going on when somebody looks at it, and for which any disk has space: one session
 /// that waits for a sync a row.
@@ -149,21 +151,12 @@ fn what_cannot_be_measured_is_told_before_anything_is_measured_or_written() {
 #[cfg(unix)]
 #[test]
 fn a_load_serves_its_statistics_to_a_real_request() {
-    use std::io::{BufRead, BufReader, Read, Write};
+    use std::io::{Read, Write};
     use std::net::TcpStream;
-    use std::process::{Command, Stdio};
 
     let world = World::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-        .args(["lab", "insert", "--metrics", "127.0.0.1:0"])
-        .args(LONG_LOAD)
-        .current_dir(world.path(""))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let told = lines.find(|line| line.contains("for Prometheus")).expect("no address was told");
+    let flags = [&["--metrics", "127.0.0.1:0"][..], &LONG_LOAD].concat();
+    let (load, told) = Load::start(&world, &flags, "for Prometheus");
     let address = told.split("http://").nth(1).unwrap().strip_suffix("/metrics").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -171,11 +164,7 @@ fn a_load_serves_its_statistics_to_a_real_request() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("onrush_events_total{counter=\"ROWS_INSERTED\"}"), "{answer}");
-    assert!(
-        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
-    );
-    lines.for_each(drop);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(load.interrupt(), Some(130));
 }
 
 #[test]
@@ -195,24 +184,10 @@ fn statistics_are_served_to_this_machine_alone_unless_told_otherwise() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_load_leaves_nothing() {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
-
     let world = World::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-        .args(["lab", "insert", "--dir", "db"])
-        .args(LONG_LOAD)
-        .current_dir(world.path(""))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let is_loading = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("inserting");
-    lines.into_iter().find(is_loading).expect("no load was begun").unwrap();
+    let flags = [&["--dir", "db"][..], &LONG_LOAD].concat();
+    let (load, _) = Load::start(&world, &flags, "inserting");
     assert!(world.exists("db"));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(load.interrupt(), Some(130));
     assert_eq!(world.list(), Vec::<String>::new());
 }

@@ -5,6 +5,8 @@
 mod common;
 
 use common::World;
+#[cfg(unix)]
+use common::load::Load;
 use serde_json::Value;
 
 #[test]
@@ -32,24 +34,12 @@ fn to_attach_somebody_must_have_it_open() {
 #[cfg(unix)]
 #[test]
 fn the_process_that_has_it_open_is_asked() {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
-
     let world = World::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_onrush"))
-        .args(["lab", "insert", "--dir", "db", "--keep", "--rows", "1m", "--sessions", "1"])
-        .current_dir(world.path(""))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    lines.find(|line| line.contains("inserting")).expect("no load was begun");
-    let rest = std::thread::spawn(move || lines.for_each(drop));
-
+    let flags = ["--dir", "db", "--keep", "--rows", "1m", "--sessions", "1"];
+    let (load, _) = Load::start(&world, &flags, "inserting");
     let look = ["stats", "db", "--attach", "--seconds", "1", "--json"];
     let json: Value = serde_json::from_str(&world.ok(&look)).unwrap();
-    assert_eq!(json["process"].as_u64(), Some(u64::from(child.id())), "{json:#}");
+    assert_eq!(json["process"].as_u64(), Some(u64::from(load.process())), "{json:#}");
     let nanos = json["statistics"]["elapsed_nanos"].as_u64().unwrap();
     assert!((900_000_000..60_000_000_000).contains(&nanos), "{nanos}");
     let waits = json["sessions"].as_array().unwrap().iter().flat_map(|one| one["waits"].as_array());
@@ -63,8 +53,5 @@ fn the_process_that_has_it_open_is_asked() {
     });
     assert!(rows.unwrap() > 0.0, "{page}");
 
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    rest.join().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(load.interrupt(), Some(130));
 }

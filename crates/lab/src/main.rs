@@ -1,5 +1,10 @@
 //! The `onrush-lab` command: Onrush beside its baselines.
 
+#![deny(
+    clippy::print_stderr,
+    reason = "it panics where standard error is closed; see onrush_terminal::tell"
+)]
+
 mod commands;
 
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 
 pub mod arguments;
 pub mod failure;
+pub mod interruption;
 pub mod output;
 pub mod progress;
 
@@ -10,6 +11,12 @@ pub mod progress;
 pub fn tell(message: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+/// As [`tell`], with the arguments of `format!`. `eprintln!` panics where standard error is closed.
+#[macro_export]
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::tell(&format!($($text)*)) };
 }
 
 /// The name by which this program was started, for the head of its messages.

@@ -6,6 +6,7 @@ use clap::Args;
 use onrush::KeyStrategy;
 use onrush_measure::units::parse_count;
 use onrush_measure::{CaseSettings, Placement};
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::arguments::metrics::MetricsArguments;
 use onrush_terminal::arguments::words::{Driver, Durability, Leave, key_strategy};
@@ -60,12 +61,8 @@ pub struct CaseArguments {
     /// How to leave the database before it is opened again and compared
     #[arg(long, value_name = "HOW", default_value = "close")]
     pub leave: Leave,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub answer: AnswerArguments,
     #[command(flatten)]
     pub engine: EngineArguments,
     #[command(flatten)]

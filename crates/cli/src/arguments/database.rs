@@ -67,7 +67,7 @@ pub fn open_with(folder: &Path, options: Options) -> anyhow::Result<Database> {
         && recovery.redo_duration >= WORTH_A_LINE
     {
         let (rows, seconds) = (grouped(recovery.rows), recovery.redo_duration.as_secs_f64());
-        eprintln!(
+        onrush_terminal::tell!(
             "redid {rows} rows of the log in {seconds:.1} s, {} a second",
             grouped(rate as u64)
         );

@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use onrush_backup::{BackupError, BackupReport, RestoreOptions, parse_time, restore};
 use onrush_check::{CheckOptions, LogLimit, Progress};
 use onrush_files::OsDisk;
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
 use onrush_terminal::{output, progress};
@@ -56,12 +57,8 @@ struct How {
     /// Check checksums and structure only: do not look at the rows
     #[arg(long)]
     physical_only: bool,
-    /// Print a JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const BACKUP_EXAMPLES: &str = "\
@@ -127,14 +124,15 @@ fn run(
         bar.set_length(progress.total_bytes());
         bar.set_position(progress.done_bytes());
     };
-    let report = progress::beside_bytes_bar(how.quiet || how.json, doing, show, || {
-        restore(Arc::new(OsDisk::buffered()), &folder, &into, &options, &progress)
-    });
+    let report =
+        progress::beside_bytes_bar(how.answer.quiet || how.answer.json, doing, show, || {
+            restore(Arc::new(OsDisk::buffered()), &folder, &into, &options, &progress)
+        });
     print(how, &report.map_err(told)?)
 }
 
 fn print(how: &How, report: &BackupReport) -> Outcome {
-    if how.json {
+    if how.answer.json {
         return output::json(report);
     }
     output::text(&format!("{report}\n"))
@@ -149,7 +147,7 @@ fn told(error: BackupError) -> anyhow::Error {
         | BackupError::BadTime { .. }
         | BackupError::BadOption(_) => usage_error(error.to_string()),
         BackupError::Damaged(_) => {
-            eprintln!("onrush: {error}");
+            onrush_terminal::tell!("onrush: {error}");
             AlreadyTold::Damage.into()
         }
         other => other.into(),

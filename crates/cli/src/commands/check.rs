@@ -7,6 +7,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use onrush_check::{CheckError, CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
 use super::import_mark::unfinished;
@@ -39,12 +40,8 @@ pub struct Check {
     /// Read the device, past the system's cache
     #[arg(long)]
     direct: bool,
-    /// Print a JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -75,9 +72,9 @@ pub fn run(arguments: &Check) -> Outcome {
     };
     let report = checked(arguments, &options)?;
     if let Some(import) = unfinished(&arguments.folder) {
-        eprintln!("onrush: {import}");
+        onrush_terminal::tell!("onrush: {import}");
     }
-    if arguments.json {
+    if arguments.answer.json {
         output::json(&report)?;
     } else {
         output::text(&format!("{report}\n"))?;
@@ -93,7 +90,7 @@ fn checked(arguments: &Check, options: &CheckOptions) -> anyhow::Result<CheckRep
     let disk = if arguments.direct { OsDisk::new() } else { OsDisk::buffered() };
     let folder = std::path::absolute(&arguments.folder)?;
     let progress = Progress::default();
-    let quiet = arguments.quiet || arguments.json;
+    let quiet = arguments.answer.quiet || arguments.answer.json;
     let show = |bar: &ProgressBar| {
         bar.set_length(progress.total_bytes());
         bar.set_position(progress.done_bytes());

@@ -88,7 +88,7 @@ pub fn run(arguments: &Export) -> Outcome {
                 .with_context(|| format!("cannot export to {}", path.display()))?;
             file.keep()?;
             bar.finish_and_clear();
-            eprintln!("exported {} rows to {}", units::grouped(rows), path.display());
+            onrush_terminal::tell!("exported {} rows to {}", units::grouped(rows), path.display());
         }
     }
     drop(table);

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use onrush_measure::units;
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 use onrush_transfer::csv::CsvOptions;
 use onrush_transfer::{
@@ -53,12 +54,8 @@ pub struct Import {
     rejects_ok: bool,
     #[command(flatten)]
     csv: CsvArguments,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -136,7 +133,7 @@ pub fn run(arguments: &Import) -> Outcome {
     let (database, table) = arguments.table.open()?;
     let mut mark = Mark::new(&arguments.table.folder, &arguments.table.table, &input.name);
     if let Some(earlier) = mark.earlier() {
-        eprintln!("onrush: {earlier}");
+        onrush_terminal::tell!("onrush: {earlier}");
     }
     mark.write(arguments.from_line);
     let rejects_path = arguments.rejects.clone().unwrap_or_else(|| input.rejects_path());
@@ -145,8 +142,8 @@ pub fn run(arguments: &Import) -> Outcome {
         false => Rejects::new(rejects_path),
     };
     let bar = match input.length_bytes {
-        Some(length) => progress::bytes_bar(arguments.quiet, length, "importing"),
-        None => progress::rows_bar(arguments.quiet, "importing"),
+        Some(length) => progress::bytes_bar(arguments.answer.quiet, length, "importing"),
+        None => progress::rows_bar(arguments.answer.quiet, "importing"),
     };
     let by_bytes = input.length_bytes.is_some();
     let mut watch = Watch { bar: &bar, by_bytes, is_enough, mark: &mut mark };
@@ -229,7 +226,7 @@ fn tell(
     let seconds = elapsed.as_secs_f64();
     let rows_per_s = report.rows_imported as f64 / seconds.max(1e-9);
     let side_file = (rejects.count() > 0).then(|| rejects.path().display().to_string());
-    if arguments.json {
+    if arguments.answer.json {
         output::json_line(&json!({
             "rows_read": report.rows_read,
             "rows_imported": report.rows_imported,
@@ -251,7 +248,7 @@ fn tell(
         ))?;
     }
     if report.is_interrupted {
-        eprintln!(
+        onrush_terminal::tell!(
             "onrush: interrupted after {} rows; all up to line {} are imported or rejected, and durable. To go \
              on:\n  {}",
             units::grouped(report.rows_read),
@@ -261,16 +258,16 @@ fn tell(
     }
     let not_all = if report.is_interrupted { Err(AlreadyTold::NotDone.into()) } else { Ok(()) };
     let Some(side_file) = side_file else { return not_all };
-    eprintln!(
+    onrush_terminal::tell!(
         "onrush: rejected {} of {} rows; they are in {side_file} with line numbers and reasons",
         units::grouped(report.rows_rejected),
         units::grouped(report.rows_read)
     );
     for (line, reason) in rejects.examples() {
-        eprintln!("  line {line}: {reason}");
+        onrush_terminal::tell!("  line {line}: {reason}");
     }
     if report.rows_rejected > rejects.examples().len() as u64 {
-        eprintln!("  ...");
+        onrush_terminal::tell!("  ...");
     }
     if arguments.rejects_ok { not_all } else { Err(AlreadyTold::NotDone.into()) }
 }

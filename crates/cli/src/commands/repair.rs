@@ -10,6 +10,7 @@ use onrush_check::CheckError;
 use onrush_files::OsDisk;
 use onrush_measure::units::rounded;
 use onrush_repair::{Outcome as Repaired, RepairError, RepairOptions, RepairProgress, repair};
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
 use onrush_terminal::{output, progress};
@@ -26,12 +27,8 @@ pub struct Repair {
     /// Only this table; may be given several times
     #[arg(long = "table", value_name = "TABLE")]
     tables: Vec<String>,
-    /// Print a JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -55,7 +52,7 @@ pub fn run(arguments: &Repair) -> Outcome {
     let into = std::path::absolute(&arguments.into)?;
     let options = RepairOptions { tables: arguments.tables.clone(), ..RepairOptions::default() };
     let progress = RepairProgress::default();
-    let quiet = arguments.quiet || arguments.json;
+    let quiet = arguments.answer.quiet || arguments.answer.json;
     let started = Instant::now();
     let show = |bar: &ProgressBar| {
         let rows = progress.rows();
@@ -73,7 +70,7 @@ pub fn run(arguments: &Repair) -> Outcome {
         | RepairError::Check(CheckError::UnknownTable { .. }) => usage_error(error.to_string()),
         other => other.into(),
     })?;
-    if arguments.json {
+    if arguments.answer.json {
         output::json(&report)?;
     } else {
         output::text(&format!("{report}\n"))?;

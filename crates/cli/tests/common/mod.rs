@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unused_imports, clippy::unwrap_used)] // not every test file uses everything
 
+#[cfg(unix)]
+pub mod load;
 mod world;
 
 use std::io::{BufRead, BufReader};

@@ -10,6 +10,7 @@ use onrush_lab::advise::{self, Ladder};
 use onrush_lab::own_table::{OwnTable, sample};
 use onrush_lab::study::Size;
 use onrush_lab::target;
+use onrush_terminal::arguments::answer::{AnswerArguments, PlaceArguments};
 use onrush_terminal::failure::{Outcome, usage_error};
 use onrush_terminal::output;
 use onrush_transfer::csv::reader::{CsvReader, Record};
@@ -36,15 +37,10 @@ pub struct AdviseArguments {
     /// Measure for a minute or so; the advice is rougher
     #[arg(long)]
     quick: bool,
-    /// Folder for the databases, on the device that the advice is for
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
-    dir: PathBuf,
-    /// Print the advice as a JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    place: PlaceArguments,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -65,13 +61,16 @@ pub fn run(arguments: &AdviseArguments) -> Outcome {
     let kept = tempfile::tempdir().context("cannot make a folder for the results")?;
     let path = match (&arguments.table, &arguments.sample) {
         (Some(path), _) => Some(std::path::absolute(path)?),
-        (None, Some(path)) => Some(from_sample(path, kept.path(), arguments.quiet)?),
+        (None, Some(path)) => Some(from_sample(path, kept.path(), arguments.answer.quiet)?),
         (None, None) => None,
     };
     let table = path.as_deref().map(OwnTable::read).transpose().map_err(usage_error)?;
     let path = path.map(|path| path.display().to_string()).unwrap_or_default();
-    if table.is_some() && arguments.target != "onrush" && !arguments.quiet {
-        eprintln!("onrush-lab: {} is measured with the classic table", arguments.target);
+    if table.is_some() && arguments.target != "onrush" && !arguments.answer.quiet {
+        onrush_terminal::tell!(
+            "onrush-lab: {} is measured with the classic table",
+            arguments.target
+        );
     }
     let ladder = Ladder {
         table: table.as_ref().map(|table| (table, path.as_str())),
@@ -80,10 +79,14 @@ pub fn run(arguments: &AdviseArguments) -> Outcome {
         size: if arguments.quick { Size::Quick } else { Size::Full },
     };
     let results = kept.path().join("advise.sqlite");
-    let result =
-        study::measure(&advise::study(&ladder)?, &arguments.dir, &results, arguments.quiet)?;
+    let result = study::measure(
+        &advise::study(&ladder)?,
+        &arguments.place.dir,
+        &results,
+        arguments.answer.quiet,
+    )?;
     let advice = advise::of(&result);
-    if arguments.json { output::json(&advice) } else { output::text(&advice.text()) }
+    if arguments.answer.json { output::json(&advice) } else { output::text(&advice.text()) }
 }
 
 /// Writes the CREATE TABLE statement that fits the sample, and returns where.
@@ -112,7 +115,10 @@ fn from_sample(path: &Path, folder: &Path, quiet: bool) -> anyhow::Result<PathBu
     let statement = sample::statement(&stem, header, rows)
         .map_err(|reason| usage_error(format!("{}: {reason}", path.display())))?;
     if !quiet {
-        eprint!("the sample as a table, with a typical row as defaults:\n{statement}");
+        onrush_terminal::tell!(
+            "the sample as a table, with a typical row as defaults:\n{}",
+            statement.trim_end()
+        );
     }
     let file = folder.join("sample.sql");
     std::fs::write(&file, statement).with_context(|| format!("cannot write {}", file.display()))?;

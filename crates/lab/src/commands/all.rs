@@ -49,13 +49,13 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
     let started = Instant::now();
     let mut studies = Vec::new();
     for name in shipped::names() {
-        if !arguments.quiet {
-            eprintln!("{name}");
+        if !arguments.answer.quiet {
+            onrush_terminal::tell!("{name}");
         }
         studies.push(one(arguments, name, &folder)?);
     }
     let all = AllRan { studies, elapsed_s: started.elapsed().as_secs_f64() };
-    match arguments.json {
+    match arguments.answer.json {
         true => output::json(&all)?,
         false => output::text(&text(&all))?,
     }
@@ -84,7 +84,7 @@ fn one(arguments: &StudyArguments, name: &'static str, folder: &Path) -> anyhow:
             return Ok(Ran { failed, reason, ..ended });
         }
     };
-    report::write_beside(&result, &ended.results, arguments.quiet)?;
+    report::write_beside(&result, &ended.results, arguments.answer.quiet)?;
     let count = |is: fn(&onrush_lab::study::CaseOutcome) -> bool| {
         result.cases.iter().filter(|case| is(case)).count()
     };

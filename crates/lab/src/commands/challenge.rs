@@ -10,6 +10,7 @@ use onrush_lab::challenge::{
 };
 use onrush_measure::units::{bytes, grouped, micros, parse_count, rounded};
 use onrush_measure::{CaseSettings, Placement};
+use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::arguments::words::key_strategy;
 use onrush_terminal::failure::{AlreadyTold, Outcome};
@@ -35,12 +36,8 @@ pub struct ChallengeArguments {
     /// Folder for the log [default: inside the database's folder]
     #[arg(long, value_name = "FOLDER")]
     log_folder: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    answer: AnswerArguments,
     #[command(flatten)]
     engine: EngineArguments,
 }
@@ -68,8 +65,8 @@ pub fn run(arguments: &ChallengeArguments) -> Outcome {
         },
         engine,
     };
-    let result = run_challenge(&settings, &LabProgress::new(arguments.quiet))?;
-    if arguments.json {
+    let result = run_challenge(&settings, &LabProgress::new(arguments.answer.quiet))?;
+    if arguments.answer.json {
         output::json(&result)?;
     } else {
         output::text(&text(&result))?;
@@ -78,7 +75,7 @@ pub fn run(arguments: &ChallengeArguments) -> Outcome {
     match unsound {
         None => Ok(()),
         Some(findings) => {
-            eprintln!("{findings}");
+            onrush_terminal::tell!("{findings}");
             Err(AlreadyTold::NotDone.into())
         }
     }

@@ -6,6 +6,7 @@ use clap::{Args, Parser};
 use onrush_lab::compare;
 use onrush_lab::study::StudyResult;
 use onrush_lab::study::run::words_of_lab;
+use onrush_terminal::arguments::answer::{AnswerArguments, PlaceArguments};
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 use onrush_terminal::output;
 
@@ -67,7 +68,7 @@ pub fn run(arguments: &CompareArguments) -> Outcome {
         false => output::text(&compare::text(&comparison))?,
     }
     if comparison.has_regressed() {
-        eprintln!("onrush-lab: slower by more than {} %", arguments.threshold);
+        onrush_terminal::tell!("onrush-lab: slower by more than {} %", arguments.threshold);
         return Err(AlreadyTold::NotDone.into());
     }
     study::tell_failed(&second)
@@ -97,15 +98,15 @@ fn run_again(arguments: &CompareArguments, first: &StudyResult) -> anyhow::Resul
     };
     let again = StudyArguments {
         targets,
-        dir: arguments.dir.clone(),
+        place: PlaceArguments { dir: arguments.dir.clone() },
         out: arguments.out.clone(),
         resume: false,
-        quiet: arguments.quiet,
+        answer: AnswerArguments { quiet: arguments.quiet, ..told.answer },
         ..told
     };
     let (second, results) = study::made(&again)?;
     if !arguments.quiet {
-        eprintln!("results: {}", results.display());
+        onrush_terminal::tell!("results: {}", results.display());
     }
     Ok(second)
 }

@@ -9,6 +9,7 @@ mod study;
 
 use clap::{Args, Parser, Subcommand};
 use onrush_terminal::failure::Outcome;
+use onrush_terminal::interruption::clean_up_when_interrupted;
 
 /// Onrush beside its baselines: studies, verdicts, reports and advice.
 #[derive(Parser)]
@@ -58,7 +59,10 @@ enum Experiment {
 
 /// Runs `onrush-lab ...`.
 pub fn run(arguments: OnrushLab) -> Outcome {
-    clean_up_when_interrupted();
+    clean_up_when_interrupted(|| {
+        onrush_lab::clean_up();
+        study::tell_how_to_continue();
+    });
     match arguments.command {
         LabCommand::Run(run) => match &run.experiment {
             Some(Experiment::Challenge(arguments)) => challenge::run(arguments),
@@ -73,20 +77,6 @@ pub fn run(arguments: OnrushLab) -> Outcome {
             let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
             Ok(onrush_lab::target::serve_instance(input, output)?)
         }
-    }
-}
-
-/// An interrupted measurement leaves no database behind. The process ends here, engine and all: what
-/// it had acknowledged goes with its files.
-fn clean_up_when_interrupted() {
-    const INTERRUPTED: i32 = 130;
-    let handler = || {
-        onrush_lab::clean_up();
-        study::tell_how_to_continue();
-        std::process::exit(INTERRUPTED);
-    };
-    if let Err(error) = ctrlc::set_handler(handler) {
-        eprintln!("onrush-lab: warning: an interruption will leave files behind: {error}");
     }
 }
 

@@ -63,7 +63,7 @@ fn write(result: &StudyResult, folder: &Path, results: &Path, quiet: bool) -> Ou
     let paths = page::write(result, folder, &name.to_string_lossy())?;
     if let Some((page, others)) = paths.split_first().filter(|_| !quiet) {
         let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
-        eprintln!("report: {} ({})", page.display(), others.join(", "));
+        onrush_terminal::tell!("report: {} ({})", page.display(), others.join(", "));
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use onrush_lab::study::{CaseOutcome, Repeat, Size, Study, StudyResult, shipped, 
 use onrush_lab::target;
 use onrush_measure::units::{elapsed, rounded};
 use onrush_measure::{LabError, Observer, Step};
+use onrush_terminal::arguments::answer::{AnswerArguments, PlaceArguments};
 use onrush_terminal::arguments::metrics::MetricsArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 use onrush_terminal::output;
@@ -39,9 +40,8 @@ pub struct StudyArguments {
     /// Of `all` only the studies that name it
     #[arg(long = "target", value_name = "NAME")]
     pub(super) targets: Vec<String>,
-    /// Folder for the databases; each run makes one of its own and removes it
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
-    pub(super) dir: PathBuf,
+    #[command(flatten)]
+    pub(super) place: PlaceArguments,
     /// The result file, or a folder for it; the report is written beside it
     /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered; of all: a folder lab-all]
     #[arg(long, value_name = "PATH")]
@@ -49,12 +49,8 @@ pub struct StudyArguments {
     /// Continue the result file where it was interrupted, and try again what failed
     #[arg(long)]
     pub(super) resume: bool,
-    /// Print the result as one JSON object
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) answer: AnswerArguments,
     #[command(flatten)]
     pub(super) metrics: MetricsArguments,
 }
@@ -149,11 +145,11 @@ pub fn run(arguments: &StudyArguments) -> Outcome {
         return all::run(arguments);
     }
     let (result, results) = made(arguments)?;
-    print(&result, arguments.json)?;
-    if !arguments.quiet {
-        eprintln!("results: {}", results.display());
+    print(&result, arguments.answer.json)?;
+    if !arguments.answer.quiet {
+        onrush_terminal::tell!("results: {}", results.display());
     }
-    report::write_beside(&result, &results, arguments.quiet)?;
+    report::write_beside(&result, &results, arguments.answer.quiet)?;
     tell_failed(&result)
 }
 
@@ -186,7 +182,9 @@ pub(super) fn tell_failed(result: &StudyResult) -> Outcome {
     match failed_cases(result) {
         0 => Ok(()),
         failed => {
-            eprintln!("onrush-lab: {failed} cases failed or did not hold what was acknowledged");
+            onrush_terminal::tell!(
+                "onrush-lab: {failed} cases failed or did not hold what was acknowledged"
+            );
             Err(AlreadyTold::NotDone.into())
         }
     }
@@ -217,13 +215,13 @@ impl StudyArguments {
     /// Runs a study, or what is missing of it, into its result file.
     pub(super) fn run_kept(&self, study: &Study, results: &Path) -> anyhow::Result<StudyResult> {
         let options = RunOptions {
-            folder: self.dir.clone(),
+            folder: self.place.dir.clone(),
             results: results.to_owned(),
             resume: self.resume,
             targets: self.targets.clone(),
             command: command_of(std::env::args()),
         };
-        let observer = Shown::new(self.quiet);
+        let observer = Shown::new(self.answer.quiet);
         let metrics = self.metrics.address_of_many()?;
         let find = |name: &str| target::find_serving(name, metrics);
         Ok(onrush_lab::study::run::run(study, &options, &find, &observer)?)
@@ -237,7 +235,7 @@ impl StudyArguments {
         words.extend(self.repeats.iter().flat_map(|one| flag("--repeats", &one.to_string())));
         words.extend(self.set.iter().flat_map(|one| flag("--set", one)));
         words.extend(self.targets.iter().flat_map(|one| flag("--target", one)));
-        words.extend(flag("--dir", &self.dir.to_string_lossy()));
+        words.extend(flag("--dir", &self.place.dir.to_string_lossy()));
         words.extend(flag("--out", &results.to_string_lossy()));
         let (results, words) = (results.display(), words.join(" "));
         format!("the results so far are in {results}; continue with `{words}`")
@@ -353,19 +351,21 @@ impl StudyObserver for Shown {
             .collect();
         let part = case.part.as_ref().map_or(String::new(), |part| format!("{part}: "));
         let changed = changed.join(", ");
-        eprintln!("[{number}/{all}{left}] {part}{}, {changed}", case.target);
+        onrush_terminal::tell!("[{number}/{all}{left}] {part}{}, {changed}", case.target);
     }
 
     fn run_ends(&self, case: &CaseOutcome, outcome: Result<&Repeat, &str>) {
         match outcome {
             Ok(repeat) if !self.quiet => {
-                eprintln!("    {} rows/s", rounded(repeat.rows_per_s));
+                onrush_terminal::tell!("    {} rows/s", rounded(repeat.rows_per_s));
                 for warning in &repeat.warnings {
-                    eprintln!("    warning: {warning}");
+                    onrush_terminal::tell!("    warning: {warning}");
                 }
             }
             Ok(_) => {}
-            Err(reason) => eprintln!("onrush-lab: {} failed: {reason}; going on", case.target),
+            Err(reason) => {
+                onrush_terminal::tell!("onrush-lab: {} failed: {reason}; going on", case.target)
+            }
         }
     }
 }

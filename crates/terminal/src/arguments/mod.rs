@@ -1,5 +1,6 @@
 //! Flags that several commands share.
 
+pub mod answer;
 pub mod engine;
 pub mod metrics;
 pub mod words;

@@ -1,9 +1,8 @@
 //! `onrush lab disk`: what the device can do, and what that allows.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use onrush_measure::{disk, report};
+use onrush_terminal::arguments::answer::{AnswerArguments, PlaceArguments};
 use onrush_terminal::failure::{Outcome, usage_error};
 use onrush_terminal::output;
 use onrush_terminal::progress::LabProgress;
@@ -12,15 +11,10 @@ use onrush_terminal::progress::LabProgress;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DiskArguments {
-    /// The folder to measure in
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
-    dir: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    place: PlaceArguments,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -32,12 +26,12 @@ Writes up to 2 GiB, or a quarter of the free space if that is less, and removes 
 
 /// Measures and prints.
 pub fn run(arguments: &DiskArguments) -> Outcome {
-    if !arguments.dir.is_dir() {
-        let given = arguments.dir.display();
+    if !arguments.place.dir.is_dir() {
+        let given = arguments.place.dir.display();
         return Err(usage_error(format!(
             "--dir {given}: there is no such folder; give one that exists, on the device to measure"
         )));
     }
-    let report = disk::measure(&arguments.dir, &LabProgress::new(arguments.quiet))?;
-    if arguments.json { output::json(&report) } else { output::text(&report::disk(&report)) }
+    let report = disk::measure(&arguments.place.dir, &LabProgress::new(arguments.answer.quiet))?;
+    if arguments.answer.json { output::json(&report) } else { output::text(&report::disk(&report)) }
 }

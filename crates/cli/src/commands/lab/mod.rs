@@ -8,6 +8,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 use onrush_terminal::failure::{Outcome, usage_error};
+use onrush_terminal::interruption::clean_up_when_interrupted;
 
 /// Measure Onrush and this machine
 #[derive(Args)]
@@ -56,7 +57,10 @@ enum Experiment {
 
 /// Runs `onrush lab ...`.
 pub fn run(arguments: LabArguments) -> Outcome {
-    clean_up_when_interrupted();
+    clean_up_when_interrupted(|| {
+        onrush_measure::remove_temporary_folders();
+        onrush_terminal::tell("\nonrush: interrupted");
+    });
     match arguments.command {
         LabCommand::Run(run) => match run.experiment {
             Experiment::Singleton(arguments) => singleton::run_explained(&arguments),
@@ -78,18 +82,4 @@ fn elsewhere(before: &[&str], words: &[OsString]) -> Outcome {
          beside baselines, their reports and advice are in onrush-lab: \
          cargo run --release -p onrush-lab -- {given}"
     )))
-}
-
-/// An interrupted measurement leaves no database behind. The process ends here, engine and all: what
-/// it had acknowledged goes with its files.
-fn clean_up_when_interrupted() {
-    const INTERRUPTED: i32 = 130;
-    let handler = || {
-        onrush_measure::remove_temporary_folders();
-        onrush_terminal::tell("\nonrush: interrupted");
-        std::process::exit(INTERRUPTED);
-    };
-    if let Err(error) = ctrlc::set_handler(handler) {
-        eprintln!("onrush: warning: an interruption will leave files behind: {error}");
-    }
 }

@@ -72,7 +72,7 @@ pub fn run_explained(arguments: &SingletonArguments) -> Outcome {
              Onrush beside baselines: cargo run --release -p onrush-lab -- run singleton --quick",
         ));
     }
-    if !case.json && !case.quiet {
+    if !case.answer.json && !case.answer.quiet {
         println!(
             "The singleton experiment: every session inserts one row of defaults after another\n\
              into the classic table and commits it; then the database is opened again, and every\n\
@@ -88,21 +88,21 @@ pub fn run_plain(arguments: &InsertArguments) -> Outcome {
 }
 
 fn run(case: &CaseArguments, explained: bool) -> Outcome {
-    let observer = LabProgress::new(case.quiet);
+    let observer = LabProgress::new(case.answer.quiet);
     let repeated = run_repeated(&case.settings()?, case.repeats.unwrap_or(1), &observer)?;
     let result = &repeated.median;
-    if case.json {
+    if case.answer.json {
         output::json(&repeated)?;
     } else {
         print(&repeated, explained)?;
     }
     for warning in &result.warnings {
-        eprintln!("onrush: WARNING: {warning}");
+        onrush_terminal::tell!("onrush: WARNING: {warning}");
     }
     match report::failure(result) {
         None => Ok(()),
         Some(failure) => {
-            eprintln!("{failure}");
+            onrush_terminal::tell!("{failure}");
             Err(AlreadyTold::NotDone.into())
         }
     }
