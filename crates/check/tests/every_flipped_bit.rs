@@ -15,7 +15,7 @@ use onrush::{
     TableDefinition, Value,
 };
 use onrush_check::{CheckOptions, Progress, check};
-use onrush_files::{Disk, DiskError, DiskFile, FolderLock, MemoryDisk, OpenMode};
+use onrush_files::{Disk, DiskError, DiskFile, DiskLayer, FileLayer, MemoryDisk, OpenMode};
 
 fn folder() -> PathBuf {
     PathBuf::from("/shop")
@@ -90,40 +90,13 @@ struct WatchedDisk {
 
 const UNIT: u64 = 4096;
 
-impl Disk for WatchedDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
-        Ok(Arc::new(WatchedFile {
-            file: self.disk.open(path, mode)?,
-            read: Arc::clone(&self.read),
-        }))
+impl DiskLayer for WatchedDisk {
+    fn below(&self) -> &dyn Disk {
+        &self.disk
     }
 
-    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
-        self.disk.create_folder(path)
-    }
-
-    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
-        self.disk.list(folder)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
-        self.disk.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.disk.remove(path)
-    }
-
-    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        self.disk.sync_folder(folder)
-    }
-
-    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
-        self.disk.lock(folder)
+    fn around(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(WatchedFile { file, read: Arc::clone(&self.read) })
     }
 }
 
@@ -133,42 +106,18 @@ struct WatchedFile {
     read: Arc<Mutex<BTreeMap<PathBuf, Vec<bool>>>>,
 }
 
-impl DiskFile for WatchedFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+impl FileLayer for WatchedFile {
+    fn below(&self) -> &dyn DiskFile {
+        &*self.file
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
         let mut read = self.read.lock().unwrap();
         let units = read.entry(self.file.path().to_owned()).or_default();
         let (first, end) = (offset / UNIT, (offset + buffer.len() as u64).div_ceil(UNIT));
         units.resize(units.len().max(end as usize), false);
         units[first as usize..end as usize].fill(true);
         self.file.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.file.write_at(buffer, offset)
-    }
-
-    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.file.write_at_durable(buffer, offset)
-    }
-
-    fn sync(&self) -> Result<(), DiskError> {
-        self.file.sync()
-    }
-
-    fn len(&self) -> Result<u64, DiskError> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.set_len(len_bytes)
-    }
-
-    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.allocate(len_bytes)
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
     }
 }
 

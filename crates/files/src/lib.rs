@@ -8,6 +8,7 @@
 //! - [`os`]: the real disk. [`memory`]: a disk in memory, with a capacity, for tests.
 //! - [`sticky`]: around any disk; remembers the first failed write or sync, tells the operator, and refuses
 //!   every later one.
+//! - [`layer`]: around any disk; does something about a few calls, and hands on the rest.
 //! - [`folder`]: names made durable: create, replace a whole file. [`lock`]: one opener a folder.
 //! - [`unfinished`]: the mark of a folder in which a database is being made of another one.
 //! - [`buffer`]: memory aligned for direct I/O. [`sparse_bytes`]: bytes of a file in memory, cheap
@@ -24,6 +25,7 @@
 pub mod buffer;
 pub mod error;
 pub mod folder;
+pub mod layer;
 pub mod lock;
 pub mod memory;
 pub mod os;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 pub use buffer::{AlignedBuffer, BLOCK_BYTES};
 pub use error::{DiskError, DiskErrorKind};
 pub use folder::{create_durably, read_whole, replace_whole_durably};
+pub use layer::{DiskLayer, FileLayer};
 pub use lock::FolderLock;
 pub use memory::MemoryDisk;
 pub use os::{OsDisk, scratch_folder};

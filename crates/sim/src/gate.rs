@@ -11,11 +11,11 @@
 //!    that is slow, only changes of the log's files: then nobody else can write the log.
 //! 2. What runs behind the gate does not open it again.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onrush_files::{Disk, DiskError, DiskFile, FolderLock, OpenMode};
+use onrush_files::{Disk, DiskError, DiskFile, DiskLayer, FileLayer};
 
 use crate::disk::CrashDisk;
 
@@ -159,45 +159,20 @@ impl GatedDisk {
     }
 }
 
-impl Disk for GatedDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
-        let file = self.disk.open(path, mode)?;
-        let is_log = path.extension().is_some_and(|ending| ending == "segment");
+impl DiskLayer for GatedDisk {
+    fn below(&self) -> &dyn Disk {
+        &self.disk
+    }
+
+    fn around(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        let is_log = file.path().extension().is_some_and(|ending| ending == "segment");
         let calls = match (self.gated, is_log) {
-            (Gated::Data, true) | (Gated::Rounds, false) => return Ok(file),
+            (Gated::Data, true) | (Gated::Rounds, false) => return file,
             (Gated::All, true) => Calls::Log,
             (Gated::Data | Gated::All, false) | (Gated::Rounds, true) => Calls::Changes,
         };
         let is_round_only = self.gated == Gated::Rounds;
-        Ok(Arc::new(GatedFile { file, gate: self.gate.clone(), calls, is_round_only }))
-    }
-
-    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
-        self.disk.create_folder(path)
-    }
-
-    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
-        self.disk.list(folder)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
-        self.disk.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.disk.remove(path)
-    }
-
-    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        self.disk.sync_folder(folder)
-    }
-
-    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
-        self.disk.lock(folder)
+        Arc::new(GatedFile { file, gate: self.gate.clone(), calls, is_round_only })
     }
 }
 
@@ -219,44 +194,32 @@ impl GatedFile {
     }
 }
 
-impl DiskFile for GatedFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+impl FileLayer for GatedFile {
+    fn below(&self) -> &dyn DiskFile {
+        &*self.file
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
         self.gate.pass(Calls::Reads);
         self.file.read_at(buffer, offset)
     }
 
-    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+    fn write(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         if self.is_round_only {
             return self.file.write_at(buffer, offset);
         }
         self.around(|file| file.write_at(buffer, offset))
     }
 
-    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+    fn write_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         self.around(|file| file.write_at_durable(buffer, offset))
     }
 
-    fn sync(&self) -> Result<(), DiskError> {
+    fn sync_written(&self) -> Result<(), DiskError> {
         if self.is_round_only {
             return self.file.sync();
         }
         self.around(|file| file.sync())
-    }
-
-    fn len(&self) -> Result<u64, DiskError> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.set_len(len_bytes)
-    }
-
-    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.allocate(len_bytes)
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
     }
 }
 

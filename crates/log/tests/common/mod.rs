@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
-use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, MemoryDisk, OpenMode};
+use onrush_files::{
+    Disk, DiskError, DiskErrorKind, DiskFile, DiskLayer, FileLayer, MemoryDisk, OpenMode,
+};
 use onrush_log::{
     DelayedWindow, Log, LogError, LogOptions, LogPosition, LogWriter, Lsn, RecoveredLog,
 };
@@ -110,31 +112,13 @@ impl TestDisk {
     }
 }
 
-impl Disk for TestDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
-        let inner = self.memory.open(path, mode)?;
-        Ok(Arc::new(TestFile { inner, disk: self.clone() }))
+impl DiskLayer for TestDisk {
+    fn below(&self) -> &dyn Disk {
+        &self.memory
     }
-    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
-        self.memory.create_folder(path)
-    }
-    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
-        self.memory.list(folder)
-    }
-    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
-        self.memory.exists(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.memory.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.memory.remove(path)
-    }
-    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        self.memory.sync_folder(folder)
-    }
-    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
-        self.memory.lock(folder)
+
+    fn around(&self, inner: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(TestFile { inner, disk: self.clone() })
     }
 }
 
@@ -144,14 +128,12 @@ struct TestFile {
     disk: TestDisk,
 }
 
-impl DiskFile for TestFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
-        self.inner.read_at(buffer, offset)
+impl FileLayer for TestFile {
+    fn below(&self) -> &dyn DiskFile {
+        &*self.inner
     }
-    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.inner.write_at(buffer, offset)
-    }
-    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+
+    fn write_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         while self.disk.waiting.load(SeqCst) < self.disk.slow_until.load(SeqCst) {
             std::thread::yield_now();
         }
@@ -164,21 +146,6 @@ impl DiskFile for TestFile {
         let write = BlockWrite { path, offset, bytes: buffer.to_vec() };
         self.disk.writes.lock().unwrap().push(write);
         self.inner.write_at_durable(buffer, offset)
-    }
-    fn sync(&self) -> Result<(), DiskError> {
-        self.inner.sync()
-    }
-    fn len(&self) -> Result<u64, DiskError> {
-        self.inner.len()
-    }
-    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.inner.set_len(len_bytes)
-    }
-    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.inner.allocate(len_bytes)
-    }
-    fn path(&self) -> &Path {
-        self.inner.path()
     }
 }
 

@@ -1,11 +1,10 @@
 //! A disk whose log can be held: what is to become durable waits until it is released. A copy of it is
 //! what a power cut at that moment would leave. Or the log fails.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, FolderLock, MemoryDisk, OpenMode};
+use onrush_files::{Disk, DiskError, DiskErrorKind, DiskFile, DiskLayer, FileLayer, MemoryDisk};
 
 #[derive(Clone, Debug, Default)]
 pub struct HeldDisk {
@@ -58,38 +57,13 @@ impl Drop for HeldDisk {
     }
 }
 
-impl Disk for HeldDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
-        let (file, gate) = (self.memory.open(path, mode)?, Arc::clone(&self.gate));
-        Ok(Arc::new(HeldFile { file, gate }))
+impl DiskLayer for HeldDisk {
+    fn below(&self) -> &dyn Disk {
+        &self.memory
     }
 
-    fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
-        self.memory.create_folder(path)
-    }
-
-    fn list(&self, folder: &Path) -> Result<Vec<String>, DiskError> {
-        self.memory.list(folder)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, DiskError> {
-        self.memory.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.memory.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.memory.remove(path)
-    }
-
-    fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        self.memory.sync_folder(folder)
-    }
-
-    fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {
-        self.memory.lock(folder)
+    fn around(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(HeldFile { file, gate: Arc::clone(&self.gate) })
     }
 }
 
@@ -99,40 +73,16 @@ struct HeldFile {
     gate: Arc<Gate>,
 }
 
-impl DiskFile for HeldFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
-        self.file.read_at(buffer, offset)
+impl FileLayer for HeldFile {
+    fn below(&self) -> &dyn DiskFile {
+        &*self.file
     }
 
-    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
-        self.file.write_at(buffer, offset)
-    }
-
-    fn write_at_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+    fn write_durable(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         self.gate.pass();
         if self.gate.fails.load(Ordering::Acquire) {
             return Err(DiskError::new(DiskErrorKind::Other, "write", self.file.path()));
         }
         self.file.write_at_durable(buffer, offset)
-    }
-
-    fn sync(&self) -> Result<(), DiskError> {
-        self.file.sync()
-    }
-
-    fn len(&self) -> Result<u64, DiskError> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.set_len(len_bytes)
-    }
-
-    fn allocate(&self, len_bytes: u64) -> Result<(), DiskError> {
-        self.file.allocate(len_bytes)
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
     }
 }
