@@ -70,6 +70,15 @@ pub(super) struct OwnTable {
     pub(super) now: Option<Arc<TableEntry>>,
 }
 
+/// How much of a table a transaction keeps from others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableLock {
+    /// Others may not define it.
+    Definition,
+    /// Nor write to it.
+    Whole,
+}
+
 impl Remembered {
     /// At a savepoint before the first definition.
     fn of_nothing(savepoint: u64) -> Remembered {
@@ -491,10 +500,17 @@ impl Transaction<'_> {
 
     /// The table of this name, which nobody else writes to or defines from now on.
     pub(super) fn lock_entry(&mut self, name: &str) -> Result<Arc<TableEntry>> {
+        self.take_entry(name, TableLock::Whole)
+    }
+
+    /// The table of this name, and a lock on it; one that was locked as a whole stays so.
+    pub(super) fn take_entry(&mut self, name: &str, lock: TableLock) -> Result<Arc<TableEntry>> {
         self.engine().check_open()?;
         loop {
             let entry = self.entry(name)?;
-            self.check_not_spilled(&entry)?;
+            if lock == TableLock::Whole {
+                self.check_not_spilled(&entry)?;
+            }
             if self.own_definitions().has_locked(entry.id) {
                 return Ok(entry);
             }
@@ -506,8 +522,15 @@ impl Transaction<'_> {
             let worker = &session.worker;
             let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
             let waiter = Waiter { runtime: engine, recorder, wait };
-            engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
-            own.stopped.push((entry.id, Arc::clone(&entry.tree)));
+            match lock {
+                TableLock::Definition => {
+                    engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?
+                }
+                TableLock::Whole => {
+                    engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
+                    own.stopped.push((entry.id, Arc::clone(&entry.tree)));
+                }
+            }
             worker.wait_complete(engine.log.tail());
             // While it was waited for it may have become another one.
             if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {

@@ -12,9 +12,10 @@
 
 use std::sync::Arc;
 
+use super::definitions::TableLock;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
-use crate::catalog::{Table, TableEntry, Waiter};
+use crate::catalog::{Table, TableEntry};
 use crate::error::{Error, Result};
 
 impl Transaction<'_> {
@@ -25,27 +26,7 @@ impl Transaction<'_> {
     /// [`UnknownTable`](Error::UnknownTable); those of waiting for who defines it: [`Deadlock`](Error::Deadlock),
     /// [`LockTimeout`](Error::LockTimeout), [`Interrupted`](Error::Interrupted).
     pub fn reserve_table(&mut self, name: &str) -> Result<Table> {
-        self.engine().check_open()?;
-        loop {
-            let entry = self.entry(name)?;
-            if self.own_definitions().has_locked(entry.id) {
-                return Ok(self.handle(entry));
-            }
-            let Transaction { session, definitions: Some(own), .. } = self else {
-                return Err(Error::Internal("definitions were not begun".into()));
-            };
-            // Others could not leave where this one keeps a permit.
-            session.worker.release();
-            let worker = &session.worker;
-            let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { runtime: engine, recorder, wait };
-            engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?;
-            worker.wait_complete(engine.log.tail());
-            // While it was waited for it may have become another one.
-            if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {
-                return Ok(self.handle(entry));
-            }
-        }
+        self.take_entry(name, TableLock::Definition).map(|entry| self.handle(entry))
     }
 
     /// Drops `table`, and lets one that was [made for that](Self::create_substitute) have its name. The
