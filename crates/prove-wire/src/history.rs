@@ -8,6 +8,9 @@
 
 use std::fmt;
 
+pub use onrush_sim::history::{Checked, Violation};
+use onrush_sim::violation;
+
 use crate::model::Lines;
 
 /// One request of a client.
@@ -36,19 +39,6 @@ pub struct History {
     pub states: Vec<Lines>,
     /// In the order in which they were sent.
     pub marks: Vec<Mark>,
-}
-
-/// Something is not as it must be.
-#[derive(Clone, Debug)]
-pub struct Violation(pub String);
-
-/// What everything returns that can find one.
-pub type Checked<T> = Result<T, Violation>;
-
-/// Fails with a text.
-#[macro_export]
-macro_rules! violation {
-    ($($text:tt)*) => { return Err($crate::history::Violation(format!($($text)*))) };
 }
 
 impl History {

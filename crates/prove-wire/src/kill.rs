@@ -24,8 +24,8 @@ use crate::look;
 use crate::model::{Transaction, World};
 use crate::state::State;
 use crate::summary::Summary;
-use crate::violation;
 use crate::wire::{Answer, Client};
+use onrush_sim::violation;
 
 /// Their numbers have one digit.
 const CLIENTS: usize = 4;

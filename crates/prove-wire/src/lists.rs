@@ -16,8 +16,8 @@ use crate::cycles::{End, Step, Story, anomalies};
 use crate::history::Checked;
 use crate::look;
 use crate::summary::Summary;
-use crate::violation;
 use crate::wire::Client;
+use onrush_sim::violation;
 
 const CLIENTS: usize = 6;
 const LISTS: u64 = 5;

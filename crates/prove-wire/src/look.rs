@@ -15,8 +15,8 @@ use onrush_sim::{Call, CrashDisk, Fault, FaultError, Repeat, Unsynced};
 
 use crate::history::Checked;
 use crate::state::{column_line, comment_line, row_line};
-use crate::violation;
 use crate::wire::{Answer, Client};
+use onrush_sim::violation;
 
 /// Where every round keeps its database.
 pub fn folder() -> PathBuf {

@@ -26,8 +26,8 @@ use crate::look;
 use crate::model::{Prediction, Transaction, World};
 use crate::state::{Change, State};
 use crate::statement::{Statement, Way};
-use crate::violation;
 use crate::wire::{Answer, Client};
+use onrush_sim::violation;
 
 /// A statement that is not heard of for so long waits for its commit. Less, and a machine that is busy with other
 /// work would take a slow one for one that waits.

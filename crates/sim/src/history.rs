@@ -9,6 +9,8 @@
 //! 2. A commit is noted unless it has certainly not happened; one that failed with an unknown
 //!    outcome is the last of its run.
 
+use std::fmt;
+
 use crate::model::{Effect, State};
 
 /// One transaction, or one change of the tables.
@@ -18,11 +20,19 @@ struct Commit {
     begun_at: usize,
 }
 
-/// A power cut left something that it must not leave.
+/// Something is not as it must be: a power cut, for example, left what it must not leave.
 #[derive(Clone, Debug)]
 pub struct Violation(pub String);
 
-/// What the simulator's functions return.
+impl Violation {
+    /// The violation, and the command that has it again.
+    pub fn with_command(&self, mode: &str, seed: impl fmt::Display) -> String {
+        let command = "cargo run -p onrush-sim --release --bin simulate --";
+        format!("{}\nagain: {command} {mode} --seed {seed} --seeds 1", self.0)
+    }
+}
+
+/// What everything returns that can find one.
 pub type Checked<T> = Result<T, Violation>;
 
 /// Fails with a text.

@@ -9,8 +9,8 @@
 //! for `shuttle::replay`. Which file of the engine each step mirrors: `checkpoint_model/mod.rs`.
 
 mod checkpoint_model;
+mod shuttled;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use checkpoint_model::checkpoint::Checkpointer;
@@ -19,9 +19,8 @@ use checkpoint_model::leaf::Entry;
 use checkpoint_model::pin::{CheckpointerCell, Pin};
 use checkpoint_model::{Engine, Fault, Key, Value};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
-use shuttle::{Config, Runner};
+use shuttled::{Runs, faults_show};
 
 const KEYS: Key = 12;
 const CHANGES: u32 = 4;
@@ -29,31 +28,11 @@ const TRANSACTIONS: u32 = 2;
 const CHECKPOINTS: u32 = 2;
 const EVICTIONS: u32 = 2;
 
-/// Changes of priority in a run of PCT.
-const DEPTH: usize = 4;
-/// Runs without a fault, for each scheduler.
-const SOUND_RUNS: usize = 6_000;
-/// Runs in which a fault must be found, for each scheduler.
-const FAULT_RUNS: usize = 10_000;
+const RUNS: Runs = Runs { depth: 4, sound: 6_000, with_fault: 10_000, stack_bytes: Some(0x4_0000) };
 
 #[test]
 fn every_change_below_the_end_of_the_log_is_recovered() {
-    let runs = SOUND_RUNS * scale();
-    Runner::new(RandomScheduler::new_from_seed(1, runs), config()).run(|| run(Fault::None));
-    Runner::new(PctScheduler::new_from_seed(2, DEPTH, runs), config()).run(|| run(Fault::None));
-}
-
-fn scale() -> usize {
-    let scale = std::env::var("ONRUSH_MODEL_SCALE").ok();
-    scale.map_or(1, |scale| scale.parse().expect("ONRUSH_MODEL_SCALE is a number"))
-}
-
-fn config() -> Config {
-    let mut config = Config::new();
-    config.stack_size = 0x4_0000;
-    config.silence_warnings = true;
-    config.ungraceful_shutdown_config.immediately_return_on_panic = true;
-    config
+    RUNS.are_sound(|| run(Fault::None));
 }
 
 /// One run: all threads, then a quiet checkpoint, so that a leaf which was missed shows.
@@ -176,32 +155,7 @@ fn live_rows(engine: &Engine) -> Vec<Entry> {
     }
 }
 
-/// Runs with the fault until it shows, in a failed assertion; which one is printed.
-fn is_found(fault: Fault) {
-    let random = || {
-        let scheduler = RandomScheduler::new_from_seed(3, FAULT_RUNS);
-        Runner::new(scheduler, config()).run(move || run(fault))
-    };
-    let by_priority = || {
-        let scheduler = PctScheduler::new_from_seed(4, DEPTH, FAULT_RUNS);
-        Runner::new(scheduler, config()).run(move || run(fault))
-    };
-    let is_found = catch_unwind(AssertUnwindSafe(random)).is_err()
-        || catch_unwind(AssertUnwindSafe(by_priority)).is_err();
-    assert!(is_found, "{fault:?} was planted, and nothing showed");
-}
-
-/// A test for each fault.
-macro_rules! found {
-    ($($name:ident: $fault:ident,)*) => {
-        $(#[test]
-        fn $name() {
-            is_found(Fault::$fault);
-        })*
-    };
-}
-
-found! {
+faults_show! {
     c_after_the_epoch_is_found: CAfterEpoch,
     e_before_the_walk_is_found: EBeforeWalk,
     a_log_that_is_not_durable_to_e_is_found: LogNotToE,

@@ -13,11 +13,7 @@ fn a_recovery_that_is_cut_off_can_be_repeated() {
     let mut seed = 1;
     while summary.images_in_recovery < CUTS {
         if let Err(violation) = simulate(seed, Budget::of_recovery(), &mut summary) {
-            panic!(
-                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
-                 recovery --seed {seed} --seeds 1",
-                violation.0
-            );
+            panic!("{}", violation.with_command("recovery", seed));
         }
         seed += 1;
     }

@@ -18,11 +18,7 @@ fn a_power_cut_takes_nothing_that_is_older_than_the_window() {
     let mut seed = 1;
     while summary.cuts() < CUTS || (!shows_something(&summary) && seed <= SEEDS_MAX) {
         if let Err(violation) = simulate(seed, 1, &mut summary) {
-            panic!(
-                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
-                 window --seed {seed} --seeds 1",
-                violation.0
-            );
+            panic!("{}", violation.with_command("window", seed));
         }
         seed += 1;
     }

@@ -8,24 +8,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a lock of the model is never poisoned but by its failure")]
 
+mod shuttled;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex, RwLock};
-use shuttle::{Config, Runner, thread};
+use shuttle::thread;
+use shuttled::{Runs, faults_show};
 
 const KEYS: usize = 2;
 const WRITERS: usize = 2;
 const CHANGES: usize = 4;
 const SNAPSHOTS: usize = 3;
 const COLLECTIONS: usize = 3;
-const SOUND_RUNS: usize = 5_000;
-const FAULT_RUNS: usize = 50_000;
-/// Changes of priority in a run of PCT.
-const DEPTH: usize = 3;
+const RUNS: Runs = Runs { depth: 3, sound: 5_000, with_fault: 50_000, stack_bytes: None };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
@@ -290,51 +288,12 @@ fn run(fault: Fault) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-fn config() -> Config {
-    let mut config = Config::new();
-    config.silence_warnings = true;
-    config.ungraceful_shutdown_config.immediately_return_on_panic = true;
-    config
-}
-
-fn scale() -> usize {
-    let scale = std::env::var("ONRUSH_MODEL_SCALE").ok();
-    scale.map_or(1, |scale| scale.parse().expect("ONRUSH_MODEL_SCALE is a number"))
-}
-
 #[test]
 fn a_read_is_right_or_told_and_no_conflict_is_missed() {
-    let runs = SOUND_RUNS * scale();
-    Runner::new(RandomScheduler::new_from_seed(1, runs), config()).run(|| run(Fault::None));
-    Runner::new(PctScheduler::new_from_seed(2, DEPTH, runs), config()).run(|| run(Fault::None));
+    RUNS.are_sound(|| run(Fault::None));
 }
 
-/// Runs with the fault until it shows, in a failed assertion; which one is printed.
-fn is_found(fault: Fault) {
-    let random = || {
-        let scheduler = RandomScheduler::new_from_seed(3, FAULT_RUNS);
-        Runner::new(scheduler, config()).run(move || run(fault))
-    };
-    let by_priority = || {
-        let scheduler = PctScheduler::new_from_seed(4, DEPTH, FAULT_RUNS);
-        Runner::new(scheduler, config()).run(move || run(fault))
-    };
-    let is_found = catch_unwind(AssertUnwindSafe(random)).is_err()
-        || catch_unwind(AssertUnwindSafe(by_priority)).is_err();
-    assert!(is_found, "{fault:?} was planted, and nothing showed");
-}
-
-/// A test for each fault.
-macro_rules! found {
-    ($($name:ident: $fault:ident,)*) => {
-        $(#[test]
-        fn $name() {
-            is_found(Fault::$fault);
-        })*
-    };
-}
-
-found! {
+faults_show! {
     one_who_asks_before_the_look_is_found: AskedBeforeLook,
     one_who_does_not_ask_is_found: NotAsked,
     telling_what_has_gone_late_is_found: ToldLate,

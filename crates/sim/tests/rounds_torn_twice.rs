@@ -12,11 +12,7 @@ fn what_a_torn_round_leaves_behind_never_passes_for_a_part_of_the_next_one() {
     let mut summary = Summary::default();
     for seed in 1..=SEEDS {
         if let Err(violation) = tear_rounds(seed, &mut summary) {
-            panic!(
-                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
-                 torn --seed {seed} --seeds 1",
-                violation.0
-            );
+            panic!("{}", violation.with_command("torn", seed));
         }
     }
     println!("{summary}");

@@ -13,11 +13,7 @@ fn a_short_list_of_actions_survives_a_cut_at_every_boundary() {
     let mut summary = Summary::default();
     for number in (0..LISTS).step_by(ONE_IN) {
         if let Err(violation) = cut_list(number, &mut summary) {
-            panic!(
-                "{}\nagain: cargo run -p onrush-sim --release --bin simulate -- \
-                 lists --seed {number} --seeds 1",
-                violation.0
-            );
+            panic!("{}", violation.with_command("lists", number));
         }
     }
     println!("{summary}");
