@@ -1,6 +1,9 @@
 //! The advice that results give, with figures made up for the purpose.
 
+use std::path::Path;
+
 use onrush_measure::disk::SyncTime;
+use onrush_measure::machine::FileSystem;
 use onrush_measure::verify::Verification;
 
 use super::*;
@@ -28,27 +31,9 @@ fn case(
 fn result(cases: Vec<CaseOutcome>) -> StudyResult {
     let ladder = Ladder { table: None, target: "onrush".into(), sessions: 8, size: Size::Quick };
     let study = study(&ladder).unwrap();
-    StudyResult {
-        study: study.name,
-        title: study.title,
-        experiment: String::new(),
-        description: String::new(),
-        size: Size::Quick,
-        chart: study.chart,
-        references: Vec::new(),
-        repeats: 3,
-        seed: 0,
-        version: String::new(),
-        settings_hash: String::new(),
-        started_unix_s: 0,
-        command: String::new(),
-        machine: onrush_measure::machine::Machine::this(),
-        device: onrush_measure::machine::FileSystem::under(std::path::Path::new(".")).unwrap(),
-        sync_time_us: SyncTime { p50_us: 100.0, p99_us: 100.0, mean_us: 100.0, samples: 9 },
-        device_write_mb_per_s: None,
-        device_read_mb_per_s: None,
-        cases,
-    }
+    let device = FileSystem::under(Path::new(".")).unwrap();
+    let sync_time_us = SyncTime { p50_us: 100.0, p99_us: 100.0, mean_us: 100.0, samples: 9 };
+    StudyResult { sync_time_us, ..StudyResult::begun(&study, device, cases) }
 }
 
 fn about(advice: &Advice, part: &str) -> Recommendation {

@@ -34,14 +34,8 @@ fn invented_of(name: &str) -> StudyResult {
         outcome.conclude();
         outcome
     });
+    let device = FileSystem { kind: "ext4".into(), device: "/dev/x".into(), free_bytes: 1 << 40 };
     let mut result = StudyResult {
-        study: study.name.clone(),
-        title: study.title.clone(),
-        experiment: study.experiment.clone(),
-        description: study.description.clone(),
-        size: study.size,
-        chart: study.chart.clone(),
-        references: study.references.clone(),
         repeats: 3,
         seed: 1,
         version: "0.0.0".to_owned(),
@@ -54,11 +48,8 @@ fn invented_of(name: &str) -> StudyResult {
             memory_bytes: 1 << 34,
             system: "linux".to_owned(),
         },
-        device: FileSystem { kind: "ext4".into(), device: "/dev/x".into(), free_bytes: 1 << 40 },
         sync_time_us: SyncTime { p50_us: 250.0, p99_us: 400.0, mean_us: 260.0, samples: 9 },
-        device_write_mb_per_s: None,
-        device_read_mb_per_s: None,
-        cases: cases.collect(),
+        ..StudyResult::begun(&study, device, cases.collect())
     };
     crate::verdict::judge(&mut result);
     result

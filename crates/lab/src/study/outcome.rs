@@ -6,7 +6,8 @@ use onrush_measure::result::Percentiles;
 use onrush_measure::verify::Verification;
 use serde::{Deserialize, Serialize};
 
-use crate::study::file::{Chart, Reference, Size};
+use crate::program;
+use crate::study::file::{Chart, Reference, Size, Study};
 use crate::study::settings::Settings;
 use crate::study::summary::Summary;
 use crate::target::record::{
@@ -56,6 +57,33 @@ pub struct StudyResult {
     pub device_read_mb_per_s: Option<f64>,
     /// Every case, in the study's order.
     pub cases: Vec<CaseOutcome>,
+}
+
+impl StudyResult {
+    /// A study of which nothing was measured yet.
+    pub(crate) fn begun(study: &Study, device: FileSystem, cases: Vec<CaseOutcome>) -> StudyResult {
+        StudyResult {
+            study: study.name.clone(),
+            title: study.title.clone(),
+            experiment: study.experiment.clone(),
+            description: study.description.clone(),
+            size: study.size,
+            chart: study.chart.clone(),
+            references: study.references.clone(),
+            repeats: study.repeats,
+            seed: study.seed,
+            version: program::version().to_owned(),
+            settings_hash: String::new(),
+            started_unix_s: 0,
+            command: String::new(),
+            machine: Machine::this(),
+            device,
+            sync_time_us: SyncTime::default(),
+            device_write_mb_per_s: None,
+            device_read_mb_per_s: None,
+            cases,
+        }
+    }
 }
 
 /// A target as it was configured.

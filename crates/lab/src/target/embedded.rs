@@ -143,28 +143,34 @@ impl<S: Store> Embedded<S> {
     }
 }
 
+/// The threads of a load on a baseline; those that preload are not durable, not pinned and not timed.
+pub(super) fn crowd_of(settings: &Settings, order: &LoadOrder, remembers_rows: bool) -> Crowd {
+    let is_preload = order.step == Step::Preload;
+    let is_durable = settings.is_durable() && !is_preload;
+    Crowd {
+        threads: settings.size(Setting::Sessions),
+        rows: order.rows,
+        ledger: LedgerKind { is_durable, remembers_rows },
+        step: order.step,
+        is_pinned: settings.is(Setting::Pinning, "session") && !is_preload,
+        time_max: settings.time_max().filter(|_| order.step == Step::Load),
+    }
+}
+
 impl<S: Store> Instance for Embedded<S> {
     fn load(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError> {
         let settings = &self.settings;
         let is_preload = order.step == Step::Preload;
-        let is_durable = settings.is_durable() && !is_preload;
         let rows_per_commit = match is_preload {
             true => PRELOAD_ROWS_PER_COMMIT,
             false => settings.number(Setting::RowsPerCommit),
         };
         let sessions = settings.size(Setting::Sessions);
-        let crowd = Crowd {
-            threads: sessions,
-            rows: order.rows,
-            ledger: LedgerKind { is_durable, remembers_rows: true },
-            step: order.step,
-            is_pinned: settings.is(Setting::Pinning, "session") && !is_preload,
-            time_max: settings.time_max().filter(|_| order.step == Step::Load),
-        };
+        let crowd = crowd_of(settings, &order, true);
         let (store, key, numbers) = (self.store()?, settings.key(), &self.numbers);
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
             let wanted = rows_of(order.rows, sessions, thread);
-            let mut session = store.session(is_durable).map_err(failed::<S>)?;
+            let mut session = store.session(crowd.ledger.is_durable).map_err(failed::<S>)?;
             let mut maker = RowMaker::new(key, numbers).map_err(onrush::Error::from)?;
             let mut rows: Vec<Row> = Vec::new();
             let mut done = 0;

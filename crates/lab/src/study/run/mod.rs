@@ -29,15 +29,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use onrush_files::OsDisk;
-use onrush_measure::disk::{Bandwidth, SyncTime, bandwidth, sync_time};
+use onrush_measure::disk::{Bandwidth, bandwidth, sync_time};
 use onrush_measure::error::LabError;
-use onrush_measure::machine::{FileSystem, Machine};
+use onrush_measure::machine::FileSystem;
 use onrush_measure::place::Place;
 use onrush_measure::progress::{Observer, Quiet, Step};
 use onrush_measure::settings::Placement;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::program;
 use crate::study::file::{Size, Study};
 use crate::study::matrix::Case;
 use crate::study::outcome::{CaseOutcome, Repeat, StudyResult, TargetShown};
@@ -177,25 +176,10 @@ fn begin(
     let device = FileSystem::under(&options.folder)
         .map_err(|error| LabError::folder("measure", &options.folder, error))?;
     let result = StudyResult {
-        study: study.name.clone(),
-        title: study.title.clone(),
-        experiment: study.experiment.clone(),
-        description: study.description.clone(),
-        size: study.size,
-        chart: study.chart.clone(),
-        references: study.references.clone(),
-        repeats: study.repeats,
-        seed: study.seed,
-        version: program::version().to_owned(),
         settings_hash: settings_hash(&cases, study),
         started_unix_s: turn::unix_seconds(),
         command: options.command.clone(),
-        machine: Machine::this(),
-        device,
-        sync_time_us: SyncTime::default(),
-        device_write_mb_per_s: None,
-        device_read_mb_per_s: None,
-        cases: outcomes,
+        ..StudyResult::begun(study, device, outcomes)
     };
     Ok((result, cases))
 }

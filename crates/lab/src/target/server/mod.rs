@@ -38,13 +38,13 @@ pub(super) use sqlserver::SqlServer;
 
 use onrush_measure::error::LabError;
 use onrush_measure::fingerprint::Fingerprint;
-use onrush_measure::load::crowd::{self, Crowd};
-use onrush_measure::load::ledger::{KeySample, LedgerKind};
+use onrush_measure::load::crowd;
+use onrush_measure::load::ledger::KeySample;
 use onrush_measure::progress::{Observer, Step};
 use onrush_measure::stand::unix_micros;
 use onrush_measure::verify::{self, Acknowledged, Verification};
 
-use super::embedded::compare_rows;
+use super::embedded::{compare_rows, crowd_of};
 use super::onrush::figures;
 use super::record::Snapshot;
 use super::rows::{Key, Numbers, Row};
@@ -206,20 +206,12 @@ impl<R: BaselineServer> Hosted<R> {
     fn run(&mut self, order: LoadOrder, observer: &dyn Observer) -> Result<LoadFigures, LabError> {
         let settings = self.settings.clone();
         let is_preload = order.step == Step::Preload;
-        let is_durable = settings.is_durable() && !is_preload;
+        let crowd = crowd_of(&settings, &order, false);
         let plan = if is_preload { self.plan.for_preload() } else { self.plan.clone() };
         let sessions = settings.size(Setting::Sessions);
         let server = self.server.as_mut().ok_or_else(|| told::<R>("it was stopped".into()))?;
-        server.set_durable(is_durable).map_err(told::<R>)?;
+        server.set_durable(crowd.ledger.is_durable).map_err(told::<R>)?;
         let connections = connect_all(server, sessions, &plan).map_err(told::<R>)?;
-        let crowd = Crowd {
-            threads: sessions,
-            rows: order.rows,
-            ledger: LedgerKind { is_durable, remembers_rows: false },
-            step: order.step,
-            is_pinned: settings.is(Setting::Pinning, "session") && !is_preload,
-            time_max: settings.time_max().filter(|_| order.step == Step::Load),
-        };
         let (numbers, key) = (&self.numbers, settings.key());
         let cpu_before = server.cpu_time();
         let watching = match is_preload {

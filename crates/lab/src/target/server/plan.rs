@@ -166,14 +166,22 @@ fn keys_impossible(settings: &Settings) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn plan(rows_per_commit: u64, rows_per_statement: u64) -> Plan {
-        let settings = Settings::default()
+    fn settings(rows_per_commit: u64, rows_per_statement: u64) -> Settings {
+        Settings::default()
             .with(Setting::RowsPerCommit, rows_per_commit)
-            .with(Setting::RowsPerStatement, rows_per_statement);
-        Plan::of(&settings)
+            .with(Setting::RowsPerStatement, rows_per_statement)
+    }
+
+    /// The loop in the server, its transactions of two rows and one.
+    pub(in super::super) fn in_server_by_twos() -> Plan {
+        Plan::of(&settings(3, 2).with(Setting::LoopIn, "server"))
+    }
+
+    fn plan(rows_per_commit: u64, rows_per_statement: u64) -> Plan {
+        Plan::of(&settings(rows_per_commit, rows_per_statement))
     }
 
     #[test]

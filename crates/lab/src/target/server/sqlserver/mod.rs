@@ -258,11 +258,7 @@ mod tests {
 
     #[test]
     fn the_procedure_commits_after_each_transaction_with_keys_of_its_own() {
-        let settings = Settings::default()
-            .with(Setting::LoopIn, "server")
-            .with(Setting::RowsPerCommit, 3)
-            .with(Setting::RowsPerStatement, 2);
-        let text = procedure(&Plan::of(&settings));
+        let text = procedure(&plan::tests::in_server_by_twos());
         let transaction = "begin transaction; insert into my_big_table (c1) values \
                            (@next_key + 0), (@next_key + 1); insert into my_big_table (c1) \
                            values (@next_key + 2); commit; set @next_key += 3;";
