@@ -25,6 +25,7 @@ mod drivers_command;
 mod figures_page;
 mod finding;
 mod glossary;
+mod goals;
 mod latch_page;
 mod layers;
 mod links;
