@@ -36,6 +36,7 @@ mod prove_wire_command;
 mod readme;
 mod settings_page;
 mod source;
+mod steps;
 mod test_command;
 mod tidy;
 mod unsafe_code;
@@ -109,13 +110,14 @@ fn check(root: &Path, with_build: bool) -> Result<(), String> {
 
 type Rule = fn(&[Source]) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 13] = [
+const RULES: [(&str, Rule); 14] = [
     ("tidy", tidy::check),
     ("unsafe", unsafe_code::check),
     ("layers", layers::check),
     ("product", product::check),
     ("glossary", glossary::check),
     ("links", links::check),
+    ("steps", steps::check),
     ("README.md", readme::check),
     ("latches.md", latch_page::check),
     ("check.md", check_page::check),

@@ -1,4 +1,4 @@
-//! Step 0 of an insert: a permit inside the engine. About as many threads as processors are inside
+//! Step 2 of an insert: a permit inside the engine. About as many threads as processors are inside
 //! at a time.
 //!
 //! A thread that loses its processor inside holds up everyone's durability; with no more threads

@@ -1,7 +1,7 @@
 //! Onrush's values and bytes: what a column can hold, what a table is, and how one row becomes a
 //! key and a value. Pure code: no files, no threads, no `unsafe`.
 //!
-//! Step 4 of an insert happens here: the session has its values, [`Schema::encode_row`] fills the
+//! Step 1 of an insert ends here: the session has its values, [`Schema::encode_row`] fills the
 //! defaults (asking the caller for the clock and for generated keys, which [`KeyGenerator`] makes)
 //! and writes three byte strings into an [`EncodedRow`] that the session uses again and again:
 //! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that

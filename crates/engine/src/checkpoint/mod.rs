@@ -134,7 +134,7 @@ impl Checkpointer {
         Ok(report)
     }
 
-    /// Steps 5 to 7: directory and data durable, then one superblock, then old slots and log are
+    /// Steps 5 to 7 of a checkpoint: directory and data durable, then one superblock, then old slots and log are
     /// free.
     fn install(
         &mut self,
@@ -178,7 +178,7 @@ impl Checkpointer {
     }
 }
 
-/// Steps 1 and 2: C first, then the epoch. A change below C has pushed its leaf on a list before
+/// Steps 1 and 2 of a checkpoint: C first, then the epoch. A change below C has pushed its leaf on a list before
 /// the switch; one that is not below C is redone from the log.
 fn begin(store: &Store) -> (LogPosition, Epoch) {
     let epoch = Epoch(store.dirty.epoch().0 + 1);

@@ -1,4 +1,4 @@
-//! Step 4: the leaves of every changed key range, by their fences, with written images.
+//! Step 4 of a checkpoint: the leaves of every changed key range, by their fences, with written images.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Step 3 of an insert: a session makes each call a transaction. [after: the leaf](crate::tree)
+//! Step 1 of an insert: a session makes each call a transaction. [after: the leaf](crate::tree)
 //!
 //! * `session.rs`: the calls. `settings.rs`: what a session is told about itself. `worker.rs`: into the
 //!   engine and out again, with what to do when an operation is blocked. `context.rs`: what a session

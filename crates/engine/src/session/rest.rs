@@ -1,4 +1,4 @@
-//! What the answers of a session rest on, and who waits until that is durable. Step 7 of an insert.
+//! What the answers of a session rest on, and who waits until that is durable. Step 6 of an insert.
 //!
 //! An answer rests on the newest commit that it tells of: the session's own, the one that wrote the row
 //! that was read or stands in the way, the one that removed a row that is not there, and whatever a
@@ -101,7 +101,7 @@ impl Session {
         Ok(())
     }
 
-    /// Step 7 of an insert: counts the commit, and waits as the session's durability says. A commit of
+    /// Step 6 of an insert: counts the commit, and waits as the session's durability says. A commit of
     /// rows that are not logged has nothing to wait for.
     #[inline]
     pub(super) fn acknowledge(&mut self, end: Lsn, logged: bool) -> Result<()> {

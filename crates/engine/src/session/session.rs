@@ -446,7 +446,7 @@ impl Session {
         }
     }
 
-    /// Step 4 of an insert: values to bytes, in `self.encoded`, which the checks let pass.
+    /// Step 1 of an insert: values to bytes, in `self.encoded`, which the checks let pass.
     #[inline]
     pub(super) fn encode(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         let index = self.context(table)?;

@@ -1,4 +1,4 @@
-//! Steps 5 and 6 of an insert: one change into a latched leaf, and its record into the log.
+//! Steps 4 and 5 of an insert: one change into a latched leaf, and its record into the log.
 //! [before: the session](crate::session) [after: commit](onrush_log)
 //!
 //! The order is what keeps the promise that log order is the order of each key:

@@ -88,7 +88,7 @@ impl Checkpointer {
         self.install(engine, directory, start, end);
     }
 
-    /// Step 3: an image for every leaf that is dirty for an older epoch.
+    /// Step 3 of a checkpoint: an image for every leaf that is dirty for an older epoch.
     fn drain(&mut self, engine: &Engine, epoch: Epoch) {
         loop {
             let listed = engine.dirty.take_before(epoch);
@@ -114,7 +114,7 @@ impl Checkpointer {
         }
     }
 
-    /// Step 4: the leaves of every segment that changed, by their fences. Where the first leaves of
+    /// Step 4 of a checkpoint: the leaves of every segment that changed, by their fences. Where the first leaves of
     /// segments were joined to the last one before them, the range before ends late.
     fn collect(&self, engine: &Engine) -> Directory {
         let known = &self.directory.segments;
@@ -153,7 +153,7 @@ impl Checkpointer {
         Directory { segments }
     }
 
-    /// Steps 6 and 7: data durable, then the superblock, then old slots and log are free.
+    /// Steps 6 and 7 of a checkpoint: data durable, then the superblock, then old slots and log are free.
     fn install(&mut self, engine: &Engine, directory: Directory, start: Lsn, end: Lsn) {
         self.checkpoint += 1;
         if !engine.planted(Fault::NoDataSync) {
@@ -173,7 +173,7 @@ impl Checkpointer {
     }
 }
 
-/// Steps 1 and 2: C first, then the epoch.
+/// Steps 1 and 2 of a checkpoint: C first, then the epoch.
 fn begin(engine: &Engine) -> (Lsn, Epoch) {
     let epoch = engine.dirty.epoch() + 1;
     let start = engine.log.position();

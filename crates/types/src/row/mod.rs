@@ -1,6 +1,6 @@
 //! The stored row: what a table keeps for each key.
 //!
-//! Step 4 of an insert ends here: [`Schema::encode_row`](crate::Schema::encode_row) fills an
+//! Step 1 of an insert ends here: [`Schema::encode_row`](crate::Schema::encode_row) fills an
 //! [`EncodedRow`]; the tree places `key` and `row`, the log takes `key` and `elided`.
 //!
 //! Row bytes, all numbers little-endian (n = columns outside the key, in declared order):
