@@ -11,17 +11,25 @@ const RUNNING: &str = "/proc/self/exe";
 /// So much of it is read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// The version, and the beginning of a hash of the running program: `0.1.0 (build 1f3a9c04)`. Without
-/// the build where the program cannot be read.
+/// The commit that the program was built from, where whoever built it says so.
+const COMMIT: Option<&str> = option_env!("ONRUSH_COMMIT");
+
+/// The version, the beginning of a hash of the running program, and the commit if it is known:
+/// `0.1.0 (build 1f3a9c04, commit be14dfb)`. Without the build where the program cannot be read.
 pub(crate) fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
-        let number = env!("CARGO_PKG_VERSION");
-        match File::open(RUNNING).and_then(hash) {
-            Ok(hash) => format!("{number} (build {})", &format!("{hash:016x}")[..8]),
-            Err(_) => number.to_owned(),
-        }
+        let build = File::open(RUNNING).and_then(hash).ok();
+        shown(build.map(|hash| format!("{hash:016x}")).as_deref(), COMMIT)
     })
+}
+
+fn shown(build: Option<&str>, commit: Option<&str>) -> String {
+    let build = build.map(|hash| format!("build {}", &hash[..8]));
+    let commit = commit.map(|commit| format!("commit {commit}"));
+    let told: Vec<String> = build.into_iter().chain(commit).collect();
+    let number = env!("CARGO_PKG_VERSION");
+    if told.is_empty() { number.to_owned() } else { format!("{number} ({})", told.join(", ")) }
 }
 
 fn hash(mut program: impl Read) -> io::Result<u64> {
@@ -43,11 +51,19 @@ mod tests {
     #[test]
     fn a_build_is_named_by_eight_digits_that_stay() {
         let told = version();
-        let digits = told.strip_prefix(concat!(env!("CARGO_PKG_VERSION"), " (build "));
-        let digits = digits.and_then(|rest| rest.strip_suffix(')')).unwrap();
-        assert!(digits.len() == 8 && digits.chars().all(|one| one.is_ascii_hexdigit()), "{told}");
+        let digits = told.split_once(" (build ").map(|(_, rest)| &rest[..8]).unwrap();
+        assert!(digits.chars().all(|one| one.is_ascii_hexdigit()), "{told}");
         let again = hash(File::open(RUNNING).unwrap()).unwrap();
         assert!(format!("{again:016x}").starts_with(digits));
+    }
+
+    #[test]
+    fn the_version_names_the_commit_where_the_build_was_told_it() {
+        let (build, number) = (Some("1f3a9c04aaaaaaaa"), env!("CARGO_PKG_VERSION"));
+        let expected = format!("{number} (build 1f3a9c04, commit be14dfb)");
+        assert_eq!(shown(build, Some("be14dfb")), expected);
+        assert_eq!(shown(build, None), format!("{number} (build 1f3a9c04)"));
+        assert_eq!(shown(None, None), number);
     }
 
     #[test]

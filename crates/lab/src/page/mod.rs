@@ -1,7 +1,7 @@
 //! The report of a study: one HTML file that loads nothing, and the same figures as CSV and JSON.
 //!
 //! - [`view`]: which figure goes where. [`headline`]: what it says in a sentence.
-//! - [`chart`]: drawings. [`pictures`]: the sections that have one. [`tables`],
+//! - [`chart`]: drawings; [`shares`]: what a whole consists of. [`pictures`]: the sections that have one. [`tables`],
 //!   [`classic_format`] and [`counters`]: the others.
 //! - [`csv`]: for spreadsheets.
 //!
@@ -16,6 +16,7 @@ mod counters;
 mod csv;
 mod headline;
 mod pictures;
+mod shares;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;

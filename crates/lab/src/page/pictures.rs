@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use onrush_measure::units::{micros, rounded};
 
-use super::chart::{Drawing, Layout, Words, bars, both, file, lines, picture, stacks, time};
+use super::chart::{Curve, Drawing, Group, Layout, Mark, Words, bars, both, curve, file, lines};
+use super::shares::{Shares, colours, legend};
 use super::view::{self, COLOURS, Panel, middle, name_of, ran};
 use super::{classic_format, headline};
+use crate::study::file::NO_SERVER;
 use crate::study::outcome::{Repeat, StudyResult};
 use crate::study::{ChartKind, Setting};
 use crate::target::record::{CounterSeries, top_waits};
@@ -30,8 +32,8 @@ pub(super) fn chart(result: &StudyResult, panels: &[Panel<'_>]) -> Markup {
                 @if is_single { "One run of each case, so that there are no error bars. " }
                 @else { "Bars and points are medians; whiskers say where the mean lies with 95 % confidence. " }
                 @if has_references {
-                    "Dashed: the classic result, under "
-                    a href="#classic" { "conditions of its own" } "."
+                    "Dashed: the classic result, as it was published, under "
+                    a href="#classic" { "conditions of its own" } ". " (NO_SERVER)
                 }
             }
         }
@@ -92,95 +94,73 @@ fn one_panel(result: &StudyResult, panel: &Panel<'_>) -> Markup {
 
 /// How a panel is drawn, for whichever window.
 fn drawing<'a>(result: &'a StudyResult, panel: &Panel<'_>) -> Box<dyn Fn(&Layout) -> Drawing + 'a> {
-    let is_lines = result.chart.kind == ChartKind::Lines && panel.groups.len() > 1;
-    if is_lines {
-        let (lines, axis) = lines_of(result, panel);
-        let name = plain_axis(&result.chart.x);
-        return Box::new(move |layout| lines::draw(&lines, &axis, &name, layout));
+    if result.chart.kind == ChartKind::Lines && panel.groups.len() > 1 {
+        let (groups, name) = (line_groups(result, panel), plain_axis(&result.chart.x));
+        return Box::new(move |layout| lines(&groups, &name, layout));
     }
-    let groups = bars_of(result, panel);
-    Box::new(move |layout| bars::draw(&groups, layout))
+    let groups = bar_groups(result, panel);
+    Box::new(move |layout| bars(&groups, layout))
 }
 
-fn bars_of(result: &StudyResult, panel: &Panel<'_>) -> Vec<bars::Group> {
+fn mark(value: &view::Value<'_>, unit: &str) -> Mark {
+    Mark {
+        label: value.series.clone(),
+        class: value.class.clone(),
+        value: value.value,
+        confidence: value.confidence,
+        flag: match &value.case {
+            case if !case.passed() => "rows wrong",
+            case if case.not_synchronous => "not synchronous",
+            case if case.negative_scaling.is_some() => "negative scaling",
+            _ => "",
+        },
+        hint: view::hint(value, unit),
+    }
+}
+
+/// The classic results stand behind ours.
+fn bar_groups(result: &StudyResult, panel: &Panel<'_>) -> Vec<Group> {
     let unit = &result.chart.unit;
-    let of_group = |group: &view::Group<'_>| {
-        let own = group.values.iter().map(|value| bars::Bar {
-            label: value.series.clone(),
-            class: value.class.clone(),
-            value: value.value,
-            confidence: value.confidence,
-            flag: match &value.case {
-                case if !case.passed() => "rows wrong",
-                case if case.not_synchronous => "not synchronous",
-                case if case.negative_scaling.is_some() => "negative scaling",
-                _ => "",
-            },
-            hint: view::hint(value, unit),
-        });
-        let classic = group.references.iter().filter_map(|reference| {
-            let value = view::value_of_reference(reference, &result.chart.y)?;
-            Some(bars::Bar {
-                label: "classic".to_owned(),
-                class: "classic".to_owned(),
-                value,
-                confidence: None,
-                flag: "",
-                hint: format!(
-                    "{}: {} {unit}; {}",
-                    reference.label,
-                    rounded(value),
-                    reference.conditions
-                ),
-            })
-        });
-        bars::Group { label: group.label.clone(), bars: own.chain(classic).collect() }
+    let classic = |reference: &&crate::study::Reference| {
+        let value = view::value_of_reference(reference, &result.chart.y)?;
+        let (label, conditions) = (&reference.label, &reference.conditions);
+        Some(Mark {
+            label: "classic".to_owned(),
+            class: "classic".to_owned(),
+            value,
+            confidence: None,
+            flag: "not run here",
+            hint: format!("{label}: {} {unit}; {conditions}", rounded(value)),
+        })
+    };
+    let of_group = |group: &view::Group<'_>| Group {
+        label: group.label.clone(),
+        marks: (group.values.iter().map(|value| mark(value, unit)))
+            .chain(group.references.iter().filter_map(classic))
+            .collect(),
     };
     panel.groups.iter().map(of_group).collect()
 }
 
-fn lines_of(result: &StudyResult, panel: &Panel<'_>) -> (Vec<lines::Line>, Vec<String>) {
-    let mut all: Vec<lines::Line> = Vec::new();
-    for (x, group) in panel.groups.iter().enumerate() {
-        for value in &group.values {
-            let place = all.iter().position(|line| line.label == value.series);
-            let place = place.unwrap_or_else(|| {
-                let class = format!("c{}", all.len() % COLOURS);
-                let label = value.series.clone();
-                all.push(lines::Line { label, class, points: Vec::new() });
-                all.len() - 1
-            });
-            all[place].points.push(lines::Point {
-                x,
-                value: value.value,
-                confidence: value.confidence,
-                hint: format!("{}: {}", group.label, view::hint(value, &result.chart.unit)),
-            });
+/// Each series has a colour of its own.
+fn line_groups(result: &StudyResult, panel: &Panel<'_>) -> Vec<Group> {
+    let mut series: Vec<&str> = Vec::new();
+    let names = panel.groups.iter().flat_map(|group| &group.values).map(|value| &value.series);
+    for name in names {
+        if !series.contains(&name.as_str()) {
+            series.push(name);
         }
     }
-    (all, panel.groups.iter().map(|group| group.label.clone()).collect())
-}
-
-/// A class for each name, those of the largest sums first; the rest is "other".
-fn colours(sums: BTreeMap<&str, f64>) -> Vec<(String, String)> {
-    let mut names: Vec<_> = sums.into_iter().collect();
-    names.sort_by(|left, right| right.1.total_cmp(&left.1));
-    let class = |index: usize| match index {
-        _ if index < COLOURS => format!("c{index}"),
-        _ => "other".to_owned(),
+    let of_group = |group: &view::Group<'_>| {
+        let marks = group.values.iter().map(|value| {
+            let place = series.iter().position(|name| *name == value.series).unwrap_or(0);
+            let mark = mark(value, &result.chart.unit);
+            let hint = format!("{}: {}", group.label, mark.hint);
+            Mark { class: format!("c{}", place % COLOURS), hint, ..mark }
+        });
+        Group { label: group.label.clone(), marks: marks.collect() }
     };
-    names.iter().enumerate().map(|(index, (name, _))| ((*name).to_owned(), class(index))).collect()
-}
-
-fn legend(colours: &[(String, String)]) -> Markup {
-    html! {
-        ul.legend {
-            @for (name, class) in colours.iter().take(COLOURS) {
-                li { span class=(format!("swatch {class}")) {} (name) }
-            }
-            @if colours.len() > COLOURS { li { span.swatch.other {} "others" } }
-        }
-    }
+    panel.groups.iter().map(of_group).collect()
 }
 
 /// Shares of what was waited for, and the tables in the classic format.
@@ -196,67 +176,31 @@ pub(super) fn waits(result: &StudyResult) -> Markup {
         }
     }
     let colours = colours(sums);
-    let stacks: Vec<stacks::Stack> = cases
+    let all: Vec<Shares> = cases
         .iter()
         .map(|(case, repeat)| {
             let parts = top_waits(&repeat.waits);
             let shares = parts.iter().map(|(wait, percent)| (wait.name.as_str(), percent / 100.0));
             let waited = view::waited_s(repeat);
             let whole = micros(1e6 * waited / (repeat.rows as f64).max(1.0));
-            stack(name_of(case, result), format!("{whole} a row"), shares, &colours)
+            Shares::of(name_of(case, result), format!("{whole} a row"), shares, &colours)
         })
         .collect();
-    if stacks.is_empty() {
+    if all.is_empty() {
         return html! {};
     }
-    let words = Words {
-        id: "waits".to_owned(),
-        title: "What sessions waited for".to_owned(),
-        description: stacks_in_words(&stacks),
-    };
     html! {
         section #waits {
             h2 { "What was waited for" }
             p { "Each bar is all the time that was waited in the middle run of a case, of sessions "
                 "and background threads, idling apart; the waits that make up the top 95 %." }
             (legend(&colours))
-            figure { (both(&words, |layout| stacks::draw(&stacks, layout))) }
+            figure { @for shares in &all { (shares.drawn()) } }
             @for (case, repeat) in &cases {
                 (classic_format::waits(&name_of(case, result), repeat))
             }
         }
     }
-}
-
-fn stack<'n>(
-    label: String,
-    whole: String,
-    shares: impl Iterator<Item = (&'n str, f64)>,
-    colours: &[(String, String)],
-) -> stacks::Stack {
-    let class = |name: &str| {
-        let found = colours.iter().find(|(one, _)| one == name);
-        found.map_or("other".to_owned(), |(_, class)| class.clone())
-    };
-    let mut parts: Vec<stacks::Part> = shares
-        .map(|(name, share)| stacks::Part { name: name.to_owned(), class: class(name), share })
-        .collect();
-    let rest = 1.0 - parts.iter().map(|part| part.share).sum::<f64>();
-    if rest > 0.001 {
-        let (name, class) = ("the rest".to_owned(), "other".to_owned());
-        parts.push(stacks::Part { name, class, share: rest });
-    }
-    stacks::Stack { label, whole, parts }
-}
-
-fn stacks_in_words(stacks: &[stacks::Stack]) -> String {
-    let of = |stack: &stacks::Stack| {
-        let parts = stack.parts.iter().filter(|part| part.share >= 0.05);
-        let parts: Vec<_> =
-            parts.map(|part| format!("{} {:.0} %", part.name, 100.0 * part.share)).collect();
-        format!("{}: {}", stack.label, parts.join(", "))
-    };
-    stacks.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
 /// Processor time by phase.
@@ -279,27 +223,22 @@ pub(super) fn phases(result: &StudyResult) -> Markup {
         }
     }
     let colours = colours(sums);
-    let stacks: Vec<stacks::Stack> = cases
+    let all: Vec<Shares> = cases
         .iter()
         .map(|(case, repeat)| {
             let all = busy_s(repeat);
             let busy = repeat.phases.iter().filter(|phase| !phase.is_idle && phase.seconds > 0.0);
             let shares = busy.map(|phase| (phase.name.as_str(), phase.seconds / all));
             let whole = micros(1e6 * all / (repeat.rows as f64).max(1.0));
-            stack(name_of(case, result), format!("{whole} a row"), shares, &colours)
+            Shares::of(name_of(case, result), format!("{whole} a row"), shares, &colours)
         })
         .collect();
-    let words = Words {
-        id: "phases".to_owned(),
-        title: "Time by phase of an insert".to_owned(),
-        description: stacks_in_words(&stacks),
-    };
     html! {
         section #phases {
             h2 { "Time by phase" }
             p { "Where the time of an insert goes, without waits; estimated from timed samples." }
             (legend(&colours))
-            figure { (both(&words, |layout| stacks::draw(&stacks, layout))) }
+            figure { @for shares in &all { (shares.drawn()) } }
             (classic_format::phases(&cases, result))
         }
     }
@@ -368,7 +307,7 @@ fn curves(repeat: &Repeat, number: usize) -> Markup {
         let name = name.trim_end_matches(" us").to_owned(); // the unit stands beside it
         let unit = if one.unit == "1" { "" } else { one.unit.as_str() };
         let unit = unit.replace("1/s", "/s");
-        let curve = time::Curve {
+        let drawn = Curve {
             name: &name,
             unit: &unit,
             points: &one.points,
@@ -388,7 +327,7 @@ fn curves(repeat: &Repeat, number: usize) -> Markup {
                 marks.len()
             ),
         };
-        picture(&words, "c", time::WIDTH, &time::draw(&curve))
+        curve(&words, &drawn)
     };
     html! { @for one in series { (of_series(one)) } }
 }

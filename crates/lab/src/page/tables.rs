@@ -7,6 +7,7 @@ use onrush_measure::units::{bytes, elapsed, micros, rounded};
 
 use super::view::{middle, name_of, plain, ran};
 use crate::study::Setting;
+use crate::study::file::NO_SERVER;
 use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::table::{is_all_checks, varying};
@@ -295,21 +296,13 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
             _ => format!("{} to {} {unit}", rounded(least), rounded(most)),
         })
     };
-    let theirs = |reference: &crate::study::Reference| {
-        let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
-        let bytes = reference.gb_per_s.map(|bytes| format!("{} GB/s", rounded(bytes)));
-        let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
-        let all: Vec<String> =
-            rate.into_iter().chain(bytes).chain(time).chain(reference.note.clone()).collect();
-        all.join("; ")
-    };
     let table = html! {
         table {
             thead { tr { th { "" } th { "classic" } th { "its conditions" } th { "Onrush here" } } }
             tbody { @for reference in &result.references {
                 tr {
                     td.wrap { (reference.label) }
-                    td.wrap { (theirs(reference)) }
+                    td.wrap { (reference.figures().join("; ")) }
                     td.wrap { (reference.conditions) }
                     td { (ours(reference).unwrap_or_else(|| "\u{2013}".to_owned())) }
                 }
@@ -320,7 +313,7 @@ pub(super) fn classic(result: &StudyResult) -> Markup {
         section #classic {
             h2 { "The classic results beside ours" }
             p { "Other machines, other years, other conditions: they say what was known, not what "
-                "would be measured here." }
+                "would be measured here. " (NO_SERVER) }
             (scrolled("Classic results", table))
         }
     }

@@ -128,7 +128,7 @@ fn the_page_holds_all_that_was_found() {
     }
     let pictures = page.matches("<svg").count();
     assert!(pictures > 8);
-    assert_eq!(page.matches("role=\"img\"").count(), pictures);
+    assert_eq!(page.matches("<svg role=\"img\"").count(), pictures);
     assert!(page.matches("<desc id=").count() == pictures);
 }
 
@@ -188,6 +188,52 @@ fn the_picture_file_is_well_formed_and_draws_every_bar() {
     let panels = view::panels(&result);
     let of_group = |group: &view::Group<'_>| group.values.len() + group.references.len();
     assert_eq!(bars, panels[0].groups.iter().map(of_group).sum::<usize>());
+}
+
+/// Of this text between `start` and each next quotation mark, the words.
+fn words_behind<'t>(text: &'t str, start: &str) -> std::collections::BTreeSet<&'t str> {
+    let values = text.split(start).skip(1).filter_map(|rest| rest.split('"').next());
+    values.flat_map(str::split_whitespace).collect()
+}
+
+#[test]
+fn the_style_sheet_draws_every_class_of_a_picture_and_no_class_that_is_nowhere() {
+    let pages = ["keys", "ladder", "sessions", "check"].map(|name| html(&invented_of(name)));
+    let (_, body) = pages[0].split_once("</style>").unwrap();
+    for class in
+        words_behind(body, "<rect class=\"").iter().chain(&words_behind(body, "<span class=\""))
+    {
+        assert!(STYLE.contains(&format!(".{class}")), "no rule for .{class}");
+    }
+    let bodies: String = pages.iter().map(|page| page.split_once("</style>").unwrap().1).collect();
+    let on_pages = words_behind(&bodies, " class=\"");
+    for rule in STYLE.lines().filter(|line| line.contains('{')) {
+        for name in rule.split('{').next().unwrap().split('.').skip(1) {
+            let name = name.split(|c: char| !c.is_alphanumeric() && c != '-').next().unwrap();
+            let is_colour = name == "other" || (name.len() == 2 && name.starts_with('c'));
+            assert!(is_colour || on_pages.contains(name), "nothing has the class {name}");
+        }
+    }
+}
+
+#[test]
+fn where_a_result_of_others_stands_the_page_says_that_no_server_was_there() {
+    for name in shipped::names() {
+        let result = invented_of(name);
+        let (page, text) = (html(&result), crate::study::table::text(&result));
+        let has_some = !result.references.is_empty();
+        assert_eq!(text.contains(crate::study::file::NO_SERVER), has_some, "{name}: {text}");
+        let classic = page.split_once("<section id=\"classic\">").map(|(_, rest)| rest);
+        let said = classic.and_then(|rest| rest.split("</section>").next());
+        assert_eq!(
+            said.is_some_and(|said| said.contains(crate::study::file::NO_SERVER)),
+            has_some,
+            "{name}"
+        );
+        let bars = page.matches("class=\"bar classic\"").count();
+        assert_eq!(page.matches(" not run here</text>").count(), bars, "{name}");
+        assert!(bars == 0 || page.matches(crate::study::file::NO_SERVER).count() == 2, "{name}");
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! own into the same study, or, with `cumulative`, rungs of a ladder that keep those before them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use onrush_measure::units::{elapsed, rounded};
 use serde::{Deserialize, Serialize};
 
 use crate::study::setting::{Setting, SettingValue};
@@ -81,6 +83,20 @@ pub struct Reference {
     pub note: Option<String>,
     /// Machine, sessions, durability, rows per commit: without them a figure is worth nothing.
     pub conditions: String,
+}
+
+/// Stands wherever references do: nobody is to take them for something that was measured beside ours.
+pub const NO_SERVER: &str =
+    "No server was there for them: they stand in the study as they were published.";
+
+impl Reference {
+    /// Its figures and its note.
+    pub(crate) fn figures(&self) -> Vec<String> {
+        let rate = self.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
+        let bytes = self.gb_per_s.map(|bytes| format!("{} GB/s", rounded(bytes)));
+        let time = self.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
+        rate.into_iter().chain(bytes).chain(time).chain(self.note.clone()).collect()
+    }
 }
 
 /// The values of each setting that is turned; more than one make an axis.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use onrush_measure::units::{elapsed, micros, rounded};
 
+use crate::study::file::NO_SERVER;
 use crate::study::outcome::{CaseOutcome, Repeat, StudyResult};
 use crate::study::proof::told;
 use crate::study::setting::Setting;
@@ -316,15 +317,15 @@ fn not_run(result: &StudyResult) -> String {
 fn classic(result: &StudyResult) -> String {
     let mut text = String::new();
     for reference in &result.references {
-        let rate = reference.rows_per_s.map(|rate| format!("{} rows/s", rounded(rate)));
-        let bytes = reference.gb_per_s.map(|bytes| format!("{} GB/s", rounded(bytes)));
-        let time = reference.elapsed_s.map(|time| elapsed(Duration::from_secs_f64(time)));
-        let found: Vec<String> =
-            rate.into_iter().chain(bytes).chain(time).chain(reference.note.clone()).collect();
         push(
             &mut text,
-            format_args!("  {}: {} ({})", reference.label, found.join(", "), reference.conditions),
+            format_args!(
+                "  {}: {} ({})",
+                reference.label,
+                reference.figures().join(", "),
+                reference.conditions
+            ),
         );
     }
-    if text.is_empty() { text } else { format!("\nThe classic results\n{text}") }
+    if text.is_empty() { text } else { format!("\nThe classic results. {NO_SERVER}\n{text}") }
 }

@@ -163,7 +163,7 @@ mod tests {
 
     /// Rows as the views would answer, before and after a load. Written by hand in the form of the
     /// views' documentation, with invented figures: they come from no run of a server.
-    const RECORDED: [[&str; 4]; 2] = [
+    const INVENTED: [[&str; 4]; 2] = [
         [
             "WRITELOG 1000 4000 30 200|PAGELATCH_EX 500 100 9 40|SLEEP_TASK 70 90000 1000 2",
             "BUFFER 40 300 20|LOG_MANAGER 2 10 8",
@@ -192,9 +192,9 @@ mod tests {
         row.build()
     }
 
-    fn snapshot(recorded: [&str; 4]) -> Snapshot {
+    fn snapshot(rows_of_views: [&str; 4]) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        for (view, rows) in VIEWS.iter().zip(recorded) {
+        for (view, rows) in VIEWS.iter().zip(rows_of_views) {
             for text in rows.split('|') {
                 (view.read)(&row(text), &mut snapshot).unwrap();
             }
@@ -203,12 +203,24 @@ mod tests {
     }
 
     fn during_the_load() -> Snapshot {
-        let [before, after] = RECORDED;
+        let [before, after] = INVENTED;
         snapshot(after).since(&snapshot(before))
     }
 
     fn found<'s>(snapshot: &'s Snapshot, group: &str, name: &str) -> Option<&'s WaitRecord> {
         snapshot.waits.iter().find(|wait| wait.group == group && wait.name == name)
+    }
+
+    #[test]
+    fn the_documents_say_that_no_server_was_there() {
+        let page = include_str!("../../../../../../docs/lab-servers.md");
+        let (_, about) = page.split_once("\n## SQL Server\n").unwrap();
+        assert!(
+            about.contains("**This target has not been run against a server by the project.**")
+        );
+        let targets = include_str!("../../../../../../docs/lab.md");
+        let row = targets.lines().find(|line| line.starts_with("| `sqlserver` |")).unwrap();
+        assert!(row.contains("not run against a server by the project"), "{row}");
     }
 
     #[test]
