@@ -136,7 +136,8 @@ async fn checkpoint(shared: &Shared) -> Result<(), Full> {
 }
 
 /// Images the whole leaves, and flushes the ranges of the front leaves, that became dirty before this epoch, until no
-/// older list has anything: a leaf that is split meanwhile puts its sibling on one. What could not be done stays listed.
+/// older list has anything: a leaf that is split meanwhile puts its sibling on one. What could not be done stays
+/// listed.
 async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
     let mut failed = Vec::new();
     loop {

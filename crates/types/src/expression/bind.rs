@@ -213,10 +213,8 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
         Operation::Matches(_) => match operands.pop() {
             Some(operand) if operands.is_empty() => {
                 let text = typed_as(operand, Kind::Text)?;
-                match text.kind {
-                    Kind::Char => vec![cast(text, Kind::Text, None)?],
-                    _ => vec![text],
-                }
+                // PostgreSQL matches a char(n) with the blanks at its end.
+                vec![text]
             }
             _ => return Err(wrong()),
         },

@@ -29,7 +29,8 @@ impl Pattern {
         is_ignoring_case: bool,
     ) -> Result<Pattern, &'static str> {
         let written = written.into();
-        if !means_the_same(&written) {
+        // Which letters are the same without case depends on PostgreSQL's locale.
+        if !means_the_same(&written) || (is_ignoring_case && !written.is_ascii()) {
             return Err("a regular expression with parts that only PostgreSQL knows");
         }
         let compiled = RegexBuilder::new(&written)
