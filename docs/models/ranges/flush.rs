@@ -152,13 +152,15 @@ async fn list_frozen(shared: &Shared, low: Key, high: Key) {
     let mut cursor = low;
     while cursor < high && shared.plant() != Plant::FailedFlushUnlisted {
         let low = shared.latch(cursor).await;
-        let mut world = shared.world();
-        if world.leaf(low).frozen.is_some() {
-            world.make_dirty(low);
-        }
-        cursor = world.leaf(low).high;
-        world.unlatch(low);
-        drop(world);
+        cursor = {
+            let mut world = shared.world();
+            if world.leaf(low).frozen.is_some() {
+                world.make_dirty(low);
+            }
+            let high = world.leaf(low).high;
+            world.unlatch(low);
+            high
+        };
         shared.step().await;
     }
 }
@@ -167,12 +169,14 @@ async fn drop_frozen(shared: &Shared, low: Key, high: Key) {
     let mut cursor = low;
     while cursor < high {
         let low = shared.latch(cursor).await;
-        let mut world = shared.world();
-        let leaf = world.leaf(low);
-        leaf.frozen = None;
-        cursor = leaf.high;
-        world.unlatch(low);
-        drop(world);
+        cursor = {
+            let mut world = shared.world();
+            let leaf = world.leaf(low);
+            leaf.frozen = None;
+            let high = leaf.high;
+            world.unlatch(low);
+            high
+        };
         shared.step().await;
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn run(shared: Shared, merges: usize, idle: u64) {
                 right.unlock();
                 outcome
             }
-            None => merge(&shared, &[range.clone()]).await,
+            None => merge(&shared, std::slice::from_ref(&range)).await,
         };
         range.unlock();
         if outcome.is_err() {
@@ -201,13 +201,15 @@ async fn exchange(shared: &Shared, ranges: &[Rc<Range>], made: Vec<Stock>) {
     let mut cursor = low;
     while cursor < high {
         let low = shared.latch(cursor).await;
-        let mut world = shared.world();
-        let covers = made.iter().find(|range| range.stock().covers(low)).unwrap_or(&made[0]);
-        let leaf = world.leaf(low);
-        leaf.home = super::leaf::Home::Front(covers.clone());
-        cursor = leaf.high;
-        world.unlatch(low);
-        drop(world);
+        cursor = {
+            let mut world = shared.world();
+            let covers = made.iter().find(|range| range.stock().covers(low)).unwrap_or(&made[0]);
+            let leaf = world.leaf(low);
+            leaf.home = super::leaf::Home::Front(covers.clone());
+            let high = leaf.high;
+            world.unlatch(low);
+            high
+        };
         shared.step().await;
     }
     for range in ranges {

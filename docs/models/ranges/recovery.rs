@@ -29,7 +29,7 @@ pub(super) enum Opened {
 }
 
 /// A page is taken only if its checksum fits.
-fn checked<'d>(page: Option<&'d Page>, is_checked: bool) -> Option<&'d Content> {
+fn checked(page: Option<&Page>, is_checked: bool) -> Option<&Content> {
     page.filter(|page| !is_checked || !page.is_damaged).map(|page| &page.content)
 }
 

@@ -94,10 +94,11 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
                 if is_drawn {
                     return None;
                 }
-                let mut world = shared.world();
-                world.counts.refused_looks += 1;
-                world.counts.stale_verdicts += u64::from(tries > 0);
-                drop(world);
+                {
+                    let mut world = shared.world();
+                    world.counts.refused_looks += 1;
+                    world.counts.stale_verdicts += u64::from(tries > 0);
+                }
                 known = Some(resolve(shared, stock, &candidates, key).await);
                 tries += 1;
             }
