@@ -13,7 +13,7 @@ pub fn tell(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }
 
-/// As [`tell`], with the arguments of `format!`. `eprintln!` panics where standard error is closed.
+/// As [`tell()`], with the arguments of `format!`. `eprintln!` panics where standard error is closed.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => { $crate::tell(&format!($($text)*)) };
