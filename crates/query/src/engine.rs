@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
-use crate::functions::{self, CheckedArithmetic, ExistsAsValue, SystemFunction};
+use crate::functions::{self, CheckedArithmetic, CheckedCasts, ExistsAsValue, SystemFunction};
 use crate::interrupt::Interest;
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
 use crate::query::{Query, check_counts};
@@ -87,6 +87,7 @@ impl QueryEngine {
             .with_config(config(&options))
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_analyzer_rule(Arc::new(CheckedCasts))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
             .with_analyzer_rule(Arc::new(ExistsAsValue))
             .build();

@@ -21,6 +21,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::rewrite;
 use crate::error::QueryError;
+use crate::types::plain_type;
 
 /// Arithmetic of numbers of the same type.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -86,17 +87,24 @@ impl Checked {
                 Operator::Minus => sub,
                 _ => mul,
             };
-        Ok(match (left, right) {
-            (ColumnarValue::Array(left), ColumnarValue::Array(right)) => compute(left, right)?,
+        let made = match (left, right) {
+            (ColumnarValue::Array(left), ColumnarValue::Array(right)) => compute(left, right),
             (ColumnarValue::Array(left), ColumnarValue::Scalar(right)) => {
-                compute(left, &right.to_scalar()?)?
+                compute(left, &right.to_scalar()?)
             }
             (ColumnarValue::Scalar(left), ColumnarValue::Array(right)) => {
-                compute(&left.to_scalar()?, right)?
+                compute(&left.to_scalar()?, right)
             }
             (ColumnarValue::Scalar(left), right) => {
-                compute(&left.to_array_of_size(rows)?, &right.to_array(rows)?)?
+                compute(&left.to_array_of_size(rows)?, &right.to_array(rows)?)
             }
+        };
+        made.map_err(|error| match error {
+            ArrowError::ArithmeticOverflow(_) => {
+                let message = format!("{} out of range", plain_type(&left.data_type()));
+                QueryError::OutOfRange { message }.into()
+            }
+            other => other.into(),
         })
     }
 

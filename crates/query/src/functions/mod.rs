@@ -2,6 +2,7 @@
 
 mod arrays;
 mod bytes;
+mod casts;
 mod checked;
 mod digest;
 mod exists;
@@ -36,6 +37,7 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
+pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
 pub(crate) use interval_sums::interval_sum;

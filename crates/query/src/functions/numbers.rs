@@ -19,6 +19,9 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new("sign", whole_or_float, sign),
         TypedFunction::new("div", whole_or_float, div),
         TypedFunction::new(POSITIVE, float, positive),
+        TypedFunction::new("sqrt", float, square_root),
+        TypedFunction::new("power", float, power),
+        TypedFunction::new("pow", float, power),
         TypedFunction::new("width_bucket", |_| DataType::Int32.into(), width_bucket),
     ];
     functions.into_iter().map(|function| function.strict().into_udf()).collect()
@@ -105,6 +108,39 @@ fn positive(given: &Given<'_>) -> Result<Value<'static>> {
         return Err(QueryError::refused("2201E", "cannot take logarithm of a negative number"));
     }
     Ok(Value::Float64(number))
+}
+
+fn square_root(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number] = given.values else { return Err(not_a_number()) };
+    let number = float(number)?;
+    if number < 0.0 {
+        return Err(QueryError::refused("2201F", "cannot take square root of a negative number"));
+    }
+    Ok(Value::Float64(number.sqrt()))
+}
+
+fn power(given: &Given<'_>) -> Result<Value<'static>> {
+    let [number, exponent] = given.values else { return Err(not_a_number()) };
+    let (number, exponent) = (float(number)?, float(exponent)?);
+    if number == 0.0 && exponent < 0.0 {
+        let message = "zero raised to a negative power is undefined";
+        return Err(QueryError::refused("2201F", message));
+    }
+    if number < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
+        let message = "a negative number raised to a non-integer power yields a complex result";
+        return Err(QueryError::refused("2201F", message));
+    }
+    let made = number.powf(exponent);
+    let are_finite = number.is_finite() && exponent.is_finite();
+    match made {
+        _ if are_finite && made.is_infinite() => {
+            Err(QueryError::refused("22003", "value out of range: overflow"))
+        }
+        0.0 if are_finite && number != 0.0 => {
+            Err(QueryError::refused("22003", "value out of range: underflow"))
+        }
+        _ => Ok(Value::Float64(made)),
+    }
 }
 
 /// `width_bucket(number, low, high, count)`.
