@@ -21,7 +21,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
-use crate::functions::{self, CheckedArithmetic, CheckedCasts, ExistsAsValue, SystemFunction};
+use crate::functions::{
+    self, CheckedArithmetic, CheckedCasts, ExistsAsValue, SingleRows, SystemFunction,
+};
 use crate::interrupt::Interest;
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
 use crate::query::{Query, check_counts};
@@ -90,6 +92,7 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(CheckedCasts))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
             .with_analyzer_rule(Arc::new(ExistsAsValue))
+            .with_analyzer_rule(Arc::new(SingleRows))
             .build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
         for function in functions::all().into_iter().chain(brought) {

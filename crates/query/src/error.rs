@@ -102,12 +102,6 @@ pub enum QueryError {
         /// Which operation asked for how much.
         message: String,
     },
-    /// A subquery that stands for a value depends on the row outside in a way that cannot be done.
-    #[error("{message}")]
-    DependentValue {
-        /// How.
-        message: String,
-    },
     /// What PostgreSQL has an SQLSTATE of its own for, and nobody tells apart here.
     #[error("{message}")]
     Refused {
@@ -123,7 +117,7 @@ pub enum QueryError {
         clause: &'static str,
     },
     /// A subquery that must have one row has several.
-    #[error("a subquery that stands for one value returns more than one row")]
+    #[error("more than one row returned by a subquery used as an expression")]
     SeveralRows,
     /// The query was given up because nobody waits for its rows any more.
     #[error("the query was given up")]
@@ -324,12 +318,6 @@ fn told(message: String) -> QueryError {
     }
     if has("must be in GROUP BY") {
         return QueryError::NotGrouped { message };
-    }
-    if has("Correlated scalar subquery") || has("ScalarSubquery") {
-        return QueryError::DependentValue { message: first_line(&message) };
-    }
-    if has("more than one row") {
-        return QueryError::SeveralRows;
     }
     if has("Divide by zero") || has("divide by zero") {
         return QueryError::DivisionByZero;

@@ -10,11 +10,10 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, Visit, Visitor,
 };
 
-use crate::functions::SINGLE_VALUE;
 use crate::relation::Relations;
 
 /// Functions that make a row of no rows.
-const AGGREGATES: [&str; 13] = [
+const AGGREGATES: [&str; 12] = [
     "count",
     "sum",
     "min",
@@ -27,7 +26,6 @@ const AGGREGATES: [&str; 13] = [
     "every",
     "json_agg",
     "jsonb_agg",
-    SINGLE_VALUE,
 ];
 
 /// Whether the query has no rows, whatever is stored.
@@ -80,7 +78,7 @@ fn is_empty(relation: &TableFactor, relations: &dyn Relations) -> bool {
 }
 
 /// Whether the SELECT itself, not one inside it, makes a row of no rows.
-pub(crate) fn aggregates(select: &Select) -> bool {
+fn aggregates(select: &Select) -> bool {
     let mut seeker = Seeker { depth: 0, found: false };
     for item in &select.projection {
         let _: ControlFlow<()> = item.visit(&mut seeker);

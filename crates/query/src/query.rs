@@ -65,13 +65,8 @@ impl QueryEngine {
             return Query::of_nothing(names, declared);
         }
         let labels = syntax::prepare(self, &mut query, relations)?;
-        let (plan, parameters) = match self.analyzed(query.clone(), relations, declared) {
-            Err(QueryError::DependentValue { .. }) => {
-                scalar::unfold(&mut query);
-                self.analyzed(query, relations, declared)?
-            }
-            other => other?,
-        };
+        scalar::unfold(self, &mut query);
+        let (plan, parameters) = self.analyzed(query, relations, declared)?;
         let planned = plan.schema().fields();
         let names = planned.iter().map(|field| field.name().clone()).collect();
         let columns = syntax::names(&labels, names)

@@ -1,5 +1,6 @@
-//! Subqueries that stand for one value and depend on the row outside, as DataFusion can take them: it
-//! wants an aggregate there, and no condition that is about the outer row alone.
+//! Subqueries that stand for one value, as DataFusion can take them where they depend on the row outside: it
+//! wants an aggregate there, and no condition that is about the outer row alone. The aggregate also tells
+//! of a second row. What is left as it was is held to one row in the plan.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -10,26 +11,40 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use crate::engine::QueryEngine;
 use crate::functions::SINGLE_VALUE;
-use crate::nothing::aggregates;
 use crate::syntax::call;
 
 /// Rewrites all of them in a query.
-pub(crate) fn unfold(query: &mut Query) {
-    let _: ControlFlow<()> = query.visit(&mut Unfolder);
+pub(crate) fn unfold(engine: &QueryEngine, query: &mut Query) {
+    let _: ControlFlow<()> = query.visit(&mut Unfolder { engine, compared: HashSet::new() });
 }
 
-struct Unfolder;
+struct Unfolder<'e> {
+    engine: &'e QueryEngine,
+    /// Where the queries stand whose rows ANY and ALL look at, each of them.
+    compared: HashSet<*const Query>,
+}
 
-impl VisitorMut for Unfolder {
+impl VisitorMut for Unfolder<'_> {
     type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression
+            && let Expr::Subquery(query) = &**right
+        {
+            self.compared.insert(&raw const **query);
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         if let Expr::Subquery(query) = expression
+            && !self.compared.contains(&(&raw const **query))
             && query.limit_clause.is_none()
             && query.with.is_none()
             && let SetExpr::Select(select) = &mut *query.body
-            && let Some(outer) = make_single(select)
+            && let Some(outer) = make_single(self.engine, select)
         {
             query.order_by = None;
             if let Some(outer) = outer {
@@ -49,11 +64,12 @@ impl VisitorMut for Unfolder {
 
 /// Makes a SELECT of rows one of the only row. Its conditions about the outer row alone are taken out
 /// and returned. None where it cannot be done.
-fn make_single(select: &mut Select) -> Option<Option<Expr>> {
+fn make_single(engine: &QueryEngine, select: &mut Select) -> Option<Option<Expr>> {
     let is_plain = select.having.is_none()
         && select.distinct.is_none()
         && matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty())
-        && !aggregates(select);
+        && !select.from.is_empty()
+        && !is_of_many_rows(engine, select);
     let ([item], true) = (select.projection.as_mut_slice(), is_plain) else { return None };
     match item {
         SelectItem::UnnamedExpr(expression)
@@ -75,6 +91,41 @@ fn make_single(select: &mut Select) -> Option<Option<Expr>> {
     let (outer, inner): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_outer);
     select.selection = joined(inner);
     Some(joined(outer))
+}
+
+/// Whether an item is computed of many rows, or makes many.
+fn is_of_many_rows(engine: &QueryEngine, select: &Select) -> bool {
+    let mut calls = Calls { engine, depth: 0 };
+    select.projection.iter().any(|item| item.visit(&mut calls).is_break())
+}
+
+struct Calls<'e> {
+    engine: &'e QueryEngine,
+    /// How many queries inside of the item.
+    depth: usize,
+}
+
+impl Visitor for Calls<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        let Expr::Function(call) = expression else { return ControlFlow::Continue(()) };
+        let name = call.name.0.last().map(ToString::to_string).unwrap_or_default().to_lowercase();
+        match self.depth == 0 && (name == "unnest" || self.engine.is_of_many_rows(&name)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
 }
 
 /// What the relations of a SELECT are called.

@@ -357,8 +357,6 @@ impl From<QueryError> for SqlError {
             QueryError::MisplacedWindow { .. } => told(state::MISPLACED_WINDOW),
             QueryError::WrongType { .. } => told(state::DATATYPE_MISMATCH)
                 .with_hint("Write a cast: CAST(value AS type) or value::type."),
-            QueryError::DependentValue { .. } => told(state::FEATURE_NOT_SUPPORTED)
-                .with_hint("Write the subquery as a join, or with an aggregate such as max()."),
             QueryError::NotSupported { .. } => told(state::FEATURE_NOT_SUPPORTED)
                 .with_hint("docs/sql.md lists what queries may have."),
             QueryError::DivisionByZero => told(state::DIVISION_BY_ZERO),

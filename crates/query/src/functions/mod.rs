@@ -57,7 +57,7 @@ pub(crate) use numbers::POSITIVE;
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use rounded::{product, quotient};
 pub(crate) use session::{bind, bind_to_column};
-pub(crate) use single::{SINGLE_VALUE, single_value};
+pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
 pub(crate) use types::TYPE_OF;

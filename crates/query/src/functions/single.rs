@@ -1,16 +1,21 @@
-//! The value of the only row there is: what a subquery that stands for a value becomes where it
-//! depends on the row outside. A second row is an error (`21000`).
+//! The value of the only row there is: what a subquery that stands for a value becomes. A second row is an
+//! error (`21000`).
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Int64Type};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, LogicalPlan, LogicalPlanBuilder, Signature,
+    Subquery, Volatility,
 };
+use datafusion::optimizer::analyzer::AnalyzerRule;
 
+use super::rewrite;
 use crate::error::QueryError;
 
 /// The function's name.
@@ -27,6 +32,37 @@ pub(crate) fn single_value() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(SingleValue { signature }))
 }
 
+/// Holds subqueries that stand for a value, and may have several rows, to one.
+#[derive(Debug)]
+pub(crate) struct SingleRows;
+
+impl AnalyzerRule for SingleRows {
+    fn name(&self) -> &str {
+        "single_rows"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| rewrite(plan, held_to_one)).data()
+    }
+}
+
+fn held_to_one(expression: Expr) -> Result<Transformed<Expr>> {
+    let Expr::ScalarSubquery(subquery) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let rows = &subquery.subquery;
+    if rows.max_rows().is_some_and(|rows| rows <= 1) {
+        return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
+    }
+    let Some(column) = rows.schema().columns().into_iter().next() else {
+        return internal_err!("a subquery without a column stands for a value");
+    };
+    let value = single_value().call(vec![Expr::Column(column)]);
+    let rows = LogicalPlanBuilder::from(rows.as_ref().clone());
+    let one = rows.aggregate(Vec::<Expr>::new(), vec![value])?.build()?;
+    Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(one), ..subquery })))
+}
+
 impl AggregateUDFImpl for SingleValue {
     fn name(&self) -> &str {
         SINGLE_VALUE
@@ -40,6 +76,15 @@ impl AggregateUDFImpl for SingleValue {
         match arguments {
             [only] => Ok(only.clone()),
             _ => internal_err!("{SINGLE_VALUE} of {arguments:?}"),
+        }
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        match arguments {
+            [only] => {
+                Ok(Arc::new(only.as_ref().clone().with_name(SINGLE_VALUE).with_nullable(true)))
+            }
+            _ => internal_err!("{SINGLE_VALUE} has one argument"),
         }
     }
 

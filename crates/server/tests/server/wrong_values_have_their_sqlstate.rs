@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use crate::common::{World, failure};
+use crate::common::{World, failure, query};
 use crate::postgresql::Cluster;
 
 /// A statement and its SQLSTATE, over `two (a int, b text)` with the rows (1, 'x') and (2, 'y').
@@ -33,6 +33,12 @@ const WRONG_VALUES: &[(&str, &str)] = &[
     ("SELECT power(10::float8, 400)", "22003"),
     ("SELECT ln(a - a) FROM two", "2201E"),
     ("SELECT ln(-a) FROM two", "2201E"),
+    ("SELECT (SELECT a FROM two)", "21000"),
+    ("SELECT (SELECT a FROM two UNION SELECT 3)", "21000"),
+    ("SELECT (SELECT DISTINCT a FROM two)", "21000"),
+    ("SELECT (SELECT a FROM two LIMIT 2)", "21000"),
+    ("SELECT (SELECT row_number() OVER () FROM two)", "21000"),
+    ("SELECT (SELECT i.a FROM two i, two j WHERE i.a = o.a) FROM two o", "21000"),
 ];
 
 async fn compare_values(client: &Client) {
@@ -58,4 +64,27 @@ async fn values_that_cannot_be_are_told_with_their_state() {
 async fn postgresql_tells_the_same_of_values() {
     let Some(cluster) = Cluster::start() else { return };
     compare_values(&cluster.client_in_new_database("wrong_values").await).await;
+}
+
+/// A subquery of ANY and ALL has as many rows as it likes, in whatever order, also where the row outside is looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_subqueries_that_stand_for_a_value_are_held_to_one_row() {
+    let world = World::new();
+    let client = world.client().await;
+    client
+        .batch_execute("CREATE TABLE two (a int); INSERT INTO two VALUES (1), (2)")
+        .await
+        .unwrap();
+    for (statement, rows) in [
+        ("SELECT a FROM two WHERE a >= ALL (SELECT a FROM two)", ["2"].as_slice()),
+        ("SELECT a FROM two WHERE a = ANY (SELECT a FROM two) ORDER BY a", &["1", "2"]),
+        ("SELECT o.a FROM two o WHERE o.a > ALL (SELECT i.a FROM two i WHERE i.a <> o.a)", &["2"]),
+        (
+            "SELECT (SELECT i.a FROM two i WHERE i.a = o.a AND o.a > 1) FROM two o ORDER BY a",
+            &["2", "∅"],
+        ),
+        ("SELECT (SELECT stddev(a) IS NULL FROM two WHERE a = 1)", &["t"]),
+    ] {
+        assert_eq!(query(&client, statement).await, rows, "{statement}");
+    }
 }
