@@ -259,7 +259,7 @@ mod tests {
         one_finding("crates/server/src/a.rs", told, "type of an error");
         assert!(rules("crates/server/tests/a.rs", text).is_empty());
         assert!(rules("crates/lab/src/a.rs", text).is_empty());
-        one_finding("crates/query/src/error.rs", "//! A.\n", "lower the number");
+        one_finding("crates/server/src/error.rs", "//! A.\n", "lower the number");
     }
 
     #[test]

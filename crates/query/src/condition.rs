@@ -42,8 +42,9 @@ impl QueryEngine {
         one_row::check(self, &items, &PLACE)?;
         let relations = OneTable(table);
         let mut query = one_row::select(items, &[table.name()])?;
-        syntax::prepare(self, &mut query, &relations)?;
-        let (plan, _) = self.analyzed(query, &relations, &[])?;
+        let prepared = syntax::prepare(self, &mut query, &relations, &[])?;
+        let planned = self.analyzed(query, &relations, &[]);
+        let (plan, _) = planned.map_err(|error| prepared.told(error))?;
         let LogicalPlan::Projection(projection) = plan else { return Err(too_much()) };
         let schema = projection.input.schema();
         let [expression] = projection.expr.as_slice() else { return Err(too_much()) };

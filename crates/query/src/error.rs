@@ -1,11 +1,13 @@
 //! What can go wrong with a query, by what the client can do about it.
 //!
-//! DataFusion tells some of its errors by their words only. Where those words are read, in [`told`],
-//! a test of the server holds the SQLSTATE that follows.
+//! No words of an error decide anything. What PostgreSQL has an SQLSTATE for is told by `binder.rs` before a query is
+//! planned, or by functions of this crate while it runs; what DataFusion tells beyond is one of a few kinds,
+//! by its variant.
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 use onrush::TypeError;
 use thiserror::Error;
 
@@ -21,46 +23,10 @@ pub enum QueryError {
         /// Where and why.
         message: String,
     },
-    /// No such table or view.
-    #[error("{message}")]
-    UnknownTable {
-        /// The SQLSTATE: that of an unknown table or schema.
-        state: &'static str,
-        /// Which.
-        message: String,
-        /// What there is instead.
-        hint: Option<String>,
-    },
-    /// No such column.
-    #[error("there is no column {name}; those in sight are: {known}")]
-    UnknownColumn {
-        /// The name as it was given.
-        name: String,
-        /// The columns there are.
-        known: String,
-    },
-    /// The column is in several tables of the query.
-    #[error("column {name} is ambiguous: write the name of its table in front of it")]
-    AmbiguousColumn {
-        /// The name as it was given.
-        name: String,
-    },
     /// No such function, or not for such arguments.
     #[error("{message}")]
     UnknownFunction {
         /// Which, and which there are.
-        message: String,
-    },
-    /// A column is neither grouped by nor inside of an aggregate.
-    #[error("{message}")]
-    NotGrouped {
-        /// Which.
-        message: String,
-    },
-    /// A window function where none can be.
-    #[error("{message}")]
-    MisplacedWindow {
-        /// Where.
         message: String,
     },
     /// Types that do not go together.
@@ -73,6 +39,12 @@ pub enum QueryError {
     #[error("{message}")]
     NotSupported {
         /// What cannot.
+        message: String,
+    },
+    /// The planner behind does not take the statement, and nothing here knows why.
+    #[error("{message}")]
+    NotPlanned {
+        /// In its words.
         message: String,
     },
     /// The folder for temporary files cannot be used.
@@ -102,14 +74,9 @@ pub enum QueryError {
         /// Which operation asked for how much.
         message: String,
     },
-    /// What PostgreSQL has an SQLSTATE of its own for, and nobody tells apart here.
-    #[error("{message}")]
-    Refused {
-        /// That SQLSTATE.
-        state: &'static str,
-        /// What it is.
-        message: String,
-    },
+    /// What PostgreSQL has an SQLSTATE and a text of its own for.
+    #[error("{}", .0.message)]
+    Refused(Box<Refusal>),
     /// LIMIT or OFFSET below zero.
     #[error("{clause} must not be negative")]
     NegativeCount {
@@ -133,45 +100,51 @@ pub enum QueryError {
     },
 }
 
+/// What is told of something that PostgreSQL refuses, too.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Its SQLSTATE.
+    pub state: &'static str,
+    /// Its text.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Where in the statement.
+    pub at: Option<Location>,
+}
+
 impl QueryError {
     /// What PostgreSQL has this SQLSTATE for.
-    pub(crate) fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
-        QueryError::Refused { state, message: message.into() }
+    #[must_use]
+    pub fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
+        let message = message.into();
+        QueryError::Refused(Box::new(Refusal { state, message, hint: None, at: None }))
+    }
+
+    /// Where it is, unless that is known; a part of a statement that nobody wrote is nowhere.
+    #[must_use]
+    pub(crate) fn at(mut self, span: Span) -> QueryError {
+        if let QueryError::Refused(refusal) = &mut self
+            && span.start.line > 0
+        {
+            refusal.at.get_or_insert(span.start);
+        }
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> QueryError {
+        if let QueryError::Refused(refusal) = &mut self {
+            refusal.hint = Some(hint.into());
+        }
+        self
     }
 }
 
 impl From<ArrowError> for QueryError {
     fn from(error: ArrowError) -> QueryError {
-        match error {
-            ArrowError::DivideByZero => QueryError::DivisionByZero,
-            ArrowError::ArithmeticOverflow(message) => QueryError::OutOfRange { message },
-            ArrowError::CastError(message) | ArrowError::ParseError(message) => of_cast(message),
-            ArrowError::NotYetImplemented(message) => QueryError::NotSupported { message },
-            ArrowError::ExternalError(inner) => of_external(inner),
-            ArrowError::InvalidArgumentError(message) | ArrowError::ComputeError(message) => {
-                told(message)
-            }
-            other => QueryError::Internal { message: other.to_string() },
-        }
-    }
-}
-
-/// What came through DataFusion from this crate, or from further outside.
-fn of_external(error: Box<dyn std::error::Error + Send + Sync>) -> QueryError {
-    let error = match error.downcast::<QueryError>() {
-        Ok(own) => return *own,
-        Err(error) => error,
-    };
-    let error = match error.downcast::<onrush::Error>() {
-        Ok(engine) => return QueryError::Engine(*engine),
-        Err(error) => error,
-    };
-    match error.downcast::<DataFusionError>() {
-        Ok(inner) => (*inner).into(),
-        Err(error) => match error.downcast::<ArrowError>() {
-            Ok(inner) => (*inner).into(),
-            Err(error) => QueryError::Internal { message: error.to_string() },
-        },
+        of_arrow(&error)
     }
 }
 
@@ -183,156 +156,77 @@ impl From<QueryError> for DataFusionError {
 
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> QueryError {
-        match error {
-            DataFusionError::ArrowError(inner, _) => (*inner).into(),
-            DataFusionError::External(inner) => of_external(inner),
-            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
-                (*inner).into()
-            }
-            DataFusionError::Shared(inner) => of_shared(&inner),
-            DataFusionError::Collection(mut errors) if !errors.is_empty() => {
-                errors.swap_remove(0).into()
-            }
-            DataFusionError::SQL(error, _) => QueryError::Syntax { message: error.to_string() },
-            DataFusionError::NotImplemented(message) => QueryError::NotSupported { message },
-            DataFusionError::ResourcesExhausted(message) => {
-                QueryError::OutOfMemory { message: first_line(&message) }
-            }
-            DataFusionError::SchemaError(inner, _) => of_schema(*inner),
-            DataFusionError::Plan(message) | DataFusionError::Configuration(message) => {
-                told(message)
-            }
-            DataFusionError::Execution(message) => told_of_value(message),
-            other => QueryError::Internal { message: other.to_string() },
-        }
+        of_datafusion(&error)
     }
 }
 
-/// An error that several parts of a plan share can only be looked at.
-fn of_shared(error: &DataFusionError) -> QueryError {
-    match error.find_root() {
-        DataFusionError::ArrowError(inner, _) => match &**inner {
-            ArrowError::DivideByZero => QueryError::DivisionByZero,
-            ArrowError::ArithmeticOverflow(message) => {
-                QueryError::OutOfRange { message: message.clone() }
-            }
-            ArrowError::CastError(message) | ArrowError::ParseError(message) => {
-                of_cast(message.clone())
-            }
-            ArrowError::ExternalError(inner) => of_shared_external(&**inner),
-            other => QueryError::Internal { message: other.to_string() },
-        },
-        DataFusionError::External(inner) => of_shared_external(&**inner),
+/// By its variant alone: what PostgreSQL tells of was told before, by the binder or by functions of this crate.
+fn of_datafusion(error: &DataFusionError) -> QueryError {
+    let message = || first_line(&error.strip_backtrace());
+    match error {
+        DataFusionError::ArrowError(inner, _) => of_arrow(inner),
+        DataFusionError::External(inner) => of_external(&**inner),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+            of_datafusion(inner)
+        }
+        DataFusionError::Shared(inner) => of_datafusion(inner),
+        DataFusionError::Collection(errors) if let Some(first) = errors.first() => {
+            of_datafusion(first)
+        }
+        DataFusionError::SQL(error, _) => QueryError::Syntax { message: error.to_string() },
         DataFusionError::ResourcesExhausted(message) => {
             QueryError::OutOfMemory { message: first_line(message) }
         }
-        DataFusionError::Execution(message) => told_of_value(message.clone()),
-        DataFusionError::Plan(message) => told(message.clone()),
+        DataFusionError::SchemaError(inner, _) => match &**inner {
+            SchemaError::FieldNotFound { field, .. } => {
+                let message = format!("column {} does not exist", field.flat_name());
+                QueryError::refused("42703", message)
+            }
+            SchemaError::AmbiguousReference { field } => {
+                let message = format!("column reference \"{}\" is ambiguous", field.name);
+                QueryError::refused("42702", message)
+            }
+            _ => QueryError::NotPlanned { message: message() },
+        },
+        DataFusionError::Plan(_)
+        | DataFusionError::Configuration(_)
+        | DataFusionError::NotImplemented(_) => QueryError::NotPlanned { message: message() },
+        _ => QueryError::Internal { message: message() },
+    }
+}
+
+fn of_arrow(error: &ArrowError) -> QueryError {
+    match error {
+        ArrowError::DivideByZero => QueryError::DivisionByZero,
+        ArrowError::ArithmeticOverflow(message) => {
+            QueryError::OutOfRange { message: message.clone() }
+        }
+        ArrowError::CastError(message) | ArrowError::ParseError(message) => {
+            QueryError::BadText { message: message.clone() }
+        }
+        ArrowError::NotYetImplemented(message) => {
+            QueryError::NotPlanned { message: message.clone() }
+        }
+        ArrowError::ExternalError(inner) => of_external(&**inner),
         other => QueryError::Internal { message: other.to_string() },
     }
 }
 
-fn of_shared_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
+/// What came through DataFusion from this crate, or from further outside.
+fn of_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
     if let Some(own) = error.downcast_ref::<QueryError>() {
         return own.clone();
     }
-    match error.downcast_ref::<onrush::Error>() {
-        Some(engine) => QueryError::Engine(engine.clone()),
+    if let Some(engine) = error.downcast_ref::<onrush::Error>() {
+        return QueryError::Engine(engine.clone());
+    }
+    if let Some(inner) = error.downcast_ref::<DataFusionError>() {
+        return of_datafusion(inner);
+    }
+    match error.downcast_ref::<ArrowError>() {
+        Some(inner) => of_arrow(inner),
         None => QueryError::Internal { message: error.to_string() },
     }
-}
-
-fn of_schema(error: SchemaError) -> QueryError {
-    match error {
-        SchemaError::FieldNotFound { field, valid_fields } => QueryError::UnknownColumn {
-            name: field.flat_name(),
-            known: valid_fields
-                .iter()
-                .map(|field| field.flat_name())
-                .collect::<Vec<_>>()
-                .join(", "),
-        },
-        SchemaError::AmbiguousReference { field } => {
-            QueryError::AmbiguousColumn { name: field.flat_name() }
-        }
-        other => told(other.to_string()),
-    }
-}
-
-fn of_cast(message: String) -> QueryError {
-    let lower = message.to_lowercase();
-    if lower.contains("overflow")
-        || lower.contains("out of range")
-        || lower.contains("can't cast value")
-    {
-        return QueryError::OutOfRange { message };
-    }
-    QueryError::BadText { message }
-}
-
-/// As [`told`], of an error that was met while a query ran: it is of a value, whatever else it is.
-fn told_of_value(message: String) -> QueryError {
-    match told(message) {
-        QueryError::Syntax { message } => QueryError::Refused { state: "22000", message },
-        other => other,
-    }
-}
-
-/// Words that tell of what PostgreSQL has an SQLSTATE for.
-const STATES: &[(&str, &str)] = &[
-    ("square root of a negative", "2201F"),
-    ("zero raised to a negative power", "2201F"),
-    ("non UTF-8", "22021"),
-    ("duplicate qualified field name", "42712"),
-    ("Order by column out of bounds", "42P10"),
-];
-
-/// What only the words of an error tell.
-fn told(message: String) -> QueryError {
-    let has = |words: &str| message.contains(words);
-    if let Some((_, state)) = STATES.iter().find(|(words, _)| has(words)) {
-        // DataFusion says where it met some of them.
-        let message = first_line(&message).replacen("Execution error: ", "", 1);
-        return QueryError::Refused { state, message };
-    }
-    if has("failed to match any signature") {
-        let name = message.split('\'').nth(1).unwrap_or_default();
-        let message = format!("there is no function {name} for values of these types");
-        return QueryError::UnknownFunction { message };
-    }
-    if has("Aggregate functions are not allowed") {
-        return QueryError::NotGrouped { message };
-    }
-    if has("does not support logical expression WindowFunction") {
-        let message = "window functions are allowed among the columns of an answer and in ORDER BY";
-        return QueryError::MisplacedWindow { message: message.to_owned() };
-    }
-    if let Some(rest) = message.strip_prefix("Invalid function '")
-        && let Some((name, _)) = rest.split_once('\'')
-    {
-        let message = format!("function {name} does not exist");
-        return QueryError::UnknownFunction { message };
-    }
-    if has("Invalid function") || has("No function matches") || has("table function") {
-        return QueryError::UnknownFunction { message: first_line(&message) };
-    }
-    if has("must be in GROUP BY") {
-        return QueryError::NotGrouped { message };
-    }
-    if has("Divide by zero") || has("divide by zero") {
-        return QueryError::DivisionByZero;
-    }
-    if has("overflow") || has("Overflow") || has("out of range") || has("too large to store") {
-        return QueryError::OutOfRange { message };
-    }
-    if has("coerce") || has("cannot be cast") || has("Cannot infer common") || has("type mismatch")
-    {
-        return QueryError::WrongType { message: first_line(&message) };
-    }
-    if has("not supported") || has("Unsupported") || has("unsupported") || has("not implemented") {
-        return QueryError::NotSupported { message: first_line(&message) };
-    }
-    QueryError::Syntax { message: first_line(&message) }
 }
 
 fn first_line(message: &str) -> String {

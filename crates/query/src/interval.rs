@@ -136,9 +136,9 @@ impl Interval {
     /// # Errors
     /// Text that is none.
     pub fn parse(written: &str) -> Result<Interval> {
-        let bad = || QueryError::Refused {
-            state: "22007",
-            message: format!("invalid input syntax for type interval: \"{written}\""),
+        let bad = || {
+            let message = format!("invalid input syntax for type interval: \"{written}\"");
+            QueryError::refused("22007", message)
         };
         let lower = written.trim().to_lowercase();
         if let Some(parts) = lower.strip_prefix('p') {

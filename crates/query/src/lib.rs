@@ -2,8 +2,8 @@
 //!
 //! The life of one query:
 //!
-//! 1. **Plan**: a statement that sqlparser has read is put into the words that DataFusion knows
-//!    (`syntax.rs`), its names are looked up (`relation.rs`), its types made PostgreSQL's
+//! 1. **Plan**: the names of a statement that sqlparser has read are resolved (`binder.rs`), it is put into the
+//!    words that DataFusion knows (`syntax.rs`), its types are made PostgreSQL's
 //!    (`typing.rs`). The [`Query`] is kept; parameters and the clock come later (`query.rs`).
 //! 2. **Run**: on the threads of the [`QueryEngine`], for one [`Statement`]: a snapshot that does not
 //!    change. Conditions on the key become ranges of keys (`bounds.rs`, `table.rs`).
@@ -21,6 +21,7 @@
 //! 3. What DataFusion would pass over in silence is refused: clauses in `clauses.rs`, field by field.
 
 mod array;
+mod binder;
 mod bounds;
 mod clauses;
 mod columns;
@@ -53,7 +54,7 @@ pub use array::{Elements, read_array, write_array};
 pub use computed::{RowExpressions, RowValues, RowlessValue};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
-pub use error::{QueryError, Result};
+pub use error::{QueryError, Refusal, Result};
 pub use functions::SystemFunction;
 pub use interval::Interval;
 pub use memory::{QueryMemory, SpillOptions};

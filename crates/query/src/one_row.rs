@@ -9,7 +9,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Spanned, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use onrush::{DataType, Row, TableDefinition};
@@ -66,7 +66,20 @@ pub(crate) fn physical(
 /// # Errors
 /// A subquery, an aggregate, a window function.
 pub(crate) fn check(engine: &QueryEngine, items: &[SelectItem], place: &Place) -> Result<()> {
-    let mut seeker = Seeker { engine, place, refused: None };
+    seek(Seeker { engine, place, takes_queries: false, depth: 0, refused: None }, items)
+}
+
+impl QueryEngine {
+    /// Refuses aggregates and window functions outside of subqueries.
+    ///
+    /// # Errors
+    /// One of them.
+    pub fn check_of_one_row(&self, items: &[ast::Expr], place: &Place) -> Result<()> {
+        seek(Seeker { engine: self, place, takes_queries: true, depth: 0, refused: None }, items)
+    }
+}
+
+fn seek<V: Visit>(mut seeker: Seeker<'_>, items: &[V]) -> Result<()> {
     for item in items {
         let _: ControlFlow<()> = item.visit(&mut seeker);
     }
@@ -77,6 +90,9 @@ pub(crate) fn check(engine: &QueryEngine, items: &[SelectItem], place: &Place) -
 struct Seeker<'e> {
     engine: &'e QueryEngine,
     place: &'e Place,
+    takes_queries: bool,
+    /// How many queries inside of an item.
+    depth: usize,
     refused: Option<QueryError>,
 }
 
@@ -84,25 +100,35 @@ impl Visitor for Seeker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.depth += 1;
+        if self.takes_queries {
+            return ControlFlow::Continue(());
+        }
         let message = format!("cannot use subquery in {}", self.place.one);
         self.refused = Some(QueryError::NotSupported { message });
         ControlFlow::Break(())
     }
 
+    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
-        let ast::Expr::Function(call) = expression else { return ControlFlow::Continue(()) };
+        let (0, ast::Expr::Function(call)) = (self.depth, expression) else {
+            return ControlFlow::Continue(());
+        };
         let name = call.name.0.last().map(ToString::to_string).unwrap_or_default().to_lowercase();
         let state = &self.engine.state;
-        let many = self.place.many;
-        self.refused = if call.over.is_some() || state.window_functions().contains_key(&name) {
-            let message = format!("window functions are not allowed in {many}");
-            Some(QueryError::MisplacedWindow { message })
+        let (code, kind) = if call.over.is_some() || state.window_functions().contains_key(&name) {
+            ("42P20", "window")
         } else if state.aggregate_functions().contains_key(&name) {
-            let message = format!("aggregate functions are not allowed in {many}");
-            Some(QueryError::NotGrouped { message })
+            ("42803", "aggregate")
         } else {
             return ControlFlow::Continue(());
         };
+        let message = format!("{kind} functions are not allowed in {}", self.place.many);
+        self.refused = Some(QueryError::refused(code, message).at(call.name.span()));
         ControlFlow::Break(())
     }
 }

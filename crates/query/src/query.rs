@@ -8,7 +8,9 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Schema};
 use datafusion::catalog::{TableFunctionArgs, default_table_source::provider_as_source};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, ParamValues, ScalarValue, TableReference, plan_datafusion_err};
+use datafusion::common::{
+    DFSchema, ParamValues, ScalarValue, TableReference, internal_datafusion_err,
+};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
@@ -64,12 +66,13 @@ impl QueryEngine {
         {
             return Query::of_nothing(names, declared);
         }
-        let labels = syntax::prepare(self, &mut query, relations)?;
+        let prepared = syntax::prepare(self, &mut query, relations, declared)?;
         scalar::unfold(self, &mut query);
-        let (plan, parameters) = self.analyzed(query, relations, declared)?;
+        let planned = self.analyzed(query, relations, declared);
+        let (plan, parameters) = planned.map_err(|error| prepared.told(error))?;
         let planned = plan.schema().fields();
         let names = planned.iter().map(|field| field.name().clone()).collect();
-        let columns = syntax::names(&labels, names)
+        let columns = syntax::names(&prepared.labels, names)
             .into_iter()
             .zip(planned.iter())
             .map(|(name, field)| QueryColumn { name, column_type: column_type(field) });
@@ -275,7 +278,7 @@ impl ContextProvider for Names<'_> {
             .state
             .table_functions()
             .get(name)
-            .ok_or_else(|| plan_datafusion_err!("there is no table function {name}"))?;
+            .ok_or_else(|| internal_datafusion_err!("there is no table function {name}"))?;
         let arguments: Vec<Expr> =
             arguments.into_iter().map(|argument| constant(self.state, argument)).collect();
         let arguments = TableFunctionArgs::new(&arguments, self.state);

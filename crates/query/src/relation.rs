@@ -25,7 +25,7 @@ pub trait Relations {
     /// The relation of this name, in the schema where one is given.
     ///
     /// # Errors
-    /// [`QueryError::UnknownTable`](crate::QueryError::UnknownTable).
+    /// [`QueryError::Refused`](crate::QueryError::Refused), where there is none.
     fn find(&self, schema: Option<&str>, name: &str) -> Result<Relation>;
 
     /// Whether it is a relation that never has rows.

@@ -12,12 +12,15 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use crate::binder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
-pub(crate) use calls::is_aggregate as is_other_aggregate;
+use crate::types::ColumnType;
+pub(crate) use calls::{is_aggregate as is_other_aggregate, is_other as is_other_function};
 use compared::InSight;
+pub(crate) use sets::array_of;
 use whole_rows::Sources;
 
 mod arrays;
@@ -41,15 +44,35 @@ pub(crate) enum Label {
     Wildcard,
 }
 
+/// What is known of a query that is ready for DataFusion.
+pub(crate) struct Prepared {
+    /// What its columns are called.
+    pub(crate) labels: Vec<Label>,
+    /// What there is to tell should DataFusion not plan it.
+    pub(crate) suspect: Option<QueryError>,
+}
+
+impl Prepared {
+    /// Tells what PostgreSQL would, where DataFusion has only said no.
+    pub(crate) fn told(&self, error: QueryError) -> QueryError {
+        match (&self.suspect, error) {
+            (Some(suspect), QueryError::NotPlanned { .. }) => suspect.clone(),
+            (_, error) => error,
+        }
+    }
+}
+
 /// Prepares a query for DataFusion, and tells what its columns are called.
 ///
 /// # Errors
-/// A clause that nothing would come of; what DataFusion cannot do and would not say.
+/// A clause that nothing would come of; a name that means nothing; what DataFusion cannot do and would not say.
 pub(crate) fn prepare(
     engine: &QueryEngine,
     query: &mut Query,
     relations: &dyn Relations,
-) -> Result<Vec<Label>> {
+    declared: &[Option<ColumnType>],
+) -> Result<Prepared> {
+    let suspect = binder::bind(engine, query, relations, declared)?;
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
     if let SetExpr::Select(select) = &mut *query.body {
@@ -60,7 +83,7 @@ pub(crate) fn prepare(
     let _: ControlFlow<()> = query.visit(&mut writer);
     match writer.refused {
         Some(message) => Err(QueryError::NotSupported { message }),
-        None => Ok(labels),
+        None => Ok(Prepared { labels, suspect }),
     }
 }
 
@@ -94,7 +117,7 @@ fn label(item: &SelectItem) -> Label {
 }
 
 /// A name as it counts: in lower case unless it is quoted.
-fn folded(name: &Ident) -> String {
+pub(crate) fn folded(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
@@ -102,7 +125,7 @@ fn folded(name: &Ident) -> String {
 }
 
 /// What PostgreSQL calls the column that an expression makes.
-fn name_of(expression: &Expr) -> Option<String> {
+pub(crate) fn name_of(expression: &Expr) -> Option<String> {
     let word = |word: &str| Some(word.to_owned());
     match expression {
         Expr::Identifier(name) => Some(folded(name)),
@@ -380,10 +403,27 @@ fn call_of(function: &str, arguments: impl IntoIterator<Item = Expr>) -> Expr {
 /// Functions stand in one place, whichever schema is written in front.
 fn unqualify(name: &mut ObjectName) {
     if let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
-        && matches!(folded(schema).as_str(), "pg_catalog" | "onrush" | "information_schema")
+        && has_functions(&folded(schema))
     {
         name.0.remove(0);
     }
+}
+
+/// The parts of a function's name, without a schema that need not be written.
+pub(crate) fn unqualified(name: &ObjectName) -> Vec<String> {
+    let part = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(name) => folded(name),
+        ObjectNamePart::Function(other) => other.to_string(),
+    };
+    let mut parts: Vec<String> = name.0.iter().map(part).collect();
+    if parts.len() == 2 && has_functions(&parts[0]) {
+        parts.remove(0);
+    }
+    parts
+}
+
+fn has_functions(schema: &str) -> bool {
+    matches!(schema, "pg_catalog" | "onrush" | "information_schema")
 }
 
 /// An operator that was written as `OPERATOR(pg_catalog.~)`.

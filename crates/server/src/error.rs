@@ -10,6 +10,7 @@ use onrush::{DataType, Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
 use sqlparser::parser::ParserError;
+use sqlparser::tokenizer::{Location, Span};
 
 use crate::schemas;
 
@@ -55,12 +56,9 @@ pub(crate) mod state {
     pub(crate) const DEPENDENT_OBJECTS: &str = "2BP01";
     pub(crate) const SYNTAX_ERROR: &str = "42601";
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
-    pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     pub(crate) const UNDEFINED_COLUMN: &str = "42703";
     pub(crate) const DUPLICATE_OBJECT: &str = "42710";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
-    pub(crate) const NOT_GROUPED: &str = "42803";
-    pub(crate) const MISPLACED_WINDOW: &str = "42P20";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
     pub(crate) const WRONG_OBJECT_TYPE: &str = "42809";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
@@ -113,7 +111,9 @@ pub(crate) struct Report {
     pub(crate) state: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// Where in the statement, counted in characters from 1.
+    /// Where in the statement, by lines and columns.
+    pub(crate) at: Option<Location>,
+    /// The same, counted in characters from 1.
     pub(crate) position: Option<usize>,
     /// The engine's error, for those who can do something about it.
     pub(crate) cause: Option<Box<Error>>,
@@ -128,6 +128,7 @@ impl SqlError {
             state,
             message,
             hint: None,
+            at: None,
             position: None,
             cause: None,
         }))
@@ -156,18 +157,26 @@ impl SqlError {
         self
     }
 
-    /// The place that sqlparser tells at the end of its messages, as a position in `text`.
+    /// Where in its text the statement is wrong; what nobody wrote is nowhere.
+    pub(crate) fn at(mut self, span: Span) -> SqlError {
+        if span.start.line > 0 {
+            self.at.get_or_insert(span.start);
+        }
+        self
+    }
+
+    pub(crate) fn without_place(mut self) -> SqlError {
+        self.at = None;
+        self
+    }
+
+    /// Counts the place as a position in `text`, of which the statement was read.
     pub(crate) fn placed_in(mut self, text: &str) -> SqlError {
-        let Some((message, place)) = self.message.rsplit_once(" at Line: ") else { return self };
-        let Some((line, column)) = place.split_once(", Column: ") else { return self };
-        let (Ok(line), Ok(column)) = (line.parse::<usize>(), column.parse::<usize>()) else {
-            return self;
-        };
-        let lines_before = text.split_inclusive('\n').take(line.saturating_sub(1));
+        let Some(Location { line, column }) = self.at.take() else { return self };
+        let lines_before = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let lines_before = text.split_inclusive('\n').take(lines_before);
         let before: usize = lines_before.map(|line| line.chars().count()).sum();
-        let message_bytes = message.len();
-        self.message.truncate(message_bytes);
-        self.position = Some(before + column);
+        self.position = usize::try_from(column).ok().map(|column| before + column);
         self
     }
 
@@ -340,25 +349,14 @@ impl From<QueryError> for SqlError {
             QueryError::Engine(error) => error.into(),
             QueryError::Value(error) => error.into(),
             QueryError::Syntax { .. } => told(state::SYNTAX_ERROR),
-            QueryError::UnknownTable { state, hint, .. } => {
-                let told = told(state);
-                match hint {
-                    Some(hint) => told.with_hint(hint),
-                    None => told,
-                }
-            }
-            QueryError::UnknownColumn { known, .. } => {
-                told(state::UNDEFINED_COLUMN).with_hint(format!("There are: {known}."))
-            }
-            QueryError::AmbiguousColumn { .. } => told(state::AMBIGUOUS_COLUMN),
             QueryError::UnknownFunction { .. } => told(state::UNDEFINED_FUNCTION)
                 .with_hint("docs/sql.md names those that differ from PostgreSQL's."),
-            QueryError::NotGrouped { .. } => told(state::NOT_GROUPED),
-            QueryError::MisplacedWindow { .. } => told(state::MISPLACED_WINDOW),
             QueryError::WrongType { .. } => told(state::DATATYPE_MISMATCH)
                 .with_hint("Write a cast: CAST(value AS type) or value::type."),
-            QueryError::NotSupported { .. } => told(state::FEATURE_NOT_SUPPORTED)
-                .with_hint("docs/sql.md lists what queries may have."),
+            QueryError::NotSupported { .. } | QueryError::NotPlanned { .. } => {
+                told(state::FEATURE_NOT_SUPPORTED)
+                    .with_hint("docs/sql.md lists what queries may have.")
+            }
             QueryError::DivisionByZero => told(state::DIVISION_BY_ZERO),
             QueryError::OutOfRange { .. } => told(state::NUMERIC_OUT_OF_RANGE),
             QueryError::BadText { .. } => told(state::INVALID_TEXT),
@@ -366,7 +364,12 @@ impl From<QueryError> for SqlError {
                 "Read fewer rows, or start the server with a larger --statement-memory, \
                  --query-memory or --spill.",
             ),
-            QueryError::Refused { state, .. } => told(state),
+            QueryError::Refused(refusal) => {
+                let mut told = told(refusal.state);
+                told.hint = refusal.hint;
+                told.at = refusal.at;
+                told
+            }
             QueryError::NegativeCount { clause: "OFFSET" } => told(state::NEGATIVE_OFFSET),
             QueryError::NegativeCount { .. } => told(state::NEGATIVE_COUNT),
             QueryError::SeveralRows => told(state::SEVERAL_ROWS),
@@ -453,7 +456,16 @@ impl From<ParserError> for SqlError {
                     .with_hint("Nest expressions less than about 50 deep.")
             }
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-                SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {message}"))
+                // The parser has no other way to say where.
+                let (message, place) = match message.rsplit_once(" at Line: ") {
+                    Some((message, place)) => (message, place.split_once(", Column: ")),
+                    None => (message.as_str(), None),
+                };
+                let told = SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {message}"));
+                let place = place.map(|(line, column)| (line.parse(), column.parse()));
+                let Some((Ok(line), Ok(column))) = place else { return told };
+                let start = Location { line, column };
+                told.at(Span { start, end: start })
             }
         }
     }

@@ -83,10 +83,10 @@ fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
     let is_there = !seconds.is_nan() && civil(micros).is_ok_and(|at| at.year() > 0);
     match is_there {
         true => Ok(Value::TimestampTz(micros)),
-        false => Err(QueryError::Refused {
-            state: "22008",
-            message: format!("timestamp out of range: \"{seconds}\""),
-        }),
+        false => {
+            let message = format!("timestamp out of range: \"{seconds}\"");
+            Err(QueryError::refused("22008", message))
+        }
     }
 }
 

@@ -80,8 +80,7 @@ impl Pattern {
                     read.parts.push(Part::Sign);
                 }
                 ('.' | 'D', _) if is_behind_point => {
-                    let message = "multiple decimal points".to_owned();
-                    return Err(QueryError::Refused { state: "42601", message });
+                    return Err(QueryError::refused("42601", "multiple decimal points"));
                 }
                 ('.' | 'D', _) => {
                     is_behind_point = true;

@@ -68,9 +68,8 @@ impl Broken {
     }
 
     fn date(&self) -> Result<Date> {
-        self.date.ok_or_else(|| QueryError::Refused {
-            state: "22007",
-            message: "invalid format specification for an interval value".to_owned(),
+        self.date.ok_or_else(|| {
+            QueryError::refused("22007", "invalid format specification for an interval value")
         })
     }
 
@@ -221,7 +220,7 @@ pub(crate) fn read_timestamp(pattern: &str, written: &str) -> Result<i64> {
     let hour = match (read.is_of_twelve || read.is_afternoon.is_some(), read.is_afternoon) {
         (true, _) if !(1..=12).contains(&read.hour) && read.is_of_twelve => {
             let message = format!("hour \"{}\" is invalid for the 12-hour clock", read.hour);
-            return Err(QueryError::Refused { state: "22007", message });
+            return Err(QueryError::refused("22007", message));
         }
         (true, Some(true)) if read.hour < 12 => read.hour + 12,
         (true, Some(false)) if read.hour == 12 => 0,
@@ -300,13 +299,10 @@ fn read_field<'t>(
     text: &'t str,
     read: &mut Read,
 ) -> Result<&'t str> {
-    let bad = || QueryError::Refused {
-        state: "22007",
-        message: format!(
-            "invalid value \"{}\" for \"{}\"",
-            text.chars().take(field.word.len()).collect::<String>(),
-            field.written()
-        ),
+    let bad = || {
+        let given: String = text.chars().take(field.word.len()).collect();
+        let message = format!("invalid value \"{given}\" for \"{}\"", field.written());
+        QueryError::refused("22007", message)
     };
     let name = |names: &[&str], is_short: bool| {
         names.iter().enumerate().find_map(|(index, name)| {

@@ -68,6 +68,25 @@ pub(crate) fn is_aggregate(name: &str) -> bool {
     )
 }
 
+/// Whether it is a function of one row that DataFusion has otherwise, or that is refused with a reason.
+pub(crate) fn is_other(name: &str) -> bool {
+    same_as(name).is_some()
+        || matches!(
+            name,
+            "mod"
+                | "row"
+                | "row_to_json"
+                | "array"
+                | "age"
+                | "_pg_expandarray"
+                | "generate_subscripts"
+                | "nextval"
+                | "currval"
+                | "setval"
+                | "lastval"
+        )
+}
+
 /// DataFusion's name of a function.
 fn same_as(name: &str) -> Option<&'static str> {
     Some(match name {

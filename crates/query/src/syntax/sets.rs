@@ -10,7 +10,7 @@ use super::call;
 use crate::functions::{JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, SPLIT_BY_PATTERN};
 
 /// The function whose array has the rows of this one, and what the column is called in FROM.
-pub(super) fn array_of(function: &str) -> Option<(&'static str, &str)> {
+pub(crate) fn array_of(function: &str) -> Option<(&'static str, &str)> {
     Some(match function {
         "regexp_split_to_table" => (SPLIT_BY_PATTERN, function),
         "string_to_table" => ("string_to_array", function),

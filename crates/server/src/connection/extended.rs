@@ -118,7 +118,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
         let shown = (clients::shown(text), parsed_bytes(text));
-        let prepared = Arc::new(self.prepare(parsed, shown, Parameters::declared(oids.clone()))?);
+        let prepared = self.prepare(parsed, shown, Parameters::declared(oids.clone()));
+        let prepared = Arc::new(prepared.map_err(|error| error.placed_in(text))?);
         if prepared.plan.is_of_rows() && !self.backend.seen.is_own() {
             self.known.insert(text, oids, version, &prepared);
             self.wire.memory.note(Part::Known, self.known.bytes());

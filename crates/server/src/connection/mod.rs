@@ -69,6 +69,15 @@ pub(crate) enum Stop {
     Closed,
 }
 
+impl Stop {
+    fn placed_in(self, text: &str) -> Stop {
+        match self {
+            Stop::Error(error) => Stop::Error(error.placed_in(text)),
+            Stop::Closed => Stop::Closed,
+        }
+    }
+}
+
 impl From<SqlError> for Stop {
     fn from(error: SqlError) -> Stop {
         Stop::Error(error)
@@ -421,7 +430,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let text = message::text(body)?;
         self.ask_for_text(text)?;
-        let (statements, text) = (sql::read(text)?, clients::shown(text));
+        let (statements, shown) = (sql::read(text)?, clients::shown(text));
         if statements.is_empty() {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(());
@@ -433,7 +442,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.backend.begin(None)?;
         }
         for statement in statements {
-            let outcome = self.run_text(statement, &text).await;
+            let outcome = self.run_text(statement, &shown).await;
+            let outcome = outcome.map_err(|stop| stop.placed_in(text));
             if outcome.is_err() && is_one {
                 self.backend.fail();
                 self.backend.roll_back();

@@ -125,7 +125,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             true => Parameters::none(),
             false => Parameters::declared(old.oids.to_vec()),
         };
-        let fresh = self.prepare(old.parsed.clone(), text, parameters)?;
+        let fresh = self.prepare(old.parsed.clone(), text, parameters);
+        let fresh = fresh.map_err(|error| match is_simple {
+            true => error,
+            // It was prepared from another text than is run now.
+            false => error.without_place(),
+        })?;
         if !is_simple && (fresh.oids != old.oids || fresh.described() != old.described()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)

@@ -34,7 +34,7 @@ pub(super) fn whole_key(
                         None => return Ok(None),
                     },
                 };
-                let column = definition.shown_column_index(&name)?;
+                let Ok(column) = definition.shown_column_index(&name) else { return Ok(None) };
                 if !definition.primary_key().contains(&column) {
                     return Ok(None);
                 }

@@ -70,7 +70,7 @@ pub(super) fn plan(
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
-    let table = plan::table(planner, &planner.lookup().table_named(name)?)?;
+    let table = plan::table_named(planner, name)?;
     let columns = target_columns(&table, statement)?;
     let rows = match &statement.source {
         None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),
@@ -146,8 +146,12 @@ fn rows(
             Err(error) => return Err(error),
         }
     }
-    let query = QueryPlan::new(planner, source.clone(), parameters)
-        .map_err(|error| beyond.unwrap_or(error))?;
+    let query =
+        QueryPlan::new(planner, source.clone(), parameters).map_err(|error| match beyond {
+            // It tells what can stand among values.
+            Some(beyond) if error.state == state::FEATURE_NOT_SUPPORTED => beyond,
+            _ => error,
+        })?;
     target.check_count(query.columns.len())?;
     Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
 }
@@ -160,7 +164,7 @@ fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
     }
     let mut columns = Vec::with_capacity(statement.columns.len());
     for name in &statement.columns {
-        let column = definition.shown_column_index(&names::column(name)?)?;
+        let column = plan::target_column(table, name)?;
         if columns.contains(&column) {
             let message = format!("column {name} is given more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));

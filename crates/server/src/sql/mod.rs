@@ -62,7 +62,7 @@ use onrush::Database;
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 
 use crate::access::Access;
 use crate::clients::Clients;
@@ -201,7 +201,11 @@ fn statements(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = Tokenizer::new(&OnrushDialect::new(text.len()), text)
         .tokenize_with_location()
-        .map_err(|error| SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {error}")))?;
+        .map_err(|error| {
+            let start = error.location;
+            SqlError::new(state::SYNTAX_ERROR, format!("syntax error: {}", error.message))
+                .at(Span { start, end: start })
+        })?;
     check_chains(&tokens)?;
     role::users_to_roles(&mut tokens);
     Ok(tokens)

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use onrush::Table;
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectType,
-    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
+    ObjectType, Query, SetExpr, Spanned, Statement, TransactionModifier, TruncateIdentityOption,
 };
+use sqlparser::tokenizer::Span;
 
+use super::names::TableName;
 use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
@@ -20,6 +22,7 @@ use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
     Call, CursorPlan, DefinitionPlan, Plan, RowsPlan, SelectPlan, SessionPlan, WritePlan,
 };
+use crate::schemas;
 
 /// What SHOW names for all settings.
 pub(crate) const ALL: &str = "all";
@@ -231,16 +234,59 @@ pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> R
 pub(super) fn table(planner: &Planner<'_>, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
     planner.seen.table(name).map_err(|error| match error {
-        onrush::Error::UnknownTable { .. } => {
-            let mut known = planner.seen.names();
-            known.truncate(20);
-            let told = SqlError::new(state::UNDEFINED_TABLE, format!("there is no table {name}"));
-            match known.is_empty() {
-                true => told.with_hint("The database has no tables: CREATE TABLE makes one."),
-                false => told.with_hint(format!("The tables are: {}.", known.join(", "))),
-            }
-        }
+        onrush::Error::UnknownTable { .. } => unknown_table(planner, name),
         other => other.into(),
+    })
+}
+
+/// The table of a name as it is written, whose schema need not be there, either.
+pub(super) fn table_in(planner: &Planner<'_>, schema: Option<&str>, table: &str) -> Result<Table> {
+    let Some(schema) = schema else {
+        let found = planner.lookup().on_path(table);
+        return match planner.seen.table(&found) {
+            Err(onrush::Error::UnknownTable { .. }) => Err(unknown_table(planner, table)),
+            found => Ok(found?),
+        };
+    };
+    let found = planner.lookup().in_schema(schema, table).ok();
+    match found.map(|name| planner.seen.table(&name)) {
+        None | Some(Err(onrush::Error::UnknownTable { .. })) => {
+            Err(unknown_table(planner, &format!("{schema}.{table}")))
+        }
+        Some(found) => Ok(found?),
+    }
+}
+
+/// The table that a name in a statement means.
+pub(super) fn table_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
+    let span = name.0.first().map_or_else(Span::empty, Spanned::span);
+    match names::table(name)? {
+        TableName::System(view) => Err(names::not_changed(&view)),
+        TableName::User { schema, table } => {
+            table_in(planner, schema.as_deref(), &table).map_err(|error| error.at(span))
+        }
+    }
+}
+
+fn unknown_table(planner: &Planner<'_>, name: &str) -> SqlError {
+    let mut known = planner.seen.names();
+    known.truncate(20);
+    let message = format!("relation \"{name}\" does not exist");
+    let told = SqlError::new(state::UNDEFINED_TABLE, message);
+    match known.is_empty() {
+        true => told.with_hint("The database has no tables: CREATE TABLE makes one."),
+        false => told.with_hint(format!("The tables are: {}.", known.join(", "))),
+    }
+}
+
+/// The column of a table that a statement writes to.
+pub(super) fn target_column(table: &Table, name: &ObjectName) -> Result<usize> {
+    let column = names::column(name)?;
+    table.definition().shown_column_index(&column).map_err(|_| {
+        let table = schemas::own_name(table.name());
+        let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        let span = name.0.first().map_or_else(Span::empty, Spanned::span);
+        SqlError::new(state::UNDEFINED_COLUMN, message).at(span)
     })
 }
 

@@ -104,7 +104,10 @@ impl Relations for Known<'_> {
         if is_system {
             let found = catalog::find(self.planner, schema, name).map(Relation::Made);
             return found.ok_or_else(|| {
-                let message = format!("the catalogue has no {name}");
+                let message = match schema {
+                    Some(schema) => format!("relation \"{schema}.{name}\" does not exist"),
+                    None => format!("relation \"{name}\" does not exist"),
+                };
                 let hint = "information_schema.columns and onrush.tables tell about tables.";
                 unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
             });
@@ -115,18 +118,13 @@ impl Relations for Known<'_> {
                     Relation::Made(view.of_database(self.planner.database, self.planner.clients))
                 })
                 .ok_or_else(|| {
-                    let message = format!("there is no view onrush.{name}");
+                    let message = format!("relation \"onrush.{name}\" does not exist");
                     let hint = format!("There are: {}.", View::names());
                     unknown(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
                 }),
             _ => {
                 names::check_reserved(name).map_err(unknown)?;
-                let lookup = self.planner.lookup();
-                let name = match schema {
-                    Some(schema) => lookup.in_schema(schema, name).map_err(unknown)?,
-                    None => lookup.on_path(name),
-                };
-                let table = plan::table(self.planner, &name).map_err(unknown)?;
+                let table = plan::table_in(self.planner, schema, name).map_err(unknown)?;
                 self.tables.borrow_mut().push(table.clone());
                 Ok(match self.changed {
                     Some(changed) if changed == table.name() => Relation::TableWithRowIds(table),
@@ -143,5 +141,9 @@ impl Relations for Known<'_> {
 
 fn unknown(error: SqlError) -> QueryError {
     let Report { state, message, hint, .. } = error.into_report();
-    QueryError::UnknownTable { state, message, hint }
+    let refused = QueryError::refused(state, message);
+    match hint {
+        Some(hint) => refused.hint(hint),
+        None => refused,
+    }
 }

@@ -197,7 +197,7 @@ pub(super) fn columns_of(
             _ => return Ok(None),
         };
         let Some(name) = condition::column_name(expression, relation) else { return Ok(None) };
-        let source = table.definition().shown_column_index(&name)?;
+        let Ok(source) = table.definition().shown_column_index(&name) else { return Ok(None) };
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }

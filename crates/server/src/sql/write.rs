@@ -171,8 +171,7 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
             sample: None,
             index_hints: _these_too,
         } if target.joins.is_empty() => {
-            let name = planner.lookup().table_named(name)?;
-            let table = plan::table(planner, &name)?;
+            let table = plan::table_named(planner, name)?;
             if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
                 return Err(SqlError::not_supported(
                     "other names for the columns of a table that is changed",
@@ -180,7 +179,8 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
                 ));
             }
             let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
-            Ok((table, alias.unwrap_or_else(|| schemas::own_name(&name).to_owned())))
+            let relation = alias.unwrap_or_else(|| schemas::own_name(table.name()).to_owned());
+            Ok((table, relation))
         }
         other => Err(SqlError::not_supported(other, "Name one table; join others in FROM.")),
     }
@@ -234,6 +234,8 @@ impl Wanted<'_> {
             *parameters = tried;
             return Ok(row);
         }
+        let place = Place { one: "UPDATE", many: "UPDATE" };
+        planner.queries.check_of_one_row(&found, &place)?;
         let definition = table.definition();
         let quoted = |name: &str| Ident::with_quote('"', name);
         let key = definition.primary_key().iter().map(|column| {
@@ -264,7 +266,7 @@ pub(super) fn assignments(
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return Err(SqlError::not_supported(assignment, "Set one column at a time."));
         };
-        let column = definition.shown_column_index(&names::column(name)?)?;
+        let column = plan::target_column(table, name)?;
         if assignments.iter().any(|earlier| earlier.column == column) {
             let message = format!("column {name} is set more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));

@@ -24,7 +24,7 @@ async fn states_are_those_of_postgresql() {
         ("INSERT INTO t (id, id) VALUES (1, 2)", "42701"),
         ("INSERT INTO t VALUES ($1)", "42P02"),
         ("SELECT nofunction()", "42883"),
-        ("SELECT * FROM other.t", "3F000"),
+        ("SELECT * FROM other.t", "42P01"),
         ("SET nosuch = 1", "42704"),
         ("SET synchronous_commit = maybe", "22023"),
         ("CREATE TABLE u (id int PRIMARY KEY, id int)", "42701"),

@@ -23,6 +23,7 @@ mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod expressions_give_what_postgresql_gives;
 mod keys_are_added_to_tables;
+mod names_mean_what_they_mean_in_postgresql;
 mod no_clause_is_passed_over_in_silence;
 mod prepared_statements_follow_altered_tables;
 mod prepared_statements_take_parameters_of_every_type;

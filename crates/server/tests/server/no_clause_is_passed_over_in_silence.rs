@@ -198,11 +198,11 @@ async fn refusal(client: &Client, statement: &str) -> (String, String) {
     (told.code().code().to_owned(), told.message().to_owned())
 }
 
-/// Refused as something that there is not, by its name, or as something that cannot be read.
+/// Refused as something that there is not, or not of this function, by its name, or as something that cannot be read.
 async fn refused(client: &Client, statement: &str, name: &str) -> Result<(), String> {
     let (code, message) = refusal(client, statement).await;
-    let is_named = code == "0A000" && message.to_lowercase().contains(&name.to_lowercase());
-    match is_named || code == "42601" {
+    let is_named = message.to_lowercase().contains(&name.to_lowercase());
+    match (is_named && matches!(&*code, "0A000" | "42809")) || code == "42601" {
         true => Ok(()),
         false => {
             Err(format!("{statement}\n    {code} {message:?}, where {name:?} should be named"))

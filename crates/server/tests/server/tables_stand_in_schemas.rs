@@ -151,7 +151,7 @@ async fn a_schema_gets_another_name_with_its_tables_and_what_was_granted_on_them
     query(&client, "ALTER SCHEMA sales RENAME TO shop").await;
     let granted = "SELECT relacl IS NOT NULL FROM pg_class WHERE oid = 'shop.items'::regclass";
     assert_eq!(query(&client, granted).await, ["t"]);
-    assert_eq!(failure(&client, "SELECT id FROM sales.items").await, "3F000");
+    assert_eq!(failure(&client, "SELECT id FROM sales.items").await, "42P01");
     assert_eq!(failure(&client, "ALTER SCHEMA shop RENAME TO other").await, "42P06");
     assert_eq!(failure(&client, "ALTER SCHEMA sales RENAME TO again").await, "3F000");
     assert_eq!(failure(&client, "ALTER SCHEMA shop RENAME TO pg_shop").await, "42939");

@@ -39,6 +39,11 @@ const WRONG_VALUES: &[(&str, &str)] = &[
     ("SELECT (SELECT a FROM two LIMIT 2)", "21000"),
     ("SELECT (SELECT row_number() OVER () FROM two)", "21000"),
     ("SELECT (SELECT i.a FROM two i, two j WHERE i.a = o.a) FROM two o", "21000"),
+    ("SELECT true + a FROM two", "42883"),
+    ("SELECT a FROM two WHERE a", "42804"),
+    ("SELECT count(*) FROM two HAVING 1", "42804"),
+    ("SELECT 1 FROM two o JOIN two i ON o.a", "42804"),
+    ("SELECT sum(a) FILTER (WHERE a) FROM two", "42804"),
 ];
 
 async fn compare_values(client: &Client) {

@@ -1,0 +1,234 @@
+//! Calls of functions: whether there is such a one, and whether it may stand there.
+
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, ObjectName, WindowType,
+};
+use datafusion::sql::sqlparser::tokenizer::Span;
+
+use super::Binder;
+use super::expression::Place;
+use super::from::span_of;
+use super::scope::Scope;
+use super::types::{self, Given, Type};
+use crate::error::{QueryError, Result};
+use crate::syntax::{array_of, is_other_aggregate, is_other_function, unqualified};
+
+/// What kind of function a name is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    OfOneRow,
+    Aggregate,
+    /// Only of windows.
+    Window,
+}
+
+impl Binder<'_> {
+    pub(super) fn call(
+        &mut self,
+        call: &Function,
+        scope: &Scope<'_>,
+        place: Place,
+    ) -> Result<Type> {
+        let name = function_name(&call.name);
+        let span = call.name.0.first().map_or_else(Span::empty, span_of);
+        let kind = self.kind(&name);
+        let is_aggregate = kind == Some(Kind::Aggregate) && call.over.is_none();
+        if is_aggregate {
+            check_aggregate(scope, place, span)?;
+        }
+        if call.over.is_some() {
+            check_window(scope, place, span)?;
+        }
+        let around = (scope.in_aggregate.get(), scope.in_window.get());
+        scope.in_aggregate.set(around.0 || is_aggregate);
+        scope.in_window.set(around.1 || call.over.is_some());
+        let arguments = self.arguments(call, scope, place);
+        scope.in_aggregate.set(around.0);
+        scope.in_window.set(around.1);
+        let arguments = arguments?;
+        if let Some(over) = &call.over {
+            self.over(over, scope)?;
+        }
+        match kind {
+            // The clause is refused by its name.
+            None if !call.within_group.is_empty() => Ok(Type::Untold),
+            None => Err(unknown(&call.name, &arguments)),
+            Some(Kind::Window) if call.over.is_none() => {
+                let message = format!("window function {name} requires an OVER clause");
+                Err(QueryError::refused("42809", message).at(span))
+            }
+            Some(Kind::OfOneRow) if let Some(clause) = of_many_rows(call) => {
+                let message = match clause {
+                    "OVER" => format!(
+                        "OVER specified, but {name} is not a window function nor an aggregate function"
+                    ),
+                    _ => format!("{clause} specified, but {name} is not an aggregate function"),
+                };
+                Err(QueryError::refused("42809", message).at(span))
+            }
+            Some(kind) => {
+                if is_aggregate {
+                    scope.aggregates.set(true);
+                }
+                self.result(kind, &name, call, &arguments)
+            }
+        }
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        let state = &self.engine.state;
+        if state.aggregate_functions().contains_key(name) || is_other_aggregate(name) {
+            return Some(Kind::Aggregate);
+        }
+        if state.window_functions().contains_key(name) {
+            return Some(Kind::Window);
+        }
+        let is_there = state.scalar_functions().contains_key(name)
+            || state.higher_order_functions().contains_key(name)
+            || array_of(name).is_some()
+            || is_other_function(name);
+        is_there.then_some(Kind::OfOneRow)
+    }
+
+    fn result(&self, kind: Kind, name: &str, call: &Function, arguments: &[Type]) -> Result<Type> {
+        let state = &self.engine.state;
+        // What is written otherwise before it is planned is not asked of what it is planned as.
+        if is_other_function(name) || is_other_aggregate(name) {
+            return Ok(Type::Untold);
+        }
+        let given = match kind {
+            _ if name == "count" => match arguments.len() {
+                0 | 1 => return Ok(Type::BIGINT),
+                _ => Some(Given::NoMatch),
+            },
+            Kind::Aggregate => {
+                state.aggregate_functions().get(name).map(|own| types::of_aggregate(own, arguments))
+            }
+            Kind::OfOneRow => {
+                state.scalar_functions().get(name).map(|own| types::of_scalar(own, arguments))
+            }
+            Kind::Window => None,
+        };
+        match given {
+            Some(Given::NoMatch) => Err(unknown(&call.name, arguments)),
+            Some(Given::Type(own)) => Ok(own),
+            None => Ok(Type::Untold),
+        }
+    }
+
+    fn arguments(&mut self, call: &Function, scope: &Scope<'_>, place: Place) -> Result<Vec<Type>> {
+        let mut types = Vec::new();
+        match &call.args {
+            FunctionArguments::None => {}
+            FunctionArguments::Subquery(query) => {
+                self.query(query, Some(scope))?;
+            }
+            FunctionArguments::List(list) => {
+                for given in &list.args {
+                    let (FunctionArg::Unnamed(given)
+                    | FunctionArg::Named { arg: given, .. }
+                    | FunctionArg::ExprNamed { arg: given, .. }) = given;
+                    if let FunctionArgExpr::Expr(given) = given {
+                        types.push(self.expression(given, scope, place)?);
+                    }
+                }
+                for clause in &list.clauses {
+                    if let FunctionArgumentClause::OrderBy(items) = clause {
+                        for item in items {
+                            self.expression(&item.expr, scope, place)?;
+                        }
+                    }
+                }
+            }
+        }
+        for item in &call.within_group {
+            self.expression(&item.expr, scope, place)?;
+        }
+        if let Some(filter) = &call.filter {
+            self.condition(filter, scope, Place::Filter, "FILTER")?;
+        }
+        Ok(types)
+    }
+
+    fn over(&mut self, over: &WindowType, scope: &Scope<'_>) -> Result<()> {
+        match over {
+            WindowType::NamedWindow(name) => {
+                let wanted = crate::syntax::folded(name);
+                if self.windows.contains(&wanted) {
+                    return Ok(());
+                }
+                let message = format!("window \"{wanted}\" does not exist");
+                Err(QueryError::refused("42704", message).at(name.span))
+            }
+            WindowType::WindowSpec(window) => self.window(window, scope),
+        }
+    }
+}
+
+/// The first clause of a call that only functions of many rows have.
+fn of_many_rows(call: &Function) -> Option<&'static str> {
+    let list = match &call.args {
+        FunctionArguments::List(list) => Some(list),
+        _ => None,
+    };
+    let is_ordered = list.is_some_and(|list| {
+        list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
+    });
+    match () {
+        () if list
+            .is_some_and(|list| list.duplicate_treatment == Some(DuplicateTreatment::Distinct)) =>
+        {
+            Some("DISTINCT")
+        }
+        () if !call.within_group.is_empty() => Some("WITHIN GROUP"),
+        () if is_ordered => Some("ORDER BY"),
+        () if call.filter.is_some() => Some("FILTER"),
+        () if call.over.is_some() => Some("OVER"),
+        () => None,
+    }
+}
+
+fn check_aggregate(scope: &Scope<'_>, place: Place, span: Span) -> Result<()> {
+    let message = match place.without_aggregates() {
+        Some(place) => format!("aggregate functions are not allowed in {place}"),
+        None if scope.in_aggregate.get() => "aggregate function calls cannot be nested".to_owned(),
+        None => return Ok(()),
+    };
+    Err(QueryError::refused("42803", message).at(span))
+}
+
+fn check_window(scope: &Scope<'_>, place: Place, span: Span) -> Result<()> {
+    let told = |state, message: String| Err(QueryError::refused(state, message).at(span));
+    if scope.in_aggregate.get() && place.without_windows().is_none() {
+        let message = "aggregate function calls cannot contain window function calls";
+        return told("42803", message.to_owned());
+    }
+    match place.without_windows() {
+        Some(place) => told("42P20", format!("window functions are not allowed in {place}")),
+        None if scope.in_window.get() => {
+            told("42P20", "window function calls cannot be nested".to_owned())
+        }
+        None => Ok(()),
+    }
+}
+
+/// A function's name without its schema, where that is one of those where functions are.
+pub(super) fn function_name(name: &ObjectName) -> String {
+    let parts = unqualified(name);
+    match parts.as_slice() {
+        [one] => one.clone(),
+        other => other.join("."),
+    }
+}
+
+/// There is no such function, or none for values of these types.
+pub(super) fn unknown(name: &ObjectName, arguments: &[Type]) -> QueryError {
+    let types: Vec<String> = arguments.iter().map(|argument| argument.name()).collect();
+    let message =
+        format!("function {}({}) does not exist", unqualified(name).join("."), types.join(", "));
+    let hint = "No function matches the given name and argument types. \
+                You might need to add explicit type casts.";
+    let span = name.0.first().map_or_else(Span::empty, span_of);
+    QueryError::refused("42883", message).at(span).hint(hint)
+}

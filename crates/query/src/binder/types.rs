@@ -1,0 +1,199 @@
+//! The types of expressions as PostgreSQL sees them, as far as a statement tells them before it is planned.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Value};
+use onrush::DataType;
+
+use crate::types::{ColumnType, column_type, field};
+use crate::typing::Types;
+
+/// The type of an expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Type {
+    Known(ColumnType),
+    /// A constant in quotes, NULL or a parameter: it takes the type that is wanted.
+    Constant,
+    /// Only the plan tells it.
+    Untold,
+}
+
+/// Whatever a type is written as, its digits left out: `numeric` is one type in PostgreSQL.
+const NUMERIC: DataType = DataType::Decimal { precision: 28, scale: 10 };
+
+impl Type {
+    pub(super) const BOOLEAN: Type = Type::Known(ColumnType::Stored(DataType::Boolean));
+    pub(super) const INTEGER: Type = Type::Known(ColumnType::Stored(DataType::Int32));
+    pub(super) const BIGINT: Type = Type::Known(ColumnType::Stored(DataType::Int64));
+    pub(super) const TEXT: Type = Type::Known(ColumnType::Stored(DataType::Text));
+    pub(super) const INTERVAL: Type = Type::Known(ColumnType::Interval);
+
+    /// The type of a cast.
+    pub(super) fn written(written: &SqlType) -> Type {
+        if let Ok(Some(field)) = Types.plan_type_field(written) {
+            return Type::Known(column_type(&field));
+        }
+        match written {
+            SqlType::Interval { .. } => Type::INTERVAL,
+            SqlType::Numeric(_) | SqlType::Decimal(_) => Type::Known(NUMERIC.into()),
+            other => other
+                .to_string()
+                .parse::<DataType>()
+                .map_or(Type::Untold, |own| Type::Known(own.into())),
+        }
+    }
+
+    pub(super) fn of_constant(constant: &Value) -> Type {
+        match constant {
+            Value::Number(digits, _) if digits.parse::<i32>().is_ok() => Type::INTEGER,
+            Value::Number(digits, _) if digits.parse::<i64>().is_ok() => Type::BIGINT,
+            Value::Number(..) => Type::Known(NUMERIC.into()),
+            Value::Boolean(_) => Type::BOOLEAN,
+            _ => Type::Constant,
+        }
+    }
+
+    /// The type of `left operator right`.
+    pub(super) fn of_two(left: Type, operator: &BinaryOperator, right: Type) -> Type {
+        use BinaryOperator as Op;
+        match operator {
+            Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo => {
+                match (left.width(), right.width()) {
+                    (Some(one), Some(other)) if one >= other => left,
+                    (Some(_), Some(_)) => right,
+                    (Some(_), None) if right == Type::Constant => left,
+                    (None, Some(_)) if left == Type::Constant => right,
+                    _ => Type::Untold,
+                }
+            }
+            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::And | Op::Or => {
+                Type::BOOLEAN
+            }
+            Op::StringConcat if left.is_text() || right.is_text() => Type::TEXT,
+            Op::LongArrow | Op::HashLongArrow => Type::TEXT,
+            _ => Type::Untold,
+        }
+    }
+
+    /// Whether there may be such an operator: what is known of both sides is of one kind.
+    pub(super) fn go_together(left: Type, operator: &BinaryOperator, right: Type) -> bool {
+        use BinaryOperator as Op;
+        let is_of_one_kind = matches!(
+            operator,
+            Op::Plus
+                | Op::Minus
+                | Op::Multiply
+                | Op::Divide
+                | Op::Modulo
+                | Op::Eq
+                | Op::NotEq
+                | Op::Lt
+                | Op::LtEq
+                | Op::Gt
+                | Op::GtEq
+        );
+        match (left, right) {
+            (Type::Known(left), Type::Known(right)) if is_of_one_kind => kind(left) == kind(right),
+            _ => true,
+        }
+    }
+
+    fn is_text(self) -> bool {
+        matches!(self, Type::Known(ColumnType::Stored(own)) if own.is_text())
+    }
+
+    /// How wide a type of numbers is, among those.
+    fn width(self) -> Option<u8> {
+        let Type::Known(ColumnType::Stored(own)) = self else { return None };
+        Some(match own {
+            DataType::Int16 => 0,
+            DataType::Int32 => 1,
+            DataType::Int64 => 2,
+            DataType::Decimal { .. } => 3,
+            DataType::Float32 => 4,
+            DataType::Float64 => 5,
+            _ => return None,
+        })
+    }
+
+    /// As PostgreSQL writes it.
+    pub(super) fn name(self) -> String {
+        let of_stored = |own: DataType| match own {
+            DataType::Decimal { .. } => "numeric".to_owned(),
+            DataType::Char(_) => "character".to_owned(),
+            DataType::Varchar(_) => "character varying".to_owned(),
+            DataType::Bytes => "bytea".to_owned(),
+            DataType::Float32 => "real".to_owned(),
+            DataType::Float64 => "double precision".to_owned(),
+            DataType::Time => "time without time zone".to_owned(),
+            DataType::Timestamp => "timestamp without time zone".to_owned(),
+            DataType::TimestampTz => "timestamp with time zone".to_owned(),
+            other => other.to_string(),
+        };
+        match self {
+            Type::Known(ColumnType::Stored(own)) => of_stored(own),
+            Type::Known(ColumnType::Array(element)) => format!("{}[]", of_stored(element)),
+            Type::Known(ColumnType::Oid) => "oid".to_owned(),
+            Type::Known(ColumnType::Name) => "name".to_owned(),
+            Type::Known(ColumnType::Char) => "\"char\"".to_owned(),
+            Type::Known(ColumnType::Interval) => "interval".to_owned(),
+            Type::Constant | Type::Untold => "unknown".to_owned(),
+        }
+    }
+}
+
+/// Types of one kind are compared and combined with each other.
+fn kind(own: ColumnType) -> u8 {
+    match own {
+        ColumnType::Stored(own) => match own {
+            DataType::Boolean => 0,
+            own if own.is_text() => 1,
+            DataType::Bytes => 2,
+            DataType::Uuid => 3,
+            DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
+            DataType::Json | DataType::Jsonb => 5,
+            _ => 6,
+        },
+        ColumnType::Name | ColumnType::Char => 1,
+        ColumnType::Interval => 4,
+        ColumnType::Oid => 6,
+        ColumnType::Array(_) => 7,
+    }
+}
+
+/// What a call of a function gives.
+pub(super) enum Given {
+    Type(Type),
+    /// The function is there, but not for values of these types.
+    NoMatch,
+}
+
+fn fields(arguments: &[Type]) -> Option<Vec<FieldRef>> {
+    let field = |argument: &Type| match argument {
+        Type::Known(own) => Some(Arc::new(field("", *own, true))),
+        Type::Constant | Type::Untold => None,
+    };
+    arguments.iter().map(field).collect()
+}
+
+/// Of a function of one row.
+pub(super) fn of_scalar(function: &ScalarUDF, arguments: &[Type]) -> Given {
+    let Some(fields) = fields(arguments) else { return Given::Type(Type::Untold) };
+    let Ok(fields) = fields_with_udf(&fields, function) else { return Given::NoMatch };
+    let scalar_arguments = vec![None; fields.len()];
+    let given = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalar_arguments };
+    let made = function.return_field_from_args(given);
+    Given::Type(made.map_or(Type::Untold, |field| Type::Known(column_type(&field))))
+}
+
+/// Of an aggregate.
+pub(super) fn of_aggregate(function: &AggregateUDF, arguments: &[Type]) -> Given {
+    let Some(fields) = fields(arguments) else { return Given::Type(Type::Untold) };
+    let Ok(fields) = fields_with_udf(&fields, function) else { return Given::NoMatch };
+    let made = function.return_field(&fields);
+    Given::Type(made.map_or(Type::Untold, |field| Type::Known(column_type(&field))))
+}
