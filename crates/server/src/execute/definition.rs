@@ -14,7 +14,7 @@ use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, PlannedChange};
-use crate::{access, column_change, comments};
+use crate::{access, column_change, comments, schemas};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,6 +276,14 @@ fn changes(
                 &[]
             }
             Change::Other(change) => {
+                if let TableChange::RenameColumn { from, to } = change
+                    && from == to
+                    && definition.column_index(from).is_ok()
+                {
+                    let table = schemas::own_name(table.name());
+                    let message = format!("column \"{to}\" of relation \"{table}\" already exists");
+                    return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+                }
                 definition = definition.altered(change, 0)?;
                 changes.push(change.clone());
                 &[]
