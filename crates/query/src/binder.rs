@@ -13,7 +13,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Spanned, Values, With,
+    SetExpr, SetOperator, Spanned, Values, With,
 };
 
 use crate::engine::QueryEngine;
@@ -107,15 +107,18 @@ impl Binder<'_> {
             let renamed: Vec<String> =
                 table.alias.columns.iter().map(|column| folded(&column.name)).collect();
             let own = self.named.len();
-            if with.recursive {
-                let left = match &*table.query.body {
-                    SetExpr::SetOperation { left, .. } => self.body(left, None, outer)?,
-                    _ => None,
-                };
-                let of_left = left.map(|columns| called(columns, &renamed));
-                self.named.push((name.clone(), of_left));
-            }
-            let columns = self.query(&table.query, outer)?;
+            let columns = match (with.recursive, &table.query.with, &*table.query.body) {
+                (true, None, SetExpr::SetOperation { op, left, right, .. }) => {
+                    let columns = self.body(left, None, outer)?;
+                    // What is on the right may name what is on the left.
+                    let of_left = columns.clone().map(|columns| called(columns, &renamed));
+                    self.named.push((name.clone(), of_left));
+                    let others = self.body(right, None, outer)?;
+                    check_width(*op, &columns, &others, right)?;
+                    columns
+                }
+                _ => self.query(&table.query, outer)?,
+            };
             self.named.truncate(own);
             if let Some(columns) = &columns
                 && renamed.len() > columns.len()
@@ -156,12 +159,7 @@ impl Binder<'_> {
             SetExpr::SetOperation { op, left, right, .. } => {
                 let columns = self.body(left, None, outer)?;
                 let others = self.body(right, None, outer)?;
-                if let (Some(columns), Some(others)) = (&columns, &others)
-                    && columns.len() != others.len()
-                {
-                    let message = format!("each {op} query must have the same number of columns");
-                    return Err(QueryError::refused("42601", message).at(first_item(right)));
-                }
+                check_width(*op, &columns, &others, right)?;
                 self.clauses_of_result(clauses, &columns, outer)?;
                 Ok(columns)
             }
@@ -297,6 +295,22 @@ fn called(columns: Vec<(String, Type)>, names: &[String]) -> Vec<(String, Type)>
         column.0.clone_from(name);
     }
     columns
+}
+
+/// Both sides of a UNION and the like have as many columns.
+fn check_width(
+    operator: SetOperator,
+    columns: &Columns,
+    others: &Columns,
+    right: &SetExpr,
+) -> Result<()> {
+    match (columns, others) {
+        (Some(columns), Some(others)) if columns.len() != others.len() => {
+            let message = format!("each {operator} query must have the same number of columns");
+            Err(QueryError::refused("42601", message).at(first_item(right)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where the first column of a body stands.
