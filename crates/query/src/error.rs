@@ -191,6 +191,8 @@ fn of_datafusion(error: &DataFusionError) -> QueryError {
         DataFusionError::Plan(_)
         | DataFusionError::Configuration(_)
         | DataFusionError::NotImplemented(_) => QueryError::NotPlanned { message: message() },
+        // It was met while the query ran, so it is of a value.
+        DataFusionError::Execution(_) => QueryError::refused("22000", message()),
         _ => QueryError::Internal { message: message() },
     }
 }
@@ -198,7 +200,8 @@ fn of_datafusion(error: &DataFusionError) -> QueryError {
 fn of_arrow(error: &ArrowError) -> QueryError {
     match error {
         ArrowError::DivideByZero => QueryError::DivisionByZero,
-        ArrowError::ArithmeticOverflow(message) => {
+        // Of a kernel that computes: what it comes to does not fit.
+        ArrowError::ArithmeticOverflow(message) | ArrowError::ComputeError(message) => {
             QueryError::OutOfRange { message: message.clone() }
         }
         ArrowError::CastError(message) | ArrowError::ParseError(message) => {

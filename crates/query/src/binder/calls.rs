@@ -86,6 +86,7 @@ impl Binder<'_> {
         }
         let is_there = state.scalar_functions().contains_key(name)
             || state.higher_order_functions().contains_key(name)
+            || makes_rows(name)
             || array_of(name).is_some()
             || is_other_function(name);
         is_there.then_some(Kind::OfOneRow)
@@ -94,7 +95,11 @@ impl Binder<'_> {
     fn result(&self, kind: Kind, name: &str, call: &Function, arguments: &[Type]) -> Result<Type> {
         let state = &self.engine.state;
         // What is written otherwise before it is planned is not asked of what it is planned as.
-        if is_other_function(name) || is_other_aggregate(name) {
+        if is_other_function(name) || is_other_aggregate(name) || makes_rows(name) {
+            return Ok(Type::Untold);
+        }
+        // Which is the first argument of what it is planned as.
+        if !call.within_group.is_empty() {
             return Ok(Type::Untold);
         }
         let given = match kind {
@@ -164,6 +169,11 @@ impl Binder<'_> {
             WindowType::WindowSpec(window) => self.window(window, scope),
         }
     }
+}
+
+/// Whether a call among the columns of an answer makes rows of each row.
+fn makes_rows(name: &str) -> bool {
+    matches!(name, "unnest" | "generate_series")
 }
 
 /// The first clause of a call that only functions of many rows have.

@@ -38,7 +38,7 @@ impl Binder<'_> {
     ) -> Result<Space> {
         let mut left = self.relation(&item.relation, before, outer)?;
         for Join { relation, join_operator, .. } in &item.joins {
-            let sight = before.clone().beside(left.clone())?;
+            let sight = left.clone().in_front_of(before);
             let right = self.relation(relation, &sight, outer)?;
             left = self.join(left, right, join_operator, before, outer)?;
         }

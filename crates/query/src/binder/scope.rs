@@ -63,6 +63,18 @@ impl Space {
         Ok(self)
     }
 
+    /// With those of `before` that have other names: inside of parentheses a name may come again.
+    pub(super) fn in_front_of(mut self, before: &Space) -> Space {
+        let is_hidden = |name: &str| self.sources.iter().any(|own| own.name == name);
+        let mut sources: Vec<Source> =
+            before.sources.iter().filter(|source| !is_hidden(&source.name)).cloned().collect();
+        let mut columns: Vec<Column> =
+            before.columns.iter().filter(|column| !is_hidden(&column.relation)).cloned().collect();
+        sources.append(&mut self.sources);
+        columns.append(&mut self.columns);
+        Space { sources, columns, is_open: self.is_open || before.is_open }
+    }
+
     /// Takes what stands behind names, which have to differ.
     pub(super) fn take_sources(&mut self, other: &Space) -> Result<()> {
         for source in &other.sources {
