@@ -12,6 +12,10 @@ check:
 generate:
     cargo xtask generate
 
+# The documents as a site, in target/site/book
+site:
+    cargo xtask site
+
 # What runs on every change
 ci:
     .ci/run

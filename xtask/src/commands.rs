@@ -18,9 +18,14 @@ impl Step {
     /// `cargo` with `arguments`, in the workspace.
     pub(crate) fn cargo(root: &Path, name: &str, arguments: &[&str]) -> Step {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Step { program, ..Step::program(root, name, "cargo", arguments) }
+    }
+
+    /// A program with `arguments`, in the workspace.
+    pub(crate) fn program(root: &Path, name: &str, program: &str, arguments: &[&str]) -> Step {
         Step {
             name: name.to_owned(),
-            program,
+            program: program.into(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             environment: Vec::new(),
             folder: root.to_owned(),

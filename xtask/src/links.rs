@@ -26,13 +26,14 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
 }
 
 /// `[text](target)` in a document.
-struct Link<'a> {
+pub(crate) struct Link<'a> {
     line: usize,
     text: &'a str,
-    target: &'a str,
+    pub(crate) target: &'a str,
 }
 
-fn links(document: &str) -> impl Iterator<Item = Link<'_>> {
+/// The links of a document, those in code left out.
+pub(crate) fn links(document: &str) -> impl Iterator<Item = Link<'_>> {
     let mut is_code = false;
     document.lines().enumerate().flat_map(move |(index, line)| {
         if line.trim_start().starts_with("```") {
@@ -41,6 +42,14 @@ fn links(document: &str) -> impl Iterator<Item = Link<'_>> {
         let line_links = if is_code { Vec::new() } else { links_of_line(line) };
         line_links.into_iter().map(move |(text, target)| Link { line: index + 1, text, target })
     })
+}
+
+impl Link<'_> {
+    /// Not to elsewhere, and none of rustdoc, which checks those itself.
+    pub(crate) fn is_to_a_file(&self) -> bool {
+        let is_elsewhere = self.target.contains("://") || self.target.starts_with("mailto:");
+        !is_elsewhere && !self.target.contains("::")
+    }
 }
 
 fn links_of_line(line: &str) -> Vec<(&str, &str)> {
@@ -59,9 +68,7 @@ fn fault(
     sources: &[Source],
     known: &BTreeSet<String>,
 ) -> Option<String> {
-    // Links of rustdoc, which checks them itself.
-    let is_elsewhere = link.target.contains("://") || link.target.starts_with("mailto:");
-    if is_elsewhere || link.target.contains("::") {
+    if !link.is_to_a_file() {
         return None;
     }
     let (path, fragment) = link.target.split_once('#').unwrap_or((link.target, ""));
@@ -81,7 +88,7 @@ fn fault(
 }
 
 /// A relative path as seen from the folder of `from`.
-fn resolve(from: &str, relative: &str) -> String {
+pub(crate) fn resolve(from: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in relative.split('/') {

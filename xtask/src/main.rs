@@ -8,6 +8,7 @@
 //! * `cargo xtask check`: style, layers, words, unsafe code, links, generated documents, formatting,
 //!   lints. `cargo xtask check style` leaves out formatting and lints, which need a build.
 //! * `cargo xtask generate`: writes the generated documents anew.
+//! * `cargo xtask site`: the documents as a site (`site_command.rs`).
 //! * `cargo xtask miri`, `cargo xtask sanitize thread` or `address`: tests under tools that need a
 //!   nightly compiler (`nightly_command.rs`).
 //! * `cargo xtask statistics-cost`: measures what statistics cost (`cost_command.rs`).
@@ -35,10 +36,13 @@ mod product;
 mod prove_wire_command;
 mod readme;
 mod settings_page;
+mod site;
+mod site_command;
 mod source;
 mod steps;
 mod test_command;
 mod tidy;
+mod tool;
 mod unsafe_code;
 mod waits_page;
 
@@ -48,7 +52,7 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | drivers | prove-wire [...] | deny | check | check style | generate | \
+const USAGE: &str = "usage: cargo xtask test | drivers | prove-wire [...] | deny | check | check style | generate | site | \
      miri | sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         ["check"] => check(&root, true),
         ["check", "style"] => check(&root, false),
         ["generate"] => generate(&root),
+        ["site"] => site_command::run(&root),
         ["miri"] => nightly_command::miri(&root),
         ["sanitize", sanitizer @ ("thread" | "address")] => {
             nightly_command::sanitize(&root, sanitizer)

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::error::LabError;
 use onrush::{Durability, KeyStrategy, Options};
 use onrush_check::{CheckOptions, CheckReport, Progress, check};
 use onrush_files::OsDisk;
 use onrush_measure::case::log_bytes_max;
 use onrush_measure::classic_table::{CLASSIC_TABLE, classic_table};
-use onrush_measure::error::LabError;
 use onrush_measure::machine;
 use onrush_measure::place::Place;
 use onrush_measure::progress::{Observer, Step};

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::units::rounded;
 use serde::Serialize;
 

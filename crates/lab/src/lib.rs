@@ -9,12 +9,15 @@
 pub mod advise;
 pub mod challenge;
 pub mod compare;
+pub mod error;
 pub mod own_table;
 pub mod page;
 mod program;
 pub mod study;
 pub mod target;
 pub mod verdict;
+
+pub use error::LabError;
 
 /// Ends the servers that were started, and removes the folders of every measurement that is running and was not
 /// asked to keep them. For a process that is about to end because it was interrupted.

@@ -10,8 +10,13 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
-use onrush_terminal::failure;
+use onrush_lab::LabError;
+use onrush_terminal::failure::{self, usage_error};
 
 fn main() -> ExitCode {
-    failure::report(commands::run(commands::OnrushLab::parse()))
+    let outcome = commands::run(commands::OnrushLab::parse());
+    failure::report(outcome.map_err(|error| match error.downcast_ref() {
+        Some(LabError::Setting(told)) => usage_error(told.clone()),
+        _ => error,
+    }))
 }

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
+use onrush_lab::error::LabError;
 use onrush_lab::study::run::{self, Progress, RunOptions, StudyObserver};
 use onrush_lab::study::{CaseOutcome, Repeat, Settings, Size, Study, TargetShown};
 use onrush_lab::target::{Instance, LoadFigures, LoadOrder, Target};
-use onrush_measure::error::LabError;
 use onrush_measure::verify::Verification;
 use onrush_measure::{Observer, Step};
 

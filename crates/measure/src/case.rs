@@ -8,7 +8,7 @@ use onrush_files::OsDisk;
 
 use crate::classic_table::{CLASSIC_TABLE, classic_table};
 use crate::disk::{SyncTime, sync_time};
-use crate::error::LabError;
+use crate::error::{FolderError, MeasureError};
 use crate::machine::{self, FileSystem};
 use crate::place::Place;
 use crate::progress::{Observer, Step};
@@ -28,16 +28,19 @@ const SMALL_ROWS: u64 = 20_000;
 ///
 /// # Errors
 /// Settings out of range, too little space, and whatever the engine or the disk reports.
-pub fn run_case(settings: &CaseSettings, observer: &dyn Observer) -> Result<CaseResult, LabError> {
-    settings.validate().map_err(LabError::Setting)?;
+pub fn run_case(
+    settings: &CaseSettings,
+    observer: &dyn Observer,
+) -> Result<CaseResult, MeasureError> {
+    settings.validate().map_err(MeasureError::Setting)?;
     let definition = classic_table(CLASSIC_TABLE, settings.key).map_err(onrush::Error::from)?;
     if let Some(address) = settings.metrics {
         // Given back at once: whoever takes it in between is told of later.
-        TcpListener::bind(address).map_err(|source| LabError::Metrics { address, source })?;
+        TcpListener::bind(address).map_err(|source| MeasureError::Metrics { address, source })?;
     }
     let mut place = Place::prepare(&settings.placement)?;
     let file_system = FileSystem::under(place.sync_folder())
-        .map_err(|error| LabError::folder("measure", place.sync_folder(), error))?;
+        .map_err(|error| FolderError::new("measure", place.sync_folder(), error))?;
     let check_space = |rows: u64| {
         let all_rows = rows.saturating_add(settings.preload_rows);
         let log_bytes = log_bytes_max(all_rows, settings.rows_per_commit, &settings.engine);
@@ -116,7 +119,7 @@ fn measure_sync(
     settings: &CaseSettings,
     place: &Place,
     observer: &dyn Observer,
-) -> Result<SyncTime, LabError> {
+) -> Result<SyncTime, MeasureError> {
     let is_small = settings.rows.is_some_and(|rows| rows <= SMALL_ROWS);
     let budget = if is_small { SYNC_BUDGET_SMALL } else { SYNC_BUDGET };
     observer.begin(Step::MeasureSync, None);

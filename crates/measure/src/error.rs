@@ -10,42 +10,10 @@ use crate::units;
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LabError {
+pub enum MeasureError {
     /// A setting out of its range.
     #[error("{0}")]
     Setting(String),
-    /// A study that cannot be read.
-    #[error("{source_name}: {what}")]
-    Study {
-        /// Its file or name.
-        source_name: String,
-        /// What is wrong, and the cure.
-        what: String,
-    },
-    /// A result file that cannot be read or written.
-    #[error("{path}: {what}", path = path.display())]
-    ResultFile {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong, and the cure.
-        what: String,
-    },
-    /// A result file that cannot be continued: another study, version or machine began it.
-    #[error("{path}: {what}", path = path.display())]
-    OtherStudy {
-        /// Which.
-        path: PathBuf,
-        /// What is different, and the cure.
-        what: String,
-    },
-    /// A target failed: a baseline refused something, or died.
-    #[error("{target}: {what}")]
-    Target {
-        /// Which.
-        target: String,
-        /// What it said.
-        what: String,
-    },
     /// A thread could not be tied to a processor.
     #[error(
         "the system does not let threads be tied to processors ({0}); allow sched_setaffinity, in \
@@ -96,21 +64,23 @@ pub enum LabError {
     /// The folder given holds something.
     #[error("{} is not empty; give an empty or a new folder", .0.display())]
     NotEmpty(PathBuf),
-    /// A folder could not be made, read or removed.
-    #[error("cannot {operation} {path}: {source}", path = path.display())]
-    Folder {
-        /// What was tried.
-        operation: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// A folder or file could not be made, read or removed.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
 }
 
-impl LabError {
-    /// A folder could not be made, read or removed.
-    pub fn folder(operation: &'static str, path: &Path, source: std::io::Error) -> LabError {
-        LabError::Folder { operation, path: path.to_owned(), source }
+/// What the system said when a folder or file was to be made, read, written or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {path}: {source}", path = path.display())]
+pub struct FolderError {
+    operation: &'static str,
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl FolderError {
+    /// `operation` is what was tried: "create folder".
+    pub fn new(operation: &'static str, path: &Path, source: std::io::Error) -> FolderError {
+        FolderError { operation, path: path.to_owned(), source }
     }
 }

@@ -35,7 +35,7 @@ pub mod verify;
 
 pub use case::run_case;
 pub use classic_table::{CLASSIC_TABLE, classic_table};
-pub use error::LabError;
+pub use error::{FolderError, MeasureError};
 pub use fingerprint::Fingerprint;
 pub use place::remove_temporary_folders;
 pub use progress::{Observer, Quiet, Step};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::units;
 
 /// The machine, as far as it says what a figure is worth.
@@ -48,8 +48,8 @@ pub fn cpus() -> usize {
 ///
 /// # Errors
 /// The system does not permit it.
-pub fn keep_to_processor(number: usize) -> Result<(), LabError> {
-    let refused = |error: rustix::io::Errno| LabError::Pinning(error.to_string());
+pub fn keep_to_processor(number: usize) -> Result<(), MeasureError> {
+    let refused = |error: rustix::io::Errno| MeasureError::Pinning(error.to_string());
     let allowed = rustix::thread::sched_getaffinity(None).map_err(refused)?;
     let usable: Vec<usize> =
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -63,8 +63,8 @@ pub fn keep_to_processor(number: usize) -> Result<(), LabError> {
 ///
 /// # Errors
 /// The system does not permit it: what it said, and the cure.
-pub fn may_pin() -> Result<(), LabError> {
-    let refused = |error: rustix::io::Errno| LabError::Pinning(error.to_string());
+pub fn may_pin() -> Result<(), MeasureError> {
+    let refused = |error: rustix::io::Errno| MeasureError::Pinning(error.to_string());
     let allowed = rustix::thread::sched_getaffinity(None).map_err(refused)?;
     rustix::thread::sched_setaffinity(None, &allowed).map_err(refused)
 }

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use onrush::{KeyStrategy, Options};
 
-use crate::error::LabError;
+use crate::error::{FolderError, MeasureError};
 use crate::machine::FileSystem;
 use crate::settings::Placement;
 
@@ -59,14 +59,14 @@ pub struct Place {
 
 impl Place {
     /// Makes the folders.
-    pub fn prepare(placement: &Placement) -> Result<Place, LabError> {
+    pub fn prepare(placement: &Placement) -> Result<Place, MeasureError> {
         let unique = unique_name();
         let folder = match &placement.folder {
             Some(folder) => folder.clone(),
             None => PathBuf::from(&unique),
         };
         let folder = std::path::absolute(&folder)
-            .map_err(|error| LabError::folder("find", &folder, error))?;
+            .map_err(|error| FolderError::new("find", &folder, error))?;
         let mut place = Place {
             folder: folder.clone(),
             data_folders: Vec::new(),
@@ -109,7 +109,12 @@ impl Place {
     }
 
     /// Whether the disks have space for so many rows; a generous estimate.
-    pub fn check_space(&self, rows: u64, key: KeyStrategy, log_bytes: u64) -> Result<(), LabError> {
+    pub fn check_space(
+        &self,
+        rows: u64,
+        key: KeyStrategy,
+        log_bytes: u64,
+    ) -> Result<(), MeasureError> {
         let row_bytes = match key {
             KeyStrategy::UuidV4 | KeyStrategy::BitReversed => RANDOM_ROW_BYTES,
             _ => ASCENDING_ROW_BYTES,
@@ -118,11 +123,11 @@ impl Place {
         let all = self.data_folders.iter().chain([&self.folder]);
         for folder in all {
             let free_bytes = FileSystem::under(folder)
-                .map_err(|error| LabError::folder("measure the free space of", folder, error))?
+                .map_err(|error| FolderError::new("measure the free space of", folder, error))?
                 .free_bytes;
             if free_bytes < needed_bytes {
                 let folder = folder.clone();
-                return Err(LabError::NoSpace { folder, free_bytes, needed_bytes });
+                return Err(MeasureError::NoSpace { folder, free_bytes, needed_bytes });
             }
         }
         Ok(())
@@ -139,23 +144,23 @@ impl Place {
         self.keep
     }
 
-    fn take(&mut self, folder: &Path) -> Result<(), LabError> {
+    fn take(&mut self, folder: &Path) -> Result<(), MeasureError> {
         match fs::read_dir(folder) {
             Ok(mut entries) => {
                 if entries.next().is_some() {
-                    return Err(LabError::NotEmpty(folder.to_owned()));
+                    return Err(MeasureError::NotEmpty(folder.to_owned()));
                 }
                 self.removal.emptied.push(folder.to_owned());
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.make(folder),
-            Err(error) => Err(LabError::folder("read folder", folder, error)),
+            Err(error) => Err(FolderError::new("read folder", folder, error).into()),
         }
     }
 
-    fn take_inside(&mut self, parent: &Path, name: &str) -> Result<PathBuf, LabError> {
+    fn take_inside(&mut self, parent: &Path, name: &str) -> Result<PathBuf, MeasureError> {
         let parent =
-            std::path::absolute(parent).map_err(|error| LabError::folder("find", parent, error))?;
+            std::path::absolute(parent).map_err(|error| FolderError::new("find", parent, error))?;
         let mut own = parent.join(name);
         for number in 2.. {
             if !own.exists() {
@@ -168,11 +173,11 @@ impl Place {
     }
 
     /// Makes a folder and those above it; all that were missing are removed in the end.
-    fn make(&mut self, folder: &Path) -> Result<(), LabError> {
+    fn make(&mut self, folder: &Path) -> Result<(), MeasureError> {
         let missing = folder.ancestors().take_while(|above| !above.exists());
         let topmost = missing.last().unwrap_or(folder).to_owned();
         fs::create_dir_all(folder)
-            .map_err(|error| LabError::folder("create folder", folder, error))?;
+            .map_err(|error| FolderError::new("create folder", folder, error))?;
         self.removal.made.push(topmost);
         Ok(())
     }
@@ -249,7 +254,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         fs::write(outer.path().join("letter"), "dear").unwrap();
         let refused = Place::prepare(&placement(outer.path().into(), false)).unwrap_err();
-        assert!(matches!(refused, LabError::NotEmpty(_)));
+        assert!(matches!(refused, MeasureError::NotEmpty(_)));
         assert!(outer.path().join("letter").exists());
     }
 

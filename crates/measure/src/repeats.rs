@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::case::run_case;
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::progress::Observer;
 use crate::result::CaseResult;
 use crate::settings::CaseSettings;
@@ -29,12 +29,12 @@ pub fn run_repeated(
     settings: &CaseSettings,
     repeats: usize,
     observer: &dyn Observer,
-) -> Result<Repeated, LabError> {
+) -> Result<Repeated, MeasureError> {
     if repeats == 0 {
-        return Err(LabError::Setting("--repeats is 0; give at least 1".into()));
+        return Err(MeasureError::Setting("--repeats is 0; give at least 1".into()));
     }
     if repeats > 1 && settings.placement.keep && settings.placement.folder.is_some() {
-        return Err(LabError::Setting(
+        return Err(MeasureError::Setting(
             "--keep and --dir leave space for one database only; run without --repeats".into(),
         ));
     }
@@ -48,7 +48,7 @@ pub fn run_repeated(
         runs.push(run);
     }
     let rows_per_s_of_runs = runs.iter().map(|run| run.rows_per_s).collect();
-    let median = middle(runs).ok_or_else(|| LabError::Setting("nothing was run".into()))?;
+    let median = middle(runs).ok_or_else(|| MeasureError::Setting("nothing was run".into()))?;
     Ok(Repeated { median, repeats, rows_per_s_of_runs })
 }
 

@@ -14,7 +14,7 @@ use onrush::{
 };
 
 use crate::classic_table::CLASSIC_TABLE;
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::load::ledger::{KeySample, LedgerKind};
 use crate::load::{self, LoadPlan, Loaded};
 use crate::progress::{Observer, Step};
@@ -87,7 +87,7 @@ impl Stand {
         options: Options,
         definition: TableDefinition,
         remembers_rows: bool,
-    ) -> Result<Stand, LabError> {
+    ) -> Result<Stand, MeasureError> {
         let started_micros = unix_micros();
         let database = Database::create(folder, options.clone())?;
         let table = database.create_table(definition)?;
@@ -117,9 +117,9 @@ impl Stand {
 
     /// Serves the page for Prometheus until the database is left; returns the address, with the
     /// port that was chosen if none was given.
-    pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, LabError> {
+    pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, MeasureError> {
         let server = onrush_watch::Server::http(self.database()?, address)
-            .map_err(|source| LabError::Metrics { address, source })?;
+            .map_err(|source| MeasureError::Metrics { address, source })?;
         let served = server.address().unwrap_or(address);
         self.metrics = Some(server);
         Ok(served)
@@ -131,7 +131,7 @@ impl Stand {
         &mut self,
         definition: TableDefinition,
         drain: DrainOptions,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), MeasureError> {
         let (database, table) = self.opened()?;
         let front = database.create_table(definition)?;
         let drain = database.start_drain(&front, table, drain)?;
@@ -150,16 +150,20 @@ impl Stand {
     }
 
     /// The database, while it is open.
-    pub fn database(&self) -> Result<&Database, LabError> {
+    pub fn database(&self) -> Result<&Database, MeasureError> {
         Ok(&self.opened()?.0)
     }
 
-    fn opened(&self) -> Result<&(Database, Table), LabError> {
-        self.open.as_ref().ok_or_else(|| LabError::Setting("the database was closed".into()))
+    fn opened(&self) -> Result<&(Database, Table), MeasureError> {
+        self.open.as_ref().ok_or_else(|| MeasureError::Setting("the database was closed".into()))
     }
 
     /// Loads it and remembers what was acknowledged.
-    pub fn load(&mut self, load: StandLoad, observer: &dyn Observer) -> Result<Loaded, LabError> {
+    pub fn load(
+        &mut self,
+        load: StandLoad,
+        observer: &dyn Observer,
+    ) -> Result<Loaded, MeasureError> {
         let (database, table) = self.opened()?;
         let plan = LoadPlan {
             database,
@@ -188,7 +192,7 @@ impl Stand {
     }
 
     /// Waits until everything acknowledged is on disk.
-    pub fn barrier(&self) -> Result<(), LabError> {
+    pub fn barrier(&self) -> Result<(), MeasureError> {
         if let Some((_, drain)) = &self.front {
             drain.catch_up()?;
         }
@@ -196,7 +200,7 @@ impl Stand {
     }
 
     /// Closes or drops it; returns how long that took.
-    pub fn leave(&mut self, how: Leave, observer: &dyn Observer) -> Result<Duration, LabError> {
+    pub fn leave(&mut self, how: Leave, observer: &dyn Observer) -> Result<Duration, MeasureError> {
         (self.watch, self.metrics) = (None, None); // they keep the database open
         if let Some((_, drain)) = self.front.take() {
             drain.stop()?;
@@ -218,7 +222,10 @@ impl Stand {
     }
 
     /// Opens it again and compares; also returns how long opening took.
-    pub fn verify(&self, observer: &dyn Observer) -> Result<(Verification, Reopened), LabError> {
+    pub fn verify(
+        &self,
+        observer: &dyn Observer,
+    ) -> Result<(Verification, Reopened), MeasureError> {
         observer.begin(Step::Reopen, None);
         let started = Instant::now();
         let database = Database::open(&self.folder, self.options.clone());

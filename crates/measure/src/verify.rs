@@ -17,7 +17,7 @@ use onrush::{Database, ScanOptions, Table, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::classic_table;
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::fingerprint::Fingerprint;
 use crate::load::ledger::KeySample;
 use crate::machine::cpus;
@@ -82,7 +82,7 @@ pub fn verify(
     table: &Table,
     acknowledged: &Acknowledged,
     observer: &dyn Observer,
-) -> Result<Verification, LabError> {
+) -> Result<Verification, MeasureError> {
     let started = Instant::now();
     observer.begin(Step::Verify, Some(acknowledged.rows));
     let found = scan_parts(database, table, acknowledged, observer);
@@ -95,7 +95,7 @@ fn scan_parts(
     table: &Table,
     acknowledged: &Acknowledged,
     observer: &dyn Observer,
-) -> Result<Part, LabError> {
+) -> Result<Part, MeasureError> {
     let ranges = ranges(table, &acknowledged.keys)?;
     let (rows_done, running) = (AtomicU64::new(0), AtomicUsize::new(ranges.len()));
     let reporter = std::thread::current();
@@ -131,7 +131,7 @@ fn scan_parts(
 }
 
 /// The whole key space in parts of about as many rows, cut at acknowledged keys.
-fn ranges(table: &Table, keys: &KeySample) -> Result<Vec<ScanOptions<'static>>, LabError> {
+fn ranges(table: &Table, keys: &KeySample) -> Result<Vec<ScanOptions<'static>>, MeasureError> {
     let mut ranges = Vec::new();
     let mut from = Bound::Unbounded;
     for cut in keys.cuts(cpus() * PARTS_PER_CPU) {
@@ -150,7 +150,7 @@ fn scan_part(
     range: &ScanOptions<'_>,
     acknowledged: &Acknowledged,
     rows_done: &AtomicU64,
-) -> Result<Part, LabError> {
+) -> Result<Part, MeasureError> {
     let mut part = Part::default();
     let mut previous: Vec<u8> = Vec::new();
     let mut session = database.session()?;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use onrush_measure::LabError;
+use onrush_measure::MeasureError;
 
 use crate::arguments::engine::flag_of;
 use crate::program;
@@ -94,8 +94,10 @@ fn message(error: &anyhow::Error) -> String {
 }
 
 fn is_wrong_usage(error: &anyhow::Error) -> bool {
-    let is_setting = |error: &LabError| matches!(error, LabError::Setting(_));
-    error.is::<UsageError>() || error.downcast_ref().is_some_and(is_setting)
+    let is_setting = |error: &MeasureError| matches!(error, MeasureError::Setting(_));
+    let is_told_by =
+        |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref().is_some_and(is_setting);
+    error.is::<UsageError>() || error.chain().any(is_told_by)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -119,6 +121,18 @@ mod tests {
         let told = wrong_setting(&error.context("cannot open shop")).unwrap();
         assert!(told.starts_with("--log-capacity is 1 MiB: at least"), "{told}");
         assert!(told.ends_with(": 640 MiB"), "{told}");
+    }
+
+    #[test]
+    fn a_setting_that_makes_no_sense_is_wrong_usage_whoever_passes_it_on() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct PassedOn(#[from] MeasureError);
+
+        let setting = || MeasureError::Setting("a load needs at least one session".into());
+        assert!(is_wrong_usage(&setting().into()));
+        assert!(is_wrong_usage(&PassedOn(setting()).into()));
+        assert!(!is_wrong_usage(&MeasureError::NotEmpty("shop".into()).into()));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::units::rounded;
 use serde::Serialize;
 

@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::Args;
+use onrush_lab::LabError;
 use onrush_lab::study::run::store::Store;
 use onrush_lab::study::run::{Progress, RunOptions, StudyObserver, command_of, shell_word};
 use onrush_lab::study::{CaseOutcome, Repeat, Size, Study, StudyResult, shipped, table};
 use onrush_lab::target;
 use onrush_measure::units::{elapsed, rounded};
-use onrush_measure::{LabError, Observer, Step};
+use onrush_measure::{Observer, Step};
 use onrush_terminal::arguments::answer::{AnswerArguments, PlaceArguments};
 use onrush_terminal::arguments::metrics::MetricsArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};

@@ -24,8 +24,9 @@ mod view;
 
 use std::path::{Path, PathBuf};
 
+use crate::error::LabError;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use onrush_measure::error::LabError;
+use onrush_measure::FolderError;
 use onrush_measure::units::micros;
 
 use crate::study::StudyResult;
@@ -105,7 +106,7 @@ fn heading(result: &StudyResult, sentence: &str) -> Markup {
 /// The disk refuses; what has been written stays.
 pub fn write(result: &StudyResult, folder: &Path, name: &str) -> Result<Vec<PathBuf>, LabError> {
     std::fs::create_dir_all(folder)
-        .map_err(|error| LabError::folder("create folder", folder, error))?;
+        .map_err(|error| FolderError::new("create folder", folder, error))?;
     let json = serde_json::to_string_pretty(result)
         .map_err(|error| LabError::Setting(format!("the result is no JSON: {error}")))?;
     let files = [
@@ -117,7 +118,7 @@ pub fn write(result: &StudyResult, folder: &Path, name: &str) -> Result<Vec<Path
     let mut paths = Vec::new();
     for (kind, part, text) in files {
         let path = folder.join(format!("{name}{part}.{kind}"));
-        std::fs::write(&path, text).map_err(|error| LabError::folder("write", &path, error))?;
+        std::fs::write(&path, text).map_err(|error| FolderError::new("write", &path, error))?;
         paths.push(path);
     }
     Ok(paths)

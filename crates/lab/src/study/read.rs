@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::nearest::nearest;
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! The studies that come with the program.
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::nearest::nearest;
 
 use crate::study::file::{Size, Study};

@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
+use onrush_measure::FolderError;
 use onrush_measure::fingerprint::Fingerprint;
 use onrush_measure::load::crowd::{self, Crowd};
 use onrush_measure::load::ledger::{KeySample, LedgerKind};
@@ -113,7 +114,7 @@ impl<S: Store> Embedded<S> {
     pub(super) fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
         let folder = folder.join(S::NAME);
         std::fs::create_dir_all(&folder)
-            .map_err(|error| LabError::folder("create folder", &folder, error))?;
+            .map_err(|error| FolderError::new("create folder", &folder, error))?;
         let store = S::open(&folder, settings).map_err(failed::<S>)?;
         let now = unix_micros();
         Ok(Embedded {
@@ -189,7 +190,7 @@ impl<S: Store> Instance for Embedded<S> {
                 done += count;
                 shared.report(thread, done);
             }
-            Ok(())
+            Ok::<(), LabError>(())
         })?;
         self.acknowledged.rows += loaded.ledger.rows;
         self.acknowledged.fingerprint.merge(&loaded.ledger.fingerprint);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::error::LabError;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use onrush_measure::error::LabError;
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};

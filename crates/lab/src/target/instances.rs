@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
+use onrush_measure::FolderError;
 use onrush_measure::load::rows_of;
 use onrush_measure::machine::keep_to_processor;
 use onrush_measure::progress::{Observer, Quiet};
@@ -63,7 +64,7 @@ fn obey(order: Order, instance: &mut Option<Box<dyn Instance>>) -> Result<Answer
     let told = |error: LabError| error.to_string();
     if let Order::Prepare { target, settings, folder, processor } = order {
         if let Some(processor) = processor {
-            keep_to_processor(processor).map_err(told)?;
+            keep_to_processor(processor).map_err(|error| error.to_string())?;
         }
         *instance = Some(find(&target)?.prepare(&settings, &folder).map_err(told)?);
         return Ok(Answer::Done);
@@ -125,7 +126,7 @@ impl Instances {
                 .with(Setting::Pinning, pinning_inside(settings));
             let own_folder = folder.join(format!("instance-{number}"));
             std::fs::create_dir_all(&own_folder)
-                .map_err(|error| LabError::folder("create folder", &own_folder, error))?;
+                .map_err(|error| FolderError::new("create folder", &own_folder, error))?;
             let mut process = Process::start(sessions).map_err(|error| all.failed(&error))?;
             let is_pinned = settings.is(Setting::Pinning, "instance");
             let order = Order::Prepare {

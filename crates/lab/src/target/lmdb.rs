@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::error::LabError;
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
-use onrush_measure::error::LabError;
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};

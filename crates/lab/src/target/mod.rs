@@ -40,7 +40,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::nearest::nearest;
 use onrush_measure::progress::{Observer, Step};
 use onrush_measure::result::Percentiles;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::rows::Row;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::LabError;
 use onrush::{
     Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics,
     TableDefinition,
@@ -13,7 +14,6 @@ use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, che
 use onrush_files::OsDisk;
 use onrush_measure::case::log_bytes_max;
 use onrush_measure::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
-use onrush_measure::error::LabError;
 use onrush_measure::load::Loaded;
 use onrush_measure::machine;
 use onrush_measure::place::Place;
@@ -157,7 +157,7 @@ impl Instance for OnrushInstance {
     }
 
     fn settle(&mut self) -> Result<(), LabError> {
-        self.stand.barrier()
+        Ok(self.stand.barrier()?)
     }
 
     fn check(&mut self, observer: &dyn Observer) -> Result<Checked, LabError> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};

@@ -8,8 +8,8 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::LabError;
 use onrush::DataType;
-use onrush_measure::error::LabError;
 use rusqlite::{Connection, ffi, params};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Loaded;
 use super::ledger::{Ledger, LedgerKind};
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::machine::{cpu_time, keep_to_processor};
 use crate::progress::{Observer, Step};
 
@@ -43,7 +43,6 @@ pub struct Shared {
     stop: AtomicBool, // set by whoever fails, and when time is up; all look before a commit
     running: AtomicUsize, // threads not finished; each takes itself off, then wakes the reporter
     rows_done: Vec<RowsDone>, // one a thread
-    failure: Mutex<Option<LabError>>, // the first one
     reporter: Thread,
 }
 
@@ -61,11 +60,6 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn fail(&self, error: LabError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
     /// How far a thread is.
     #[inline]
     pub fn report(&self, thread: usize, rows_done: u64) {
@@ -73,25 +67,25 @@ impl Shared {
     }
 }
 
-/// Runs `each` on every thread, with its number, and waits until all have ended.
-pub fn run(
+/// Runs `each` on every thread, with its number, and waits until all have ended. The first error stops all.
+pub fn run<E: From<MeasureError> + Send>(
     crowd: Crowd,
     observer: &dyn Observer,
-    each: &(impl Fn(&Shared, usize, &mut Ledger) -> Result<(), LabError> + Sync),
-) -> Result<Loaded, LabError> {
+    each: &(impl Fn(&Shared, usize, &mut Ledger) -> Result<(), E> + Sync),
+) -> Result<Loaded, E> {
+    let failure = Mutex::new(None); // the first one
     let shared = Shared {
         start: Barrier::new(crowd.threads),
         stop: AtomicBool::new(false),
         running: AtomicUsize::new(crowd.threads),
         rows_done: (0..crowd.threads).map(|_| RowsDone::default()).collect(),
-        failure: Mutex::new(None),
         reporter: std::thread::current(),
     };
     observer.begin(crowd.step, Some(crowd.rows));
     let finished = std::thread::scope(|scope| {
-        let shared = &shared;
+        let (shared, failure) = (&shared, &failure);
         let handles: Vec<_> = (0..crowd.threads)
-            .map(|thread| scope.spawn(move || run_thread(crowd, shared, thread, each)))
+            .map(|thread| scope.spawn(move || run_thread(crowd, shared, thread, (each, failure))))
             .collect();
         let started = Instant::now();
         while shared.running.load(Ordering::Acquire) > 0 {
@@ -113,10 +107,11 @@ pub fn run(
             Some(others) => others.join(one),
         });
     }
-    if let Some(error) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    let all = all.ok_or_else(|| LabError::Setting("a load needs at least one session".into()))?;
+    let all = all.ok_or_else(|| MeasureError::Setting("a load needs at least one session".into()));
+    let all = all.map_err(E::from)?;
     Ok(Loaded {
         elapsed: all.ended.0 - all.started.0,
         cpu: all.ended.1.saturating_sub(all.started.1),
@@ -124,11 +119,11 @@ pub fn run(
     })
 }
 
-fn run_thread(
+fn run_thread<E: From<MeasureError>>(
     crowd: Crowd,
     shared: &Shared,
     thread: usize,
-    each: &impl Fn(&Shared, usize, &mut Ledger) -> Result<(), LabError>,
+    (each, failure): (&impl Fn(&Shared, usize, &mut Ledger) -> Result<(), E>, &Mutex<Option<E>>),
 ) -> Finished {
     /// Also when the thread panics: the reporter must not wait for it for ever.
     struct TakeOff<'s>(&'s Shared);
@@ -143,8 +138,10 @@ fn run_thread(
     let pinned = if crowd.is_pinned { keep_to_processor(thread) } else { Ok(()) };
     shared.start.wait();
     let started = (Instant::now(), cpu_time());
-    if let Err(error) = pinned.and_then(|()| each(shared, thread, &mut ledger)) {
-        shared.fail(error);
+    let outcome = pinned.map_err(E::from).and_then(|()| each(shared, thread, &mut ledger));
+    if let Err(error) = outcome {
+        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        shared.stop.store(true, Ordering::Relaxed);
     }
     Finished { started, ended: (Instant::now(), cpu_time()), ledger }
 }

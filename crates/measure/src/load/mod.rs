@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use onrush::{Database, Durability, Table, Value};
 
-use crate::error::LabError;
+use crate::error::MeasureError;
 use crate::machine::cpus;
 use crate::progress::{Observer, Step};
 use crate::settings::Driver;
@@ -77,7 +77,7 @@ impl LoadPlan<'_> {
 }
 
 /// Runs the load and waits until every row is acknowledged.
-pub(crate) fn run(plan: &LoadPlan<'_>, observer: &dyn Observer) -> Result<Loaded, LabError> {
+pub(crate) fn run(plan: &LoadPlan<'_>, observer: &dyn Observer) -> Result<Loaded, MeasureError> {
     let crowd = Crowd {
         threads: plan.threads(),
         rows: plan.rows,

@@ -12,7 +12,7 @@ use onrush::{CommitToken, Durability, Error, Session};
 use super::crowd::Shared;
 use super::ledger::Ledger;
 use super::{LoadPlan, rows_of_defaults};
-use crate::error::LabError;
+use crate::error::MeasureError;
 
 /// One session and where it stands.
 struct Task {
@@ -63,7 +63,7 @@ pub(super) fn run_sessions(
     shared: &Shared,
     thread: usize,
     ledger: &mut Ledger,
-) -> Result<(), LabError> {
+) -> Result<(), MeasureError> {
     let mut tasks: Vec<Task> = (thread..plan.sessions)
         .step_by(plan.threads())
         .map(|number| Task::new(plan, number))
@@ -85,10 +85,12 @@ pub(super) fn run_sessions(
             task.acknowledge(now, ledger);
             let rows = plan.rows_per_commit.min(task.rows_left);
             if rows > 0 {
-                now = insert(plan, task, rows, now, ledger).map_err(|cause| LabError::Session {
-                    session: task.number,
-                    rows: plan.rows_of(task.number) - task.rows_left,
-                    cause,
+                now = insert(plan, task, rows, now, ledger).map_err(|cause| {
+                    MeasureError::Session {
+                        session: task.number,
+                        rows: plan.rows_of(task.number) - task.rows_left,
+                        cause,
+                    }
                 })?;
                 rows_done += rows;
             }
@@ -162,7 +164,7 @@ fn commit(
 }
 
 /// None of the tasks can go on: writes the log, or lets whoever is writing it have the processor.
-fn make_durable(plan: &LoadPlan<'_>) -> Result<(), LabError> {
+fn make_durable(plan: &LoadPlan<'_>) -> Result<(), MeasureError> {
     plan.database.write_log()?;
     std::thread::yield_now();
     Ok(())

@@ -7,7 +7,7 @@ use onrush::{Error, Session};
 use super::crowd::Shared;
 use super::ledger::Ledger;
 use super::{LoadPlan, rows_of_defaults};
-use crate::error::LabError;
+use crate::error::MeasureError;
 
 /// Runs the session of this thread until its rows are in.
 pub(super) fn run_session(
@@ -15,7 +15,7 @@ pub(super) fn run_session(
     shared: &Shared,
     thread: usize,
     ledger: &mut Ledger,
-) -> Result<(), LabError> {
+) -> Result<(), MeasureError> {
     let rows = plan.rows_of(thread);
     let mut session = plan.database.session()?;
     session.set_durability(plan.durability);
@@ -23,7 +23,7 @@ pub(super) fn run_session(
     let mut done = 0;
     while done < rows && !shared.is_stopped() {
         let count = plan.rows_per_commit.min(rows - done);
-        commit(plan, &mut session, count, ledger).map_err(|cause| LabError::Session {
+        commit(plan, &mut session, count, ledger).map_err(|cause| MeasureError::Session {
             session: thread,
             rows: done,
             cause,

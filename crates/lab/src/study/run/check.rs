@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::error::LabError;
 use onrush_files::OsDisk;
 use onrush_measure::disk::{SyncTime, sync_time};
-use onrush_measure::error::LabError;
 use onrush_measure::machine::cpus;
 use onrush_measure::progress::Observer;
 

@@ -28,9 +28,10 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::error::LabError;
 use onrush_files::OsDisk;
+use onrush_measure::FolderError;
 use onrush_measure::disk::{Bandwidth, bandwidth, sync_time};
-use onrush_measure::error::LabError;
 use onrush_measure::machine::FileSystem;
 use onrush_measure::place::Place;
 use onrush_measure::progress::{Observer, Quiet, Step};
@@ -174,7 +175,7 @@ fn begin(
         outcomes.push(outcome(study, case, judged));
     }
     let device = FileSystem::under(&options.folder)
-        .map_err(|error| LabError::folder("measure", &options.folder, error))?;
+        .map_err(|error| FolderError::new("measure", &options.folder, error))?;
     let result = StudyResult {
         settings_hash: settings_hash(&cases, study),
         started_unix_s: turn::unix_seconds(),
@@ -193,7 +194,7 @@ fn measure_device(
     observer: &dyn Observer,
 ) -> Result<(), LabError> {
     std::fs::create_dir_all(&options.folder)
-        .map_err(|error| LabError::folder("create folder", &options.folder, error))?;
+        .map_err(|error| FolderError::new("create folder", &options.folder, error))?;
     observer.begin(Step::MeasureSync, None);
     let sync = sync_time::measure(&OsDisk::new(), &options.folder, Duration::from_millis(500));
     observer.end();
@@ -280,7 +281,7 @@ fn continued(options: &RunOptions, begun: &StudyResult) -> Result<Store, LabErro
 /// The folder of a run; none other has this name.
 fn run_folder(folder: &Path, turn: Turn) -> Result<PathBuf, LabError> {
     let folder =
-        std::path::absolute(folder).map_err(|error| LabError::folder("find", folder, error))?;
+        std::path::absolute(folder).map_err(|error| FolderError::new("find", folder, error))?;
     let name = format!("onrush-lab-{}-{}-{}", std::process::id(), turn.case, turn.repeat);
     Ok(folder.join(name))
 }

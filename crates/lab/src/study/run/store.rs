@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::study::outcome::{Repeat, StudyResult, TargetShown};

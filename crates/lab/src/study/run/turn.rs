@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::error::LabError;
 use onrush_files::OsDisk;
 use onrush_measure::disk::{SyncTime, commits_per_s_bound, sync_time};
 use onrush_measure::doubt;
-use onrush_measure::error::LabError;
 use onrush_measure::machine::{FileSystem, cpus};
 use onrush_measure::progress::{Observer, Step};
 

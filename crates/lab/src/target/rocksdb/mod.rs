@@ -5,8 +5,8 @@ mod statistics;
 
 use std::path::Path;
 
+use crate::error::LabError;
 use ::rocksdb::{BlockBasedOptions, Cache, DB, IteratorMode, Options, WriteBatch, WriteOptions};
-use onrush_measure::error::LabError;
 use onrush_measure::machine::cpus;
 
 use self::statistics::{Timer, Waited};

@@ -36,7 +36,7 @@ pub(super) use mariadb::Mariadb;
 pub(super) use postgresql::Postgresql;
 pub(super) use sqlserver::SqlServer;
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use onrush_measure::fingerprint::Fingerprint;
 use onrush_measure::load::crowd;
 use onrush_measure::load::ledger::KeySample;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::error::LabError;
 use onrush::{KeyStrategy, LargePages, Options, SequentialKeys};
-use onrush_measure::error::LabError;
 use postgres::Client;
 use rustix::process::Signal;
 

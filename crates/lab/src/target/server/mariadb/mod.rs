@@ -8,9 +8,9 @@ mod statistics;
 
 use std::path::{Path, PathBuf};
 
+use crate::error::LabError;
 use mysql::prelude::Queryable;
 use onrush::KeyStrategy;
-use onrush_measure::error::LabError;
 use rustix::process::Signal;
 
 use super::plan::Plan;

@@ -6,7 +6,7 @@ mod statistics;
 
 use std::path::{Path, PathBuf};
 
-use onrush_measure::error::LabError;
+use crate::error::LabError;
 use postgres::Client;
 use rustix::process::Signal;
 

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::error::LabError;
 use onrush::KeyStrategy;
-use onrush_measure::error::LabError;
 use tiberius::Config;
 
 use super::plan::Plan;
