@@ -52,8 +52,8 @@ use std::process::ExitCode;
 use finding::Finding;
 use source::Source;
 
-const USAGE: &str = "usage: cargo xtask test | drivers | prove-wire [...] | deny | check | check style | generate | site | \
-     miri | sanitize thread | sanitize address | statistics-cost [--rounds N]";
+const USAGE: &str = "usage: cargo xtask test | drivers | prove-wire [...] | deny | check | check style | generate | \
+     site | miri | sanitize thread | sanitize address | statistics-cost [--rounds N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
