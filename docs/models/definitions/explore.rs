@@ -6,6 +6,7 @@ use std::task::{Context, Waker};
 
 use super::plant::Plant;
 use super::random::Random;
+use super::schedule::{Preemptions, Schedule};
 use super::types::{SEGMENT, Script};
 use super::world::{Shared, World};
 use super::{client, script, storage};
@@ -42,14 +43,6 @@ impl Display for Counts {
     }
 }
 
-/// How the next task is chosen.
-enum Schedule<'s> {
-    /// Stay with a task for some steps, then any other.
-    Random { stays: u64 },
-    /// By this order, but for tasks that come first at two steps.
-    Directed { preemptions: &'s [(usize, usize)], order: &'s [usize] },
-}
-
 /// A failure: what, in which run, and the steps to it if they were asked for.
 pub(super) struct Failure {
     pub(super) what: String,
@@ -83,7 +76,9 @@ fn run(
             return Ok(step);
         }
         let can_go = |task: usize| tasks[task].is_some() && !is_blocked[task];
-        match choose(shared, schedule, (step, current), tasks.len(), can_go) {
+        let next =
+            schedule.choose(&mut shared.world().random, (step, current), tasks.len(), can_go);
+        match next {
             Some(next) => current = next,
             None if tasks.iter().all(Option::is_none) => {
                 shared.world().check_live()?;
@@ -116,31 +111,6 @@ fn run(
         }
     }
     Err(format!("no end after {STEPS_MAX} steps"))
-}
-
-fn choose(
-    shared: &Shared,
-    schedule: &Schedule<'_>,
-    (step, current): (usize, usize),
-    tasks: usize,
-    can_go: impl Fn(usize) -> bool,
-) -> Option<usize> {
-    match schedule {
-        Schedule::Random { stays } => {
-            let random = &mut shared.world().random;
-            if can_go(current) && !random.one_in(*stays) {
-                return Some(current);
-            }
-            let able = (0..tasks).filter(|task| can_go(*task)).count() as u64;
-            let chosen = if able == 0 { return None } else { random.below(able) };
-            (0..tasks).filter(|task| can_go(*task)).nth(chosen as usize)
-        }
-        Schedule::Directed { preemptions, order } => {
-            let wanted = preemptions.iter().find(|(at, _)| *at == step).map(|(_, task)| *task);
-            let first = wanted.into_iter().chain([current]).chain(order.iter().copied());
-            first.filter(|task| *task < tasks).find(|task| can_go(*task))
-        }
-    }
 }
 
 /// One random run: three incarnations, with crashes between and looks on the way.
@@ -225,18 +195,11 @@ fn directed_history(
     for order in orders {
         length = length.max(directed_run(plant, scripts, (&[], order), counts)?);
     }
-    // Two steps, and at each a task out of four.
-    let all = (length * length * 16) as u64;
-    let mut random = Random::new(length as u64);
-    for index in 0..all.min(limit) {
-        let chosen = if all <= limit { index } else { random.below(all) } as usize;
-        let (steps, tasks) = (chosen / 16, chosen % 16);
-        let (first, second) = (steps / length + 1, steps % length + 1);
-        if first >= second || tasks / 4 == tasks % 4 {
-            continue;
-        }
-        let preemptions = [(first, tasks / 4), (second, tasks % 4)];
-        let order = orders[(first + second) % 2];
+    let mut all = Preemptions::new(length, 4, limit);
+    for index in 0..all.count() {
+        let Some(preemptions) = all.number(index) else { continue };
+        let steps = preemptions[0].0 + preemptions[1].0;
+        let order = orders[steps % orders.len()];
         directed_run(plant, scripts, (&preemptions, order), counts).map_err(|found| {
             let what = format!("preemptions {preemptions:?}: {}", found.what);
             Failure { what, ..found }

@@ -1,12 +1,21 @@
 //! A bounded model of definitions: see `docs/models/README.md`.
 
+#[macro_use]
+#[path = "../common/plants.rs"]
+mod plants;
+#[path = "../common/random.rs"]
+mod random;
+#[path = "../common/schedule.rs"]
+mod schedule;
+#[path = "../common/shared.rs"]
+mod shared;
+
 mod client;
 mod commit;
 mod explore;
 mod locks;
 mod oracle;
 mod plant;
-mod random;
 mod recovery;
 mod script;
 mod statement;

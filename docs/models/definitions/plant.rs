@@ -2,22 +2,6 @@
 //!
 //! `found_within` is the promise: so many random runs find it, whatever the first seed of the model is.
 
-macro_rules! plants {
-    ($($name:ident, $group:literal, $within:literal, $says:literal;)*) => {
-        /// One mistake, or none.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(super) enum Plant {
-            /// The protocol as it is meant.
-            None,
-            $(#[doc = $says] $name,)*
-        }
-
-        /// All mistakes, with the defect or the rule that each belongs to.
-        pub(super) const PLANTS: &[(Plant, &str, u64, &str)] =
-            &[$((Plant::$name, $group, $within, $says),)*];
-    };
-}
-
 plants! {
     JudgedByOlderSnapshot, "outcome", 2_000,
         "whether a commit took effect is judged by a snapshot that may lie below it";

@@ -4,15 +4,12 @@
 //! interrupted, the task has a step. So what stands in one function here is atomic, and only memory copies
 //! under a latch or a mutex may be.
 
-use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use super::oracle::{Oracle, State};
 use super::plant::Plant;
 use super::random::Random;
+use super::shared::Blocks;
 use super::types::{
     Definition, Definitions, Directory, Key, LEAVES, Lsn, NAMES, Name, Object, Record, Rows,
     SYSTEM, TableId, Value,
@@ -252,63 +249,17 @@ impl World {
     }
 }
 
+impl Blocks for World {
+    fn block(&mut self) {
+        self.is_blocked = true;
+    }
+}
+
 /// The world, as tasks share it.
-#[derive(Clone)]
-pub(super) struct Shared(Rc<RefCell<World>>);
+pub(super) type Shared = super::shared::Shared<World>;
 
 impl Shared {
-    pub(super) fn new(world: World) -> Shared {
-        Shared(Rc::new(RefCell::new(world)))
-    }
-
-    pub(super) fn world(&self) -> RefMut<'_, World> {
-        self.0.borrow_mut()
-    }
-
-    /// Others may come in between.
-    pub(super) fn step(&self) -> Step {
-        Step(false)
-    }
-
-    /// Waits until `is_so`, which may take what it waited for.
-    pub(super) fn until<F: FnMut(&mut World) -> bool + Unpin>(&self, is_so: F) -> Until<'_, F> {
-        Until { shared: self, is_so, has_yielded: false }
-    }
-
     pub(super) async fn until_durable(&self, below: Lsn) {
         self.until(move |world| world.durable >= below).await;
-    }
-}
-
-pub(super) struct Step(bool);
-
-impl Future for Step {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-pub(super) struct Until<'s, F> {
-    shared: &'s Shared,
-    is_so: F,
-    has_yielded: bool,
-}
-
-impl<F: FnMut(&mut World) -> bool + Unpin> Future for Until<'_, F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if !std::mem::replace(&mut self.has_yielded, true) {
-            return Poll::Pending;
-        }
-        let shared = self.shared;
-        let mut world = shared.world();
-        if (self.is_so)(&mut world) {
-            return Poll::Ready(());
-        }
-        world.is_blocked = true;
-        Poll::Pending
     }
 }

@@ -1,5 +1,15 @@
 //! A bounded model of cold key ranges: see `docs/models/README.md`.
 
+#[macro_use]
+#[path = "../common/plants.rs"]
+mod plants;
+#[path = "../common/random.rs"]
+mod random;
+#[path = "../common/schedule.rs"]
+mod schedule;
+#[path = "../common/shared.rs"]
+mod shared;
+
 mod build;
 mod convert;
 mod counts;
@@ -13,7 +23,6 @@ mod locate;
 mod merge;
 mod oracle;
 mod plant;
-mod random;
 mod reader;
 mod recovery;
 mod script;

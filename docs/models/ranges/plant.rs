@@ -2,23 +2,6 @@
 //!
 //! The number is the promise: so many random runs find it, whatever the first seed of the model is.
 
-macro_rules! plants {
-    ($($name:ident, $group:literal, $within:literal, $says:literal;)*) => {
-        /// One mistake, or none.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(super) enum Plant {
-            /// The protocol as it is meant.
-            None,
-            $(#[doc = $says] $name,)*
-        }
-
-        /// All of them, with the part of the protocol that each belongs to. One within 0 runs is harmless: it must
-        /// find nothing.
-        pub(super) const PLANTS: &[(Plant, &str, u64, &str)] =
-            &[$((Plant::$name, $group, $within, $says),)*];
-    };
-}
-
 plants! {
     StockBeforeLeaf, "insert", 5_000,
         "the stock is looked at before the leaf";

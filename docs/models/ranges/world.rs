@@ -4,11 +4,9 @@
 //! interrupted, the task has a step. So what stands in one function here is atomic, and only memory copies
 //! under a latch or a mutex may be.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll};
 
 use super::counts::Counts;
 use super::disk::Disk;
@@ -17,6 +15,7 @@ use super::leaf::Leaf;
 use super::oracle::Oracle;
 use super::plant::Plant;
 use super::random::Random;
+use super::shared::Blocks;
 use super::stock::{Range, Stock};
 use super::types::{Epoch, Key, Lsn, Record, Value, Version};
 
@@ -214,26 +213,18 @@ impl World {
     }
 }
 
+impl Blocks for World {
+    fn block(&mut self) {
+        self.is_blocked = true;
+    }
+}
+
 /// The world, as tasks share it.
-#[derive(Clone)]
-pub(super) struct Shared(Rc<RefCell<World>>);
+pub(super) type Shared = super::shared::Shared<World>;
 
 impl Shared {
-    pub(super) fn new(world: World) -> Shared {
-        Shared(Rc::new(RefCell::new(world)))
-    }
-
-    pub(super) fn world(&self) -> RefMut<'_, World> {
-        self.0.borrow_mut()
-    }
-
     pub(super) fn plant(&self) -> Plant {
         self.world().plant
-    }
-
-    /// Others may come in between.
-    pub(super) fn step(&self) -> Step {
-        Step(false)
     }
 
     /// So many steps at most, for a task that need not be in time.
@@ -242,11 +233,6 @@ impl Shared {
         for _ in 0..steps {
             self.step().await;
         }
-    }
-
-    /// Waits until `is_so`, which may take what it waited for.
-    pub(super) fn until<F: FnMut(&mut World) -> bool + Unpin>(&self, is_so: F) -> Until<'_, F> {
-        Until { shared: self, is_so, has_yielded: false }
     }
 
     pub(super) async fn until_durable(&self, below: Lsn) {
@@ -276,38 +262,5 @@ impl Shared {
         let waited_for = range.clone();
         self.until(move |_| waited_for.is_dead.get() || !waited_for.is_busy.replace(true)).await;
         !range.is_dead.get()
-    }
-}
-
-pub(super) struct Step(bool);
-
-impl Future for Step {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-pub(super) struct Until<'s, F> {
-    shared: &'s Shared,
-    is_so: F,
-    has_yielded: bool,
-}
-
-impl<F: FnMut(&mut World) -> bool + Unpin> Future for Until<'_, F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if !std::mem::replace(&mut self.has_yielded, true) {
-            return Poll::Pending;
-        }
-        let shared = self.shared;
-        let mut world = shared.world();
-        if (self.is_so)(&mut world) {
-            return Poll::Ready(());
-        }
-        world.is_blocked = true;
-        Poll::Pending
     }
 }
