@@ -87,7 +87,9 @@ fn names(line: &str) -> impl Iterator<Item = (usize, &str)> {
     words(line).filter(|(at, _)| {
         let before = &line[..*at];
         let quotes = before.matches('"').count() - before.matches("\\\"").count();
-        quotes.is_multiple_of(2) && !before.ends_with('.') && !before.ends_with("std::thread::")
+        // The standard library's threads are joined.
+        let is_of_others = before.ends_with('.') || before.ends_with("std::thread::");
+        quotes.is_multiple_of(2) && !is_of_others
     })
 }
 

@@ -53,10 +53,9 @@ fn take_checkpoints(observer: &Observer, recorder: &Recorder) {
             let _idle = recorder.wait(Wait::CheckpointIdle);
             std::thread::park_timeout(LOOK_EVERY);
         }
-        throttle_inserts(observer);
-        let now = Instant::now();
         // What a crash left to redo waits for a checkpoint, too.
-        let redo = redo_use(observer);
+        let redo = throttle_inserts(observer);
+        let now = Instant::now();
         let space = engine.log.space();
         let options = &engine.options;
         let every = Duration::from_secs(options.checkpoint_seconds);
@@ -95,13 +94,15 @@ fn redo_use(observer: &Observer) -> LogUse {
     LogUse { used_bytes: engine.throttle.redo_bytes(engine.log.tail()), limit_bytes }
 }
 
-/// Both threads see to it: while a checkpoint is taken, which is when the log fills, the one that takes
-/// it cannot.
-fn throttle_inserts(observer: &Observer) {
+/// Sets how long inserts pause; returns the log that recovery would redo now. Both threads see to it: while a
+/// checkpoint is taken, which is when the log fills, the one that takes it cannot.
+fn throttle_inserts(observer: &Observer) -> LogUse {
     let engine = observer.engine();
     let space = engine.log.space();
     let files = LogUse { used_bytes: space.in_use_bytes, limit_bytes: space.capacity_bytes };
-    engine.throttle.set(files, redo_use(observer), engine.progress.read());
+    let redo = redo_use(observer);
+    engine.throttle.set(files, redo, engine.progress.read());
+    redo
 }
 
 fn keep_frames_free(observer: &Observer, recorder: &Recorder) {

@@ -199,7 +199,7 @@ impl Account {
             } else {
                 self.world.take(&mut open, &statement, &prediction);
             }
-            // Nobody counts any more once the server is to be killed.
+            // Who counts outlives all who report.
             let _ = done.send(());
         }
     }

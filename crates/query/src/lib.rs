@@ -55,7 +55,7 @@ pub use computed::{RowExpressions, RowValues, RowlessValue};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Refusal, Result};
-pub use functions::SystemFunction;
+pub use functions::{SystemFunction, with_backslashes};
 pub use interval::Interval;
 pub use memory::{QueryMemory, SpillOptions};
 pub use one_row::Place;

@@ -171,8 +171,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a call among the columns of an answer makes rows of each row.
-fn makes_rows(name: &str) -> bool {
+/// Whether a function makes rows of one column, in FROM or of each row among the columns of an answer.
+pub(super) fn makes_rows(name: &str) -> bool {
     matches!(name, "unnest" | "generate_series")
 }
 

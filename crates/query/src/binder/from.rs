@@ -216,7 +216,7 @@ impl Binder<'_> {
         if !is_known {
             return Err(super::calls::unknown(name, &arguments));
         }
-        let is_one = matches!(function.as_str(), "unnest" | "generate_series") && given.len() < 4;
+        let is_one = super::calls::makes_rows(&function) && given.len() < 4;
         let columns = is_one.then(|| vec![(named_as(alias, &function), Type::Untold)]);
         self.source(alias, &function, columns)
     }

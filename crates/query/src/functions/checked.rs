@@ -9,17 +9,16 @@ use datafusion::arrow::compute::kernels::numeric::{add, mul, neg, sub};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use super::rewrite;
+use super::rewrite_typed;
 use crate::error::QueryError;
 use crate::types::plain_type;
 
@@ -215,11 +214,7 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let schema = merge_schema(&plan.inputs());
-            rewrite(plan, |expression| Ok(checked(expression, &schema)))
-        })
-        .data()
+        rewrite_typed(plan, checked)
     }
 }
 

@@ -28,9 +28,10 @@ mod wide;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF};
 use onrush::{DataType, Value};
 
@@ -102,6 +103,18 @@ fn argument_columns(call: &ScalarFunctionArgs) -> Result<Vec<(ArrayRef, ColumnTy
     Ok(columns)
 }
 
+/// Changes the expressions of a plan from the inside out, by the columns that they are made of.
+fn rewrite_typed(
+    plan: LogicalPlan,
+    change: impl Fn(Expr, &DFSchema) -> Transformed<Expr>,
+) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        rewrite(plan, |expression| Ok(change(expression, &schema)))
+    })
+    .data()
+}
+
 /// Changes the expressions of one node of a plan from the inside out; columns keep their names.
 fn rewrite(
     plan: LogicalPlan,
@@ -118,25 +131,31 @@ fn rewrite(
     })
 }
 
-/// A pattern of LIKE with an escape character of its own, as one with a backslash.
+/// [`with_backslashes`] of a pattern and its escape character.
 fn like_pattern() -> SystemFunction {
     SystemFunction::new("like_pattern", DataType::Text.into(), |given| {
         let [Value::Text(pattern), Value::Text(escape)] = given else { return Value::Null };
-        let escape = escape.chars().next();
-        let mut written = String::with_capacity(pattern.len());
-        let mut characters = pattern.chars();
-        while let Some(character) = characters.next() {
-            match character {
-                _ if Some(character) == escape => {
-                    written.push('\\');
-                    written.extend(characters.next());
-                }
-                '\\' => written.push_str("\\\\"),
-                other => written.push(other),
-            }
-        }
-        written.into()
+        with_backslashes(pattern, escape.chars().next()).into()
     })
+}
+
+/// A pattern of LIKE whose escape character is this one, or has none, as one whose escape character is the
+/// backslash. One that comes last stays last, which is an error when the pattern is matched.
+#[must_use]
+pub fn with_backslashes(pattern: &str, escape: Option<char>) -> String {
+    let mut written = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => {
+                written.push('\\');
+                written.extend(characters.next());
+            }
+            '\\' => written.push_str("\\\\"),
+            other => written.push(other),
+        }
+    }
+    written
 }
 
 /// The nearest whole number, and of two the even one: how PostgreSQL rounds `double precision`.

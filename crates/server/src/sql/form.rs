@@ -269,17 +269,10 @@ fn like_pattern(pattern: Expression, escape: Option<&ast::ValueWithSpan>) -> Opt
     if escape == Some('\\') {
         return Some(pattern);
     }
-    let written = pattern.as_text()?;
-    let mut translated = String::with_capacity(written.len());
-    let mut characters = written.chars();
-    while let Some(character) = characters.next() {
-        if Some(character) == escape {
-            translated.extend(['\\', characters.next()?]);
-        } else if character == '\\' {
-            translated.push_str("\\\\");
-        } else {
-            translated.push(character);
-        }
+    let translated = onrush_query::with_backslashes(pattern.as_text()?, escape);
+    let backslashes = translated.chars().rev().take_while(|last| *last == '\\').count();
+    if !backslashes.is_multiple_of(2) {
+        return None;
     }
     Some(Expression::value(translated))
 }

@@ -182,7 +182,8 @@ pub(super) fn truncated(
     }
 }
 
-fn micros_of(value: &Value<'_>) -> Result<i64, EvaluationError> {
+/// Microseconds since 1970-01-01 00:00:00, a day's at its beginning.
+pub(super) fn micros_of(value: &Value<'_>) -> Result<i64, EvaluationError> {
     match value {
         Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => Ok(*micros),

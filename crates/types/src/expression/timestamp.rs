@@ -82,11 +82,7 @@ pub(super) fn shifted(
 
 /// Between days and timestamps.
 pub(super) fn cast(value: &Value<'_>, to: Kind) -> Result<Value<'static>, EvaluationError> {
-    let micros = match value {
-        Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR)?,
-        Value::Timestamp(micros) | Value::TimestampTz(micros) => *micros,
-        _ => return Err(mismatch()),
-    };
+    let micros = field::micros_of(value)?;
     Ok(match to {
         Kind::Timestamp => Value::Timestamp(micros),
         Kind::TimestampTz => Value::TimestampTz(micros),
