@@ -34,7 +34,7 @@ counts! {
     commits: "commits",
     refusals: "refusals",
     refused_looks: "looks that had to read the stock",
-    stale_verdicts: "verdicts over a changed stock",
+    stale_lookups: "lookups over a changed stock",
     locked_looks: "looks under the mutex of the range, after too many of these",
     stock_reads: "images read for a key",
     snapshot_reads: "reads by snapshots",

@@ -43,7 +43,7 @@ pub(super) async fn flush_below(
     range: &Rc<Range>,
     (key, start): (Key, Lsn),
 ) -> Result<(), Full> {
-    if shared.plant() == Plant::DrainTrustsRunningFlush && range.is_busy.get() {
+    if shared.plant() == Plant::WriteBackTrustsRunningFlush && range.is_busy.get() {
         shared.lock(range).await;
         range.unlock();
         return Ok(());

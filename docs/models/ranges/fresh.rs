@@ -31,7 +31,7 @@ impl World {
             lists: BTreeMap::new(),
             old: BTreeMap::new(),
             snapshots: BTreeMap::new(),
-            verdicts: Vec::new(),
+            statuses: Vec::new(),
             in_flight: vec![None; clients],
             prefix_published: START,
             log: vec![Some(Record(Vec::new())); START as usize],

@@ -130,7 +130,7 @@ async fn checkpoint(shared: &Shared) -> Result<(), Full> {
         start = shared.world().applied();
     }
     shared.step().await;
-    drain(shared, epoch, start).await?;
+    write_back(shared, epoch, start).await?;
     install(shared, start).await;
     Ok(())
 }
@@ -138,7 +138,7 @@ async fn checkpoint(shared: &Shared) -> Result<(), Full> {
 /// Images the whole leaves, and flushes the ranges of the front leaves, that became dirty before this epoch, until no
 /// older list has anything: a leaf that is split meanwhile puts its sibling on one. What could not be done stays
 /// listed.
-async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
+async fn write_back(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
     let mut failed = Vec::new();
     loop {
         let mut listed: Vec<Key> = {
@@ -153,7 +153,7 @@ async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
         listed.sort_unstable();
         listed.dedup();
         for key in listed {
-            if drain_leaf(shared, key, (epoch, start)).await.is_err() {
+            if write_back_leaf(shared, key, (epoch, start)).await.is_err() {
                 failed.push(key);
             }
         }
@@ -170,7 +170,11 @@ async fn drain(shared: &Shared, epoch: u64, start: Lsn) -> Result<(), Full> {
     Err(Full)
 }
 
-async fn drain_leaf(shared: &Shared, key: Key, (epoch, start): (u64, Lsn)) -> Result<(), Full> {
+async fn write_back_leaf(
+    shared: &Shared,
+    key: Key,
+    (epoch, start): (u64, Lsn),
+) -> Result<(), Full> {
     loop {
         let low = shared.latch(key).await;
         let (range, dirty) = {
@@ -187,7 +191,7 @@ async fn drain_leaf(shared: &Shared, key: Key, (epoch, start): (u64, Lsn)) -> Re
             return Ok(());
         };
         shared.unlatch(low);
-        if shared.plant() == Plant::DrainSkipsCleanLeaf && !is_listed {
+        if shared.plant() == Plant::WriteBackSkipsCleanLeaf && !is_listed {
             return Ok(());
         }
         // Clean or not: a flush may be under way that has frozen what the list was about.

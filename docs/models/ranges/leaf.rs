@@ -9,7 +9,7 @@ use super::disk::{Content, Place};
 use super::plant::Plant;
 use super::stock::{Part, Range, Stock};
 use super::types::{Key, LEAF_ROWS, Rows, Value, Version};
-use super::world::{Verdict, World};
+use super::world::{Status, World};
 
 #[derive(Clone, Debug)]
 pub(super) enum Home {
@@ -89,15 +89,15 @@ impl World {
     }
 
     /// Turns the intents of decided transactions into rows, or takes them out.
-    pub(super) fn fold(&mut self, low: Key) {
+    pub(super) fn resolve_leaf(&mut self, low: Key) {
         let intents = std::mem::take(&mut self.leaf(low).intents);
         for (key, (transaction, value)) in intents {
-            match self.verdicts[transaction] {
-                Verdict::Open => {
+            match self.statuses[transaction] {
+                Status::Active => {
                     self.leaf(low).intents.insert(key, (transaction, value));
                 }
-                Verdict::Committed(lsn) => self.settle(key, Version { lsn, value }),
-                Verdict::Aborted => {}
+                Status::Committed(lsn) => self.settle(key, Version { lsn, value }),
+                Status::Aborted => {}
             }
         }
     }
@@ -142,8 +142,8 @@ impl World {
         if let Some(known) = known {
             let same = known.stock.as_ref().is_some_and(|known| Rc::ptr_eq(known, &stock));
             let counts = match plant {
-                Plant::VerdictKept | Plant::StockBeforeLeaf => true,
-                Plant::VerdictByAddress => known.address == stock.address,
+                Plant::LookupKept | Plant::StockBeforeLeaf => true,
+                Plant::LookupByAddress => known.address == stock.address,
                 _ => same,
             };
             if counts {
@@ -213,10 +213,10 @@ impl World {
         Some(keys[keys.len() / 2]).filter(|at| *at > low)
     }
 
-    /// What a flush does to one leaf: intents of decided transactions are folded, the rows are frozen. Undecided
+    /// What a flush does to one leaf: intents of decided transactions are resolved, the rows are frozen. Undecided
     /// intents stay, and with them the leaf is dirty in this epoch.
     pub(super) fn freeze(&mut self, low: Key) -> Rows {
-        self.fold(low);
+        self.resolve_leaf(low);
         let plant = self.plant;
         let epoch = self.epoch;
         let leaf = self.leaf(low);
@@ -245,7 +245,7 @@ impl World {
 
     /// The committed rows of a latched leaf, as its imager takes them.
     pub(super) fn committed_rows(&mut self, low: Key) -> Rows {
-        self.fold(low);
+        self.resolve_leaf(low);
         self.leaf(low).rows.clone()
     }
 
@@ -255,8 +255,8 @@ impl World {
         let leaf = self.leaf(key);
         let own = [leaf.rows.get(&key).copied(), leaf.frozen_version(key)];
         let intent = leaf.intents.get(&key).copied();
-        let committed = intent.and_then(|(transaction, value)| match self.verdicts[transaction] {
-            Verdict::Committed(lsn) => Some(Version { lsn, value }),
+        let committed = intent.and_then(|(transaction, value)| match self.statuses[transaction] {
+            Status::Committed(lsn) => Some(Version { lsn, value }),
             _ => None,
         });
         own.into_iter().flatten().chain(committed).collect()

@@ -32,7 +32,7 @@ pub(super) async fn read_key(
 }
 
 /// Reads what a refused look asked for.
-pub(super) async fn resolve(
+pub(super) async fn look_up(
     shared: &Shared,
     stock: Rc<Stock>,
     candidates: &[Part],
@@ -41,7 +41,7 @@ pub(super) async fn resolve(
     let versions = read_key(shared, &stock, candidates, key).await;
     let found = versions.into_iter().max_by_key(|version| version.lsn);
     let address = stock.address;
-    let keeps = shared.plant() != Plant::VerdictByAddress;
+    let keeps = shared.plant() != Plant::LookupByAddress;
     Known { stock: keeps.then_some(stock), address, found }
 }
 

@@ -1,7 +1,7 @@
 //! What must be true: the commits in their order, what clients were told, and which state follows.
 //!
 //! The oracle reads no structure of the model's engine. It hears of a commit when its LSN is reserved, or when its
-//! verdict is given, and refuses one that is impossible there; it hears what a client was told, and on what that
+//! outcome is set, and refuses one that is impossible there; it hears what a client was told, and on what that
 //! rested.
 
 use std::collections::BTreeMap;

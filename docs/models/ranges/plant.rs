@@ -5,10 +5,10 @@
 plants! {
     StockBeforeLeaf, "insert", 5_000,
         "the stock is looked at before the leaf";
-    VerdictKept, "insert", 5_000,
-        "a verdict counts over a changed stock";
-    VerdictByAddress, "insert", 20_000,
-        "a verdict counts for the stock at the same address, the one that was read being freed";
+    LookupKept, "insert", 5_000,
+        "a lookup counts over a changed stock";
+    LookupByAddress, "insert", 20_000,
+        "a lookup counts for the stock at the same address, the one that was read being freed";
     ConflictWithoutStore, "insert", 50_000,
         "a transaction looks for conflicts in leaf and stock, and the tombstone is merged away";
     DuplicateNotAwaited, "insert", 5_000,
@@ -85,13 +85,13 @@ plants! {
         "an image is read without regard to where the next one of its run begins";
     FrontLeafImaged, "ranges", 2_000,
         "the evictor images a front leaf as if it were whole";
-    DrainSkipsCleanLeaf, "checkpoint", 20_000,
+    WriteBackSkipsCleanLeaf, "checkpoint", 20_000,
         "a checkpoint does not wait for a flush under way, because the leaf it froze counts as clean";
     ListsTakenOnce, "checkpoint", 5_000,
         "a checkpoint takes the older lists once: the sibling of a leaf that the split of a range cuts is not on them";
     SkippedLeafUnlisted, "checkpoint", 5_000,
         "a leaf of a range that needs no flush is dirty and on no list";
-    DrainTrustsRunningFlush, "checkpoint", 20_000,
+    WriteBackTrustsRunningFlush, "checkpoint", 20_000,
         "a checkpoint takes a flush that was under way for its own";
     FailedFlushUnlisted, "checkpoint", 20_000,
         "a flush that fails leaves its frozen rows in leaves that are on no list";

@@ -351,7 +351,7 @@ impl World {
         let lows: Vec<Key> = self.leaves.keys().copied().collect();
         for low in lows {
             self.load(low);
-            self.fold(low);
+            self.resolve_leaf(low);
         }
         let mut found = State::new();
         for key in 0..KEYS {

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::leaf::{Known, Look};
-use super::locate::resolve;
+use super::locate::look_up;
 use super::plant::Plant;
 use super::stock::Range;
 use super::types::{Change, Key, Lsn, Record, Script, Unit, Value, Verb, Version};
-use super::world::{Shared, Verdict, World};
+use super::world::{Shared, Status, World};
 
 /// Retries over a changed stock, after which the range's mutex is taken for the look.
 const TRIES: usize = 3;
@@ -66,20 +66,20 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
         let intent =
             shared.world().leaf(key).intents.get(&key).map(|(transaction, _)| *transaction);
         if let Some(transaction) = intent
-            && shared.world().verdicts[transaction] == Verdict::Open
+            && shared.world().statuses[transaction] == Status::Active
         {
             shared.unlatch(low);
             // Nobody waits for a transaction with a mutex in his hands.
             if let Some(range) = held.take() {
                 range.unlock();
             }
-            shared.until(move |world| world.verdicts[transaction] != Verdict::Open).await;
+            shared.until(move |world| world.statuses[transaction] != Status::Active).await;
             continue;
         }
         let look = {
             let mut world = shared.world();
             world.load(low);
-            world.fold(low);
+            world.resolve_leaf(low);
             world.look(key, known.as_ref())
         };
         match look {
@@ -97,9 +97,9 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
                 {
                     let mut world = shared.world();
                     world.counts.refused_looks += 1;
-                    world.counts.stale_verdicts += u64::from(tries > 0);
+                    world.counts.stale_lookups += u64::from(tries > 0);
                 }
-                known = Some(resolve(shared, stock, &candidates, key).await);
+                known = Some(look_up(shared, stock, &candidates, key).await);
                 tries += 1;
             }
         }
@@ -116,7 +116,7 @@ async fn look_too_early(shared: &Shared, key: Key) -> Option<Known> {
     let range = shared.world().leaf(key).range().cloned()?;
     let stock = range.stock();
     let candidates = stock.candidates(key);
-    Some(resolve(shared, stock, &candidates, key).await)
+    Some(look_up(shared, stock, &candidates, key).await)
 }
 
 /// What to do with a row that was located.
@@ -252,8 +252,8 @@ async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
     let (number, snapshot) = open_snapshot(shared).await;
     let transaction = {
         let mut world = shared.world();
-        world.verdicts.push(Verdict::Open);
-        world.verdicts.len() - 1
+        world.statuses.push(Status::Active);
+        world.statuses.len() - 1
     };
     let mut set = WriteSet::default();
     let mut commits = unit.commits;
@@ -269,12 +269,12 @@ async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
     let lsn = if commits && !set.changes.is_empty() {
         Some(publish(shared, client.number, (transaction, snapshot), &set).await)
     } else {
-        shared.world().verdicts[transaction] = Verdict::Aborted;
+        shared.world().statuses[transaction] = Status::Aborted;
         None
     };
     for change in &set.changes {
         let low = shared.latch(change.key).await;
-        shared.world().fold(low);
+        shared.world().resolve_leaf(low);
         shared.unlatch(low);
     }
     close_snapshot(shared, number);
@@ -330,7 +330,7 @@ async fn place_intent(
     }
 }
 
-/// Mark, reserve, copy, verdict, clear.
+/// Mark, reserve, copy, outcome, clear.
 async fn publish(
     shared: &Shared,
     client: usize,
@@ -349,7 +349,7 @@ async fn publish(
         world.must(outcome);
         let outcome = world.oracle.commit(lsn, &set.changes, &set.inserts);
         world.must(outcome);
-        world.verdicts[transaction] = Verdict::Committed(lsn);
+        world.statuses[transaction] = Status::Committed(lsn);
     }
     shared.step().await;
     shared.world().clear(client);

@@ -20,8 +20,8 @@ use super::stock::{Range, Stock};
 use super::types::{Epoch, Key, Lsn, Record, Value, Version};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    Open,
+pub(super) enum Status {
+    Active,
     Committed(Lsn),
     Aborted,
 }
@@ -48,7 +48,7 @@ pub(super) struct World {
     pub(super) old: BTreeMap<Key, Vec<Old>>,
     /// Open snapshots; 0 while one has not read its prefix.
     pub(super) snapshots: BTreeMap<u32, Lsn>,
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) statuses: Vec<Status>,
     /// One mark a client, as in the log's ring.
     pub(super) in_flight: Vec<Option<Lsn>>,
     pub(super) prefix_published: Lsn,
