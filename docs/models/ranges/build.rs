@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::disk::{Content, Head, Listed, Place};
+use super::entries::Entries;
 use super::plant::Plant;
 use super::stock::{Filter, Fragment, Range, Run, RunImage, Stock};
-use super::types::{Full, IMAGE_ROWS, KEYS, Key, Lsn, Rows};
+use super::types::{Full, IMAGE_ROWS, KEYS, Key, Lsn};
 use super::world::{Shared, World};
 
 /// Writes that a fault does too late.
@@ -48,11 +49,16 @@ impl World {
     }
 }
 
-pub(super) async fn write_run(shared: &Shared, rows: &Rows, late: &mut Late) -> Result<Run, Full> {
-    let all: Vec<_> = rows.iter().map(|(key, version)| (*key, *version)).collect();
+pub(super) async fn write_run(
+    shared: &Shared,
+    entries: &Entries,
+    late: &mut Late,
+) -> Result<Run, Full> {
+    let keys: Vec<Key> = entries.keys().into_iter().collect();
     let mut run = Run::new();
-    for rows in all.chunks(IMAGE_ROWS) {
-        let content = Content::Image(Rc::new(rows.iter().copied().collect()));
+    for keys in keys.chunks(IMAGE_ROWS) {
+        let image = entries.between(keys[0], keys[keys.len() - 1] + 1);
+        let content = Content::Image(Rc::new(image));
         let outcome = write(shared, content, late).await;
         if outcome.is_err() && shared.plant() == Plant::FullKeepsSlots {
             std::mem::forget(std::mem::take(&mut run));
@@ -60,22 +66,26 @@ pub(super) async fn write_run(shared: &Shared, rows: &Rows, late: &mut Late) -> 
         if outcome.is_err() && shared.plant() == Plant::FullTakesHalf {
             break;
         }
-        run.push(RunImage { low: rows[0].0, place: outcome? });
+        run.push(RunImage { low: keys[0], place: outcome? });
     }
     Ok(run)
 }
 
-/// A fragment of these rows, its head last.
+/// A fragment of these entries, its head last.
 pub(super) async fn write_fragment(
     shared: &Shared,
-    rows: &Rows,
+    entries: &Entries,
     (low, flush_lsn): (Key, Lsn),
     late: &mut Late,
 ) -> Result<Fragment, Full> {
-    let images = write_run(shared, rows, late).await?;
+    let images = write_run(shared, entries, late).await?;
     let keeps_tombstones = shared.plant() != Plant::LocatorWithoutTombstones;
+    let rows = &entries.rows;
     let kept = rows.iter().filter(|(_, version)| keeps_tombstones || version.value.is_some());
     let mut hashes: BTreeSet<Key> = kept.map(|(key, _)| *key).collect();
+    if shared.plant() != Plant::LocatorWithoutIntents {
+        hashes.extend(entries.intents.keys());
+    }
     hashes.extend(false_positives(shared, 8));
     let listed = |image: &RunImage| {
         let (slot, stamp) = (image.place.slot, image.place.stamp);
@@ -88,21 +98,26 @@ pub(super) async fn write_fragment(
         low,
         images: images_listed,
         hashes: hashes.clone(),
-        rows: rows.len(),
+        numbers: entries.numbers(),
+        rows: entries.len(),
         lsn_bounds,
         flush_lsn,
     };
     let head = write(shared, Content::Head(Rc::new(head)), late).await?;
-    Ok(Fragment { head, images, located: Rc::new(hashes), rows: rows.len() })
+    let held = shared.world().hold(entries.numbers());
+    Ok(Fragment { head, images, located: Rc::new(hashes), rows: entries.len(), held })
 }
 
-/// The filter of a base with these keys.
+/// The filter of a base with these entries.
 pub(super) async fn write_filter(
     shared: &Shared,
-    keys: impl Iterator<Item = Key>,
+    entries: &Entries,
     late: &mut Late,
 ) -> Result<Filter, Full> {
-    let mut keys: BTreeSet<Key> = keys.collect();
+    let mut keys: BTreeSet<Key> = entries.keys();
+    if shared.plant() == Plant::FilterWithoutIntents {
+        keys = entries.rows.keys().copied().collect();
+    }
     if shared.plant() == Plant::FilterWithoutLastRow {
         keys.pop_last();
     }

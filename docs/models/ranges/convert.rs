@@ -1,13 +1,15 @@
 //! Whole leaves: imaged, evicted, and made into a range.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::build::{Late, write_filter};
 use super::disk::Content;
+use super::entries::Entries;
 use super::leaf::Home;
 use super::plant::Plant;
 use super::stock::{Part, Range, RunImage, Stock};
-use super::types::{Full, KEYS, Key, Lsn, Rows};
+use super::types::{Full, KEYS, Key, Lsn};
 use super::world::{Shared, World};
 
 /// Times that a leaf is imaged before a conversion leaves it, and those right of it, as they are.
@@ -15,8 +17,8 @@ const TRIES: usize = 3;
 /// Leaves that one conversion takes.
 const GROUP: usize = 3;
 
-/// Images a latched whole leaf: copied under the latch, written after it. Undecided intents stay, and with them the
-/// leaf is dirty in this epoch.
+/// Images a latched whole leaf: copied under the latch, written after it. Small intents stay, and with them the leaf is
+/// dirty in this epoch.
 pub(super) async fn image_latched(
     shared: &Shared,
     low: Key,
@@ -25,19 +27,19 @@ pub(super) async fn image_latched(
     let prepared = shared.world().prepare_image(low, takes_slot_if_empty);
     shared.unlatch(low);
     shared.step().await;
-    if let Some((place, rows)) = prepared? {
-        shared.world().write_page(&place, Content::Image(Rc::new(rows)));
+    if let Some((place, entries)) = prepared? {
+        shared.world().write_page(&place, Content::Image(Rc::new(entries)));
     }
     Ok(())
 }
 
-type Prepared = Option<(Rc<super::disk::Place>, Rows)>;
+type Prepared = Option<(Rc<super::disk::Place>, Entries)>;
 
 impl World {
     fn prepare_image(&mut self, low: Key, takes_slot_if_empty: bool) -> Result<Prepared, Full> {
         self.load(low);
-        let rows = self.committed_rows(low);
-        let needs_slot = takes_slot_if_empty || !rows.is_empty();
+        let entries = self.entries_for_image(low);
+        let needs_slot = takes_slot_if_empty || !entries.is_empty();
         let place = needs_slot.then(|| self.disk.assign()).transpose();
         let Ok(place) = place else {
             self.counts.full += 1;
@@ -49,10 +51,11 @@ impl World {
             *image = place.clone();
         }
         leaf.dirty = None;
-        if !leaf.intents.is_empty() {
+        if leaf.has_small_intents() {
             self.make_dirty(low);
         }
-        Ok(place.map(|place| (place, rows)))
+        self.counts.intents_imaged += entries.intents.len() as u64;
+        Ok(place.map(|place| (place, entries)))
     }
 
     fn is_image_written(&mut self, key: Key) -> bool {
@@ -78,13 +81,13 @@ pub(super) async fn evict(shared: Shared, leaves: usize, idle: u64) {
         if is_front {
             if shared.plant() == Plant::FrontLeafImaged {
                 let mut world = shared.world();
-                let rows = world.committed_rows(low);
+                let entries = world.entries_for_image(low);
                 let leaf = world.leaf(low);
                 let high = leaf.high;
-                (leaf.rows, leaf.dirty) = (Rows::new(), None);
+                (leaf.rows, leaf.dirty) = (BTreeMap::new(), None);
                 let image = world.disk.assign();
                 if let Ok(place) = image {
-                    world.write_page(&place, Content::Image(Rc::new(rows)));
+                    world.write_page(&place, Content::Image(Rc::new(entries)));
                     let home = Home::Whole { image: Some(place), is_in_memory: false };
                     let leaf = world.leaf(low);
                     (leaf.home, leaf.high) = (home, high);
@@ -106,10 +109,11 @@ pub(super) async fn evict(shared: Shared, leaves: usize, idle: u64) {
         let mut world = shared.world();
         let is_written = world.is_image_written(low);
         let leaf = world.leaf(low);
-        let is_clean = leaf.dirty.is_none() && leaf.intents.is_empty() && is_written;
+        let is_clean = leaf.dirty.is_none() && !leaf.has_small_intents() && is_written;
         if let (Home::Whole { is_in_memory, .. }, true) = (&mut leaf.home, is_clean) {
             *is_in_memory = false;
             leaf.rows.clear();
+            leaf.intents.clear();
         }
         world.unlatch(low);
     }
@@ -181,25 +185,31 @@ impl World {
         let high = leaf.high;
         let is_clean = leaf.dirty.is_none() || plant == Plant::DirtyLeafConverted;
         let Home::Whole { image, .. } = &leaf.home else { return None };
-        if !is_clean || !leaf.intents.is_empty() || !is_written {
+        if !is_clean || leaf.has_small_intents() || !is_written {
             return None;
         }
         let image = match image.clone() {
             None if plant != Plant::EmptyLeafWithoutImage => return None,
             image => image.map(|place| RunImage { low, place }),
         };
+        let numbers =
+            image.as_ref().map(|image| self.read_image(&image.place, low, high).numbers());
+        let numbers = numbers.filter(|_| plant != Plant::ConvertedWithoutNumbers);
+        let held = self.hold(numbers.unwrap_or_default());
         let stock = match range {
             Some(range) => {
                 let stock = range.stock();
-                let mut base = stock.base.clone();
+                let (mut base, mut base_held) = (stock.base.clone(), stock.base_held.clone());
                 base.extend(image);
-                Stock { high, base, ..(*stock).clone() }
+                base_held.extend(held);
+                Stock { high, base, base_held, ..(*stock).clone() }
             }
             None => Stock {
                 address: 0,
                 low,
                 high,
                 base: image.into_iter().collect(),
+                base_held: held,
                 filter: None,
                 fragments: Vec::new(),
                 flush_lsn,
@@ -223,6 +233,7 @@ impl World {
         self.counts.conversions += 1;
         let leaf = self.leaf(low);
         leaf.rows.clear();
+        leaf.intents.clear();
         leaf.home = Home::Front(range);
         Some(high)
     }
@@ -234,10 +245,9 @@ async fn build_filter(shared: &Shared, range: &Range) {
         return;
     }
     let stock = range.stock();
-    let rows = shared.world().read_run(&stock, Part::Base);
+    let entries = shared.world().read_run(&stock, Part::Base);
     shared.step().await;
-    let keys = rows.iter().flat_map(|rows| rows.keys().copied());
-    let Ok(filter) = write_filter(shared, keys, &mut Late::new()).await else { return };
+    let Ok(filter) = write_filter(shared, &entries, &mut Late::new()).await else { return };
     let stock = Stock { filter: Some(filter), ..(*stock).clone() };
     shared.world().publish(range, stock);
 }

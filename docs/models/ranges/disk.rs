@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 
+use super::entries::Entries;
 use super::random::Random;
-use super::types::{Full, Key, Lsn, Rows};
+use super::types::{Full, Key, Lsn, Number};
 
 /// A slot, and which of its contents is meant: the stamp stands for the checksum beside the slot's number.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Head {
     pub(super) low: Key,
     pub(super) images: Vec<Listed>,
     pub(super) hashes: BTreeSet<Key>,
+    /// The large transactions whose intents it has.
+    pub(super) numbers: BTreeSet<Number>,
     pub(super) rows: usize,
     pub(super) lsn_bounds: (Lsn, Lsn),
     pub(super) flush_lsn: Lsn,
@@ -39,7 +42,7 @@ pub(super) struct Head {
 
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    Image(Rc<Rows>),
+    Image(Rc<Entries>),
     Head(Rc<Head>),
     Filter(Rc<BTreeSet<Key>>),
 }

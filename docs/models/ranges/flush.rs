@@ -1,7 +1,8 @@
 //! The flush of a range: the rows of its front leaves become a fragment.
 //!
 //! 1. The range's mutex. F is read: below it every change has been applied.
-//! 2. Leaf by leaf under its latch, from fence to fence: the rows are frozen, undecided intents stay.
+//! 2. Leaf by leaf under its latch, from fence to fence: rows and intents of large transactions are frozen, small
+//!    intents stay.
 //! 3. Images, then the head. 4. The stock is published. 5. Leaf by leaf `frozen` is dropped.
 //!
 //! A flush that finds the disk full leaves `frozen` where it is, in leaves that are dirty again; the next one takes it
@@ -11,10 +12,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::build::{Late, write_fragment, write_late};
+use super::entries::{ByKey, Entries};
 use super::leaf::Leaf;
+use super::merge::Forgotten;
 use super::plant::Plant;
 use super::stock::{Fragment, Part, Range, Stock};
-use super::types::{Full, Key, Lsn, Rows};
+use super::types::{Full, Key, Lsn};
 use super::world::{Shared, World};
 
 /// Fragments of a range that may be due for a merge; above, the range is not flushed for memory.
@@ -88,15 +91,15 @@ pub(super) async fn flush_locked(shared: &Shared, range: &Rc<Range>) -> Result<(
         shared.world().publish(range, stock);
         return Ok(());
     }
-    let (rows, rewrites) = with_small_fragment(shared, &before, frozen).await;
+    let (entries, rewrites) = with_small_fragment(shared, &before, frozen).await;
     let mut late = Late::new();
-    let outcome = write_fragment(shared, &rows, (low, flush_lsn), &mut late).await;
+    let outcome = write_fragment(shared, &entries, (low, flush_lsn), &mut late).await;
     let Ok(mut fragment) = outcome else {
         shared.world().counts.full += 1;
         list_frozen(shared, low, high).await;
         return Err(Full);
     };
-    shared.step().await;
+    shared.dawdle().await;
     let mut fragments = before.fragments.clone();
     if rewrites {
         fragments.pop();
@@ -125,8 +128,8 @@ pub(super) async fn flush_locked(shared: &Shared, range: &Rc<Range>) -> Result<(
 }
 
 /// From fence to fence, so that a leaf that is split meanwhile is met as two.
-async fn freeze_all(shared: &Shared, low: Key, high: Key) -> Rows {
-    let mut frozen = Rows::new();
+async fn freeze_all(shared: &Shared, low: Key, high: Key) -> Entries {
+    let mut frozen = Entries::default();
     let listed: Vec<Key> = shared.world().leaves.range(low..high).map(|(low, _)| *low).collect();
     if shared.plant() == Plant::FlushListsLeavesOnce {
         for low in listed {
@@ -181,34 +184,35 @@ async fn drop_frozen(shared: &Shared, low: Key, high: Key) {
     }
 }
 
-/// The rows to write: with those of the last fragment, if it is small. Tombstones stay; versions that a snapshot needs
-/// go to the version store.
-async fn with_small_fragment(shared: &Shared, stock: &Stock, mut frozen: Rows) -> (Rows, bool) {
+/// What to write: with the last fragment, if it is small. Tombstones stay; versions that a snapshot needs go to the
+/// version store.
+async fn with_small_fragment(shared: &Shared, stock: &Stock, frozen: Entries) -> (Entries, bool) {
     let small = stock.fragments.last().is_some_and(|fragment| fragment.rows <= SMALL_ROWS);
     // Redo does not wait for the disk.
     if !small || shared.world().redone.is_some() {
         return (frozen, false);
     }
     let part = Part::Fragment(stock.fragments.len() - 1);
-    let rows = shared.world().read_run(stock, part);
+    let mut all = ByKey::new();
+    shared.world().read_run(stock, part).add_to(&mut all);
+    frozen.add_to(&mut all);
     shared.step().await;
     let mut world = shared.world();
     world.counts.rewrites += 1;
-    let horizon = world.merge_horizon();
-    for (key, version) in rows.into_iter().flatten() {
-        let newer = *frozen.entry(key).or_insert(version);
-        if newer.lsn < version.lsn {
-            frozen.insert(key, version);
-        }
-        let forgets = world.is_planted(Plant::RewriteForgetsVersions);
-        if newer.lsn > version.lsn && newer.lsn >= horizon && !forgets {
-            world.keep_old(key, version, newer.lsn);
-        }
+    let drops_tombstones = world.is_planted(Plant::RewriteDropsTombstones);
+    let forgets = world.is_planted(Plant::RewriteForgetsVersions);
+    let (mut written, mut forgotten) = (Entries::default(), Forgotten::new());
+    for (key, entries) in all {
+        let kept = world.kept(&entries);
+        let row = kept.row.filter(|row| row.value.is_some() || !drops_tombstones);
+        written.rows.extend(row.map(|row| (key, row)));
+        written.intents.extend(kept.intent.map(|intent| (key, intent)));
+        forgotten.extend(kept.forgotten.into_iter().map(|(old, ended_at)| (key, old, ended_at)));
     }
-    if world.is_planted(Plant::RewriteDropsTombstones) {
-        frozen.retain(|_, version| version.value.is_some());
+    if !forgets {
+        world.keep_forgotten(&forgotten);
     }
-    (frozen, true)
+    (written, true)
 }
 
 impl World {

@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use super::counts::Counts;
 use super::disk::{Content, Disk, Place};
+use super::entries::Entries;
 use super::install::{Directory, Entry, EntryKind, range_entry};
 use super::leaf::{Home, Leaf};
 use super::oracle::{Oracle, State};
 use super::plant::Plant;
 use super::random::Random;
+use super::status::{LargeRoot, LargeTable};
 use super::stock::{Filter, RunImage, Stock};
 use super::types::{KEYS, Key, Lsn, Record, Rows, Value, Version};
 use super::world::World;
@@ -32,14 +34,15 @@ impl World {
             old: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             statuses: Vec::new(),
+            large: LargeTable::new(),
             in_flight: vec![None; clients],
             prefix_published: START,
-            log: vec![Some(Record(Vec::new())); START as usize],
+            log: vec![Some(Record::Commit(Vec::new())); START as usize],
             log_start: START,
             written: START,
             durable: START,
             disk,
-            installed: Rc::new(Directory::new(START, START, Vec::new())),
+            installed: Rc::new(Directory::new(START, START, Vec::new(), LargeRoot::default())),
             installing: None,
             is_install_busy: false,
             addresses: Vec::new(),
@@ -65,14 +68,20 @@ impl World {
         let mut entries = vec![world.fresh_range(&rows)];
         for (low, high) in [(RANGE, LEAF), (LEAF, KEYS)] {
             let rows = rows.range(low..high).map(|(key, row)| (*key, *row)).collect();
-            let image = world.fresh_page(Content::Image(Rc::new(rows)));
+            let entries_of_leaf = Entries { rows, intents: BTreeMap::new() };
+            let image = world.fresh_page(Content::Image(Rc::new(entries_of_leaf)));
             let home = Home::Whole { image: image.clone(), is_in_memory: false };
             world.leaves.insert(low, fresh_leaf(high, home));
             entries.push(Entry { low, high, kind: EntryKind::Leaf(image), stock: None });
         }
         let pages = world.disk.unsynced();
         world.disk.synced(&pages);
-        world.installed = Rc::new(Directory::new(START, START, entries));
+        world.installed = Rc::new(Directory::new(
+            START,
+            START,
+            entries,
+            LargeRoot { next: 1, ..LargeRoot::default() },
+        ));
         let state = rows.iter().filter_map(|(key, row)| Some((*key, row.value?)));
         world.oracle = Oracle::new(state.collect());
         world
@@ -81,16 +90,19 @@ impl World {
     fn fresh_range(&mut self, rows: &Rows) -> Entry {
         let in_range: Vec<_> = rows.range(..RANGE).map(|(key, row)| (*key, *row)).collect();
         let image = |rows: &[(Key, Version)]| {
-            let place = self.fresh_page(Content::Image(Rc::new(rows.iter().copied().collect())));
-            Some(RunImage { low: rows[0].0, place: place? })
+            let low = rows[0].0;
+            let rows = rows.iter().copied().collect();
+            let entries = Entries { rows, intents: BTreeMap::new() };
+            let place = self.fresh_page(Content::Image(Rc::new(entries)));
+            Some(RunImage { low, place: place? })
         };
         let base = in_range.chunks(2).filter_map(image).collect();
         let keys = Rc::new(in_range.iter().map(|(key, _)| *key).collect());
         let place = self.fresh_page(Content::Filter(Rc::clone(&keys)));
         let filter = place.map(|place| Filter { place, keys });
-        let fragments = Vec::new();
+        let (fragments, base_held) = (Vec::new(), Vec::new());
         let (low, high, flush_lsn) = (0, RANGE, START);
-        let stock = Stock { address: 0, low, high, base, filter, fragments, flush_lsn };
+        let stock = Stock { address: 0, low, high, base, base_held, filter, fragments, flush_lsn };
         let stock = self.new_stock(stock);
         let range = self.new_range(stock, false);
         self.leaves.insert(low, fresh_leaf(high, Home::Front(range.clone())));

@@ -1,5 +1,6 @@
 //! The log writer, checkpoints, space installs, and the directory that they install.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::convert::image_latched;
@@ -7,14 +8,18 @@ use super::disk::Place;
 use super::flush::flush_below;
 use super::leaf::Home;
 use super::plant::Plant;
+use super::status::LargeRoot;
 use super::stock::{RunImage, Stock};
-use super::types::{Full, KEYS, Key, Lsn};
+use super::sweep::sweep_due;
+use super::types::{Full, KEYS, Key, Lsn, Number};
 use super::world::Shared;
 
 /// What a directory says of one range.
 #[derive(Clone, Debug)]
 pub(super) struct RangeEntry {
     pub(super) base: Vec<RunImage>,
+    /// The large transactions whose intents the base has.
+    pub(super) base_numbers: BTreeSet<Number>,
     pub(super) filter: Option<Rc<Place>>,
     /// Heads of the fragments, oldest first.
     pub(super) heads: Vec<Rc<Place>>,
@@ -45,12 +50,13 @@ pub(super) struct Directory {
     /// E: nothing in the directory is of a change at or above.
     pub(super) end: Lsn,
     pub(super) entries: Vec<Entry>,
+    pub(super) large: LargeRoot,
     /// Every slot that it names, with its stamp.
     pub(super) named: Vec<(usize, u64)>,
 }
 
 impl Directory {
-    pub(super) fn new(start: Lsn, end: Lsn, entries: Vec<Entry>) -> Directory {
+    pub(super) fn new(start: Lsn, end: Lsn, entries: Vec<Entry>, large: LargeRoot) -> Directory {
         let mut named = Vec::new();
         for entry in &entries {
             match (&entry.kind, &entry.stock) {
@@ -63,7 +69,7 @@ impl Directory {
                 }
             }
         }
-        Directory { start, end, entries, named }
+        Directory { start, end, entries, large, named }
     }
 }
 
@@ -107,7 +113,7 @@ pub(super) async fn space_installs(shared: Shared, count: usize, idle: u64) {
             Plant::SpaceInstallTakesNewStart => shared.world().applied(),
             _ => shared.world().installed.start,
         };
-        install(&shared, start).await;
+        install(&shared, start, &BTreeSet::new()).await;
         let mut world = shared.world();
         world.is_install_busy = false;
         world.counts.space_installs += 1;
@@ -117,7 +123,11 @@ pub(super) async fn space_installs(shared: Shared, count: usize, idle: u64) {
 
 async fn checkpoint(shared: &Shared) -> Result<(), Full> {
     let plant = shared.plant();
+    if shared.world().random.one_in(2) {
+        sweep_due(shared).await;
+    }
     let mut start = shared.world().applied();
+    let mut swept = shared.world().large.swept();
     shared.step().await;
     let epoch = {
         let mut world = shared.world();
@@ -131,7 +141,11 @@ async fn checkpoint(shared: &Shared) -> Result<(), Full> {
     }
     shared.step().await;
     write_back(shared, epoch, start).await?;
-    install(shared, start).await;
+    if plant == Plant::StatusForgottenEarly {
+        swept = shared.world().large.swept();
+    }
+    install(shared, start, &swept).await;
+    shared.world().forget(&swept);
     Ok(())
 }
 
@@ -203,10 +217,12 @@ async fn write_back_leaf(
     }
 }
 
-/// Walk, E, log durable to E, data synced, superblock synced; only then old slots are free and the log is recycled.
-async fn install(shared: &Shared, start: Lsn) {
+/// Walk, E, log durable to E, data synced, superblock synced; only then old slots are free and the log is recycled. No
+/// leaf has intents of the transactions that were `swept`.
+async fn install(shared: &Shared, start: Lsn, swept: &BTreeSet<Number>) {
     let plant = shared.plant();
     let early_end = shared.world().tail();
+    let early_next = shared.world().large.next;
     let entries = walk(shared).await;
     let end = match plant {
         Plant::EndReadBeforeWalk => early_end,
@@ -225,7 +241,17 @@ async fn install(shared: &Shared, start: Lsn) {
         shared.step().await;
         shared.world().disk.synced(&pages);
     }
-    let directory = Rc::new(Directory::new(start, end, entries));
+    let large = {
+        let world = shared.world();
+        let stocks = entries.iter().filter_map(|entry| entry.stock.as_ref());
+        let held = stocks.flat_map(|stock| stock.numbers()).collect();
+        let forgets = is_space && plant == Plant::SpaceInstallForgets;
+        let swept = if forgets { &world.large.swept() } else { swept };
+        let root = world.large_root(swept, &held);
+        let next = if plant == Plant::NextNumberBeforeWalk { early_next } else { root.next };
+        LargeRoot { next, ..root }
+    };
+    let directory = Rc::new(Directory::new(start, end, entries, large));
     {
         let mut world = shared.world();
         world.note(|| format!("install: C {start}, E {end}: {}", said(&directory)));
@@ -319,6 +345,7 @@ async fn walk(shared: &Shared) -> Vec<Entry> {
 pub(super) fn range_entry(stock: Rc<Stock>) -> Entry {
     let entry = RangeEntry {
         base: stock.base.clone(),
+        base_numbers: stock.base_held.iter().map(|hold| **hold).collect(),
         filter: stock.filter.as_ref().map(|filter| filter.place.clone()),
         heads: stock.fragments.iter().map(|fragment| fragment.head.clone()).collect(),
         flush_lsn: stock.flush_lsn,

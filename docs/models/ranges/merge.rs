@@ -1,12 +1,12 @@
 //! The merge of a range: base and fragments become a new base; large results are split, small neighbours joined.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::build::{Late, write_filter, write_late, write_run};
+use super::entries::{ByKey, Entries};
 use super::plant::Plant;
 use super::stock::{Range, Stock};
-use super::types::{Full, Key, Rows, Version};
+use super::types::{Full, Key, Lsn, Version};
 use super::world::{Shared, World};
 
 /// Rows of a base that is split.
@@ -61,8 +61,12 @@ async fn lock_neighbour(shared: &Shared, range: &Rc<Range>) -> Option<Rc<Range>>
 async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
     let plant = shared.plant();
     let stocks: Vec<Rc<Stock>> = ranges.iter().map(|range| range.stock()).collect();
-    let (rows, forgotten) = newest(read(shared, &stocks).await, plant);
-    if stocks.len() > 1 && rows.len() > JOIN_ROWS {
+    if shared.world().is_left_to_sessions(&stocks) {
+        return Ok(());
+    }
+    let read = read(shared, &stocks).await;
+    let (entries, forgotten) = shared.world().kept_of_all(read);
+    if stocks.len() > 1 && entries.len() > JOIN_ROWS {
         return Ok(());
     }
     let (low, high) = (stocks[0].low, stocks[stocks.len() - 1].high);
@@ -71,7 +75,7 @@ async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
         Plant::JoinTakesHigherFlushLsn => flush_lsns.max(),
         _ => flush_lsns.min(),
     };
-    let cut = if stocks.len() == 1 { cut(shared, &rows) } else { None };
+    let cut = if stocks.len() == 1 { cut(shared, &entries) } else { None };
     let pieces = match cut {
         Some(cut) => vec![(low, cut), (cut, high)],
         None => vec![(low, high)],
@@ -79,15 +83,16 @@ async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
     let mut late = Late::new();
     let mut made = Vec::new();
     for (low, high) in pieces {
-        let rows: Rows = rows.range(low..high).map(|(key, row)| (*key, *row)).collect();
-        let base = write_run(shared, &rows, &mut late).await?;
-        let filter = match write_filter(shared, rows.keys().copied(), &mut late).await {
+        let entries = entries.between(low, high);
+        let base = write_run(shared, &entries, &mut late).await?;
+        let base_held = shared.world().hold(entries.numbers());
+        let filter = match write_filter(shared, &entries, &mut late).await {
             Err(Full) if plant != Plant::FullTakesHalf => return Err(Full),
             filter => filter.ok(),
         };
         let flush_lsn = flush_lsn.unwrap_or(0);
         let fragments = Vec::new();
-        made.push(Stock { address: 0, low, high, base, filter, fragments, flush_lsn });
+        made.push(Stock { address: 0, low, high, base, base_held, filter, fragments, flush_lsn });
         shared.step().await;
     }
     if plant != Plant::VersionsKeptLate {
@@ -109,49 +114,46 @@ async fn merge(shared: &Shared, ranges: &[Rc<Range>]) -> Result<(), Full> {
     Ok(())
 }
 
-/// Every version of every key, those of older runs first.
-async fn read(shared: &Shared, stocks: &[Rc<Stock>]) -> BTreeMap<Key, Vec<Version>> {
-    let mut versions: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
+/// Every entry of every key, those of older runs first.
+async fn read(shared: &Shared, stocks: &[Rc<Stock>]) -> ByKey {
+    let mut all = ByKey::new();
     for stock in stocks {
         for part in stock.parts().into_iter().rev() {
             shared.step().await;
-            for (key, version) in shared.world().read_run(stock, part).into_iter().flatten() {
-                versions.entry(key).or_default().push(version);
-            }
+            shared.world().read_run(stock, part).add_to(&mut all);
         }
     }
-    versions
+    all
 }
 
 /// Versions that a merge leaves out, each with the LSN that ended it.
-type Forgotten = Vec<(Key, Version, u64)>;
-
-/// Of each key the version with the highest LSN, and those that are left out. Tombstones fall out: all that the range
-/// has is here.
-fn newest(versions: BTreeMap<Key, Vec<Version>>, plant: Plant) -> (Rows, Forgotten) {
-    let (mut rows, mut forgotten) = (Rows::new(), Vec::new());
-    for (key, mut versions) in versions {
-        match plant {
-            Plant::MergeTakesLaterRun => {}
-            Plant::MergeTakesOlderVersion => {
-                versions.sort_by_key(|version| std::cmp::Reverse(version.lsn));
-            }
-            _ => versions.sort_by_key(|version| version.lsn),
-        }
-        for pair in versions.windows(2) {
-            if pair[0].lsn != pair[1].lsn {
-                forgotten.push((key, pair[0], pair[1].lsn));
-            }
-        }
-        let newest = versions.last().filter(|version| version.value.is_some());
-        rows.extend(newest.map(|version| (key, *version)));
-    }
-    (rows, forgotten)
-}
+pub(super) type Forgotten = Vec<(Key, Version, Lsn)>;
 
 impl World {
+    /// While redo runs a key may have intents of two transactions whose outcomes redo has not met: an entry has room
+    /// for one.
+    fn is_left_to_sessions(&self, stocks: &[Rc<Stock>]) -> bool {
+        let mut numbers = stocks.iter().flat_map(|stock| stock.numbers());
+        let is_early = self.redone.is_some() && self.plant != Plant::MergeWithinRedo;
+        is_early && numbers.any(|number| !self.large.is_committed(number))
+    }
+
+    /// What a merge writes, and what it leaves out. Tombstones fall out: all that the range has is here.
+    fn kept_of_all(&self, all: ByKey) -> (Entries, Forgotten) {
+        let (mut written, mut forgotten) = (Entries::default(), Forgotten::new());
+        for (key, entries) in all {
+            let kept = self.kept(&entries);
+            let row = kept.row.filter(|row| row.value.is_some());
+            written.rows.extend(row.map(|row| (key, row)));
+            written.intents.extend(kept.intent.map(|intent| (key, intent)));
+            let old = kept.forgotten.into_iter().map(|(old, ended_at)| (key, old, ended_at));
+            forgotten.extend(old);
+        }
+        (written, forgotten)
+    }
+
     /// What a snapshot that is open or may still open needs goes to the version store.
-    fn keep_forgotten(&mut self, forgotten: &Forgotten) {
+    pub(super) fn keep_forgotten(&mut self, forgotten: &Forgotten) {
         let horizon = self.merge_horizon();
         for (key, version, ended_at) in forgotten {
             if *ended_at >= horizon {
@@ -162,11 +164,12 @@ impl World {
 }
 
 /// Where a large base is cut in two: between two images.
-fn cut(shared: &Shared, rows: &Rows) -> Option<Key> {
-    if rows.len() < SPLIT_ROWS || shared.world().random.one_in(2) {
+fn cut(shared: &Shared, entries: &Entries) -> Option<Key> {
+    let keys = entries.keys();
+    if keys.len() < SPLIT_ROWS || shared.world().random.one_in(2) {
         return None;
     }
-    rows.keys().nth(super::types::IMAGE_ROWS).copied()
+    keys.into_iter().nth(super::types::IMAGE_ROWS)
 }
 
 /// Other ranges take the place of these. Their mutexes are held until every leaf belongs to its new range: a flush

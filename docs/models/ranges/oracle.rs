@@ -69,9 +69,20 @@ impl Oracle {
                 return Err(format!("commit {lsn} {does} key {key}, which {is} there"));
             }
         }
-        let at = self.commits.partition_point(|commit| commit.lsn < lsn);
-        self.commits.insert(at, Commit { lsn, changes: changes.to_vec() });
+        self.add(lsn, changes.to_vec());
         Ok(())
+    }
+
+    /// The commit of a large transaction, each of whose statements was compared when it was made. A row that it has
+    /// inserted and deleted is no change.
+    pub(super) fn commit_large(&mut self, lsn: Lsn, mut changes: Vec<Change>) {
+        changes.retain(|change| change.value.is_some() || self.now(change.key).is_some());
+        self.add(lsn, changes);
+    }
+
+    fn add(&mut self, lsn: Lsn, changes: Vec<Change>) {
+        let at = self.commits.partition_point(|commit| commit.lsn < lsn);
+        self.commits.insert(at, Commit { lsn, changes });
     }
 
     /// A transaction commits what it saw by a snapshot: nobody has changed these keys since.

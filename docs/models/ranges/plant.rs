@@ -125,4 +125,56 @@ plants! {
         "a damaged filter is used";
     HeadNotChecked, "damage", 2_000,
         "a damaged head of a fragment is used";
+    LargeIntentsFlushedAsRows, "large", 2_000,
+        "intents of large transactions are flushed as rows";
+    PieceLoggedEarly, "large", 5_000,
+        "a piece is logged before its intents stand";
+    LastPieceNotLogged, "large", 2_000,
+        "a large transaction is committed before its last piece is logged";
+    FrozenIntentIgnored, "large", 5_000,
+        "who looks at a key does not see an intent that is frozen";
+    StockIntentIgnored, "large", 5_000,
+        "who looks at a key does not see an open transaction's intent in the stock";
+    LocatorWithoutIntents, "large", 5_000,
+        "a locator does not have the keys of intents";
+    FilterWithoutIntents, "large", 5_000,
+        "a filter does not have the keys of intents";
+    MergeDropsActive, "large", 5_000,
+        "a merge drops the intents of an open transaction";
+    MergeDropsRowBelow, "large", 5_000,
+        "a merge drops the row below the intent of an open transaction";
+    MergeTakesEarlierPiece, "large", 20_000,
+        "of two changes by one transaction a merge takes the one in the older run";
+    StoreTakesEarlierPiece, "large", 50_000,
+        "the version store takes an older change of a transaction after a newer one";
+    FrozenOverStore, "large", 50_000,
+        "of two changes by one transaction a snapshot reads the frozen one, not the later one in the version store";
+    StoreTakesWhatIsNotOlder, "large", 5_000,
+        "what redo replaces goes to the version store, and it is as new as what replaces it";
+    MergeWithinRedo, "large", 20_000,
+        "a merge within redo keeps one of two intents whose outcomes redo has not met";
+    ConvertedWithoutNumbers, "large", 20_000,
+        "a range that is made of images does not hold the statuses of intents in them";
+    StatusForgottenWithStock, "large", 20_000,
+        "an outcome is forgotten, and a stock has intents of it";
+    ReaderHoldsNoStatus, "large", 50_000,
+        "an outcome is forgotten, and a reader has a stock with intents of it";
+    StatusForgottenEarly, "large", 20_000,
+        "a checkpoint forgets an outcome whose sweep ended after the checkpoint began";
+    SpaceInstallForgets, "large", 20_000,
+        "a space install does not name outcomes that were swept";
+    ResolvedNotDirty, "large", 20_000,
+        "a leaf whose intents were resolved is not dirty, and its image still has them";
+    NextNumberBeforeWalk, "large", 20_000,
+        "a directory has a next number that is lower than one in its images";
+    RolledBackNotLogged, "large", 5_000,
+        "the record of a commit does not name the pieces that were rolled back";
+    RolledBackBeforeRestored, "large", 5_000,
+        "pieces count as rolled back before what they replaced is placed again";
+    ReplacedNotRestored, "large", 5_000,
+        "what rolled-back pieces replaced is not placed again";
+    OutcomeBeforeItsRecord, "large", 5_000,
+        "recovery takes an outcome from the directory, and its record is not in the log";
+    RowRedoneBesideIntent, "large", 20_000,
+        "redo places a row and leaves an older intent in the leaf, which is resolved over it";
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::entries::{ByKey, Entry, newest};
+use super::leaf::InLeaf;
 use super::locate::read_key;
 use super::plant::Plant;
 use super::session::{close_snapshot, open_snapshot};
@@ -35,6 +37,8 @@ impl World {
     fn stock_for_reader(&mut self, key: Key) -> Option<Rc<Stock>> {
         let stock = self.leaf(key).range()?.stock();
         let owns = self.plant != Plant::ReaderOwnsNoSlots;
+        let holds = self.plant != Plant::ReaderHoldsNoStatus;
+        let stock = if holds { stock } else { Rc::new(stock.without_holds()) };
         Some(if owns { stock } else { Rc::new(stock.unowned()) })
     }
 
@@ -46,21 +50,37 @@ impl World {
     }
 }
 
-fn newest(versions: Vec<Version>, snapshot: Lsn) -> Option<Version> {
-    let seen = versions.into_iter().filter(|version| version.lsn < snapshot);
-    seen.max_by_key(|version| version.lsn)
+impl World {
+    /// The newest version that a snapshot sees. Of two with one LSN the one whose place comes first in the order leaf,
+    /// version store, frozen rows, stock.
+    fn seen(
+        &self,
+        in_stock: &[Entry],
+        old: Option<Version>,
+        in_leaf: InLeaf,
+        snapshot: Lsn,
+    ) -> Option<Version> {
+        let mut versions = self.versions(in_stock);
+        match self.plant {
+            Plant::FrozenOverStore => versions.extend(old.into_iter().chain(in_leaf.frozen)),
+            _ => versions.extend(in_leaf.frozen.into_iter().chain(old)),
+        }
+        versions.extend(in_leaf.own);
+        newest(versions.into_iter().filter(|version| version.lsn < snapshot))
+    }
 }
 
-/// Under the latch: what the leaf has, and the stock pointer. Then the version store, then the stock.
+/// Under the latch: what the leaf has, and the stock pointer. Then the version store, then the stock. What its intents
+/// mean is asked when all is read: the stock holds their statuses.
 async fn point(shared: &Shared, snapshot: Lsn, key: Key) -> Option<Version> {
     let early = shared.world().old_version(key, snapshot);
     shared.step().await;
     let low = shared.latch(key).await;
-    let (mut versions, stock) = {
+    let (in_leaf, stock) = {
         let mut world = shared.world();
         world.load(low);
         let stock = world.stock_for_reader(key);
-        (world.memory_versions(key), stock)
+        (world.committed_in_leaf(key), stock)
     };
     shared.unlatch(low);
     shared.step().await;
@@ -68,12 +88,13 @@ async fn point(shared: &Shared, snapshot: Lsn, key: Key) -> Option<Version> {
         Plant::StoreBeforeLeaf => early,
         _ => shared.world().old_version(key, snapshot),
     };
-    versions.extend(old);
-    if let Some(stock) = stock {
+    let mut in_stock = Vec::new();
+    if let Some(stock) = &stock {
         let candidates = stock.candidates(key);
-        versions.extend(read_key(shared, &stock, &candidates, key).await);
+        in_stock = read_key(shared, stock, &candidates, key).await;
+        shared.dawdle().await;
     }
-    newest(versions, snapshot)
+    shared.world().seen(&in_stock, old, in_leaf, snapshot)
 }
 
 /// Leaf by leaf: rows, frozen and the stock pointer under one latch, then the runs between the leaf's fences.
@@ -81,24 +102,28 @@ async fn scan(shared: &Shared, snapshot: Lsn) {
     let mut cursor = 0;
     while cursor < KEYS {
         let low = shared.latch(cursor).await;
-        let (high, mut versions, stock) = {
+        let (high, in_leaf, stock) = {
             let mut world = shared.world();
             world.load(low);
             let high = world.leaf(cursor).high;
-            let memory = (cursor..high).map(|key| (key, world.memory_versions(key)));
-            let versions: BTreeMap<Key, Vec<Version>> = memory.collect();
+            let memory = (cursor..high).map(|key| (key, world.committed_in_leaf(key)));
+            let versions: BTreeMap<Key, InLeaf> = memory.collect();
             let stock = world.stock_for_reader(cursor);
             (high, versions, stock)
         };
         shared.unlatch(low);
         shared.step().await;
-        if let Some(stock) = stock {
-            scan_stock(shared, &stock, (cursor, high), &mut versions).await;
+        let mut in_stock = ByKey::new();
+        if let Some(stock) = &stock {
+            scan_stock(shared, stock, (cursor, high), &mut in_stock).await;
+            shared.dawdle().await;
         }
         let mut world = shared.world();
-        for (key, mut versions) in versions {
-            versions.extend(world.old_version(key, snapshot));
-            world.check_read(snapshot, key, newest(versions, snapshot));
+        for (key, in_leaf) in in_leaf {
+            let entries = in_stock.remove(&key).unwrap_or_default();
+            let old = world.old_version(key, snapshot);
+            let read = world.seen(&entries, old, in_leaf, snapshot);
+            world.check_read(snapshot, key, read);
         }
         cursor = high;
     }
@@ -108,15 +133,10 @@ async fn scan_stock(
     shared: &Shared,
     stock: &Rc<Stock>,
     (low, high): (Key, Key),
-    versions: &mut BTreeMap<Key, Vec<Version>>,
+    in_stock: &mut ByKey,
 ) {
-    for part in stock.parts() {
+    for part in stock.parts().into_iter().rev() {
         shared.step().await;
-        let rows = shared.world().read_run(stock, part).into_iter().flatten();
-        for (key, version) in rows {
-            if low <= key && key < high {
-                versions.entry(key).or_default().push(version);
-            }
-        }
+        shared.world().read_run(stock, part).between(low, high).add_to(in_stock);
     }
 }

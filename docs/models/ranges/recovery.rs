@@ -1,211 +1,21 @@
 //! Recovery: the directory and what it leads to, then the log from C. Redo places rows blindly; it reads no image of a
 //! stock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::disk::{Content, Disk, Head, Page, Place};
+use super::disk::{Disk, Place};
 use super::flush::flush_locked;
 use super::install::{Directory, Entry, EntryKind, RangeEntry, range_entry};
 use super::leaf::{Home, Leaf};
-use super::oracle::State;
 use super::plant::Plant;
+use super::proof::{Opened, OpenedRange, open};
+use super::status::RolledBack;
 use super::stock::{Filter, Fragment, RunImage, Stock};
-use super::types::{Change, KEYS, Key, Lsn, Rows, Version};
+use super::types::{Change, LargeIntent, LargeOwner, Lsn, Number, Record, Rows, Version};
 use super::world::{REDO_WORKERS, Shared, World};
 
-/// A range as the disk has it.
-pub(super) struct OpenedRange {
-    filter: Option<BTreeSet<Key>>,
-    heads: Vec<Rc<Head>>,
-    /// All versions of all runs.
-    versions: Vec<(Key, Version)>,
-}
-
-/// One entry of a directory and what it leads to.
-pub(super) enum Opened {
-    Leaf(Rows),
-    Range(OpenedRange),
-}
-
-/// A page is taken only if its checksum fits.
-fn checked(page: Option<&Page>, is_checked: bool) -> Option<&Content> {
-    page.filter(|page| !is_checked || !page.is_damaged).map(|page| &page.content)
-}
-
-fn read_rows(disk: &Disk, place: &Place, low: Key, high: Key) -> Result<Rows, String> {
-    match disk.read(place) {
-        Some(Content::Image(rows)) if low < high => {
-            Ok(rows.range(low..high).map(|(key, version)| (*key, *version)).collect())
-        }
-        Some(Content::Image(_)) => Ok(Rows::new()),
-        _ => Err(format!("slot {} holds no valid image", place.slot)),
-    }
-}
-
-/// Reads what a directory leads to, and checks what `check` checks.
-pub(super) fn open(
-    disk: &Disk,
-    directory: &Directory,
-    plant: Plant,
-) -> Result<Vec<Opened>, String> {
-    let mut cursor = 0;
-    let mut opened = Vec::new();
-    for entry in &directory.entries {
-        if entry.low != cursor || entry.high <= cursor {
-            let (low, high) = (entry.low, entry.high);
-            return Err(format!("entry [{low}, {high}) after high fence {cursor}"));
-        }
-        cursor = entry.high;
-        opened.push(match &entry.kind {
-            EntryKind::Leaf(None) => Opened::Leaf(Rows::new()),
-            EntryKind::Leaf(Some(image)) => {
-                Opened::Leaf(read_rows(disk, image, entry.low, entry.high)?)
-            }
-            EntryKind::Range(range) => {
-                let range = open_range(disk, entry, range, plant)?;
-                check_range(entry, &range, directory.end)?;
-                Opened::Range(range)
-            }
-        });
-    }
-    if cursor == KEYS { Ok(opened) } else { Err(format!("the directory ends at {cursor}")) }
-}
-
-fn open_range(
-    disk: &Disk,
-    entry: &Entry,
-    range: &RangeEntry,
-    plant: Plant,
-) -> Result<OpenedRange, String> {
-    let mut versions = Vec::new();
-    let lows = range.base.iter().map(|image| image.low).skip(1).chain([entry.high]);
-    for (image, high) in range.base.iter().zip(lows) {
-        versions.extend(read_rows(disk, &image.place, image.low, high)?);
-    }
-    // A filter that does not check is not used: every key may be in the base.
-    let filter_page = range.filter.as_ref().and_then(|place| disk.page(place.slot, place.stamp));
-    let filter = match checked(filter_page, plant != Plant::FilterNotChecked) {
-        Some(Content::Filter(keys)) => Some((**keys).clone()),
-        _ => None,
-    };
-    let mut heads = Vec::new();
-    for place in &range.heads {
-        let page = disk.page(place.slot, place.stamp);
-        let content = checked(page, plant != Plant::HeadNotChecked);
-        let Some(Content::Head(head)) = content else {
-            return Err(format!("slot {} holds no valid head of a fragment", place.slot));
-        };
-        let mut rows = 0;
-        for (at, image) in head.images.iter().enumerate() {
-            let high = head.images.get(at + 1).map_or(entry.high, |next| next.low);
-            let place = Place {
-                slot: image.slot,
-                stamp: image.stamp,
-                is_written: std::cell::Cell::new(true),
-            };
-            let read = read_rows(disk, &place, image.low, high)?;
-            rows += read.len();
-            versions.extend(read);
-        }
-        if rows != head.rows {
-            return Err(format!("a fragment of {} rows has {rows}", head.rows));
-        }
-        heads.push(head.clone());
-    }
-    Ok(OpenedRange { filter, heads, versions })
-}
-
-/// What `check` says of a range: keys inside it, LSNs below E, heads in order.
-fn check_range(entry: &Entry, range: &OpenedRange, end: Lsn) -> Result<(), String> {
-    for (key, version) in &range.versions {
-        if version.lsn >= end && version.lsn > 0 {
-            return Err(format!("key {key} of LSN {} in a directory of E {end}", version.lsn));
-        }
-        if *key < entry.low || *key >= entry.high {
-            return Err(format!("key {key} in the range [{}, {})", entry.low, entry.high));
-        }
-    }
-    let is_sound = |head: &Head| {
-        let (lowest, highest) = head.lsn_bounds;
-        let is_below_end = lowest <= highest && highest < end && head.flush_lsn <= end;
-        is_below_end && (entry.low..entry.high).contains(&head.low)
-    };
-    match range.heads.iter().find(|head| !is_sound(head)) {
-        Some(head) => Err(format!("a head that cannot be: {head:?}, E {end}")),
-        None => Ok(()),
-    }
-}
-
 impl World {
-    /// Recovers from what a crash left, and compares with what was promised.
-    pub(super) fn check_recovery(
-        &self,
-        disk: &Disk,
-        directory: &Directory,
-        log_end: Lsn,
-    ) -> Result<(), String> {
-        if log_end < directory.end {
-            return Err(format!("the log ends at {log_end} before E {}", directory.end));
-        }
-        if directory.start < self.log_start {
-            let (start, recycled) = (directory.start, self.log_start);
-            return Err(format!(
-                "redo begins at {start}, and the log below {recycled} is recycled"
-            ));
-        }
-        let opened = open(disk, directory, self.plant)?;
-        let mut keys: BTreeMap<Key, Version> = BTreeMap::new();
-        let mut flush_lsns = [0; KEYS as usize];
-        for (entry, opened) in directory.entries.iter().zip(&opened) {
-            match (opened, &entry.kind) {
-                (Opened::Leaf(rows), _) => keys.extend(rows),
-                (Opened::Range(range), EntryKind::Range(of)) => {
-                    flush_lsns[usize::from(entry.low)..usize::from(entry.high)].fill(of.flush_lsn);
-                    for (key, version) in &range.versions {
-                        let newest = keys.entry(*key).or_insert(*version);
-                        if newest.lsn < version.lsn {
-                            *newest = *version;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.redo_all(&mut keys, &flush_lsns, directory.start, log_end)?;
-        let live = keys.iter().filter_map(|(key, version)| Some((*key, version.value?)));
-        let found: State = live.collect();
-        let expected = self.oracle.expected(log_end)?;
-        if found == expected {
-            return Ok(());
-        }
-        let (start, end) = (directory.start, directory.end);
-        Err(format!(
-            "C {start}, E {end}, log to {log_end}: recovered {found:?}, expected {expected:?}"
-        ))
-    }
-
-    fn redo_all(
-        &self,
-        keys: &mut BTreeMap<Key, Version>,
-        flush_lsns: &[Lsn; KEYS as usize],
-        start: Lsn,
-        log_end: Lsn,
-    ) -> Result<(), String> {
-        for lsn in start..log_end {
-            let Some(record) = &self.log[lsn as usize] else {
-                return Err(format!("LSN {lsn} is durable, and was never copied"));
-            };
-            for change in &record.0 {
-                if lsn >= flush_lsns[usize::from(change.key)] {
-                    // Placed blindly: the newest is what redo placed last, the log being whole.
-                    keys.insert(change.key, Version { lsn, value: change.value });
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The power fails: what is left of the disk, the directory that the newest superblock leads to, and where the
     /// log ends.
     pub(super) fn crash(&mut self) -> (Disk, Rc<Directory>, Lsn) {
@@ -266,6 +76,7 @@ impl World {
         world.oracle = super::oracle::Oracle::new(expected);
         (world.next_number, world.counts, world.trace) =
             (self.next_number, self.counts, self.trace);
+        world.restore(&directory.large, directory.start);
         world.redone = Some([directory.start; REDO_WORKERS]);
         world.leaves.clear();
         let mut entries = Vec::new();
@@ -273,7 +84,8 @@ impl World {
             entries.push(world.adopt(entry, opened));
         }
         let (start, directory_end) = (directory.start, directory.end);
-        world.installed = Rc::new(Directory::new(start, directory_end, entries));
+        world.installed =
+            Rc::new(Directory::new(start, directory_end, entries, directory.large.clone()));
         world.note(|| format!("=== crash; the log ends at {end}; open again, redo from {start}"));
         Ok(world)
     }
@@ -329,6 +141,7 @@ impl World {
             }
             (None, _) => None,
         };
+        let base_held = self.hold(range.base_numbers.iter().copied());
         let mut fragments = Vec::new();
         for (place, head) in range.heads.iter().zip(&opened.heads) {
             let images = head.images.iter().map(|image| RunImage {
@@ -340,56 +153,11 @@ impl World {
                 head: self.adopt_place(place.slot, place.stamp),
                 located: Rc::new(head.hashes.clone()),
                 rows: head.rows,
+                held: self.hold(head.numbers.iter().copied()),
             });
         }
         let (low, high, flush_lsn) = (entry.low, entry.high, range.flush_lsn);
-        Stock { address: 0, low, high, base, filter, fragments, flush_lsn }
-    }
-
-    /// When nobody is at work: what the engine has is what the commits say, and no slot is lost.
-    pub(super) fn check_live(&mut self) -> Result<(), String> {
-        let lows: Vec<Key> = self.leaves.keys().copied().collect();
-        for low in lows {
-            self.load(low);
-            self.resolve_leaf(low);
-        }
-        let mut found = State::new();
-        for key in 0..KEYS {
-            let mut versions = self.memory_versions(key);
-            if let Some(stock) = self.leaf(key).range().map(|range| range.stock()) {
-                let parts = stock.candidates(key);
-                for part in parts {
-                    let Some(image) = stock.image(part, key) else { continue };
-                    let rows = self.read_image(&image.place, key, key + 1);
-                    versions.extend(rows.get(&key));
-                }
-            }
-            let newest = versions.into_iter().max_by_key(|version| version.lsn);
-            found.extend(newest.and_then(|newest| newest.value).map(|value| (key, value)));
-        }
-        let expected = self.oracle.state(Lsn::MAX);
-        if found != expected {
-            return Err(format!("the engine has {found:?}, expected {expected:?}"));
-        }
-        self.check_slots()
-    }
-
-    /// Slots with an owner are those of leaves, stocks and the installed directory.
-    fn check_slots(&self) -> Result<(), String> {
-        let mut known: BTreeSet<usize> =
-            self.installed.named.iter().map(|(slot, _)| *slot).collect();
-        for leaf in self.leaves.values() {
-            match &leaf.home {
-                Home::Whole { image, .. } => known.extend(image.iter().map(|image| image.slot)),
-                Home::Front(range) => {
-                    known.extend(range.stock().places().map(|place| place.slot));
-                }
-            }
-        }
-        match self.disk.owned().keys().find(|slot| !known.contains(slot)) {
-            Some(slot) => Err(format!("slot {slot} is nobody's, and not free")),
-            None => Ok(()),
-        }
+        Stock { address: 0, low, high, base, base_held, filter, fragments, flush_lsn }
     }
 }
 
@@ -406,11 +174,21 @@ pub(super) async fn redo(shared: Shared, worker: usize) {
             shared.world().must(Err(format!("redo finds no record at LSN {lsn}")));
             return;
         };
+        let (owner, changes) = match record {
+            Record::Commit(changes) => (None, changes),
+            Record::Piece(owner, changes) => (Some(owner), changes),
+            Record::LargeCommit(number, rolled_back) => {
+                redo_large_commit(&shared, (number, lsn), rolled_back).await;
+                (None, Vec::new())
+            }
+        };
+        if let Some(owner) = owner {
+            shared.world().large.note_number(owner.number);
+        }
         let own = |change: &Change| usize::from(change.key) % REDO_WORKERS == worker;
-        for change in record.0.into_iter().filter(own) {
+        for change in changes.into_iter().filter(own) {
             let low = shared.latch(change.key).await;
-            let version = Version { lsn, value: change.value };
-            redo_change(&shared, change.key, version).await;
+            redo_change(&shared, (lsn, owner), change).await;
             shared.unlatch(low);
         }
         lsn += 1;
@@ -426,17 +204,34 @@ pub(super) async fn redo(shared: Shared, worker: usize) {
     }
 }
 
-async fn redo_change(shared: &Shared, key: Key, version: Version) {
+/// An outcome counts when every worker has placed the pieces before it.
+async fn redo_large_commit(shared: &Shared, (number, lsn): (Number, Lsn), rolled_back: RolledBack) {
+    let is_there = |redone: [Lsn; REDO_WORKERS]| redone.into_iter().all(|redone| redone >= lsn);
+    shared.until(|world| world.redone.is_none_or(is_there)).await;
+    let mut world = shared.world();
+    world.large.note_number(number);
+    world.large.commit(number, lsn, rolled_back);
+}
+
+async fn redo_change(
+    shared: &Shared,
+    (lsn, owner): (Lsn, Option<LargeOwner>),
+    Change { key, value }: Change,
+) {
     let plant = shared.plant();
+    let place = move |world: &mut World| match owner {
+        Some(owner) => world.redo_intent(key, LargeIntent { owner, value }),
+        None => world.redo_row(key, Version { lsn, value }),
+    };
     let stock = shared.world().leaf(key).range().map(|range| range.stock());
     let Some(stock) = stock else {
         let mut world = shared.world();
         let low = world.low(key);
         world.load(low);
-        world.redo(key, version);
+        place(&mut world);
         return;
     };
-    if version.lsn < stock.flush_lsn {
+    if lsn < stock.flush_lsn {
         return;
     }
     if plant == Plant::RedoReadsStock {
@@ -448,7 +243,7 @@ async fn redo_change(shared: &Shared, key: Key, version: Version) {
     if plant == Plant::RedoRefusesDuplicate && (in_front || !stock.candidates(key).is_empty()) {
         return;
     }
-    world.redo(key, version);
+    place(&mut world);
 }
 
 /// The front is full: redo flushes a range as running sessions do.

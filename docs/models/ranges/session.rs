@@ -2,23 +2,28 @@
 
 use std::rc::Rc;
 
-use super::leaf::{Known, Look};
+use super::large::transact_large;
+use super::leaf::{Known, Look as LeafLook};
 use super::locate::look_up;
 use super::plant::Plant;
+use super::status::Status;
 use super::stock::Range;
-use super::types::{Change, Key, Lsn, Record, Script, Unit, Value, Verb, Version};
-use super::world::{Shared, Status, World};
+use super::types::{
+    Change, Intent, Key, LargeIntent, Lsn, Number, Owner, Record, Script, Value, Verb, Version,
+    Work,
+};
+use super::world::{Shared, World};
 
 /// Retries over a changed stock, after which the range's mutex is taken for the look.
 const TRIES: usize = 3;
 /// Keys that the engine draws for one row before it reads after all.
 const DRAWS: usize = 3;
 
-struct Client {
-    number: usize,
+pub(super) struct Client {
+    pub(super) number: usize,
     durable: bool,
     /// The end of its newest commit.
-    own_end: Lsn,
+    pub(super) own_end: Lsn,
 }
 
 pub(super) async fn run(shared: Shared, number: usize, script: Script) {
@@ -27,30 +32,52 @@ pub(super) async fn run(shared: Shared, number: usize, script: Script) {
     for unit in &script.units {
         shared.step().await;
         shared.world().note(|| format!("client {number}: {unit:?}"));
-        if unit.is_transaction {
-            transact(&shared, &mut client, unit).await;
-        } else {
-            single(&shared, &mut client, unit.changes[0]).await;
+        match &unit.work {
+            Work::Single(change) => single(&shared, &mut client, *change).await,
+            Work::Transaction(changes) => {
+                transact(&shared, &mut client, (changes, unit.commits)).await;
+            }
+            Work::Large(steps) => transact_large(&shared, &mut client, (steps, unit.commits)).await,
         }
     }
     shared.world().active -= 1;
 }
 
-/// Where a key belongs, latched, and the newest committed version of it.
-struct Located {
-    low: Key,
-    newest: Option<Version>,
+/// Where a key belongs, latched, the newest committed version of it, and what a large transaction that looks has
+/// placed there itself.
+pub(super) struct Located {
+    pub(super) low: Key,
+    pub(super) newest: Option<Version>,
+    pub(super) own: Option<LargeIntent>,
 }
 
 impl Located {
-    fn is_there(&self) -> bool {
-        self.newest.is_some_and(|version| version.value.is_some())
+    pub(super) fn is_there(&self) -> bool {
+        match self.own {
+            Some(own) => own.value.is_some(),
+            None => self.newest.is_some_and(|version| version.value.is_some()),
+        }
     }
 }
 
-/// Latches the leaf of a key, when no other transaction has an intent on it, and finds the newest version. None: the
-/// engine drew the key, and takes another one rather than read.
-async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
+/// Who looks for a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seeker {
+    Small,
+    /// The engine drew the key, and takes another one rather than read.
+    Drawing,
+    Large(Number),
+}
+
+pub(super) enum Look {
+    Here(Located),
+    DrawAgain,
+    /// An open large transaction has an intent on the key.
+    Conflict,
+}
+
+/// Latches the leaf of a key, when no other small transaction has an intent on it, and finds the newest version.
+pub(super) async fn locate(shared: &Shared, key: Key, seeker: Seeker) -> Look {
     let mut known: Option<Known> = None;
     let mut tries = 0;
     let mut held: Option<Rc<Range>> = None;
@@ -63,9 +90,8 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
             shared.world().counts.locked_looks += u64::from(held.is_some());
         }
         let low = shared.latch(key).await;
-        let intent =
-            shared.world().leaf(key).intents.get(&key).map(|(transaction, _)| *transaction);
-        if let Some(transaction) = intent
+        let intent = shared.world().leaf(key).intents.get(&key).copied();
+        if let Some(Intent { owner: Owner::Small(transaction), .. }) = intent
             && shared.world().statuses[transaction] == Status::Active
         {
             shared.unlatch(low);
@@ -83,16 +109,22 @@ async fn locate(shared: &Shared, key: Key, is_drawn: bool) -> Option<Located> {
             world.look(key, known.as_ref())
         };
         match look {
-            Look::Newest(newest) => {
+            LeafLook::Found { newest, active } => {
                 if let Some(range) = held.take() {
                     range.unlock();
                 }
-                return Some(Located { low, newest });
+                let is_own = |intent: LargeIntent| seeker == Seeker::Large(intent.owner.number);
+                if active.is_some_and(|active| !is_own(active)) {
+                    shared.unlatch(low);
+                    shared.world().counts.conflicts += 1;
+                    return Look::Conflict;
+                }
+                return Look::Here(Located { low, newest, own: active });
             }
-            Look::Refused(stock, candidates) => {
+            LeafLook::Refused(stock, candidates) => {
                 shared.unlatch(low);
-                if is_drawn {
-                    return None;
+                if seeker == Seeker::Drawing {
+                    return Look::DrawAgain;
                 }
                 {
                     let mut world = shared.world();
@@ -120,14 +152,14 @@ async fn look_too_early(shared: &Shared, key: Key) -> Option<Known> {
 }
 
 /// What to do with a row that was located.
-enum Course {
+pub(super) enum Course {
     Go(Value),
     SplitFirst,
     /// The row is there, or is not.
     Refused,
 }
 
-fn course(world: &mut World, verb: Verb, key: Key, located: &Located) -> Course {
+pub(super) fn course(world: &mut World, verb: Verb, key: Key, located: &Located) -> Course {
     let inserts = matches!(verb, Verb::Insert | Verb::InsertDrawn);
     if inserts == located.is_there() {
         return Course::Refused;
@@ -145,10 +177,15 @@ async fn single(shared: &Shared, client: &mut Client, (verb, key): (Verb, Key)) 
     let (mut key, mut draws) = (key, 0);
     let (low, value) = loop {
         let is_drawn = verb == Verb::InsertDrawn && draws < DRAWS;
-        let Some(located) = locate(shared, key, is_drawn).await else {
-            draws += 1;
-            key = shared.world().random.below(u64::from(super::types::KEYS)) as Key;
-            continue;
+        let seeker = if is_drawn { Seeker::Drawing } else { Seeker::Small };
+        let located = match locate(shared, key, seeker).await {
+            Look::Here(located) => located,
+            Look::Conflict => return,
+            Look::DrawAgain => {
+                draws += 1;
+                key = shared.world().random.below(u64::from(super::types::KEYS)) as Key;
+                continue;
+            }
         };
         let course = course(&mut shared.world(), verb, key, &located);
         match course {
@@ -176,13 +213,13 @@ async fn single(shared: &Shared, client: &mut Client, (verb, key): (Verb, Key)) 
     shared.step().await;
     shared.unlatch(low);
     shared.step().await;
-    shared.world().copy(lsn, Record(vec![change]));
+    shared.world().copy(lsn, Record::Commit(vec![change]));
     shared.step().await;
     shared.world().clear(client.number);
     acknowledge(shared, client, lsn).await;
 }
 
-async fn acknowledge(shared: &Shared, client: &mut Client, lsn: Lsn) {
+pub(super) async fn acknowledge(shared: &Shared, client: &mut Client, lsn: Lsn) {
     client.own_end = lsn + 1;
     if client.durable {
         shared.until_durable(lsn + 1).await;
@@ -245,7 +282,11 @@ struct WriteSet {
     inserts: Vec<Key>,
 }
 
-async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
+async fn transact(
+    shared: &Shared,
+    client: &mut Client,
+    (changes, mut commits): (&[(Verb, Key)], bool),
+) {
     // A session must not be in conflict with its own commit.
     let own_end = client.own_end;
     shared.until(move |world| world.prefix() >= own_end).await;
@@ -256,8 +297,7 @@ async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
         world.statuses.len() - 1
     };
     let mut set = WriteSet::default();
-    let mut commits = unit.commits;
-    let mut changes = unit.changes.clone();
+    let mut changes = changes.to_vec();
     changes.sort_by_key(|(_, key)| *key);
     changes.dedup_by_key(|(_, key)| *key);
     for (verb, key) in changes {
@@ -283,6 +323,17 @@ async fn transact(shared: &Shared, client: &mut Client, unit: &Unit) {
     }
 }
 
+impl World {
+    /// Whether a transaction of this snapshot comes too late to change a key.
+    pub(super) fn changed_since(&self, snapshot: Lsn, key: Key, located: &Located) -> bool {
+        let looks = self.plant != Plant::ConflictWithoutStore;
+        let ended = self.old.get(&key).into_iter().flatten().filter(|_| looks);
+        let ended = ended.map(|old| old.ended_at + 1);
+        let changed = located.newest.map(|version| version.lsn + 1).into_iter().chain(ended);
+        changed.max().unwrap_or(0) > snapshot
+    }
+}
+
 /// False: the transaction is in conflict, or meets a key that is there.
 async fn place_intent(
     shared: &Shared,
@@ -291,14 +342,10 @@ async fn place_intent(
     set: &mut WriteSet,
 ) -> bool {
     loop {
-        let Some(located) = locate(shared, key, false).await else { return false };
+        let Look::Here(located) = locate(shared, key, Seeker::Small).await else { return false };
         let course = {
             let mut world = shared.world();
-            let looks = world.plant != Plant::ConflictWithoutStore;
-            let ended = world.old.get(&key).into_iter().flatten().filter(|_| looks);
-            let ended = ended.map(|old| old.ended_at + 1);
-            let changed = located.newest.map(|version| version.lsn + 1).into_iter().chain(ended);
-            if changed.max().unwrap_or(0) > snapshot {
+            if world.changed_since(snapshot, key, &located) {
                 world.unlatch(located.low);
                 world.counts.refusals += 1;
                 return false;
@@ -319,7 +366,8 @@ async fn place_intent(
             }
         };
         let value = (verb != Verb::Delete).then_some(value);
-        shared.world().leaf(key).intents.insert(key, (transaction, value));
+        let intent = Intent { owner: Owner::Small(transaction), value };
+        shared.world().leaf(key).intents.insert(key, intent);
         set.changes.push(Change { key, value });
         if matches!(verb, Verb::Insert | Verb::InsertDrawn) {
             set.inserts.push(key);
@@ -341,7 +389,7 @@ async fn publish(
     shared.step().await;
     let lsn = shared.world().reserve();
     shared.step().await;
-    shared.world().copy(lsn, Record(set.changes.clone()));
+    shared.world().copy(lsn, Record::Commit(set.changes.clone()));
     shared.step().await;
     {
         let mut world = shared.world();

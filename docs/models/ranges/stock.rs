@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::disk::Place;
-use super::types::{Key, Lsn};
+use super::status::Hold;
+use super::types::{Key, Lsn, Number};
 
 /// One image of a run; the next one's low key is where it ends, whatever else the image holds.
 #[derive(Clone, Debug)]
@@ -24,7 +25,10 @@ pub(super) struct Fragment {
     pub(super) images: Run,
     /// Keys that the locator finds in it, some of them falsely.
     pub(super) located: Rc<BTreeSet<Key>>,
+    /// Entries of it.
     pub(super) rows: usize,
+    /// The large transactions whose intents it has.
+    pub(super) held: Vec<Hold>,
 }
 
 /// The filter of a base: where it is stored, and the keys that it says *maybe* to.
@@ -42,6 +46,8 @@ pub(super) struct Stock {
     pub(super) low: Key,
     pub(super) high: Key,
     pub(super) base: Run,
+    /// The large transactions whose intents the base has.
+    pub(super) base_held: Vec<Hold>,
     /// None: not built, or damaged on the disk; then every key may be in the base.
     pub(super) filter: Option<Filter>,
     /// Oldest first.
@@ -109,6 +115,20 @@ impl Stock {
             filter.place = copy(&filter.place);
         }
         stock
+    }
+
+    /// The fault: a stock that does not keep the status of its intents from being forgotten.
+    pub(super) fn without_holds(&self) -> Stock {
+        let mut stock = self.clone();
+        stock.base_held.clear();
+        stock.fragments.iter_mut().for_each(|fragment| fragment.held.clear());
+        stock
+    }
+
+    /// Large transactions whose intents it may have.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = Number> {
+        let fragments = self.fragments.iter().flat_map(|fragment| &fragment.held);
+        self.base_held.iter().chain(fragments).map(|hold| **hold)
     }
 
     /// Every place that it has.

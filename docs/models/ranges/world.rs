@@ -16,15 +16,9 @@ use super::oracle::Oracle;
 use super::plant::Plant;
 use super::random::Random;
 use super::shared::Blocks;
+use super::status::{LargeTable, Status};
 use super::stock::{Range, Stock};
 use super::types::{Epoch, Key, Lsn, Record, Value, Version};
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Status {
-    Active,
-    Committed(Lsn),
-    Aborted,
-}
 
 /// A version that was replaced: a snapshot sees it if it is above `version.lsn` and not above `ended_at`.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +42,9 @@ pub(super) struct World {
     pub(super) old: BTreeMap<Key, Vec<Old>>,
     /// Open snapshots; 0 while one has not read its prefix.
     pub(super) snapshots: BTreeMap<u32, Lsn>,
+    /// Of small transactions.
     pub(super) statuses: Vec<Status>,
+    pub(super) large: LargeTable,
     /// One mark a client, as in the log's ring.
     pub(super) in_flight: Vec<Option<Lsn>>,
     pub(super) prefix_published: Lsn,
@@ -192,9 +188,17 @@ impl World {
     }
 
     pub(super) fn keep_old(&mut self, key: Key, version: Version, ended_at: Lsn) {
-        let keeps = version.value.is_some() || self.plant != Plant::ReplacedTombstoneForgotten;
-        if keeps {
-            self.old.entry(key).or_default().push(Old { version, ended_at });
+        let forgets_tombstones = self.plant == Plant::ReplacedTombstoneForgotten;
+        if version.value.is_none() && forgets_tombstones {
+            return;
+        }
+        // Of one LSN, which is that of two changes of one large transaction, the newer is given first: it was in a
+        // leaf, and the older in the stock.
+        self.note(|| format!("  key {key}: {version:?} is old, ended at {ended_at}"));
+        let versions = self.old.entry(key).or_default();
+        let is_known = versions.iter().any(|old| old.version.lsn == version.lsn);
+        if !is_known || self.plant == Plant::StoreTakesEarlierPiece {
+            versions.push(Old { version, ended_at });
         }
     }
 
@@ -233,6 +237,13 @@ impl Shared {
         for _ in 0..steps {
             self.step().await;
         }
+    }
+
+    /// A step, now and then many of them.
+    pub(super) async fn dawdle(&self) {
+        let long = self.world().random.one_in(6);
+        self.idle(if long { 120 } else { 1 }).await;
+        self.step().await;
     }
 
     pub(super) async fn until_durable(&self, below: Lsn) {
