@@ -1,7 +1,7 @@
-//! Tables altered: columns added, renamed and dropped again, and tables renamed. Rows stay as they are,
+//! Tables altered: columns added, renamed, given other defaults and dropped again, and tables renamed. Rows stay as they are,
 //! so in the model only the definition changes.
 
-use onrush::{ColumnDefinition, DataType, Error, TableChange, TableDefinition, Value};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Error, TableChange, TableDefinition, Value};
 
 use super::World;
 use super::tables::Values;
@@ -168,32 +168,50 @@ impl World {
 
     fn some_changes(&mut self, definition: &TableDefinition, base: &str) -> Vec<TableChange> {
         let count = 1 + self.random.below(2);
-        let mut names: Vec<String> = definition.columns().iter().map(|c| c.name.clone()).collect();
-        names.retain(|name| name.starts_with(ADDED));
+        let mut added: Vec<ColumnDefinition> = definition.columns().to_vec();
+        added.retain(|column| column.name.starts_with(ADDED));
         let mut changes = Vec::new();
         for _ in 0..count {
             let fresh = format!("{ADDED}{}", self.random.below(1 << 40));
-            let at = usize::try_from(self.random.below(names.len().max(1) as u64)).unwrap_or(0);
-            match self.random.below(8) {
+            let at = usize::try_from(self.random.below(added.len().max(1) as u64)).unwrap_or(0);
+            match self.random.below(10) {
                 0 => {
                     let to = format!("{base}+{}", self.random.below(u64::MAX));
                     changes.push(TableChange::Rename { to });
                 }
-                1 if !names.is_empty() => {
-                    let from = std::mem::replace(&mut names[at], fresh.clone());
+                1 if !added.is_empty() => {
+                    let from = std::mem::replace(&mut added[at].name, fresh.clone());
                     changes.push(TableChange::RenameColumn { from, to: fresh });
                 }
-                2..=4 if !names.is_empty() => {
-                    changes.push(TableChange::DropColumn { name: names.remove(at) });
+                2..=4 if !added.is_empty() => {
+                    changes.push(TableChange::DropColumn { name: added.remove(at).name });
                 }
-                _ if names.len() < ADDED_MAX => {
-                    names.push(fresh.clone());
-                    changes.push(TableChange::AddColumn(self.some_column(fresh)));
+                5..=6 if !added.is_empty() => changes.push(self.set(&mut added[at])),
+                _ if added.len() < ADDED_MAX => {
+                    let column = self.some_column(fresh);
+                    added.push(column.clone());
+                    changes.push(TableChange::AddColumn(column));
                 }
                 _ => {}
             }
         }
         changes
+    }
+
+    /// Rows that are there keep what they have; a column that may be NULL may be so afterwards, too.
+    fn set(&mut self, column: &mut ColumnDefinition) -> TableChange {
+        let number = i32::try_from(self.random.below(1000)).unwrap_or(0);
+        let constant = match column.data_type {
+            DataType::Int32 => Value::Int32(number),
+            _ => Value::from(format!("a new default: {number}")),
+        };
+        column.default = match self.random.below(3) {
+            0 => DefaultValue::None,
+            _ => DefaultValue::Constant(constant),
+        };
+        column.nullable |= self.random.chance(1, 2);
+        let (name, nullable) = (column.name.clone(), column.nullable);
+        TableChange::SetColumn { name, nullable, default: column.default.clone() }
     }
 
     fn some_column(&mut self, name: String) -> ColumnDefinition {
