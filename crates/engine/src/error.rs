@@ -42,6 +42,21 @@ impl fmt::Display for Damage {
     }
 }
 
+/// A key for messages, as `(x = 1, y = 2)`: columns and their values as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInWords(pub Vec<(String, String)>);
+
+impl fmt::Display for KeyInWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (number, (column, value)) in self.0.iter().enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(f, "{comma}{column} = {value}")?;
+        }
+        f.write_str(")")
+    }
+}
+
 /// Every error of the engine, with its cause and its cure.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,7 +72,7 @@ pub enum Error {
         /// The table.
         table: String,
         /// The key's columns and values.
-        key: String,
+        key: KeyInWords,
     },
     /// No such table. Your input.
     #[error("there is no table {name}; create it first, or check the spelling")]
@@ -174,7 +189,7 @@ pub enum Error {
         /// The table.
         table: String,
         /// The key's columns and values.
-        key: String,
+        key: KeyInWords,
     },
     /// Old versions of rows took more memory than they may, and what the snapshot may have seen is not kept any
     /// more. Try again, with a new snapshot.

@@ -28,7 +28,7 @@ pub(crate) fn of_table(state: &State, statement: &Statement, in_transaction: boo
         Statement::AddColumn { column, default, .. } => match place.has_column(column) {
             true => place.shape_error("42701"),
             false => {
-                let column = Column { name: column.clone(), default: default.clone() };
+                let column = Column::new(column, default.clone());
                 changed("ALTER TABLE", vec![Change::AddColumn { id, column }])
             }
         },
@@ -45,6 +45,28 @@ pub(crate) fn of_table(state: &State, statement: &Statement, in_transaction: boo
                     changed("ALTER TABLE", vec![Change::RenameColumn { id, name, to }])
                 }
             }
+        }
+        Statement::SetDefault { column, .. }
+        | Statement::SetNotNull { column, .. }
+        | Statement::SetType { column, .. }
+            if !place.has_column(column) =>
+        {
+            place.shape_error("42703")
+        }
+        Statement::SetDefault { column, default, .. } => {
+            let (name, default) = (column.clone(), default.clone());
+            changed("ALTER TABLE", vec![Change::SetDefault { id, name, default }])
+        }
+        Statement::SetNotNull { column, is_not_null: true, .. } if place.has_null(column) => {
+            Prediction { rests: place.rests_on([Thing::Rows(id)]), ..failed(&["23502"]) }
+        }
+        Statement::SetNotNull { column, is_not_null, .. } => {
+            let (name, is_not_null) = (column.clone(), *is_not_null);
+            changed("ALTER TABLE", vec![Change::SetNotNull { id, name, is_not_null }])
+        }
+        Statement::SetType { column, to, .. } => {
+            let (name, to) = (column.clone(), *to);
+            changed("ALTER TABLE", vec![Change::SetType { id, name, to }])
         }
         Statement::Comment { column, text, .. } => {
             let column = column.clone().unwrap_or_default();
@@ -76,6 +98,19 @@ struct Place<'s> {
 impl Place<'_> {
     fn has_column(&self, name: &str) -> bool {
         name == "k" || self.table.columns.iter().any(|column| column.name == name)
+    }
+
+    /// Whether a row has no value in a column.
+    fn has_null(&self, name: &str) -> bool {
+        let at = self.table.columns.iter().position(|column| column.name == name);
+        at.is_some_and(|at| self.table.rows.values().any(|row| row[at].is_none()))
+    }
+
+    /// Whether a new row has no value where it needs one; only `k` and `v` are given.
+    fn refuses_new_rows(&self) -> bool {
+        let lacks =
+            |column: &Column| column.is_not_null && column.default.is_none() && column.name != "v";
+        self.table.columns.iter().any(lacks)
     }
 
     fn shape_error(&self, state: &'static str) -> Prediction {
@@ -194,6 +229,9 @@ impl Place<'_> {
     ) -> Prediction {
         let keys = given.iter().map(|(key, _)| self.key(*key));
         let rests = self.rests_on(keys);
+        if !given.is_empty() && self.refuses_new_rows() {
+            return self.shape_error("23502");
+        }
         let (mut changes, mut shown) = (Vec::new(), Vec::new());
         for (key, value) in given {
             let old = self.table.rows.get(key);
@@ -232,6 +270,9 @@ impl Place<'_> {
     fn pipelined(&self, given: &[(i64, String)]) -> Prediction {
         let rests = self.rests_on(given.iter().map(|(key, _)| self.key(*key)));
         let mut prediction = Prediction { rests, ..Prediction::default() };
+        if self.refuses_new_rows() {
+            return self.shape_error("23502");
+        }
         for (key, value) in given {
             if self.table.rows.contains_key(key) {
                 prediction.errors = vec!["23505"];

@@ -72,6 +72,9 @@ impl Claims {
                 | Change::AddColumn { id, .. }
                 | Change::DropColumn { id, .. }
                 | Change::RenameColumn { id, .. }
+                | Change::SetDefault { id, .. }
+                | Change::SetNotNull { id, .. }
+                | Change::SetType { id, .. }
                 | Change::Truncate { id }
                 | Change::Grant { id, .. }
                 | Change::Comment { id, .. } => {
@@ -264,7 +267,8 @@ impl Source {
             14..22 if has(Kind::Tables) => self.create_table(sight),
             22..27 if has(Kind::Tables) => self.drop_table(sight),
             27..32 if has(Kind::Names) => self.pass_name(sight),
-            32..37 if has(Kind::Columns) => self.alter(sight),
+            32..36 if has(Kind::Columns) => self.alter(sight),
+            36 if has(Kind::Types) => self.set_type(sight),
             37..39 if has(Kind::Truncate) => {
                 Some(Statement::Truncate { table: self.definable(sight)? })
             }

@@ -41,8 +41,10 @@ kinds! {
     Tables = "tables",
     /// TRUNCATE.
     Truncate = "truncate",
-    /// Columns are added, dropped and renamed.
+    /// Columns are added, dropped and renamed, and get other defaults and NOT NULL.
     Columns = "columns",
+    /// Columns get another type: the rows are written anew.
+    Types = "types",
     /// Tables are renamed, and names go from one to another.
     Names = "names",
     /// CREATE and DROP TABLE inside transactions.

@@ -14,7 +14,10 @@ use onrush_server::{Server, ServerOptions};
 use onrush_sim::{Call, CrashDisk, Fault, FaultError, Repeat, Unsynced};
 
 use crate::history::Checked;
-use crate::state::{column_line, comment_line, row_line};
+use crate::state::{
+    KEY_TYPES, VALUE_TYPES, column_line, comment_line, default_line, not_null_line, row_line,
+    type_line,
+};
 use crate::wire::{Answer, Client};
 use onrush_sim::violation;
 
@@ -169,12 +172,22 @@ fn catalogue(client: &mut Client) -> Checked<Vec<String>> {
         lines.extend(grant_lines(&name, row[4].trim_matches(['{', '}'])));
         names.insert(&row[0], name);
     }
-    let attributes = table("SELECT attrelid, attnum, attname FROM pg_attribute")?;
+    let attributes =
+        table("SELECT attrelid, attnum, attname, atttypid, attnotnull FROM pg_attribute")?;
     let mut columns: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     for row in attributes.iter().filter(|row| !row[1].starts_with('-')) {
         let Some(name) = names.get(row[0].as_str()) else { continue };
         lines.push(column_line(name, &row[2]));
+        lines.push(type_line(name, &row[2], type_name(&row[3])));
+        lines.extend((row[4] == "t" && row[2] != "k").then(|| not_null_line(name, &row[2])));
         columns.insert((&row[0], &row[1]), &row[2]);
+    }
+    for row in &table("SELECT adrelid, adnum, pg_get_expr(adbin, adrelid) FROM pg_attrdef")? {
+        let Some(name) = names.get(row[0].as_str()) else { continue };
+        let column = columns.get(&(row[0].as_str(), row[1].as_str())).unwrap_or(&"");
+        // As `'text'::text`.
+        let text = row[2].split('\'').nth(1).unwrap_or(&row[2]);
+        lines.push(default_line(name, column, text));
     }
     for row in &table("SELECT objoid, objsubid, description FROM pg_description")? {
         let Some(name) = names.get(row[0].as_str()) else { continue };
@@ -183,6 +196,17 @@ fn catalogue(client: &mut Client) -> Checked<Vec<String>> {
     }
     lines.sort();
     Ok(lines)
+}
+
+/// Of a type's number.
+fn type_name(number: &str) -> &str {
+    match number {
+        "20" => KEY_TYPES[0],
+        "23" => KEY_TYPES[1],
+        "25" => VALUE_TYPES[0],
+        "1043" => VALUE_TYPES[1],
+        other => other,
+    }
 }
 
 /// Roles and schemas of the clients have names of a letter and a digit.
@@ -225,7 +249,7 @@ fn take_free_names(client: &mut Client, names: &[&str], seen: &[String]) -> Chec
         ask(client, &format!("CREATE TABLE {name} (k bigint PRIMARY KEY, v text)"))?;
     }
     let is_of = |line: &String, name: &str| {
-        ["row", "grant", "comment"]
+        ["row", "grant", "comment", "default", "not-null"]
             .iter()
             .any(|what| line.starts_with(&format!("{what} public.{name} ")))
     };

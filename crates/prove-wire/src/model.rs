@@ -340,7 +340,7 @@ impl World {
             return missing(Thing::Name(table.to_owned()), "42P07");
         }
         let columns = std::iter::once("v").chain(columns.iter().map(String::as_str));
-        let column = |name: &str| Column { name: name.to_owned(), default: None };
+        let column = |name: &str| Column::new(name, None);
         // A transaction's own tables have numbers that no other one gets.
         let most = state.tables.keys().max().map_or(0, |most| most + 1);
         let id = self.next_table.max(most);

@@ -12,6 +12,12 @@ use crate::statement::schema_of;
 /// Values of the columns behind the key.
 pub type Row = Vec<Option<String>>;
 
+/// The types that a key can have: the first at the beginning.
+pub const KEY_TYPES: [&str; 2] = ["bigint", "integer"];
+
+/// Those of other columns.
+pub const VALUE_TYPES: [&str; 2] = ["text", "varchar"];
+
 /// A column behind the key, and what a row gets in it unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -19,11 +25,24 @@ pub struct Column {
     pub name: String,
     /// Its default.
     pub default: Option<String>,
+    /// Whether a row without a value is refused.
+    pub is_not_null: bool,
+    /// One of [`VALUE_TYPES`].
+    pub data_type: &'static str,
+}
+
+impl Column {
+    /// As a table has it that is new.
+    pub fn new(name: &str, default: Option<String>) -> Column {
+        Column { name: name.to_owned(), default, is_not_null: false, data_type: VALUE_TYPES[0] }
+    }
 }
 
 /// One table, whatever its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
+    /// One of [`KEY_TYPES`].
+    pub key_type: &'static str,
     /// `v`, and more.
     pub columns: Vec<Column>,
     /// By key.
@@ -57,6 +76,9 @@ pub enum Change {
     AddColumn { id: u32, column: Column },
     DropColumn { id: u32, name: String },
     RenameColumn { id: u32, name: String, to: String },
+    SetDefault { id: u32, name: String, default: Option<String> },
+    SetNotNull { id: u32, name: String, is_not_null: bool },
+    SetType { id: u32, name: String, to: &'static str },
     Truncate { id: u32 },
     Put { id: u32, key: i64, row: Row },
     Delete { id: u32, key: i64 },
@@ -102,7 +124,8 @@ impl State {
         match change {
             Change::Create { id, name, columns } => {
                 self.names.insert(name.clone(), *id);
-                let table = Table { columns: columns.clone(), ..Table::default() };
+                let (key_type, columns) = (KEY_TYPES[0], columns.clone());
+                let table = Table { key_type, columns, ..Table::default() };
                 self.tables.insert(*id, table);
             }
             Change::Drop { id } => {
@@ -124,6 +147,9 @@ impl State {
             Change::AddColumn { id, .. }
             | Change::DropColumn { id, .. }
             | Change::RenameColumn { id, .. }
+            | Change::SetDefault { id, .. }
+            | Change::SetNotNull { id, .. }
+            | Change::SetType { id, .. }
             | Change::Truncate { id }
             | Change::Put { id, .. }
             | Change::Delete { id, .. }
@@ -155,6 +181,12 @@ impl Table {
         self.columns.iter().position(|column| column.name == name)
     }
 
+    fn set(&mut self, name: &str, set: impl FnOnce(&mut Column)) {
+        if let Some(at) = self.column(name) {
+            set(&mut self.columns[at]);
+        }
+    }
+
     fn apply(&mut self, change: &Change) {
         match change {
             Change::AddColumn { column, .. } => {
@@ -176,6 +208,14 @@ impl Table {
                     self.comments.insert(to.clone(), text);
                 }
             }
+            Change::SetDefault { name, default, .. } => {
+                self.set(name, |column| column.default.clone_from(default));
+            }
+            Change::SetNotNull { name, is_not_null, .. } => {
+                self.set(name, |column| column.is_not_null = *is_not_null);
+            }
+            Change::SetType { name, to, .. } if name == "k" => self.key_type = to,
+            Change::SetType { name, to, .. } => self.set(name, |column| column.data_type = to),
             Change::Truncate { .. } => self.rows.clear(),
             Change::Put { key, row, .. } => drop(self.rows.insert(*key, row.clone())),
             Change::Delete { key, .. } => drop(self.rows.remove(key)),
@@ -195,7 +235,13 @@ impl Table {
 
     fn add_lines(&self, name: &str, lines: &mut Vec<String>) {
         lines.push(column_line(name, "k"));
-        lines.extend(self.columns.iter().map(|column| column_line(name, &column.name)));
+        lines.push(type_line(name, "k", self.key_type));
+        for column in &self.columns {
+            lines.push(column_line(name, &column.name));
+            lines.push(type_line(name, &column.name, column.data_type));
+            lines.extend(column.default.iter().map(|text| default_line(name, &column.name, text)));
+            lines.extend(column.is_not_null.then(|| not_null_line(name, &column.name)));
+        }
         lines.extend(self.rows.iter().map(|(key, row)| {
             let key = Some(key.to_string());
             row_line(name, std::iter::once(&key).chain(row))
@@ -215,6 +261,21 @@ pub fn full_name(table: &str) -> String {
 /// That a table has a column.
 pub fn column_line(table: &str, column: &str) -> String {
     format!("column {table} {column}")
+}
+
+/// The type of a column.
+pub fn type_line(table: &str, column: &str, data_type: &str) -> String {
+    format!("type {table} {column} {data_type}")
+}
+
+/// What rows get in a column that say nothing.
+pub fn default_line(table: &str, column: &str, text: &str) -> String {
+    format!("default {table} {column} {text}")
+}
+
+/// That a column, not one of the key, may not be without a value.
+pub fn not_null_line(table: &str, column: &str) -> String {
+    format!("not-null {table} {column}")
 }
 
 /// That something is said of a table, or of a column.
@@ -242,6 +303,9 @@ pub fn things_of(change: &Change, before: &State) -> Vec<Thing> {
         Change::AddColumn { id, .. }
         | Change::DropColumn { id, .. }
         | Change::RenameColumn { id, .. }
+        | Change::SetDefault { id, .. }
+        | Change::SetNotNull { id, .. }
+        | Change::SetType { id, .. }
         | Change::Truncate { id } => vec![Thing::Shape(*id), Thing::Rows(*id)],
         Change::Put { id, key, .. } | Change::Delete { id, key } => {
             vec![Thing::Key(*id, *key), Thing::Rows(*id)]

@@ -73,6 +73,24 @@ pub enum Statement {
         column: String,
         to: String,
     },
+    /// Of rows that come from now on; none takes it away.
+    SetDefault {
+        table: String,
+        column: String,
+        default: Option<String>,
+    },
+    /// Or DROP NOT NULL.
+    SetNotNull {
+        table: String,
+        column: String,
+        is_not_null: bool,
+    },
+    /// The rows are written anew.
+    SetType {
+        table: String,
+        column: String,
+        to: &'static str,
+    },
     Truncate {
         table: String,
     },
@@ -160,6 +178,9 @@ impl Statement {
             | Statement::AddColumn { table, .. }
             | Statement::DropColumn { table, .. }
             | Statement::RenameColumn { table, .. }
+            | Statement::SetDefault { table, .. }
+            | Statement::SetNotNull { table, .. }
+            | Statement::SetType { table, .. }
             | Statement::Truncate { table }
             | Statement::Comment { table, .. }
             | Statement::Grant { table, .. }
@@ -235,6 +256,19 @@ impl Statement {
             }
             Statement::RenameColumn { table, column, to } => {
                 format!("ALTER TABLE {table} RENAME COLUMN {column} TO {to}")
+            }
+            Statement::SetDefault { table, column, default: Some(value) } => {
+                format!("ALTER TABLE {table} ALTER COLUMN {column} SET DEFAULT '{value}'")
+            }
+            Statement::SetDefault { table, column, default: None } => {
+                format!("ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
+            }
+            Statement::SetNotNull { table, column, is_not_null } => {
+                let verb = if *is_not_null { "SET" } else { "DROP" };
+                format!("ALTER TABLE {table} ALTER COLUMN {column} {verb} NOT NULL")
+            }
+            Statement::SetType { table, column, to } => {
+                format!("ALTER TABLE {table} ALTER COLUMN {column} TYPE {to}")
             }
             Statement::Truncate { table } => format!("TRUNCATE {table}"),
             Statement::Comment { table, column, text } => {

@@ -1,6 +1,8 @@
 //! Errors as clients see them: a SQLSTATE, the cause, and where there is one the cure as a hint.
 //!
-//! Invariant: an error of the engine keeps its words; only its SQLSTATE is added here.
+//! Invariant: what PostgreSQL has words for is said in these ([`postgresql`]); else the engine's stay.
+
+mod postgresql;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,10 +11,9 @@ use onrush::expression::EvaluationError;
 use onrush::{DataType, Error, NeedsNoRows, TypeError};
 use onrush_query::QueryError;
 use pgwire::messages::response::ErrorResponse;
+pub(crate) use postgresql::{About, key_and_values};
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Span};
-
-use crate::schemas;
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
@@ -110,6 +111,10 @@ pub(crate) struct Report {
     pub(crate) severity: Severity,
     pub(crate) state: &'static str,
     pub(crate) message: String,
+    pub(crate) detail: Option<String>,
+    /// Where it was met, as COPY says it.
+    pub(crate) context: Option<String>,
+    pub(crate) about: Option<About>,
     pub(crate) hint: Option<String>,
     /// Where in the statement, by lines and columns.
     pub(crate) at: Option<Location>,
@@ -127,6 +132,9 @@ impl SqlError {
             severity,
             state,
             message,
+            detail: None,
+            context: None,
+            about: None,
             hint: None,
             at: None,
             position: None,
@@ -154,6 +162,16 @@ impl SqlError {
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub(crate) fn about(mut self, about: About) -> SqlError {
+        self.about = Some(about);
         self
     }
 
@@ -238,17 +256,18 @@ impl SqlError {
             (b'C', self.state.to_owned()),
             (b'M', without_zero_bytes(&self.message)),
         ];
-        if let Some(
-            Error::CheckViolated { table, constraint }
-            | Error::RowsViolateCheck { table, constraint },
-        ) = self.cause.as_deref()
-        {
-            let (schema, table) = schemas::parts(table);
-            fields.push((b's', without_zero_bytes(schema)));
-            fields.push((b't', without_zero_bytes(table)));
-            fields.push((b'n', without_zero_bytes(constraint)));
+        let mut more = |kind, text: Option<&String>| {
+            fields.extend(text.map(|text| (kind, without_zero_bytes(text))));
+        };
+        more(b'D', self.detail.as_ref());
+        more(b'H', self.hint.as_ref());
+        more(b'W', self.context.as_ref());
+        if let Some(About { schema, table, column, constraint }) = &self.about {
+            more(b's', Some(schema));
+            more(b't', Some(table));
+            more(b'c', column.as_ref());
+            more(b'n', constraint.as_ref());
         }
-        fields.extend(self.hint.iter().map(|hint| (b'H', without_zero_bytes(hint))));
         fields.extend(self.position.map(|position| (b'P', position.to_string())));
         ErrorResponse::new(fields)
     }
@@ -329,7 +348,7 @@ impl From<Error> for SqlError {
             _ => state::INTERNAL,
         };
         let ends = error.is_fatal() || matches!(error, Error::Closed);
-        let mut told = SqlError::new(code, message_of(&error));
+        let mut told = postgresql::told(code, &error);
         told.cause = Some(Box::new(error));
         if ends { told.fatal() } else { told }
     }
@@ -379,21 +398,6 @@ impl From<QueryError> for SqlError {
     }
 }
 
-/// The engine's words; those of CHECK constraints as PostgreSQL has them, with the table's own name.
-fn message_of(error: &Error) -> String {
-    match error {
-        Error::CheckViolated { table, constraint } => format!(
-            "new row for relation {:?} violates check constraint {constraint:?}",
-            schemas::own_name(table)
-        ),
-        Error::RowsViolateCheck { table, constraint } => format!(
-            "check constraint {constraint:?} of relation {:?} is violated by some row",
-            schemas::own_name(table)
-        ),
-        other => other.to_string(),
-    }
-}
-
 fn state_of_evaluation(error: &EvaluationError) -> &'static str {
     match error {
         EvaluationError::DivisionByZero => state::DIVISION_BY_ZERO,
@@ -419,6 +423,9 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
             }
             _ if data_type.is_text() => state::STRING_TOO_LONG,
             DataType::Int16 | DataType::Int32 | DataType::Int64 if is_whole_number(text) => {
+                state::NUMERIC_OUT_OF_RANGE
+            }
+            DataType::Float32 | DataType::Float64 if text.trim().parse::<f64>().is_ok() => {
                 state::NUMERIC_OUT_OF_RANGE
             }
             _ => state::INVALID_TEXT,

@@ -48,6 +48,11 @@ fn definition() -> Result<TableDefinition> {
     Ok(schemas.primary_key(["name"]).build()?)
 }
 
+/// The name of a table's primary key.
+pub(crate) fn key_name(table: &str) -> String {
+    format!("{}_pkey", own_name(table))
+}
+
 /// The schemas that users have made.
 pub(crate) fn made_ones(database: &Database, reads: &mut impl Reads) -> Result<BTreeSet<String>> {
     Ok(numbers(database, reads)?.into_keys().collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onrush_types::{Schema, TableDefinition, Value};
 
 use super::TableEntry;
-use crate::error::{Error, Result};
+use crate::error::{Error, KeyInWords, Result};
 
 /// A table of an open database. A handle: clones are the same table.
 #[derive(Clone)]
@@ -82,14 +82,13 @@ impl Table {
     }
 
     /// A key in words, for messages.
-    pub(crate) fn describe_key(&self, key: &[u8]) -> String {
+    pub(crate) fn describe_key(&self, key: &[u8]) -> KeyInWords {
         let definition = self.definition();
-        let Ok(values) = self.entry.schema.decode_key(key) else { return format!("{key:02x?}") };
-        let columns = definition.primary_key().iter();
-        let pairs: Vec<String> = columns
-            .zip(values)
-            .map(|(column, value)| format!("{} = {value}", definition.columns()[*column].name))
-            .collect();
-        format!("({})", pairs.join(", "))
+        let Ok(values) = self.entry.schema.decode_key(key) else {
+            return KeyInWords(vec![("bytes".to_owned(), format!("{key:02x?}"))]);
+        };
+        let name = |column: &usize| definition.columns()[*column].name.clone();
+        let columns = definition.primary_key().iter().map(name);
+        KeyInWords(columns.zip(values.iter().map(ToString::to_string)).collect())
     }
 }

@@ -237,7 +237,7 @@ fn differs(
     seen: Sum,
     expected: Sum,
 ) -> Finding {
-    let words = |low: &[u8]| handle.describe_key(low);
+    let words = |low: &[u8]| handle.describe_key(low).to_string();
     let from = match &*table.lows[range] {
         [] => "the lowest key".to_owned(),
         low => words(low),

@@ -2,6 +2,7 @@
 
 use super::{Sight, Source};
 use crate::kinds::Kind;
+use crate::state::{KEY_TYPES, VALUE_TYPES};
 use crate::statement::{OnConflict, Statement, Way, schema_of};
 
 const RIGHTS: [&str; 3] = ["SELECT", "INSERT", "DELETE"];
@@ -102,9 +103,15 @@ impl Source {
         let table = self.definable(sight)?;
         let column = COLUMNS[self.random.below(3) as usize].to_owned();
         let default = self.random.chance(1, 2).then(|| self.value());
-        Some(match self.random.below(5) {
+        Some(match self.random.below(8) {
             0 | 1 => Statement::AddColumn { table, column, default },
             2 | 3 => Statement::DropColumn { table, column },
+            4 => Statement::SetDefault { table, column: self.one_column(column), default },
+            5 | 6 => {
+                // With no other default a table that refuses new rows goes on to refuse them, so mostly it is taken away.
+                let is_not_null = self.random.chance(2, 5);
+                Statement::SetNotNull { table, column: self.one_column(column), is_not_null }
+            }
             _ => {
                 let others: Vec<&str> =
                     COLUMNS.into_iter().filter(|other| *other != column).collect();
@@ -112,6 +119,22 @@ impl Source {
                 Statement::RenameColumn { table, column, to }
             }
         })
+    }
+
+    /// `v` now and then, which every table has.
+    fn one_column(&mut self, other: String) -> String {
+        if self.random.chance(1, 3) { "v".to_owned() } else { other }
+    }
+
+    /// The key's, or another's: of a table that has rows mostly, so that they are written anew.
+    pub(super) fn set_type(&mut self, sight: &Sight<'_>) -> Option<Statement> {
+        let table = self.definable(sight)?;
+        let (column, types) = match self.random.below(2) {
+            0 => ("k", KEY_TYPES),
+            _ => ("v", VALUE_TYPES),
+        };
+        let to = types[self.random.below(types.len() as u64) as usize];
+        Some(Statement::SetType { table, column: column.to_owned(), to })
     }
 
     pub(super) fn role(&mut self, sight: &Sight<'_>) -> Statement {

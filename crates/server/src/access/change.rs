@@ -43,7 +43,7 @@ impl RoleChanges<'_, '_> {
             if if_not_exists {
                 return Ok(());
             }
-            let message = format!("role {name} exists already");
+            let message = format!("role {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
         }
         let mut role = Role::default();
@@ -127,6 +127,6 @@ pub(crate) fn move_table(
 }
 
 fn no_role(name: &str) -> SqlError {
-    SqlError::new(state::UNDEFINED_OBJECT, format!("there is no role {name}"))
+    SqlError::new(state::UNDEFINED_OBJECT, format!("role {name:?} does not exist"))
         .with_hint(format!("CREATE ROLE {name} LOGIN PASSWORD '...' makes it."))
 }

@@ -230,7 +230,7 @@ impl Access {
             return Ok(());
         }
         let table = table.name();
-        let message = format!("permission denied for table {table}: {} is needed", right.name());
+        let message = format!("permission denied for table {}", schemas::own_name(table));
         let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);
         Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
     }

@@ -8,6 +8,7 @@ use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
 use crate::schemas;
 use crate::sql::check_as_shown;
+use crate::values;
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -179,7 +180,7 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
             DataType::Int64 => (Value::Null, number(64), number(0)),
             _ => (Value::Null, Value::Null, Value::Null),
         };
-        let written = names::type_name(column.data_type);
+        let written = values::type_name(column.data_type);
         let plain = written.split('(').next().unwrap_or_default().to_owned();
         let is_key = definition.primary_key().contains(&position);
         let mut row = place(table, statement);

@@ -124,7 +124,7 @@ pub(super) fn key(table: &Table) -> &[usize] {
 
 /// The name of its primary key.
 pub(super) fn key_name(table: &Table) -> String {
-    format!("{}_pkey", schemas::own_name(table.name()))
+    schemas::key_name(table.name())
 }
 
 /// The table with a number, or with a primary key of that number.
@@ -153,21 +153,6 @@ pub(super) fn schema_name(seen: &Seen, oid: i64) -> Option<String> {
     known.find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
 }
 
-/// A type as PostgreSQL writes it.
-pub(super) fn type_name(data_type: DataType) -> String {
-    match data_type {
-        DataType::Float64 => "double precision".to_owned(),
-        DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
-        DataType::Char(length) => format!("character({length})"),
-        DataType::Varchar(length) => format!("character varying({length})"),
-        DataType::Bytes => "bytea".to_owned(),
-        DataType::Time => "time without time zone".to_owned(),
-        DataType::Timestamp => "timestamp without time zone".to_owned(),
-        DataType::TimestampTz => "timestamp with time zone".to_owned(),
-        other => other.to_string(),
-    }
-}
-
 /// `format_type`: a type by number and modifier.
 pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
     let oid = u32::try_from(oid).ok()?;
@@ -179,7 +164,7 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
         Type::BPCHAR => "character".to_owned(),
         Type::NUMERIC => "numeric".to_owned(),
         known => match values::column_type_of(oid) {
-            Some(ColumnType::Stored(data_type)) => type_name(data_type),
+            Some(ColumnType::Stored(data_type)) => values::type_name(data_type),
             _ => known.name().to_owned(),
         },
     };
@@ -223,7 +208,7 @@ fn constant(value: &Value<'_>, data_type: DataType) -> String {
 
 /// A type without its length.
 fn plain(data_type: DataType) -> String {
-    type_name(data_type).split('(').next().unwrap_or_default().to_owned()
+    values::type_name(data_type).split('(').next().unwrap_or_default().to_owned()
 }
 
 /// Whether the column is an identity.

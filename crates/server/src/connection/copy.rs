@@ -19,6 +19,7 @@ use super::wire::OUTPUT_BYTES;
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
+use crate::schemas;
 use crate::sql::{CopyFormat, CopyPlan};
 use crate::values::{self, Wire};
 use fields::Fields;
@@ -139,7 +140,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let rows = incoming.fields.row_count();
         let rows_behind = incoming.bad_row.map_or(0, |bad| rows - 1 - bad);
         let place = incoming.decoder.place(rows_behind as u64);
-        error.message = format!("COPY {}, {place}: {}", incoming.plan.table.name(), error.message);
+        let table = schemas::own_name(incoming.plan.table.name());
+        error.context = Some(format!("COPY {table}, {place}"));
         if !self.backend.is_in_transaction() && error.hint.is_none() {
             let rows = incoming.committed;
             error.hint = Some(format!(
@@ -201,8 +203,11 @@ fn read_row<'f>(
     rows: &mut Vec<Value<'f>>,
 ) -> Result<()> {
     if fields.len() != plan.columns.len() {
-        let (given, needed) = (fields.len(), plan.columns.len());
-        let message = format!("{given} columns are given, {needed} are expected");
+        let columns = plan.table.definition().columns();
+        let message = match plan.columns.get(fields.len()) {
+            Some(missing) => format!("missing data for column {:?}", columns[*missing].name),
+            None => "extra data after last expected column".to_owned(),
+        };
         return Err(SqlError::new(state::BAD_COPY_FORMAT, message));
     }
     let columns = plan.table.definition().columns();

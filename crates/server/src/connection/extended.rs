@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Whether there can be another prepared statement, of this name.
     fn check_new(&self, name: &str) -> Result<()> {
         if !name.is_empty() && self.statements.contains_key(name) {
-            let message = format!("there is a prepared statement {name} already");
+            let message = format!("prepared statement {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_STATEMENT, message));
         }
         if self.statements.len() >= STATEMENTS_MAX {
@@ -209,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     pub(super) fn statement(&self, name: &str) -> Result<&Arc<Prepared>> {
         self.statements.get(name).ok_or_else(|| {
-            let message = format!("there is no prepared statement {name:?}");
+            let message = format!("prepared statement {name:?} does not exist");
             SqlError::new(state::UNKNOWN_STATEMENT, message)
         })
     }

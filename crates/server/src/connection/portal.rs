@@ -91,5 +91,5 @@ impl Portals {
 }
 
 fn no_portal(name: &str) -> SqlError {
-    SqlError::new(state::UNKNOWN_PORTAL, format!("there is no portal {name:?}"))
+    SqlError::new(state::UNKNOWN_PORTAL, format!("portal {name:?} does not exist"))
 }

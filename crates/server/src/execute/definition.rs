@@ -103,7 +103,8 @@ impl Backend {
             .create_table(definition.clone())
         {
             Err(Error::TableExists { name }) if if_not_exists => {
-                let message = format!("table {name} is there already, skipping");
+                let message =
+                    format!("relation {:?} already exists, skipping", schemas::own_name(&name));
                 Ok(Some(SqlError::new(state::DUPLICATE_TABLE, message).warning()))
             }
             other => other.map(|_| None).map_err(SqlError::from),
@@ -142,7 +143,7 @@ impl Backend {
             };
             match rewritten {
                 Err(error) if plan.if_exists && error.is_unknown_table(&plan.table) => {
-                    Ok(Some(no_table(&plan.table)))
+                    Ok(Some(skipped("relation", &plan.table)))
                 }
                 other => other.map(|()| None),
             }
@@ -157,7 +158,7 @@ impl Backend {
         let notices = self.define(Touched::KEPT, |transaction| {
             let table = match transaction.lock_table(&plan.table) {
                 Err(Error::UnknownTable { name }) if plan.if_exists => {
-                    return Ok(vec![no_table(&name)]);
+                    return Ok(vec![skipped("relation", &name)]);
                 }
                 other => other?,
             };
@@ -192,7 +193,13 @@ impl Backend {
             let mut notices = Vec::new();
             for name in names {
                 match drop_table(&database, transaction, name) {
-                    Err(Error::UnknownTable { name }) if if_exists => notices.push(no_table(&name)),
+                    Err(Error::UnknownTable { name }) if if_exists => {
+                        notices.push(skipped("table", &name));
+                    }
+                    Err(Error::UnknownTable { name }) => {
+                        let message = format!("table \"{name}\" does not exist");
+                        return Err(SqlError::new(state::UNDEFINED_TABLE, message));
+                    }
                     other => other?,
                 }
             }
@@ -236,8 +243,8 @@ fn column_changes(plan: &AlterPlan) -> Vec<(&str, &ColumnChange)> {
     columns
 }
 
-fn no_table(name: &str) -> SqlError {
-    let message = format!("there is no table {name}, skipping");
+fn skipped(kind: &str, name: &str) -> SqlError {
+    let message = format!("{kind} \"{name}\" does not exist, skipping");
     SqlError::new(state::UNDEFINED_TABLE, message).warning()
 }
 
@@ -320,18 +327,22 @@ fn forget_columns(
 /// Why a change need not be made.
 fn nothing_to_do(table: &TableDefinition, change: &Change) -> Option<SqlError> {
     let has_column = |name: &str| table.columns().iter().any(|column| column.name == name);
-    let told = |state, message| Some(SqlError::new(state, format!("{message}, skipping")));
+    let relation = schemas::own_name(table.name());
+    let told = |state, what: &str, name: &str, is: &str| {
+        let message = format!("{what} {name:?} of relation {relation:?} {is}, skipping");
+        Some(SqlError::new(state, message))
+    };
     match change {
         Change::AddColumn(column, _) if has_column(&column.name) => {
-            told(state::DUPLICATE_COLUMN, format!("there is a column {} already", column.name))
+            told(state::DUPLICATE_COLUMN, "column", &column.name, "already exists")
         }
         Change::Other(TableChange::DropColumn { name }) if !has_column(name) => {
-            told(state::UNDEFINED_COLUMN, format!("there is no column {name}"))
+            told(state::UNDEFINED_COLUMN, "column", name, "does not exist")
         }
         Change::Other(TableChange::DropCheck { name })
             if !table.checks().iter().any(|check| check.name == *name) =>
         {
-            told(state::UNDEFINED_OBJECT, format!("there is no constraint {name}"))
+            told(state::UNDEFINED_OBJECT, "constraint", name, "does not exist")
         }
         _ => None,
     }

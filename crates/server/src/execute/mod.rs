@@ -343,7 +343,7 @@ impl Drop for Backend {
 pub(crate) fn in_failed_transaction() -> SqlError {
     SqlError::new(
         state::IN_FAILED_TRANSACTION,
-        "the transaction has failed; statements are ignored until it ends",
+        "current transaction is aborted, commands ignored until end of transaction block",
     )
     .with_hint("ROLLBACK ends it.")
 }

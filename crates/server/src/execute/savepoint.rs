@@ -18,11 +18,14 @@ pub(super) struct NamedSavepoint {
 impl Backend {
     pub(super) fn savepoint(&mut self, plan: &SavepointPlan) -> Result<Answer> {
         if !self.is_in_transaction() {
-            return Err(SqlError::new(
-                state::NO_ACTIVE_TRANSACTION,
-                "savepoints stand in transaction blocks only",
-            )
-            .with_hint("BEGIN first."));
+            let what = match plan {
+                SavepointPlan::Set(_) => "SAVEPOINT",
+                SavepointPlan::RollbackTo(_) => "ROLLBACK TO SAVEPOINT",
+                SavepointPlan::Release(_) => "RELEASE SAVEPOINT",
+            };
+            let message = format!("{what} can only be used in transaction blocks");
+            let error = SqlError::new(state::NO_ACTIVE_TRANSACTION, message);
+            return Err(error.with_hint("BEGIN first."));
         }
         match plan {
             SavepointPlan::Set(name) => {

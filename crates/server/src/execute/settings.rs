@@ -377,17 +377,17 @@ fn duration(name: &str, value: Option<&str>) -> Result<Duration> {
 }
 
 fn bad_value(name: &str, value: &str, expected: &str) -> SqlError {
-    let message = format!("{name} cannot be {value}");
+    let message = format!("invalid value for parameter {name:?}: \"{value}\"");
     SqlError::new(state::INVALID_PARAMETER_VALUE, message)
         .with_hint(format!("It can be: {expected}."))
 }
 
 fn fixed(name: &str) -> SqlError {
-    SqlError::new(state::INVALID_PARAMETER_VALUE, format!("{name} cannot be changed"))
+    SqlError::new(state::INVALID_PARAMETER_VALUE, format!("parameter {name:?} cannot be changed"))
 }
 
 fn unknown(name: &str) -> SqlError {
-    SqlError::new(state::UNDEFINED_OBJECT, format!("there is no setting {name}")).with_hint(
+    SqlError::new(state::UNDEFINED_OBJECT, format!("unrecognized configuration parameter {name:?}")).with_hint(
         "There are synchronous_commit, statement_timeout, idle_in_transaction_session_timeout and \
          the usual ones of clients; onrush.settings shows those of the engine.",
     )

@@ -9,8 +9,8 @@ use onrush::{
 };
 
 use super::Rewrite;
-use crate::error::{Result, SqlError, state};
-use crate::values;
+use crate::error::{Result, SqlError, key_and_values, state};
+use crate::{schemas, values};
 
 /// After how many rows it is looked whether to go on, and told how far it is.
 const BATCH_ROWS: u64 = 1_000;
@@ -191,9 +191,9 @@ fn check_null(column: &ColumnDefinition, value: &Value<'_>) -> Result<()> {
 
 fn explained(error: Error, from: &Table) -> SqlError {
     let Error::DuplicateKey { key, .. } = error else { return error.into() };
-    let table = from.name();
-    let message = format!("could not give table {table} this primary key: {key} is there twice");
+    let message = format!("could not create unique index {:?}", schemas::key_name(from.name()));
     SqlError::new(state::UNIQUE_VIOLATION, message)
+        .with_detail(format!("Key {} is duplicated.", key_and_values(&key)))
 }
 
 /// The highest numbers in identity columns: a program may have brought them along, or the column may get its

@@ -24,7 +24,7 @@ use onrush_query::QueryEngine;
 
 use crate::error::{Result, SqlError, state};
 use crate::sql::{ColumnChange, NewCheck};
-use crate::{access, column_change, comments};
+use crate::{access, column_change, comments, schemas};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
 
@@ -167,7 +167,8 @@ fn change_columns(
 }
 
 pub(crate) fn has_key_already(table: &str) -> SqlError {
-    let message = format!("table {table} has a primary key already");
+    let table = schemas::own_name(table);
+    let message = format!("multiple primary keys for table {table:?} are not allowed");
     SqlError::new(state::INVALID_TABLE_DEFINITION, message)
 }
 

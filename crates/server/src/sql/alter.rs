@@ -225,7 +225,7 @@ fn column_change(
 
 /// The primary key orders the rows, and has its name from the table.
 fn check_is_no_key(table: &str, constraint: &str) -> Result<()> {
-    if constraint != format!("{}_pkey", schemas::own_name(table)) {
+    if constraint != schemas::key_name(table) {
         return Ok(());
     }
     Err(SqlError::not_supported(

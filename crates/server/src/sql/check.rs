@@ -82,8 +82,7 @@ impl NewCheck {
 }
 
 fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> bool {
-    name == format!("{}_pkey", schemas::own_name(table.name()))
-        || taken.iter().any(|check| check.name == name)
+    name == schemas::key_name(table.name()) || taken.iter().any(|check| check.name == name)
 }
 
 /// As PostgreSQL: with the column in it where there is one, and a number where that is taken.

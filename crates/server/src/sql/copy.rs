@@ -57,7 +57,7 @@ pub(super) fn plan(
     for column in columns {
         let position = definition.shown_column_index(&names::identifier(column))?;
         if positions.contains(&position) {
-            let message = format!("column {column} is given more than once");
+            let message = format!("column {:?} specified more than once", column.to_string());
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
         }
         positions.push(position);

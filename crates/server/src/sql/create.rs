@@ -10,6 +10,7 @@ use super::check::NewCheck;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
+use crate::schemas;
 
 /// What `WITH (...)` says.
 #[derive(Default)]
@@ -40,7 +41,10 @@ pub(super) fn plan(
         None => Ok(()),
         Some(_) => Err(SqlError::new(
             state::INVALID_TABLE_DEFINITION,
-            format!("table {name} has more than one primary key"),
+            format!(
+                "multiple primary keys for table {:?} are not allowed",
+                schemas::own_name(&name)
+            ),
         )),
     };
     let mut builder = TableDefinition::builder(&name);

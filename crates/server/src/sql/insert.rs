@@ -6,8 +6,9 @@ use onrush::{DataType, Table};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
-    SelectItem, SetExpr, TableObject,
+    SelectItem, SetExpr, Spanned, TableObject,
 };
+use sqlparser::tokenizer::Span;
 
 use super::computed::{Computed, Returning};
 use super::operand::{Operand, Parameters};
@@ -166,8 +167,10 @@ fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
     for name in &statement.columns {
         let column = plan::target_column(table, name)?;
         if columns.contains(&column) {
-            let message = format!("column {name} is given more than once");
-            return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+            let message =
+                format!("column {name:?} specified more than once", name = name.to_string());
+            let span = name.0.first().map_or_else(Span::empty, Spanned::span);
+            return Err(SqlError::new(state::DUPLICATE_COLUMN, message).at(span));
         }
         columns.push(column);
     }
@@ -258,7 +261,7 @@ fn check_target(table: &Table, target: Option<&ConflictTarget>) -> Result<()> {
             if given != key {
                 return Err(SqlError::new(
                     state::INVALID_COLUMN_REFERENCE,
-                    "ON CONFLICT names columns that are not the primary key",
+                    "there is no unique or exclusion constraint matching the ON CONFLICT specification",
                 )
                 .with_hint("The primary key is the only unique constraint there is."));
             }

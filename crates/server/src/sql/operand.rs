@@ -142,7 +142,10 @@ impl Operand {
                 ast::Value::Placeholder(name) => {
                     Ok(Operand::Parameter(parameters.note(name, target)?, target))
                 }
-                literal => constant(literal, target).map(Operand::Constant),
+                literal => constant(literal, target).map(Operand::Constant).map_err(|error| {
+                    // What is too long is told of the column, not of the text.
+                    if error.state == state::STRING_TOO_LONG { error } else { error.at(value.span) }
+                }),
             },
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
                 Expr::Value(ast::ValueWithSpan {

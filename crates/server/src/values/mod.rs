@@ -19,7 +19,7 @@ pub(crate) use formats::Formats;
 pub(crate) use key::{constant_key, decode_key, key};
 pub(crate) use onrush_query::write_text;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError, state};
 
 /// The number of the type in `pg_type`.
 pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
@@ -68,6 +68,21 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
+}
+
+/// A type as PostgreSQL writes it.
+pub(crate) fn type_name(data_type: DataType) -> String {
+    match data_type {
+        DataType::Float64 => "double precision".to_owned(),
+        DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
+        DataType::Char(length) => format!("character({length})"),
+        DataType::Varchar(length) => format!("character varying({length})"),
+        DataType::Bytes => "bytea".to_owned(),
+        DataType::Time => "time without time zone".to_owned(),
+        DataType::Timestamp => "timestamp without time zone".to_owned(),
+        DataType::TimestampTz => "timestamp with time zone".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// The PostgreSQL type of a column.
@@ -161,7 +176,13 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
     {
         return numeric::whole(value, data_type);
     }
-    read(data_type, written)
+    match read(data_type, written) {
+        Err(error) if is_whole && error.state == state::NUMERIC_OUT_OF_RANGE => {
+            let message = format!("{data_type} out of range");
+            Err(SqlError::new(state::NUMERIC_OUT_OF_RANGE, message))
+        }
+        other => other,
+    }
 }
 
 /// Of a moment with its offset the date, or date and time, as they are written.

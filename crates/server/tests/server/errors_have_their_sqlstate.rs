@@ -99,3 +99,43 @@ async fn a_syntax_error_says_where_in_the_statement() {
         assert!(!error.message().contains("Line"), "{error}");
     }
 }
+
+// Object-relational mappers tell by these fields which constraint an application has run into.
+#[tokio::test(flavor = "multi_thread")]
+async fn violations_name_the_constraint_and_the_key_in_fields_of_their_own() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE SCHEMA sales").await;
+    query(
+        &client,
+        "CREATE TABLE sales.q (x int, y text, n int NOT NULL DEFAULT 1 CONSTRAINT pos CHECK (n > 0), \
+         PRIMARY KEY (x, y))",
+    )
+    .await;
+    query(&client, "INSERT INTO sales.q VALUES (1, 'a b')").await;
+    let fields = async |text: &str| {
+        let error = client.simple_query(text).await.expect_err(text);
+        let error = error.as_db_error().expect("the server has said it").clone();
+        let owned = |field: Option<&str>| field.map(str::to_owned);
+        (
+            [owned(error.schema()), owned(error.table())],
+            [owned(error.column()), owned(error.constraint()), owned(error.detail())],
+        )
+    };
+    let named = |column: Option<&str>, constraint: Option<&str>, detail: Option<&str>| {
+        let owned = |field: Option<&str>| field.map(str::to_owned);
+        ([owned(Some("sales")), owned(Some("q"))], [column, constraint, detail].map(owned))
+    };
+    assert_eq!(
+        fields("INSERT INTO sales.q VALUES (1, 'a b')").await,
+        named(None, Some("q_pkey"), Some("Key (x, y)=(1, a b) already exists."))
+    );
+    assert_eq!(
+        fields("INSERT INTO sales.q VALUES (2, 'c', NULL)").await,
+        named(Some("n"), None, None)
+    );
+    assert_eq!(
+        fields("INSERT INTO sales.q VALUES (2, 'c', -1)").await,
+        named(None, Some("pos"), None)
+    );
+}

@@ -1,7 +1,9 @@
 //! Tables altered: columns added, renamed, given other defaults and dropped again, and tables renamed. Rows stay as they are,
 //! so in the model only the definition changes.
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, Error, TableChange, TableDefinition, Value};
+use onrush::{
+    ColumnDefinition, DataType, DefaultValue, Error, TableChange, TableDefinition, Value,
+};
 
 use super::World;
 use super::tables::Values;

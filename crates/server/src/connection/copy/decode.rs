@@ -52,12 +52,12 @@ impl Decoder {
             let record = &rest[..length];
             let record = record.strip_suffix(b"\n").unwrap_or(record);
             let record = record.strip_suffix(b"\r").unwrap_or(record);
-            self.line += 1;
             self.at += length;
             if record == b"\\." {
                 self.is_over = true;
                 return Ok(false);
             }
+            self.line += 1;
             if std::mem::take(&mut self.has_header) {
                 continue;
             }
