@@ -16,7 +16,7 @@ pub type Row = Vec<Option<String>>;
 pub const KEY_TYPES: [&str; 2] = ["bigint", "integer"];
 
 /// Those of other columns.
-pub const VALUE_TYPES: [&str; 2] = ["text", "varchar"];
+pub const VALUE_TYPES: [&str; 2] = ["text", "varchar(40)"];
 
 /// A column behind the key, and what a row gets in it unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]

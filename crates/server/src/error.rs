@@ -489,7 +489,7 @@ mod tests {
             (Error::DefinedTooLate { table: table() }, "0A000"),
             (Error::TransactionEnded, "25P01"),
             (Error::SnapshotTooOld { table: table(), limit_bytes: 1 << 20 }, "72000"),
-            (Error::Conflict { table: table(), key: "1".to_owned() }, "40001"),
+            (Error::Conflict { table: table(), key: onrush::KeyInWords(Vec::new()) }, "40001"),
         ] {
             let told = SqlError::from(error);
             assert_eq!((told.state, told.severity), (state, Severity::Error), "{told}");

@@ -108,7 +108,7 @@ impl Source {
             2 | 3 => Statement::DropColumn { table, column },
             4 => Statement::SetDefault { table, column: self.one_column(column), default },
             5 | 6 => {
-                // With no other default a table that refuses new rows goes on to refuse them, so mostly it is taken away.
+                // A table that refuses new rows goes on to, so mostly it is taken away.
                 let is_not_null = self.random.chance(2, 5);
                 Statement::SetNotNull { table, column: self.one_column(column), is_not_null }
             }

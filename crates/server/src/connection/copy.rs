@@ -142,11 +142,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let place = incoming.decoder.place(rows_behind as u64);
         let table = schemas::own_name(incoming.plan.table.name());
         error.context = Some(format!("COPY {table}, {place}"));
-        if !self.backend.is_in_transaction() && error.hint.is_none() {
+        if !self.backend.is_in_transaction() {
             let rows = incoming.committed;
-            error.hint = Some(format!(
+            let stays = format!(
                 "{rows} rows are committed already; COPY inside BEGIN and COMMIT is all or nothing."
-            ));
+            );
+            error.hint = Some(match error.hint.take() {
+                None => stays,
+                Some(hint) => format!("{stays} {hint}"),
+            });
         }
         error
     }

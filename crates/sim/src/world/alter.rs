@@ -1,5 +1,5 @@
-//! Tables altered: columns added, renamed, given other defaults and dropped again, and tables renamed. Rows stay as they are,
-//! so in the model only the definition changes.
+//! Tables altered: columns added, renamed, given other defaults and dropped again, and tables renamed. Rows stay as
+//! they are, so in the model only the definition changes.
 
 use onrush::{
     ColumnDefinition, DataType, DefaultValue, Error, TableChange, TableDefinition, Value,
