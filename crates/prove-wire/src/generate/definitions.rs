@@ -126,7 +126,7 @@ impl Source {
         if self.random.chance(1, 3) { "v".to_owned() } else { other }
     }
 
-    /// The key's, or another's: of a table that has rows mostly, so that they are written anew.
+    /// The key's type, or that of `v`. One that the column has already is no change.
     pub(super) fn set_type(&mut self, sight: &Sight<'_>) -> Option<Statement> {
         let table = self.definable(sight)?;
         let (column, types) = match self.random.below(2) {
