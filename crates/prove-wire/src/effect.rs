@@ -97,13 +97,13 @@ struct Place<'s> {
 
 impl Place<'_> {
     fn has_column(&self, name: &str) -> bool {
-        name == "k" || self.table.columns.iter().any(|column| column.name == name)
+        name == "k" || self.table.column(name).is_some()
     }
 
     /// Whether a row has no value in a column.
     fn has_null(&self, name: &str) -> bool {
-        let at = self.table.columns.iter().position(|column| column.name == name);
-        at.is_some_and(|at| self.table.rows.values().any(|row| row[at].is_none()))
+        let lacks = |at: usize| self.table.rows.values().any(|row| row[at].is_none());
+        self.table.column(name).is_some_and(lacks)
     }
 
     /// Whether a new row has no value where it needs one; only `k` and `v` are given.
@@ -145,7 +145,7 @@ impl Place<'_> {
     }
 
     fn value_at(&self) -> usize {
-        self.table.columns.iter().position(|column| column.name == "v").unwrap_or(0)
+        self.table.column("v").unwrap_or(0)
     }
 
     fn shown(&self, key: i64, row: &Row) -> Vec<Option<String>> {
@@ -227,11 +227,11 @@ impl Place<'_> {
         conflict: OnConflict,
         returning: bool,
     ) -> Prediction {
-        let keys = given.iter().map(|(key, _)| self.key(*key));
-        let rests = self.rests_on(keys);
         if !given.is_empty() && self.refuses_new_rows() {
             return self.shape_error("23502");
         }
+        let keys = given.iter().map(|(key, _)| self.key(*key));
+        let rests = self.rests_on(keys);
         let (mut changes, mut shown) = (Vec::new(), Vec::new());
         for (key, value) in given {
             let old = self.table.rows.get(key);
@@ -268,11 +268,11 @@ impl Place<'_> {
 
     /// A commit for each row. One that is taken is an error for itself: each has a Sync.
     fn pipelined(&self, given: &[(i64, String)]) -> Prediction {
-        let rests = self.rests_on(given.iter().map(|(key, _)| self.key(*key)));
-        let mut prediction = Prediction { rests, ..Prediction::default() };
         if self.refuses_new_rows() {
             return self.shape_error("23502");
         }
+        let rests = self.rests_on(given.iter().map(|(key, _)| self.key(*key)));
+        let mut prediction = Prediction { rests, ..Prediction::default() };
         for (key, value) in given {
             if self.table.rows.contains_key(key) {
                 prediction.errors = vec!["23505"];

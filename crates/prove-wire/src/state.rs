@@ -177,7 +177,8 @@ impl State {
 }
 
 impl Table {
-    fn column(&self, name: &str) -> Option<usize> {
+    /// Where a column stands behind the key.
+    pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn drop(
         } else {
             check_is_no_table(planner, name, what)?;
         }
-        let message = format!("{what} {:?} does not exist", name.to_string());
+        let message = format!("{what} {:?} does not exist", names::parts(name)?.join("."));
         if !if_exists {
             return Err(SqlError::new(code, message));
         }

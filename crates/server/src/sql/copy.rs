@@ -57,8 +57,7 @@ pub(super) fn plan(
     for column in columns {
         let position = definition.shown_column_index(&names::identifier(column))?;
         if positions.contains(&position) {
-            let message = format!("column {:?} specified more than once", column.to_string());
-            return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+            return Err(plan::given_twice(&table, position));
         }
         positions.push(position);
     }

@@ -6,9 +6,8 @@ use onrush::{DataType, Table};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
-    SelectItem, SetExpr, Spanned, TableObject,
+    SelectItem, SetExpr, TableObject,
 };
-use sqlparser::tokenizer::Span;
 
 use super::computed::{Computed, Returning};
 use super::operand::{Operand, Parameters};
@@ -167,10 +166,7 @@ fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
     for name in &statement.columns {
         let column = plan::target_column(table, name)?;
         if columns.contains(&column) {
-            let message =
-                format!("column {name:?} specified more than once", name = name.to_string());
-            let span = name.0.first().map_or_else(Span::empty, Spanned::span);
-            return Err(SqlError::new(state::DUPLICATE_COLUMN, message).at(span));
+            return Err(plan::given_twice(table, column).at(names::span(name)));
         }
         columns.push(column);
     }

@@ -1,6 +1,7 @@
 //! Names of tables and columns: lower case unless quoted, as in PostgreSQL.
 
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
+use sqlparser::tokenizer::Span;
 
 use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
@@ -38,6 +39,11 @@ pub(super) fn shown(name: &str) -> Ident {
 pub(crate) fn is_plain(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Where a name stands in the statement.
+pub(super) fn span(name: &ObjectName) -> Span {
+    name.0.first().map_or_else(Span::empty, Spanned::span)
 }
 
 /// The parts of a dotted name.

@@ -6,9 +6,8 @@ use onrush::Table;
 use onrush_types::DataType;
 use sqlparser::ast::{
     self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
-    ObjectType, Query, SetExpr, Spanned, Statement, TransactionModifier, TruncateIdentityOption,
+    ObjectType, Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
-use sqlparser::tokenizer::Span;
 
 use super::names::TableName;
 use super::operand::{Operand, Parameters};
@@ -259,7 +258,7 @@ pub(super) fn table_in(planner: &Planner<'_>, schema: Option<&str>, table: &str)
 
 /// The table that a name in a statement means.
 pub(super) fn table_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
-    let span = name.0.first().map_or_else(Span::empty, Spanned::span);
+    let span = names::span(name);
     match names::table(name)? {
         TableName::System(view) => Err(names::not_changed(&view)),
         TableName::User { schema, table } => {
@@ -285,9 +284,16 @@ pub(super) fn target_column(table: &Table, name: &ObjectName) -> Result<usize> {
     table.definition().shown_column_index(&column).map_err(|_| {
         let table = schemas::own_name(table.name());
         let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
-        let span = name.0.first().map_or_else(Span::empty, Spanned::span);
+        let span = names::span(name);
         SqlError::new(state::UNDEFINED_COLUMN, message).at(span)
     })
+}
+
+/// A statement names a column of a table for a second time.
+pub(super) fn given_twice(table: &Table, column: usize) -> SqlError {
+    let name = &table.definition().columns()[column].name;
+    let message = format!("column {name:?} specified more than once");
+    SqlError::new(state::DUPLICATE_COLUMN, message)
 }
 
 /// The body of a query that has nothing else.
