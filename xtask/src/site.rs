@@ -43,6 +43,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "docs/log-format.md",
             "docs/data-file.md",
             "docs/latches.md",
+            "docs/past-memory.md",
             "crates/",
             "docs/testing.md",
             "docs/models/",
