@@ -1,9 +1,10 @@
 //! Measures the insert path, without the lab around it: `measure KEY THREADS ROWS [durable]`.
 //!
 //! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
-//! one; `FULL` logs whole rows; `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD`
-//! leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters, waits and phases;
-//! `DIR` the folder, replaced and removed.
+//! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
+//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD` leaves memory untouched at
+//! open; `READ` reads afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced
+//! and removed.
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,6 +59,15 @@ fn main() {
         .map(|_| {
             let (db, table, barrier) = (db.clone(), table.clone(), barrier.clone());
             std::thread::spawn(move || {
+                if let Ok(tasks) = std::env::var("TASKS") {
+                    return insert_by_tasks(
+                        &db,
+                        &table,
+                        &barrier,
+                        tasks.parse().unwrap(),
+                        rows / threads,
+                    );
+                }
                 let mut session = db.session().unwrap();
                 barrier.wait();
                 let batch: Option<u64> = std::env::var("BATCH").ok().map(|b| b.parse().unwrap());
@@ -164,4 +174,30 @@ fn main() {
     drop(session);
     drop(db);
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Inserts by many sessions in turn; each waits until its commit before is durable. Where the oldest one
+/// is not, this thread writes the log.
+fn insert_by_tasks(
+    db: &Database,
+    table: &onrush::Table,
+    barrier: &std::sync::Barrier,
+    tasks: usize,
+    rows: u64,
+) {
+    let mut sessions: Vec<_> = (0..tasks).map(|_| (db.session().unwrap(), None)).collect();
+    barrier.wait();
+    for row in 0..rows as usize + tasks {
+        let (session, on_its_way): &mut (_, Option<onrush::CommitToken>) =
+            &mut sessions[row % tasks];
+        if let Some(token) = on_its_way.take() {
+            while !token.is_durable() {
+                db.write_log().unwrap();
+                std::thread::yield_now();
+            }
+        }
+        if row < rows as usize {
+            *on_its_way = Some(session.insert_token(table, &[]).unwrap());
+        }
+    }
 }
