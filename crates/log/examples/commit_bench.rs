@@ -237,7 +237,7 @@ fn task_commits(
     let mut commits = 0;
     while !stop.load(Relaxed) {
         let durable = log.durable();
-        let mut oldest = Lsn(u64::MAX);
+        let mut oldest = Lsn::MAX;
         let mut went_on = false;
         for end in &mut ends {
             if *end <= durable {

@@ -16,6 +16,8 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use onrush_lsn::{AtomicLsn, Lsn};
+
 use crate::sync::Padded;
 
 /// Who may append how much.
@@ -31,7 +33,7 @@ pub(crate) struct AppendSpace {
 
 #[derive(Debug)]
 struct Limit {
-    lsn: AtomicU64,
+    lsn: AtomicLsn,
     epoch: AtomicU32,
 }
 
@@ -48,14 +50,14 @@ impl AppendSpace {
         permits: usize,
         ring_bytes: usize,
         record_bytes_max: usize,
-        limit: u64,
+        limit: Lsn,
     ) -> Self {
         let quantum = (ring_bytes / (8 * permits)).min(64 << 10).min(record_bytes_max) as u64;
         Self {
             quantum,
             record_bytes_max: record_bytes_max as u64,
             slack: quantum * permits as u64,
-            shared: Padded(Limit { lsn: AtomicU64::new(limit), epoch: AtomicU32::new(0) }),
+            shared: Padded(Limit { lsn: AtomicLsn::new(limit), epoch: AtomicU32::new(0) }),
             large: Padded::default(),
             permits: (0..permits).map(|_| Padded::default()).collect(),
         }
@@ -63,7 +65,7 @@ impl AppendSpace {
 
     /// Is there, or can there be made, a promise of `bytes` for `permit`?
     #[inline]
-    pub(crate) fn has(&self, permit: usize, bytes: u64, tail: impl Fn() -> u64) -> bool {
+    pub(crate) fn has(&self, permit: usize, bytes: u64, tail: impl Fn() -> Lsn) -> bool {
         let credit = &self.permits[permit].0;
         let epoch = self.shared.0.epoch.load(Acquire);
         let is_current = credit.epoch.load(Relaxed) == epoch;
@@ -74,7 +76,7 @@ impl AppendSpace {
     }
 
     #[cold]
-    fn grant(&self, credit: &Credit, bytes: u64, epoch: u32, tail: impl Fn() -> u64) -> bool {
+    fn grant(&self, credit: &Credit, bytes: u64, epoch: u32, tail: impl Fn() -> Lsn) -> bool {
         self.take_back(credit);
         credit.epoch.store(epoch, Relaxed);
         if bytes <= self.quantum {
@@ -101,7 +103,7 @@ impl AppendSpace {
 
     /// Would a permit that has no credit get `bytes` now? Promises nothing and touches no credit, so
     /// anyone may ask.
-    pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> u64) -> bool {
+    pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> Lsn) -> bool {
         let large = if bytes <= self.quantum { 0 } else { bytes };
         let used = self.large.0.load(Acquire) + large + self.slack;
         tail() + used <= self.shared.0.lsn.load(Acquire)
@@ -129,7 +131,7 @@ impl AppendSpace {
     }
 
     /// For the writer: no record may end above `limit` from now on.
-    pub(crate) fn publish(&self, limit: u64) {
+    pub(crate) fn publish(&self, limit: Lsn) {
         let before = self.shared.0.lsn.load(Relaxed);
         self.shared.0.lsn.store(limit, Release);
         if limit < before {
@@ -139,12 +141,12 @@ impl AppendSpace {
 
     /// The log has failed or is closed: there is no space any more, and every credit is void.
     pub(crate) fn close(&self) {
-        self.shared.0.lsn.store(0, Release);
+        self.shared.0.lsn.store(Lsn::ZERO, Release);
         self.shared.0.epoch.fetch_add(1, AcqRel);
     }
 
     /// The limit as last published.
-    pub(crate) fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> Lsn {
         self.shared.0.lsn.load(Acquire)
     }
 }
@@ -153,38 +155,40 @@ impl AppendSpace {
 mod tests {
     use super::*;
 
+    const LIMIT: Lsn = Lsn(1 << 20);
+
     #[test]
     fn promises_end_below_the_limit() {
-        let space = AppendSpace::new(4, 1 << 20, 1 << 20, 1 << 20);
-        let mut tail = 0;
+        let space = AppendSpace::new(4, 1 << 20, 1 << 20, LIMIT);
+        let mut tail = Lsn::ZERO;
         while space.has(0, 20, || tail) {
             tail += 20;
             space.used(0, 20);
         }
-        assert!(tail <= 1 << 20);
-        assert!(tail + space.slack + space.quantum > 1 << 20, "space is left unused");
+        assert!(tail <= LIMIT);
+        assert!(tail + space.slack + space.quantum > LIMIT, "space is left unused");
     }
 
     #[test]
     fn a_large_promise_counts_against_others_until_it_is_used() {
-        let space = AppendSpace::new(2, 1 << 20, 1 << 20, 1 << 20);
-        assert!(space.has(0, 700_000, || 0));
-        assert!(!space.has(1, 700_000, || 0));
-        assert!(space.has(1, 20, || 0));
+        let space = AppendSpace::new(2, 1 << 20, 1 << 20, LIMIT);
+        assert!(space.has(0, 700_000, || Lsn::ZERO));
+        assert!(!space.has(1, 700_000, || Lsn::ZERO));
+        assert!(space.has(1, 20, || Lsn::ZERO));
         space.used(0, 700_000);
         assert_eq!(space.large.0.load(Relaxed), 0);
-        assert!(!space.has(1, 700_000, || 700_000));
-        space.publish(2 << 20);
-        assert!(space.has(1, 700_000, || 700_000));
+        assert!(!space.has(1, 700_000, || Lsn(700_000)));
+        space.publish(Lsn(2 << 20));
+        assert!(space.has(1, 700_000, || Lsn(700_000)));
     }
 
     #[test]
     fn a_limit_that_goes_back_voids_every_credit() {
-        let space = AppendSpace::new(2, 1 << 20, 1 << 20, 1 << 20);
-        assert!(space.has(0, 20, || 0));
-        space.publish(100);
-        assert!(!space.has(0, 20, || 0));
-        space.publish(1 << 20);
-        assert!(space.has(0, 20, || 0));
+        let space = AppendSpace::new(2, 1 << 20, 1 << 20, LIMIT);
+        assert!(space.has(0, 20, || Lsn::ZERO));
+        space.publish(Lsn(100));
+        assert!(!space.has(0, 20, || Lsn::ZERO));
+        space.publish(LIMIT);
+        assert!(space.has(0, 20, || Lsn::ZERO));
     }
 }

@@ -30,6 +30,7 @@
 //! 5. The time orders nothing. It is for people who name a point in time to restore to.
 
 use onrush_files::BLOCK_BYTES;
+use onrush_lsn::Lsn;
 
 use crate::options::LogOptions;
 
@@ -59,8 +60,8 @@ pub(crate) struct Header {
     pub(crate) incarnation: u64,
     pub(crate) segment: u64,
     pub(crate) offset: u64,
-    pub(crate) start: u64,
-    pub(crate) durable_to: u64,
+    pub(crate) start: Lsn,
+    pub(crate) durable_to: Lsn,
     pub(crate) built_at_us: u64,
     pub(crate) payload_bytes: usize,
     pub(crate) previous_checksum: u32,
@@ -68,7 +69,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// The LSN after the last record byte.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> Lsn {
         self.start + self.payload_bytes as u64
     }
 
@@ -192,8 +193,8 @@ pub(crate) fn open(block: &[u8]) -> Result<(Header, u32, &[u8]), NoBlock> {
         incarnation: u64_at(block, 32),
         segment: u64_at(block, 40),
         offset: u64_at(block, 48),
-        start: u64_at(block, 56),
-        durable_to: u64_at(block, 64),
+        start: Lsn(u64_at(block, 56)),
+        durable_to: Lsn(u64_at(block, 64)),
         built_at_us: u64_at(block, 72),
         payload_bytes,
         previous_checksum: u32_at(block, 84),
@@ -213,8 +214,8 @@ mod tests {
             incarnation: 7,
             segment: 3,
             offset: 8192,
-            start: 1000,
-            durable_to: 900,
+            start: Lsn(1000),
+            durable_to: Lsn(900),
             built_at_us: 1_700_000_000_000_000,
             payload_bytes,
             previous_checksum: 0xfeed_beef,

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
+use onrush_lsn::{AtomicLsn, Lsn};
 use onrush_waits::{Counter, Recorder};
 
 use crate::append_space::AppendSpace;
@@ -38,8 +39,8 @@ pub(crate) struct Core {
     pub(crate) append_space: AppendSpace,
     pub(crate) ring: Ring,
     pub(crate) groups: CommitGroups,
-    pub(crate) durable: Padded<AtomicU64>, // raised by the leader, once a round
-    pub(crate) written: AtomicU64,         // raised by the leader
+    pub(crate) durable: Padded<AtomicLsn>, // raised by the leader, once a round
+    pub(crate) written: AtomicLsn,         // raised by the leader
     pub(crate) gather_holiday: AtomicU64,  // rounds for which nobody gathers; leader only
     pub(crate) polling_holiday: AtomicU64, // rounds for which nobody polls; set by who did in vain
     pub(crate) processors: usize,          // that the process may use
@@ -71,8 +72,8 @@ impl Core {
             ),
             ring: Ring::new(options.ring_bytes),
             groups: CommitGroups::new(),
-            durable: Padded(AtomicU64::new(start)),
-            written: AtomicU64::new(start),
+            durable: Padded(AtomicLsn::new(start)),
+            written: AtomicLsn::new(start),
             gather_holiday: AtomicU64::new(0),
             polling_holiday: AtomicU64::new(0),
             processors: available_parallelism().map_or(1, NonZero::get),
@@ -94,7 +95,7 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> Lsn {
         self.durable.0.load(Acquire)
     }
 

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use onrush_files::DiskError;
-
-use crate::units::Lsn;
+use onrush_lsn::Lsn;
 
 /// The reason of a failure, shared by all who must hear of it.
 pub type Cause = Arc<dyn Error + Send + Sync>;

@@ -12,7 +12,7 @@
 //!
 //! In reading order:
 //!
-//! - [`units`](Lsn), [`options`](LogOptions), [`error`](LogError): the vocabulary.
+//! - [`units`](LogPosition), [`options`](LogOptions), [`error`](LogError): the vocabulary.
 //! - `log`: the calls. `core`: what they share, and the failure.
 //! - `append_space`, `prefix`, `ring`, `frame`: appending. Nothing here blocks.
 //! - `wait`, `group`, `wakers`, `delayed`, `clock`: waiting, and who leads.
@@ -52,9 +52,10 @@ mod writer;
 
 pub use error::{Cause, LogError};
 pub use log::{Log, LogHold, LogSpace};
+pub use onrush_lsn::{AtomicLsn, Lsn};
 pub use options::{DelayedWindow, LogOptions, LogWriter};
 pub use progress::ReadProgress;
 pub use reader::Apply;
 pub use recover::RecoveredLog;
 pub use statistics::LogStatistics;
-pub use units::{LogPosition, Lsn, Reservation};
+pub use units::{LogPosition, Reservation};

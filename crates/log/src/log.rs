@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use onrush_fault::{Fault, planted};
 use onrush_files::Disk;
+use onrush_lsn::Lsn;
 use onrush_waits::{Recorder, Wait};
 
 use crate::background::{Background, time_until_due};
@@ -22,7 +23,7 @@ use crate::options::LogOptions;
 use crate::pool::SegmentPool;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentFolder};
 use crate::statistics::LogStatistics;
-use crate::units::{LogPosition, Lsn, Reservation};
+use crate::units::{LogPosition, Reservation};
 use crate::writer::{NextBlock, Writer};
 
 /// Log space, for deciding when to take a checkpoint.
@@ -57,7 +58,7 @@ impl Log {
             database_id: options.database_id,
             incarnation: 1,
             is_first: true,
-            next: Lsn::FIRST.0,
+            next: Lsn::FIRST,
             offset: SEGMENT_HEADER_BYTES,
             previous_checksum: 0,
             newest_block_us: 0,
@@ -114,7 +115,7 @@ impl Log {
         let bytes = Self::framed_bytes(payload_bytes) as u64;
         let lsn = self.core.in_flight.reserve(permit, bytes);
         self.core.append_space.used(permit, bytes);
-        Reservation { lsn: Lsn(lsn), end: Lsn(lsn + bytes), permit }
+        Reservation { lsn, end: lsn + bytes, permit }
     }
 
     /// Copies the record, all `parts` one after the other, into the ring. May be called again
@@ -127,9 +128,9 @@ impl Log {
     pub fn fill(&self, reservation: &Reservation, parts: &[&[u8]]) {
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
         let (header, header_bytes) = frame::encode(payload_bytes);
-        let start = reservation.lsn.0;
+        let start = reservation.lsn;
         assert_eq!(
-            reservation.end.0 - start,
+            reservation.end - start,
             (header_bytes + payload_bytes) as u64,
             "length reserved"
         );
@@ -150,7 +151,7 @@ impl Log {
     /// the record is in flight, and only of records whose call is timed.
     #[must_use]
     pub fn met_another(&self, reservation: &Reservation) -> bool {
-        self.core.in_flight.met_another(reservation.permit, reservation.lsn.0)
+        self.core.in_flight.met_another(reservation.permit, reservation.lsn)
     }
 
     /// The record of `permit` is in the ring, and what it says has been applied: it may become
@@ -164,27 +165,27 @@ impl Log {
     /// permit.
     #[must_use]
     pub fn prefix(&self) -> Lsn {
-        Lsn(self.core.in_flight.prefix())
+        self.core.in_flight.prefix()
     }
 
     /// Below it every record is on disk.
     #[inline]
     #[must_use]
     pub fn durable(&self) -> Lsn {
-        Lsn(self.core.durable())
+        self.core.durable()
     }
 
     /// Below it every record has been handed to the system.
     #[must_use]
     pub fn written(&self) -> Lsn {
-        Lsn(self.core.written.load(Acquire))
+        self.core.written.load(Acquire)
     }
 
     /// Where the next record will start.
     #[inline]
     #[must_use]
     pub fn tail(&self) -> Lsn {
-        Lsn(self.core.in_flight.tail())
+        self.core.in_flight.tail()
     }
 
     /// Returns when `durable() >= lsn`, which is the end of a completed record or below. Writes the
@@ -194,7 +195,7 @@ impl Log {
     /// `OutcomeUnknown` when the log has failed, `Closed`.
     #[inline]
     pub fn wait_durable(&self, lsn: Lsn, recorder: &Recorder) -> Result<(), LogError> {
-        self.core.wait_durable(lsn.0, Wait::WriteLog, recorder)
+        self.core.wait_durable(lsn, Wait::WriteLog, recorder)
     }
 
     /// For futures: the outcome if it is known already, else `None`, and `waker` is woken when it
@@ -203,7 +204,7 @@ impl Log {
         if self.durable() >= lsn {
             return Some(Ok(()));
         }
-        self.core.wakers.add(lsn.0, waker);
+        self.core.wakers.add(lsn, waker);
         if self.durable() >= lsn {
             return Some(Ok(()));
         }
@@ -267,17 +268,17 @@ impl Log {
         if core.delayed.note(|| core.clock.now_micros()) {
             core.bell.ring_for_delayed();
         }
-        let behind = end.0.saturating_sub(core.durable());
+        let behind = end.bytes_since(core.durable());
         if behind > window.bytes / 2 {
             core.bell.ring_for_write();
             if behind > window.bytes && !planted(Fault::WindowBytesIgnored) {
-                return core.wait_durable(end.0 - window.bytes, Wait::DelayedWindow, recorder);
+                return core.wait_durable(end - window.bytes, Wait::DelayedWindow, recorder);
             }
         }
         if core.delayed.is_stalled(window.milliseconds, || core.clock.now_micros())
             && !planted(Fault::StallIgnored)
         {
-            return core.wait_durable(end.0, Wait::DelayedWindow, recorder);
+            return core.wait_durable(end, Wait::DelayedWindow, recorder);
         }
         match core.failure() {
             None => Ok(()),

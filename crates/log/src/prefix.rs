@@ -14,73 +14,96 @@
 //!    prefix; its record will lie above, because its addition to the tail comes after. Hence
 //!    max(previous, computed).
 
+use std::sync::atomic::Ordering;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::sync::{AtomicU64, Padded};
+use onrush_lsn::{AtomicLsn, Lsn};
 
-/// The mark of a permit that has nothing in flight.
-const NOTHING: u64 = u64::MAX;
+use crate::sync::Padded;
+
+/// The mark of one permit: at or below its record in flight, if it has one.
+#[derive(Debug)]
+struct Mark(AtomicLsn);
+
+impl Mark {
+    /// What a permit without a record in flight holds: no record is above it.
+    const NOTHING: Lsn = Lsn::MAX;
+
+    fn new() -> Self {
+        Self(AtomicLsn::new(Self::NOTHING))
+    }
+
+    #[inline]
+    fn get(&self, order: Ordering) -> Option<Lsn> {
+        Some(self.0.load(order)).filter(|lsn| *lsn != Self::NOTHING)
+    }
+
+    #[inline]
+    fn set(&self, lsn: Option<Lsn>) {
+        self.0.store(lsn.unwrap_or(Self::NOTHING), Release);
+    }
+}
 
 /// The tail of the log and the records in flight below it.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    tail: Padded<AtomicU64>,         // added to by inserters, read by anyone
-    prefix: Padded<AtomicU64>,       // raised by whoever computes it
-    marks: Box<[Padded<AtomicU64>]>, // each stored by the holder of its permit alone
+    tail: Padded<AtomicLsn>,    // added to by inserters, read by anyone
+    prefix: Padded<AtomicLsn>,  // raised by whoever computes it
+    marks: Box<[Padded<Mark>]>, // each stored by the holder of its permit alone
 }
 
 impl InFlight {
     /// `permits` empty permits in a log that starts at `start`.
-    pub(crate) fn new(permits: usize, start: u64) -> Self {
+    pub(crate) fn new(permits: usize, start: Lsn) -> Self {
         Self {
-            tail: Padded(AtomicU64::new(start)),
-            prefix: Padded(AtomicU64::new(start)),
-            marks: (0..permits).map(|_| Padded(AtomicU64::new(NOTHING))).collect(),
+            tail: Padded(AtomicLsn::new(start)),
+            prefix: Padded(AtomicLsn::new(start)),
+            marks: (0..permits).map(|_| Padded(Mark::new())).collect(),
         }
     }
 
     /// Marks `permit` as in flight and takes the next `bytes`; returns where they start.
     #[inline]
-    pub(crate) fn reserve(&self, permit: usize, bytes: u64) -> u64 {
+    pub(crate) fn reserve(&self, permit: usize, bytes: u64) -> Lsn {
         let mark = &self.marks[permit].0;
-        debug_assert_eq!(mark.load(Relaxed), NOTHING, "permit {permit} has a record in flight");
-        mark.store(self.tail.0.load(Relaxed), Release);
+        debug_assert_eq!(mark.get(Relaxed), None, "permit {permit} has a record in flight");
+        mark.set(Some(self.tail.0.load(Relaxed)));
         self.tail.0.fetch_add(bytes, AcqRel)
     }
 
     /// Whether `permit` is in flight with the record at `lsn`: true from `reserve` to `complete`.
     #[inline]
-    pub(crate) fn holds(&self, permit: usize, lsn: u64) -> bool {
-        self.marks[permit].0.load(Relaxed) <= lsn
+    pub(crate) fn holds(&self, permit: usize, lsn: Lsn) -> bool {
+        self.marks[permit].0.get(Relaxed).is_some_and(|mark| mark <= lsn)
     }
 
     /// Whether somebody else took space between the look at the tail and the taking of the record
     /// at `lsn`, which is in flight at `permit`.
-    pub(crate) fn met_another(&self, permit: usize, lsn: u64) -> bool {
-        self.marks[permit].0.load(Relaxed) != lsn
+    pub(crate) fn met_another(&self, permit: usize, lsn: Lsn) -> bool {
+        self.marks[permit].0.get(Relaxed) != Some(lsn)
     }
 
     /// The record of `permit` is in the ring.
     #[inline]
     pub(crate) fn complete(&self, permit: usize) {
-        self.marks[permit].0.store(NOTHING, Release);
+        self.marks[permit].0.set(None);
     }
 
     /// Where the next record will start.
     #[inline]
-    pub(crate) fn tail(&self) -> u64 {
+    pub(crate) fn tail(&self) -> Lsn {
         self.tail.0.load(Acquire)
     }
 
     /// Computes the completed prefix.
-    pub(crate) fn prefix(&self) -> u64 {
+    pub(crate) fn prefix(&self) -> Lsn {
         let computed = self.computed();
         self.prefix.0.fetch_max(computed, AcqRel).max(computed)
     }
 
-    fn computed(&self) -> u64 {
+    fn computed(&self) -> Lsn {
         let tail = self.tail.0.load(Acquire); // first: see invariant 2
-        self.marks.iter().fold(tail, |least, mark| least.min(mark.0.load(Acquire)))
+        self.marks.iter().filter_map(|mark| mark.0.get(Acquire)).fold(tail, Lsn::min)
     }
 }
 
@@ -90,27 +113,27 @@ mod tests {
 
     #[test]
     fn the_prefix_stops_at_the_first_record_in_flight() {
-        let log = InFlight::new(3, 1);
-        assert_eq!(log.reserve(0, 10), 1);
-        assert_eq!(log.reserve(1, 10), 11);
-        assert_eq!(log.reserve(2, 10), 21);
+        let log = InFlight::new(3, Lsn(1));
+        assert_eq!(log.reserve(0, 10), Lsn(1));
+        assert_eq!(log.reserve(1, 10), Lsn(11));
+        assert_eq!(log.reserve(2, 10), Lsn(21));
         log.complete(1);
-        assert_eq!(log.prefix(), 1);
+        assert_eq!(log.prefix(), Lsn(1));
         log.complete(0);
-        assert_eq!(log.prefix(), 21);
+        assert_eq!(log.prefix(), Lsn(21));
         log.complete(2);
-        assert_eq!(log.prefix(), 31);
+        assert_eq!(log.prefix(), Lsn(31));
     }
 
     #[test]
     fn a_late_mark_does_not_take_the_prefix_back() {
-        let log = InFlight::new(2, 1);
+        let log = InFlight::new(2, Lsn(1));
         let _ = log.reserve(0, 10);
         log.complete(0);
-        assert_eq!(log.prefix(), 11);
-        log.marks[1].0.store(1, Release); // a thread that loaded the tail long ago, and slept
-        assert_eq!(log.prefix(), 11);
-        assert_eq!(log.computed(), 1);
+        assert_eq!(log.prefix(), Lsn(11));
+        log.marks[1].0.set(Some(Lsn(1))); // a thread that loaded the tail long ago, and slept
+        assert_eq!(log.prefix(), Lsn(11));
+        assert_eq!(log.computed(), Lsn(1));
     }
 }
 
@@ -134,11 +157,11 @@ mod loom_tests {
     impl Model {
         fn new(permits: usize, cells: usize) -> Arc<Self> {
             let ring = (0..cells).map(|_| UnsafeCell::new(0)).collect();
-            Arc::new(Self { log: InFlight::new(permits, 0), ring })
+            Arc::new(Self { log: InFlight::new(permits, Lsn::ZERO), ring })
         }
 
         fn append(&self, permit: usize) -> u64 {
-            let lsn = self.log.reserve(permit, 1);
+            let Lsn(lsn) = self.log.reserve(permit, 1);
             // SAFETY: loom checks that nobody else touches the cell meanwhile.
             self.ring[usize::try_from(lsn).expect("small")]
                 .with_mut(|cell| unsafe { *cell = lsn + 1 });
@@ -146,8 +169,8 @@ mod loom_tests {
             lsn
         }
 
-        fn read_below(&self, prefix: u64) {
-            for lsn in 0..prefix {
+        fn read_below(&self, prefix: Lsn) {
+            for lsn in 0..prefix.0 {
                 let cell = &self.ring[usize::try_from(lsn).expect("small")];
                 // SAFETY: loom checks that nobody writes the cell meanwhile.
                 assert_eq!(cell.with(|cell| unsafe { *cell }), lsn + 1);
@@ -173,13 +196,13 @@ mod loom_tests {
                 .collect();
             model.read_below(model.log.prefix());
             inserters.into_iter().for_each(|thread| thread.join().expect("inserter"));
-            assert_eq!(model.log.prefix(), 3);
-            model.read_below(3);
+            assert_eq!(model.log.prefix(), Lsn(3));
+            model.read_below(Lsn(3));
         });
     }
 
     /// One thread reads the prefix twice while two others append.
-    fn prefix_seen_twice(read: fn(&InFlight) -> u64) {
+    fn prefix_seen_twice(read: fn(&InFlight) -> Lsn) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(move || {

@@ -23,13 +23,14 @@ use std::collections::VecDeque;
 
 use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::block::{self, FORMAT_VERSION, Header, NoBlock, PADDED_BYTES_MAX};
 use crate::error::LogError;
 use crate::frame::{self, Frame};
 use crate::progress::ReadProgress;
 use crate::segment::{SEGMENT_HEADER_BYTES, Segment, SegmentFolder};
-use crate::units::{LogPosition, Lsn};
+use crate::units::LogPosition;
 
 /// Bytes read at a time, at most: the largest block fits.
 const WINDOW_BYTES: usize = 2 * PADDED_BYTES_MAX;
@@ -40,7 +41,7 @@ pub(crate) struct BlockPosition {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: usize,
-    end: u64,
+    end: Lsn,
 }
 
 /// What reading has found out.
@@ -51,15 +52,15 @@ pub(crate) struct Chain {
     /// Where the next block goes.
     pub(crate) offset: u64,
     /// The end of the last whole record.
-    pub(crate) records_end: u64,
+    pub(crate) records_end: Lsn,
     /// Checksum of the last block.
     pub(crate) previous_checksum: u32,
     /// Incarnation of the last block, or of the position if there is none.
     pub(crate) incarnation: u64,
     /// Blocks of which it is not known that they were durable.
     pub(crate) unproven: VecDeque<BlockPosition>,
-    blocks_end: u64,
-    durable_to: u64,
+    blocks_end: Lsn,
+    durable_to: Lsn,
     has_blocks: bool,
     /// When the newest block was built, in microseconds since 1970; 0 if there is none.
     pub(crate) newest_block_us: u64,
@@ -77,7 +78,7 @@ pub(crate) fn read_chain(
     apply: Apply<'_>,
 ) -> Result<Chain, LogError> {
     let mut chain = Chain::begin(folder, from)?;
-    let mut records = Records::new(from.lsn.0);
+    let mut records = Records::new(from.lsn);
     let mut window = Window::new();
     if let Some(progress) = progress {
         progress.begin(bytes_max(folder, from, &mut window));
@@ -151,12 +152,12 @@ impl Chain {
         Ok(Self {
             segments: [segment].into(),
             offset: from.offset,
-            records_end: from.lsn.0,
+            records_end: from.lsn,
             previous_checksum: from.previous_checksum,
             incarnation: from.incarnation,
             unproven: VecDeque::new(),
-            blocks_end: from.lsn.0,
-            durable_to: from.lsn.0,
+            blocks_end: from.lsn,
+            durable_to: from.lsn,
             has_blocks: false,
             newest_block_us: 0,
         })
@@ -230,22 +231,23 @@ impl Chain {
         reason: String,
         window: &mut Window,
     ) -> Result<(), LogError> {
-        let proven = self.durable_to.max(self.durable_behind(folder, window)?);
+        let behind = self.durable_behind(folder, window)?;
+        let proven = behind.map_or(self.durable_to, |behind| behind.max(self.durable_to));
         if proven > self.records_end && !planted(Fault::RotTakenForTear) {
             return Err(LogError::Damaged {
                 segment: self.segment(),
                 offset: self.offset,
-                lsn: Lsn(self.records_end),
+                lsn: self.records_end,
                 reason: format!(
                     "{reason}; blocks behind it say that all below lsn {proven} was durable"
                 ),
             });
         }
-        if must_reach.0 > self.records_end {
+        if must_reach > self.records_end {
             return Err(LogError::EndsEarly {
                 segment: self.segment(),
                 offset: self.offset,
-                ends_at: Lsn(self.records_end),
+                ends_at: self.records_end,
                 must_reach,
             });
         }
@@ -253,7 +255,7 @@ impl Chain {
             return Err(LogError::Damaged {
                 segment: lost,
                 offset: 0,
-                lsn: Lsn(self.records_end),
+                lsn: self.records_end,
                 reason: format!(
                     "the segment is missing or has no good header, and segment {later} is there, which \
                      was made after it: the log ends before what was in it"
@@ -263,9 +265,13 @@ impl Chain {
         Ok(())
     }
 
-    /// The highest durable-up-to LSN of a block behind the end, or 0.
-    fn durable_behind(&self, folder: &SegmentFolder, window: &mut Window) -> Result<u64, LogError> {
-        let mut highest = 0;
+    /// The highest durable-up-to LSN of a block behind the end, if there is one that says so.
+    fn durable_behind(
+        &self,
+        folder: &SegmentFolder,
+        window: &mut Window,
+    ) -> Result<Option<Lsn>, LogError> {
+        let mut highest = None;
         for number in folder.numbers()?.into_iter().filter(|number| *number >= self.segment()) {
             // A damaged header must not hide the blocks that prove the damage.
             let segment = match self.segments.back() {
@@ -282,7 +288,7 @@ impl Chain {
                     let is_ours = header.database_id == folder.database_id
                         && (header.segment, header.offset) == (number, offset);
                     if is_ours {
-                        highest = highest.max(header.durable_to);
+                        highest = highest.max(Some(header.durable_to));
                         step = header.padded_bytes() as u64;
                     }
                 }
@@ -360,13 +366,13 @@ pub(crate) fn begins_with_a_block(segment: &Segment) -> Result<bool, LogError> {
 
 /// Records out of a stream of record bytes.
 struct Records {
-    end: u64,         // of the last whole record
+    end: Lsn,         // of the last whole record
     partial: Vec<u8>, // the bytes from there on
 }
 
 /// Why a record could not be handed over.
 enum RecordError {
-    Frame(u64),
+    Frame(Lsn),
     Apply(LogError),
 }
 
@@ -377,7 +383,7 @@ impl RecordError {
             Self::Frame(lsn) => LogError::Damaged {
                 segment: chain.segment(),
                 offset: chain.offset,
-                lsn: Lsn(lsn),
+                lsn,
                 reason:
                     "a record's length makes no sense, though the block before this offset checks"
                         .into(),
@@ -387,12 +393,12 @@ impl RecordError {
 }
 
 impl Records {
-    fn new(start: u64) -> Self {
+    fn new(start: Lsn) -> Self {
         Self { end: start, partial: Vec::new() }
     }
 
     /// The log was cut at `lsn`, the end of the last whole record; what came behind it is dropped.
-    fn resume(&mut self, lsn: u64) {
+    fn resume(&mut self, lsn: Lsn) {
         debug_assert_eq!(lsn, self.end);
         self.partial.clear();
     }
@@ -402,7 +408,7 @@ impl Records {
         while !self.partial.is_empty() {
             match frame::decode(&self.partial) {
                 Frame::Whole { start, end } => {
-                    apply(Lsn(self.end), &self.partial[start..end]).map_err(RecordError::Apply)?;
+                    apply(self.end, &self.partial[start..end]).map_err(RecordError::Apply)?;
                     self.end += end as u64;
                     self.partial.clear();
                 }
@@ -420,7 +426,7 @@ impl Records {
         loop {
             match frame::decode(bytes) {
                 Frame::Whole { start, end } => {
-                    apply(Lsn(self.end), &bytes[start..end]).map_err(RecordError::Apply)?;
+                    apply(self.end, &bytes[start..end]).map_err(RecordError::Apply)?;
                     self.end += end as u64;
                     bytes = &bytes[end..];
                 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, Disk, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::error::LogError;
 use crate::log::Log;
@@ -21,7 +22,7 @@ use crate::options::LogOptions;
 use crate::pool::SegmentPool;
 use crate::reader::{self, Apply, Chain};
 use crate::segment::SegmentFolder;
-use crate::units::{LogPosition, Lsn};
+use crate::units::LogPosition;
 use crate::writer::{NextBlock, Writer};
 
 /// A log that has been read to its end, before anything is appended.
@@ -76,7 +77,7 @@ impl RecoveredLog {
     /// Where the log ends: the next record gets this LSN.
     #[must_use]
     pub fn end(&self) -> Lsn {
-        Lsn(self.chain.records_end)
+        self.chain.records_end
     }
 
     /// The incarnation of the last block, or that of the position read from if there is none.

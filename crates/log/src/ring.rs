@@ -13,6 +13,8 @@
 
 use std::cell::UnsafeCell;
 
+use onrush_lsn::Lsn;
+
 /// A ring of bytes, addressed by LSN.
 pub(crate) struct Ring {
     bytes: Box<[UnsafeCell<u8>]>,
@@ -39,9 +41,9 @@ impl Ring {
     }
 
     #[inline]
-    fn index(&self, lsn: u64) -> usize {
+    fn index(&self, lsn: Lsn) -> usize {
         // Below the capacity, which is a usize.
-        (lsn & self.mask) as usize
+        (lsn.0 & self.mask) as usize
     }
 
     /// Copies `source` to the bytes from `lsn`.
@@ -49,7 +51,7 @@ impl Ring {
     /// # Safety
     /// The caller owns `[lsn, lsn + source.len())` by a reservation that is not complete yet.
     #[inline]
-    pub(crate) unsafe fn write(&self, lsn: u64, source: &[u8]) {
+    pub(crate) unsafe fn write(&self, lsn: Lsn, source: &[u8]) {
         let start = self.index(lsn);
         let first = source.len().min(self.bytes.len() - start);
         let (head, rest) = source.split_at(first);
@@ -69,7 +71,7 @@ impl Ring {
     ///
     /// # Safety
     /// `[lsn, lsn + target.len())` is below the completed prefix and not released.
-    pub(crate) unsafe fn read(&self, lsn: u64, target: &mut [u8]) {
+    pub(crate) unsafe fn read(&self, lsn: Lsn, target: &mut [u8]) {
         let start = self.index(lsn);
         let first = target.len().min(self.bytes.len() - start);
         let (head, rest) = target.split_at_mut(first);
@@ -97,7 +99,7 @@ mod tests {
     fn a_record_across_the_end_comes_back_whole() {
         let ring = Ring::new(16);
         let record: Vec<u8> = (1..=10).collect();
-        for lsn in 0..40 {
+        for lsn in (0..40).map(Lsn) {
             let mut copy = [0; 10];
             // SAFETY: one thread; nothing else uses the ring.
             unsafe {

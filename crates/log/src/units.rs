@@ -1,4 +1,4 @@
-//! Positions in the log: [`Lsn`] counts record bytes, [`LogPosition`] says where they lie on disk.
+//! Positions in the log: an [`Lsn`] counts record bytes, a [`LogPosition`] says where they lie on disk.
 //!
 //! Invariants
 //! 1. An LSN counts record bytes only: block headers and padding take none, so the LSN of a record
@@ -8,34 +8,7 @@
 
 use std::fmt;
 
-/// A byte position in the stream of records. It is also the transaction id and the commit order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lsn(pub u64);
-
-impl Lsn {
-    /// Below every record: nothing has this LSN.
-    pub const ZERO: Self = Self(0);
-    /// The LSN of the first record of a new log.
-    pub const FIRST: Self = Self(1);
-
-    /// The bare number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
-    /// The LSN `bytes` further on.
-    #[must_use]
-    pub const fn plus(self, bytes: u64) -> Self {
-        Self(self.0 + bytes)
-    }
-}
-
-impl fmt::Display for Lsn {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.0)
-    }
-}
+use onrush_lsn::Lsn;
 
 /// Where the next block goes, and what it must look like: all that a superblock needs to remember
 /// about the log.
@@ -62,7 +35,7 @@ impl LogPosition {
     #[must_use]
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        bytes[0..8].copy_from_slice(&self.lsn.0.to_le_bytes());
+        bytes[0..8].copy_from_slice(&self.lsn.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.segment.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.incarnation.to_le_bytes());

@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
+use onrush_lsn::Lsn;
 use onrush_waits::{Counter, Recorder, Spin, Spun, Wait};
 
 use crate::core::Core;
@@ -36,7 +37,7 @@ impl Core {
     /// Returns when `durable >= lsn`; writes if nobody else does.
     pub(crate) fn wait_durable(
         &self,
-        lsn: u64,
+        lsn: Lsn,
         wait: Wait,
         recorder: &Recorder,
     ) -> Result<(), LogError> {

@@ -6,19 +6,21 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use onrush_lsn::Lsn;
+
 /// The wakers of those who wait.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    list: Mutex<Vec<(u64, Waker)>>, // never held while waking
+    list: Mutex<Vec<(Lsn, Waker)>>, // never held while waking
 }
 
 impl Wakers {
-    fn list(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
+    fn list(&self) -> MutexGuard<'_, Vec<(Lsn, Waker)>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes `waker` when a round has made `lsn` durable.
-    pub(crate) fn add(&self, lsn: u64, waker: &Waker) {
+    pub(crate) fn add(&self, lsn: Lsn, waker: &Waker) {
         self.list().push((lsn, waker.clone()));
     }
 
@@ -33,7 +35,7 @@ impl Wakers {
     }
 
     /// Wakes all who wait for no more than `durable`; returns how many.
-    pub(crate) fn wake(&self, durable: u64) -> u64 {
+    pub(crate) fn wake(&self, durable: Lsn) -> u64 {
         let due: Vec<_> = self.list().extract_if(.., |(lsn, _)| *lsn <= durable).collect();
         let count = due.len() as u64;
         due.into_iter().for_each(|(_, waker)| waker.wake());

@@ -15,6 +15,7 @@ use std::time::{Instant, SystemTime};
 
 use onrush_fault::{Fault, planted};
 use onrush_files::AlignedBuffer;
+use onrush_lsn::Lsn;
 use onrush_waits::{Counter, Phase, Recorder};
 
 use crate::block::{self, FORMAT_VERSION, Header};
@@ -23,7 +24,7 @@ use crate::error::LogError;
 use crate::options::{DISK_BLOCK_BYTES, LogOptions};
 use crate::pool::Prepared;
 use crate::segment::{SEGMENT_HEADER_BYTES, Segment};
-use crate::units::{LogPosition, Lsn};
+use crate::units::LogPosition;
 
 /// The most bytes of one write call.
 const WRITE_BYTES_MAX: usize = 4 << 20;
@@ -36,7 +37,7 @@ pub(crate) struct Writer {
     staging: AlignedBuffer,
     payload_bytes_max: usize,
     padded_bytes_max: usize,
-    last_durable_to: u64,        // of the last block
+    last_durable_to: Lsn,        // of the last block
     last_round: Option<Instant>, // None: it left nothing to write
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct NextBlock {
     pub(crate) incarnation: u64,
     /// No block of this incarnation has been written yet.
     pub(crate) is_first: bool,
-    pub(crate) next: u64,
+    pub(crate) next: Lsn,
     pub(crate) offset: u64,
     pub(crate) previous_checksum: u32,
     /// When the newest block before this one was built, in microseconds since 1970; 0 if nobody knows.
@@ -71,7 +72,7 @@ impl Writer {
     }
 
     /// The LSN that the next block starts with.
-    pub(crate) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> Lsn {
         self.next_block.next
     }
 
@@ -83,7 +84,7 @@ impl Writer {
     /// Where the next block goes.
     pub(crate) fn position(&self) -> LogPosition {
         LogPosition {
-            lsn: Lsn(self.next_block.next),
+            lsn: self.next_block.next,
             segment: self.segment.number,
             offset: self.next_block.offset,
             incarnation: self.next_block.incarnation,
@@ -122,7 +123,7 @@ impl Writer {
         Ok(())
     }
 
-    fn write_to(&mut self, core: &Core, prefix: u64, recorder: &Recorder) -> Result<(), LogError> {
+    fn write_to(&mut self, core: &Core, prefix: Lsn, recorder: &Recorder) -> Result<(), LogError> {
         let began = Instant::now();
         let before = self.next_block.next;
         while self.next_block.next < prefix {
@@ -166,7 +167,7 @@ impl Writer {
     }
 
     /// Builds the blocks for one write call; returns its bytes and blocks.
-    fn build(&mut self, core: &Core, prefix: u64) -> (usize, u64) {
+    fn build(&mut self, core: &Core, prefix: Lsn) -> (usize, u64) {
         let (durable_to, now_us) = (core.durable(), wall_clock_us());
         let mut used = 0;
         let mut blocks = 0;
@@ -197,7 +198,7 @@ impl Writer {
         core: &Core,
         at: usize,
         payload_bytes: usize,
-        (durable_to, built_at_us): (u64, u64),
+        (durable_to, built_at_us): (Lsn, u64),
     ) -> usize {
         let header = Header {
             format_version: FORMAT_VERSION,

@@ -16,7 +16,7 @@ fn never_more_than_the_window_is_behind() {
     for number in 0..500 {
         let end = append(&log, &record(number, 100), &recorder);
         log.note_delayed(end, &recorder).unwrap();
-        assert!(end.get() - log.durable().get() <= options.window.bytes);
+        assert!(end - log.durable() <= options.window.bytes);
     }
     assert!(log.statistics().syncs < 50, "and they are written together");
 }

@@ -45,7 +45,7 @@ fn all_records_can_be_read_from_kept_segments_and_the_log() {
         disk.memory.rename(&from, &to).unwrap();
     }
     let (_, records) = recover_from(&disk, &options, start, end).unwrap();
-    assert_eq!((records.len() * Log::framed_bytes(5000)) as u64, end.0 - start.lsn.0);
+    assert_eq!((records.len() * Log::framed_bytes(5000)) as u64, end - start.lsn);
 }
 
 #[test]

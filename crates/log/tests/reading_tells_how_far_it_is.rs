@@ -35,7 +35,7 @@ fn bytes_ascend_to_no_more_than_was_foretold_and_end_where_the_log_does() {
     assert_eq!(recovered.unwrap().end(), end);
     assert!(seen.is_sorted() && seen[0] < seen[39], "{seen:?}");
     let all = progress.read_bytes();
-    assert!(all >= end.0 - Lsn::FIRST.0);
+    assert!(all >= end - Lsn::FIRST);
     assert_eq!(progress.total_bytes(), all);
     assert!(foretold.iter().all(|total| *total >= all), "{foretold:?} {all}");
     assert!(foretold[0] <= all + segment_bytes, "{foretold:?} {all}");

@@ -188,7 +188,7 @@ pub fn recover_from(
     let recovered =
         Log::recover(disk.arc(), options.clone(), from, must_reach, &mut |lsn, record| {
             assert_eq!(lsn, next, "records come in order, without a gap");
-            next = lsn.plus(Log::framed_bytes(record.len()) as u64);
+            next = lsn + Log::framed_bytes(record.len()) as u64;
             records.push(record.to_vec());
             Ok(())
         })?;
