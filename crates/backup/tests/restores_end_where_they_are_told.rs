@@ -92,7 +92,7 @@ fn insert(session: &mut Session, table: &Table, number: i64) -> u64 {
     let text = "t".repeat((number % 700) as usize);
     let token = session.insert_token(table, &[number.into(), text.into()]).unwrap();
     token.wait().unwrap();
-    token.lsn()
+    token.lsn().0
 }
 
 fn insert_all(session: &mut Session, table: &Table, numbers: Range<i64>) {

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onrush_files::{Disk, OsDisk, StickyDisk, Unfinished};
+use onrush_log::Lsn;
 use onrush_types::TableDefinition;
 use parking_lot::Mutex;
 
@@ -350,8 +351,8 @@ impl Database {
 
     /// Position in the log, in bytes, below which everything is durable.
     #[must_use]
-    pub fn durable_lsn(&self) -> u64 {
-        self.engine().log.durable().0
+    pub fn durable_lsn(&self) -> Lsn {
+        self.engine().log.durable()
     }
 
     /// Takes a checkpoint now: the next open redoes only what is committed after this call began.

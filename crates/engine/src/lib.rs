@@ -93,7 +93,7 @@ pub use fault::{Fault, plant};
 pub use online::OnlineOptions;
 pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
-pub use onrush_log::LogStatistics;
+pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::{
     CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue,

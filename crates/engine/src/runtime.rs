@@ -59,7 +59,7 @@ impl LogCell {
     /// All that was changed so far was changed below. Before recovery has ended that is where the log begins:
     /// no snapshot is older than what is redone.
     pub(crate) fn changed_below(&self) -> Lsn {
-        self.0.get().map_or(Lsn(0), Log::tail)
+        self.0.get().map_or(Lsn::ZERO, Log::tail)
     }
 
     /// None before recovery has read it to its end.

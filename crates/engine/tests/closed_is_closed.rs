@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Fixture, all_rows, delayed_session, ids, note, notes};
-use onrush::{Error, ScanOptions};
+use onrush::{Error, Lsn, ScanOptions};
 
 #[test]
 fn every_call_after_close_says_closed() {
@@ -66,7 +66,7 @@ fn what_was_acknowledged_while_closing_is_there() {
                 })
             };
             let threads: Vec<_> = (0..4).map(insert).collect();
-            while db.durable_lsn() < round * 5000 {
+            while db.durable_lsn() < Lsn(round * 5000) {
                 db.barrier().unwrap();
             }
             db.close().unwrap();

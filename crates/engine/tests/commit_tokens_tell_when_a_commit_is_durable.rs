@@ -128,13 +128,13 @@ fn dropping_a_token_or_its_future_undoes_nothing() {
 fn the_session_knows_the_position_of_its_last_commit() {
     let (db, table) = Fixture::in_memory().create_with(notes());
     let mut session = db.session().unwrap();
-    assert_eq!(session.last_commit_lsn(), 0);
+    assert_eq!(session.last_commit_lsn(), None);
     let token = session.insert_token(&table, &note(1, "one")).unwrap();
-    assert_eq!(session.last_commit_lsn(), token.lsn());
+    assert_eq!(session.last_commit_lsn(), Some(token.lsn()));
     let mut transaction = session.begin().unwrap();
     transaction.insert(&table, &note(2, "two")).unwrap();
     let token = transaction.commit_token().unwrap();
-    assert_eq!(session.last_commit_lsn(), token.lsn());
+    assert_eq!(session.last_commit_lsn(), Some(token.lsn()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::faulty_disk::FaultyDisk;
 use common::{Fixture, note, notes};
-use onrush::{Database, Durability, Error, Options, ScanOptions, Session, Table, Wait};
+use onrush::{Database, Durability, Error, Lsn, Options, ScanOptions, Session, Table, Wait};
 
 /// Asks of a session, and says whether it was told what is there, and not something else.
 type Ask = fn(&mut Session, &Table) -> bool;
@@ -72,13 +72,13 @@ impl World {
     }
 
     /// Row 1 comes, row 2 goes and row 3 changes, and nothing of it is durable. Where that ends.
-    fn change(&self) -> u64 {
+    fn change(&self) -> Lsn {
         self.disk.hold_syncs();
         let mut session = common::delayed_session(&self.db);
         session.insert(&self.table, &note(1, "new")).unwrap();
         session.delete(&self.table, &[2.into()]).unwrap();
         session.update(&self.table, &[3.into()], &[("note", "new".into())]).unwrap();
-        session.last_commit_lsn()
+        session.last_commit_lsn().unwrap()
     }
 
     fn someone_waits(&self) -> bool {
@@ -87,7 +87,7 @@ impl World {
 
     /// Whether all below `end` is durable when `asked` returns. The disk is held until it has returned, or
     /// waits.
-    fn is_durable_when_told(&self, end: u64, asked: impl FnOnce() + Send) -> bool {
+    fn is_durable_when_told(&self, end: Lsn, asked: impl FnOnce() + Send) -> bool {
         std::thread::scope(|scope| {
             let told = scope.spawn(|| {
                 asked();

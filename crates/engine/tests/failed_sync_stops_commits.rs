@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::faulty_disk::{Failure, FaultyDisk, Operation};
 use common::{Fixture, all_rows, ids, note, notes};
-use onrush::{Error, ScanOptions};
+use onrush::{Error, Lsn, ScanOptions};
 use onrush_files::DiskErrorKind;
 
 fn failure(operation: Operation, path: &'static str, skip: u64) -> Failure {
@@ -169,14 +169,15 @@ fn a_durable_answer_waits_for_the_commit_it_rests_on() {
     disk.hold_syncs();
     first.insert(&table, &note(1, "not durable")).unwrap();
     first.delete(&table, &[2i64.into()]).unwrap();
-    let position = first.last_commit_lsn();
+    let position = first.last_commit_lsn().unwrap();
     let (db, table) = (&db, &table);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let result = db.session().unwrap().insert(table, &note(1, "again"));
             assert!(matches!(result, Err(Error::DuplicateKey { .. })));
             assert!(
-                db.durable_lsn() > 0 && db.session().unwrap().insert(table, &note(9, "x")).is_ok()
+                db.durable_lsn() > Lsn::ZERO
+                    && db.session().unwrap().insert(table, &note(9, "x")).is_ok()
             );
         });
         scope.spawn(move || {

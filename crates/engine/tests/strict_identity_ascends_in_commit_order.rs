@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Fixture, delayed_session, generated};
-use onrush::{KeyStrategy, Value};
+use onrush::{KeyStrategy, Lsn, Value};
 
 const STRICT: KeyStrategy = KeyStrategy::Identity { start: 1, strict: true };
 
@@ -16,11 +16,11 @@ fn keys_ascend_as_the_positions_of_their_commits_do() {
         let mut session = delayed_session(&db);
         let insert = |_| {
             let key = session.insert_returning_key(&table, &[]).unwrap();
-            (session.last_commit_lsn(), key[0].as_i64().unwrap())
+            (session.last_commit_lsn().unwrap(), key[0].as_i64().unwrap())
         };
-        (0..300).map(insert).collect::<Vec<(u64, i64)>>()
+        (0..300).map(insert).collect::<Vec<(Lsn, i64)>>()
     };
-    let mut commits: Vec<(u64, i64)> = std::thread::scope(|scope| {
+    let mut commits: Vec<(Lsn, i64)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(insert)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });

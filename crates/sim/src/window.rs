@@ -299,7 +299,7 @@ impl Run {
         let row = [number.into(), payload.into()];
         let outcome = self.session.insert(&self.table, &row);
         outcome.map_err(|error| Violation(format!("insert: {error}")))?;
-        let end = self.session.last_commit_lsn();
+        let end = self.session.last_commit_lsn().map_or(0, |end| end.0);
         note(&self.book, &self.disk, number, (end, durability));
         helper::locked(helper).join()?;
         self.book().failed.take().map_or(Ok(()), Err)

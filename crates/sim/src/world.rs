@@ -238,7 +238,8 @@ impl World {
             self.history.acknowledge(timestamp, commits);
             return Ok(());
         }
-        let behind = session.last_commit_lsn().saturating_sub(self.database()?.durable_lsn());
+        let durable = self.database()?.durable_lsn();
+        let behind = session.last_commit_lsn().map_or(0, |end| end.bytes_since(durable));
         let window = self.plan.options.delayed_window_bytes;
         if behind > window {
             violation!("{behind} bytes acknowledged as delayed are not durable, of {window}");
@@ -277,7 +278,7 @@ impl World {
 
     /// What is durable by now must survive, whoever asked for it.
     fn note_durable(&mut self) -> Checked<()> {
-        let durable = self.database()?.durable_lsn();
+        let durable = self.database()?.durable_lsn().0;
         let known = self.ends.partition_point(|(end, _)| *end <= durable);
         if let Some(index) = known.checked_sub(1) {
             let timestamp = self.timestamp();

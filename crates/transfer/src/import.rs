@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::BufRead;
 
 use onrush::expression::EvaluationError;
-use onrush::{Database, Durability, Error, Row, Session, Table, Value};
+use onrush::{Database, Durability, Error, Lsn, Row, Session, Table, Value};
 
 use crate::csv::CsvOptions;
 use crate::csv::rows::CsvRows;
@@ -157,9 +157,9 @@ pub fn import<R: BufRead>(
     }
 }
 
-/// All up to here is durable once the log is durable up to `lsn`.
+/// All up to here is durable once the log is durable up to `lsn`; with none it is.
 struct Note {
-    lsn: u64,
+    lsn: Option<Lsn>,
     rows: u64,
     /// The line to go on with.
     next_line: u64,
@@ -291,7 +291,7 @@ impl Importer<'_> {
 
     fn settle(&mut self) {
         let durable_lsn = self.database.durable_lsn();
-        while let Some(note) = self.notes.pop_front_if(|note| note.lsn <= durable_lsn) {
+        while let Some(note) = self.notes.pop_front_if(|note| note.lsn <= Some(durable_lsn)) {
             self.durable = (note.rows, note.next_line);
             self.report.next_line = note.next_line;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
-use onrush_log::Lsn;
+use onrush_log::{AtomicLsn, Lsn};
 use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition, Value};
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -241,7 +241,7 @@ pub(crate) struct Catalog {
     /// How often a name came to mean something else.
     version: AtomicU64,
     /// Behind the commit that last changed the list; what names mean rests on it.
-    changed_at: AtomicU64,
+    changed_at: AtomicLsn,
     /// Objects below were handed out; never goes back.
     next_object: AtomicU32,
     /// Held while a commit changes the list, from its LSN on, and while a checkpoint looks at it and
@@ -257,7 +257,7 @@ impl Default for Catalog {
         Catalog {
             tables: RwLock::default(),
             version: AtomicU64::new(0),
-            changed_at: AtomicU64::new(0),
+            changed_at: AtomicLsn::default(),
             next_object,
             definitions: Mutex::new(()),
             locks: DefinitionLocks::default(),
@@ -319,14 +319,15 @@ impl Catalog {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Behind the commit that last changed what a name means.
-    pub(crate) fn changed_at(&self) -> Lsn {
-        Lsn(self.changed_at.load(Ordering::Acquire))
+    /// Behind the commit that last changed what a name means; none since the database was opened: then it is
+    /// durable.
+    pub(crate) fn changed_at(&self) -> Option<Lsn> {
+        Some(self.changed_at.load(Ordering::Acquire)).filter(|end| *end != Lsn::ZERO)
     }
 
     /// The commit that ends here has changed the list.
     pub(crate) fn set_changed_at(&self, end: Lsn) {
-        self.changed_at.fetch_max(end.0, Ordering::AcqRel);
+        self.changed_at.fetch_max(end, Ordering::AcqRel);
     }
 
     pub(crate) fn add(&self, table: Arc<TableEntry>) {

@@ -127,7 +127,7 @@ impl Checkpointer {
             number: self.installed.checkpoint,
             images,
             segments,
-            redo_from_lsn: start.lsn.0,
+            redo_from_lsn: start.lsn,
             duration: started.elapsed(),
         };
         store.checkpoints.put(began_unix_micros, &report);

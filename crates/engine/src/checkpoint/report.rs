@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use onrush_log::Lsn;
+
 /// What a checkpoint did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointReport {
@@ -12,7 +14,7 @@ pub struct CheckpointReport {
     /// Directory segments written.
     pub segments: u64,
     /// Position in the log, in bytes, from which recovery would redo.
-    pub redo_from_lsn: u64,
+    pub redo_from_lsn: Lsn,
     /// How long it took.
     pub duration: Duration,
 }

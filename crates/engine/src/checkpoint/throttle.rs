@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use onrush_log::Lsn;
+use onrush_log::{AtomicLsn, Lsn};
 
 use super::progress::CheckpointProgress;
 
@@ -31,7 +31,7 @@ pub(crate) struct LogUse {
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     pause_micros: AtomicU32,
-    redo_from_lsn: AtomicU64,         // where recovery would begin now
+    redo_from_lsn: AtomicLsn,         // where recovery would begin now
     in_use_bytes_at_start: AtomicU64, // of the log, when the last checkpoint began
     redo_bytes_at_start: AtomicU64,   // log to be redone at that time
 }
@@ -45,12 +45,12 @@ impl Throttle {
 
     /// Bytes of log that recovery would redo now.
     pub(crate) fn redo_bytes(&self, tail: Lsn) -> u64 {
-        tail.0.saturating_sub(self.redo_from_lsn.load(Ordering::Relaxed))
+        tail.bytes_since(self.redo_from_lsn.load(Ordering::Relaxed))
     }
 
     /// A checkpoint is installed: recovery begins at `start`.
     pub(crate) fn set_redo_from(&self, start: Lsn) {
-        self.redo_from_lsn.store(start.0, Ordering::Relaxed);
+        self.redo_from_lsn.store(start, Ordering::Relaxed);
     }
 
     /// A checkpoint begins, with so many bytes of log in use, whose last LSN is `tail`.

@@ -119,10 +119,10 @@ impl Database {
         let mut transaction = session.begin()?;
         let defined = define(&mut transaction).inspect_err(|_| {
             // That a table is there, or is not, rests on who has made it so.
-            let _ = self
-                .engine()
-                .log
-                .wait_durable(self.engine().catalog.changed_at(), &self.engine().recorder);
+            let engine = self.engine();
+            if let Some(changed_at) = engine.catalog.changed_at() {
+                let _ = engine.log.wait_durable(changed_at, &engine.recorder);
+            }
         })?;
         if planted(Fault::TableNotDurable) {
             transaction.commit_token()?;

@@ -19,6 +19,8 @@ use std::cmp::Ordering;
 
 use super::fence::{self, head};
 use super::fingerprint::{self, CHUNK};
+use onrush_log::Lsn;
+
 use crate::memory::{Frame, prefetch};
 use crate::units::LEAF_BYTES;
 
@@ -66,9 +68,12 @@ impl LargeOwner {
 }
 
 impl Stamp {
-    pub(crate) fn committed(lsn: u64) -> Stamp {
-        debug_assert!(lsn < REMOVAL);
-        Stamp(lsn)
+    /// Of a new row whose leaf stays latched until the row has its LSN.
+    pub(crate) const PROVISIONAL: Stamp = Stamp(0);
+
+    pub(crate) fn committed(lsn: Lsn) -> Stamp {
+        debug_assert!(lsn.0 < REMOVAL);
+        Stamp(lsn.0)
     }
 
     /// An intent: to put this row, or (`removal`) to remove the key.
@@ -92,8 +97,8 @@ impl Stamp {
     }
 
     /// The LSN of a committed row.
-    pub(crate) fn lsn(self) -> Option<u64> {
-        (self.0 & INTENT == 0).then_some(self.0)
+    pub(crate) fn lsn(self) -> Option<Lsn> {
+        (self.0 & INTENT == 0).then_some(Lsn(self.0))
     }
 
     /// Whose intent it is, and whether it removes the key.
@@ -484,7 +489,7 @@ impl LeafRows {
 
     /// The slot of a committed row at `key` that is older than `lsn`. Needed while a resolved intent
     /// and the row it replaces stand side by side.
-    pub(crate) fn committed_below(&self, key: &[u8], lsn: u64) -> Option<usize> {
+    pub(crate) fn committed_below(&self, key: &[u8], lsn: Lsn) -> Option<usize> {
         (0..self.len()).find(|slot| {
             let entry = self.entry(*slot);
             entry.key == key && entry.stamp.lsn().is_some_and(|own| own < lsn)

@@ -74,7 +74,7 @@ proptest! {
                         rows.compact(&mut scratch);
                     }
                     if rows.fits(Entry::bytes(&key, &value)) {
-                        rows.append(Stamp::committed(lsn as u64), &key, &value);
+                        rows.append(Stamp::committed(Lsn(lsn as u64)), &key, &value);
                         model.insert(key, value);
                     }
                 }
@@ -115,7 +115,7 @@ fn a_full_leaf_takes_as_many_rows_as_it_says() {
         let bytes = ENTRY_HEADER_BYTES + 8 + value_bytes;
         let mut count = 0u64;
         while rows.fits(bytes) {
-            rows.append(Stamp::committed(1), &count.to_be_bytes(), &vec![0; value_bytes]);
+            rows.append(Stamp::committed(Lsn(1)), &count.to_be_bytes(), &vec![0; value_bytes]);
             count += 1;
         }
         assert_eq!(count, LeafRows::capacity(bytes) as u64, "rows of {bytes} bytes");
@@ -127,7 +127,7 @@ fn a_full_leaf_takes_as_many_rows_as_it_says() {
 fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
     let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     let mut rows = leaf(&pool);
-    rows.append(Stamp::committed(5), b"key", b"old");
+    rows.append(Stamp::committed(Lsn(5)), b"key", b"old");
     rows.append(Stamp::intent(Owner::Slot(9), false), b"key", b"new");
     let found = rows.find(b"key");
     assert_eq!((found.committed, found.intent), (Some(0), Some(1)));
@@ -147,7 +147,7 @@ fn an_intent_of_a_large_transaction_goes_into_the_image_behind_the_row() {
     let mut rows = leaf(&pool);
     let owner = Owner::Large(LargeOwner { id: LargeOwner::IDS - 1, piece: LargeOwner::PIECES - 1 });
     rows.append(Stamp::intent(owner, true), b"key", b"");
-    rows.append(Stamp::committed(5), b"key", b"old");
+    rows.append(Stamp::committed(Lsn(5)), b"key", b"old");
     assert_eq!(rows.entry(0).stamp.as_intent(), Some((owner, true)));
     assert!(!rows.holds_small_intents());
     let expected = [(b"key".to_vec(), b"old".to_vec()), (b"key".to_vec(), Vec::new())];
@@ -160,7 +160,7 @@ fn ascending_appends_keep_the_leaf_sorted() {
     let mut rows = leaf(&pool);
     for key in 0u8..20 {
         assert!(rows.is_above_all(&[key]));
-        rows.append(Stamp::committed(1), &[key], b"");
+        rows.append(Stamp::committed(Lsn(1)), &[key], b"");
     }
     assert!(!rows.is_above_all(&[7]));
 }

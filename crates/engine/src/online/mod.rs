@@ -69,7 +69,7 @@ impl Database {
             return Ok(guest.beside(|| check_source(&source, &options.check, progress, &guest))?);
         }
         let snapshot = self.session()?.snapshot()?;
-        let end = Lsn(snapshot.lsn());
+        let end = snapshot.lsn();
         guest.wait_durable(self, end)?;
         let ranges = guest.pin().directory.ranges();
         guest.compare(Comparison::new(self, &ranges, options.check.table.as_deref()));

@@ -400,6 +400,6 @@ fn redo_log(
     let totals = finished?;
     report.records = totals.records;
     report.rows = totals.rows;
-    report.log_bytes = recovered.end().0 - superblock.start.lsn.0;
+    report.log_bytes = recovered.end() - superblock.start.lsn;
     Ok(recovered)
 }

@@ -65,7 +65,7 @@ struct Batch {
 
 #[derive(Clone, Copy)]
 struct BatchRow {
-    lsn: u64,
+    lsn: Lsn,
     /// The first bytes of the key, for sorting.
     key_head: u64,
     object: ObjectId,
@@ -212,7 +212,7 @@ impl Batch {
         self.bytes.extend_from_slice(row.key);
         self.bytes.extend_from_slice(body);
         self.rows.push(BatchRow {
-            lsn: lsn.0,
+            lsn,
             key_head: head(row.key),
             object: row.object,
             start,

@@ -87,8 +87,10 @@ impl Session {
     /// Everything committed until now, this session's commits included.
     pub(super) fn hold_now(&mut self) -> Result<HeldLsn> {
         self.worker.engine.check_readable()?;
-        if !planted(Fault::OwnCommitUnseen) {
-            self.worker.wait_complete(self.last_commit.max(self.last_seen));
+        if let Some(known) = self.last_commit.max(self.last_seen)
+            && !planted(Fault::OwnCommitUnseen)
+        {
+            self.worker.wait_complete(known);
         }
         Ok(HeldLsn::open(&self.worker.engine, &self.worker.recorder))
     }

@@ -58,39 +58,41 @@ impl Session {
         if self.durability == Durability::Durable {
             end = end.max(self.worker.engine.catalog.changed_at());
         }
-        (end > Lsn(0)).then(|| CommitToken::new(&self.source, end))
+        end.map(|end| CommitToken::new(&self.source, end))
     }
 
     /// The next answer tells of what a key was seen to be.
     #[inline]
     pub(super) fn saw_at(&mut self, look: Look) {
-        if look.lsn > 0 {
-            self.saw(Lsn(look.lsn + 1));
+        if let Some(lsn) = look.lsn {
+            self.saw(lsn + 1);
         }
     }
 
     /// The next answer tells of commits below `end`.
     #[inline]
     pub(super) fn saw(&mut self, end: Lsn) {
-        self.last_seen = self.last_seen.max(end);
+        self.last_seen = self.last_seen.max(Some(end));
         if self.durability == Durability::Durable {
-            self.rests_on = self.rests_on.max(end);
+            self.rests_on = self.rests_on.max(Some(end));
         }
     }
 
     /// The next answer tells of the commit at `lsn`, if there is one, and is no row: a session that waits by
     /// itself does so here.
-    pub(super) fn rest_on(&mut self, lsn: u64) -> Result<()> {
-        if lsn > 0 && !planted(Fault::DuplicateNoWait) {
-            self.saw(Lsn(lsn + 1));
-            self.wait_for(Lsn(lsn + 1))?;
+    pub(super) fn rest_on(&mut self, lsn: Option<Lsn>) -> Result<()> {
+        if let Some(lsn) = lsn
+            && !planted(Fault::DuplicateNoWait)
+        {
+            self.saw(lsn + 1);
+            self.wait_for(lsn + 1)?;
         }
         Ok(())
     }
 
     /// The end of a transaction that wrote nothing rests on all that was read.
     pub(super) fn rest_on_all_seen(&mut self) -> Result<()> {
-        self.wait_for(self.rests_on)
+        self.rests_on.map_or(Ok(()), |end| self.wait_for(end))
     }
 
     fn wait_for(&mut self, end: Lsn) -> Result<()> {
@@ -105,7 +107,7 @@ impl Session {
     /// rows that are not logged has nothing to wait for.
     #[inline]
     pub(super) fn acknowledge(&mut self, end: Lsn, logged: bool) -> Result<()> {
-        self.last_commit = end;
+        self.last_commit = Some(end);
         if !logged {
             self.worker.recorder.count(Counter::UnloggedCommits, 1);
             return self.worker.engine.check_readable();
@@ -121,7 +123,7 @@ impl Session {
                     return Ok(());
                 }
                 if self.waits_later {
-                    self.rests_on = end;
+                    self.rests_on = Some(end);
                     return Ok(());
                 }
                 self.worker.release();
@@ -133,7 +135,7 @@ impl Session {
     /// A token for a commit that has just happened, which is counted as one of that kind.
     #[inline]
     pub(super) fn token(&mut self, end: Lsn, logged: bool) -> CommitToken {
-        self.last_commit = end;
+        self.last_commit = Some(end);
         let kind = if logged { Counter::TokenCommits } else { Counter::UnloggedCommits };
         self.worker.recorder.count(kind, 1);
         CommitToken::new(&self.source, end)

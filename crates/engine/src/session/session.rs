@@ -52,7 +52,7 @@ const BATCH_BYTES_KEPT: usize = 16 << 20;
 /// assert_eq!(session.get(&notes, &[2i64.into()])?.expect("inserted above")[1], "changed".into());
 ///
 /// db.barrier()?; // now all of it is durable
-/// assert!(db.durable_lsn() >= session.last_commit_lsn());
+/// assert!(Some(db.durable_lsn()) >= session.last_commit_lsn());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
@@ -67,11 +67,11 @@ pub struct Session {
     batch: Batch,
     pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
-    pub(super) last_commit: Lsn,
+    pub(super) last_commit: Option<Lsn>,
     /// Behind the newest commit of others that it saw.
-    pub(super) last_seen: Lsn,
+    pub(super) last_seen: Option<Lsn>,
     /// Behind the newest commit that answers rest on which nobody has waited for, as far as is known here.
-    pub(super) rests_on: Lsn,
+    pub(super) rests_on: Option<Lsn>,
     /// Durable commits are waited for by the program.
     pub(super) waits_later: bool,
 }
@@ -98,17 +98,17 @@ impl Session {
             source: Arc::new(source),
             batch: Batch::default(),
             durability: engine.options.durability,
-            last_commit: Lsn(0),
-            last_seen: Lsn(0),
-            rests_on: Lsn(0),
+            last_commit: None,
+            last_seen: None,
+            rests_on: None,
             waits_later: false,
         }
     }
 
-    /// Position in the log, in bytes, at which this session's last commit ends; 0 if it has none.
+    /// Position in the log, in bytes, at which this session's last commit ends; none if it has none.
     #[must_use]
-    pub fn last_commit_lsn(&self) -> u64 {
-        self.last_commit.0
+    pub fn last_commit_lsn(&self) -> Option<Lsn> {
+        self.last_commit
     }
 
     /// Key bytes and value bytes of the row that this session encoded last: after an insert, the
@@ -507,31 +507,29 @@ impl Session {
         match refusal {
             Refusal::Exists(lsn) => {
                 self.worker.recorder.count(Counter::DuplicateKeys, 1);
-                if let Err(error) = self.rest_on(lsn) {
+                if let Err(error) = self.rest_on(Some(lsn)) {
                     return error;
                 }
                 Error::DuplicateKey { key: table.describe_key(key), table: name }
             }
-            Refusal::Changed(lsn) | Refusal::Missing(lsn) => {
-                self.worker.recorder.count(Counter::Conflicts, 1);
-                if let Err(error) = self.rest_on(lsn) {
-                    return error;
-                }
-                Error::Conflict { key: table.describe_key(key), table: name }
-            }
+            Refusal::Changed(lsn) => self.conflict(table, key, Some(lsn)),
+            Refusal::Missing(lsn) => self.conflict(table, key, lsn),
             // Whoever holds it has not committed, so there is nothing that this rests on.
-            Refusal::Held => {
-                self.worker.recorder.count(Counter::Conflicts, 1);
-                Error::Conflict { key: table.describe_key(key), table: name }
-            }
+            Refusal::Held => self.conflict(table, key, None),
             // Nobody knows any more whether somebody was first.
-            Refusal::TooOld => {
-                self.worker.recorder.count(Counter::Conflicts, 1);
-                Error::Conflict { key: table.describe_key(key), table: name }
-            }
+            Refusal::TooOld => self.conflict(table, key, None),
             Refusal::Gone => Error::TableChanged { name },
             Refusal::Blocked(_) => Error::Internal("a blocked operation was given up".into()),
         }
+    }
+
+    /// Somebody else has changed the row, in the commit at `lsn` if that is known.
+    fn conflict(&mut self, table: &Table, key: &[u8], lsn: Option<Lsn>) -> Error {
+        self.worker.recorder.count(Counter::Conflicts, 1);
+        if let Err(error) = self.rest_on(lsn) {
+            return error;
+        }
+        Error::Conflict { key: table.describe_key(key), table: table.name().to_owned() }
     }
 
     /// Behind a change of rows: now and then drops old versions that no snapshot needs, and makes space where

@@ -34,7 +34,9 @@ impl Session {
     /// The next durable answers rest on all definitions made so far: *there is no such table* must not be
     /// told before whatever dropped it is durable.
     pub fn rest_on_definitions(&mut self) {
-        self.saw(self.worker.engine.catalog.changed_at());
+        if let Some(changed_at) = self.worker.engine.catalog.changed_at() {
+            self.saw(changed_at);
+        }
     }
 
     /// When this session's commits are acknowledged.

@@ -85,7 +85,7 @@ impl HeldLsn {
     /// The LSN below which this sees.
     pub(super) fn view(&self) -> View {
         let planted = crate::fault::planted(crate::fault::Fault::LessOrEqualVisible);
-        View::Before(Lsn(self.lsn.0 + u64::from(planted)))
+        View::Before(self.lsn + u64::from(planted))
     }
 
     /// Refuses a table that was made or emptied by a later commit: its name is known and its rows would
@@ -172,8 +172,8 @@ impl Snapshot {
 
     /// Everything committed below this position in the log, in bytes, is seen.
     #[must_use]
-    pub fn lsn(&self) -> u64 {
-        self.held.lsn.0
+    pub fn lsn(&self) -> Lsn {
+        self.held.lsn
     }
 
     /// The row with this primary key.

@@ -62,8 +62,8 @@ impl CommitToken {
     /// Position in the log, in bytes, up to which all must be durable for this commit to be.
     /// Commits with lower positions are durable no later.
     #[must_use]
-    pub fn lsn(&self) -> u64 {
-        self.end.0
+    pub fn lsn(&self) -> Lsn {
+        self.end
     }
 
     /// Whether the commit survives a power cut now.
@@ -106,7 +106,9 @@ impl Session {
     /// before they pass its answers on.
     #[must_use]
     pub fn newest_token(&self) -> CommitToken {
-        CommitToken::new(&self.source, self.last_commit.max(self.last_seen))
+        let newest = self.last_commit.max(self.last_seen);
+        // Where there is none, there is nothing to wait for.
+        CommitToken::new(&self.source, newest.unwrap_or(Lsn::ZERO))
     }
 
     /// Counts a wait for a commit as the session's, `WRITELOG`, for programs that ask
@@ -119,7 +121,7 @@ impl Session {
 
 impl std::fmt::Debug for CommitToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommitToken").field("lsn", &self.end.0).finish()
+        f.debug_struct("CommitToken").field("lsn", &self.end).finish()
     }
 }
 

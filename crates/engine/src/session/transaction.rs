@@ -127,7 +127,7 @@ impl<'s> Transaction<'s> {
     /// The row at `key` that was there when the transaction began, or that it has spilled since.
     fn seen(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         let Some(held) = &self.held else {
-            return Ok((Look { is_there: false, lsn: 0 }, Vec::new()));
+            return Ok((Look { is_there: false, lsn: None }, Vec::new()));
         };
         let own = self.large.as_ref().map(|large| large.view());
         let view = own.as_ref().map_or_else(|| held.view(), |own| own.over(held.lsn()));
@@ -333,7 +333,7 @@ impl<'s> Transaction<'s> {
     /// let mut transaction = session.begin()?;
     /// transaction.insert(&notes, &[1i64.into(), "must not be lost".into()])?;
     /// transaction.commit_as(Durability::Durable)?; // waits for the disk
-    /// assert!(db.durable_lsn() >= session.last_commit_lsn());
+    /// assert!(Some(db.durable_lsn()) >= session.last_commit_lsn());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -443,7 +443,7 @@ impl<'s> Transaction<'s> {
     fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         table.check_database(self.session.worker.engine.database_id)?;
         if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
-            let look = Look { is_there: write.value.is_some(), lsn: 0 };
+            let look = Look { is_there: write.value.is_some(), lsn: None };
             return Ok((look, write.value.clone().unwrap_or_default()));
         }
         let (look, value) = self.seen(table, key)?;

@@ -88,9 +88,11 @@ impl<O> LargeTransactions<O> {
     pub(crate) fn status(&self, id: u64) -> TransactionStatus {
         match self.known.read().get(&id) {
             Some(Known::Open(_)) => TransactionStatus::Pending,
-            Some(Known::Committed(committed)) => TransactionStatus::Committed(committed.lsn.0),
+            Some(Known::Committed(committed)) => TransactionStatus::Committed(committed.lsn),
             None if !self.is_recovered.load(Ordering::Acquire) => TransactionStatus::Pending,
-            None if planted(Fault::LargeAbortedAsCommitted) => TransactionStatus::Committed(1),
+            None if planted(Fault::LargeAbortedAsCommitted) => {
+                TransactionStatus::Committed(Lsn::FIRST)
+            }
             None => TransactionStatus::Aborted,
         }
     }
@@ -211,7 +213,7 @@ mod tests {
         large.commit(8, Lsn(100), &[ObjectId(1)]);
         large.end_recovery();
         assert_eq!(large.status(7), TransactionStatus::Aborted);
-        assert_eq!(large.status(8), TransactionStatus::Committed(100));
+        assert_eq!(large.status(8), TransactionStatus::Committed(Lsn(100)));
     }
 
     #[test]

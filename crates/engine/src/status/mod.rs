@@ -41,6 +41,6 @@ impl<O> IntentResolver<O> {
 
     /// No snapshot, open or to be opened, is below this LSN. There is none during recovery.
     pub(crate) fn horizon(&self, log: &LogCell) -> Lsn {
-        log.get().map_or(Lsn(u64::MAX), |log| self.snapshots.horizon(log))
+        log.get().map_or(Lsn::MAX, |log| self.snapshots.horizon(log))
     }
 }

@@ -81,7 +81,7 @@ impl Snapshots {
         let Some((lowest, count)) = open.oldest_held().filter(|(lowest, _)| *lowest < next) else {
             return 0;
         };
-        open.held_from = Lsn(lowest.0 + 1);
+        open.held_from = lowest + 1;
         count as u64
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum TransactionStatus {
     Pending,
     Aborted,
     /// At this LSN.
-    Committed(u64),
+    Committed(Lsn),
 }
 
 struct Free {
@@ -98,7 +98,7 @@ impl TransactionStates {
         match self.states[slot as usize].load(Ordering::Acquire) {
             FREE | PENDING => TransactionStatus::Pending,
             ABORTED => TransactionStatus::Aborted,
-            committed => TransactionStatus::Committed(committed >> 2),
+            committed => TransactionStatus::Committed(Lsn(committed >> 2)),
         }
     }
 

@@ -66,7 +66,7 @@ impl Image {
     pub(crate) fn standing(slot: Slot, checksum: u32) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(checksum), AtomicU8::new(WRITTEN));
         // No snapshot is older, and the statuses of its intents were set before.
-        Arc::new(Image { slot, checksum, state, below: Lsn(0) })
+        Arc::new(Image { slot, checksum, state, below: Lsn::ZERO })
     }
 
     /// What every snapshot from here on sees of its leaf is the same, as long as it stands for the leaf and
@@ -214,7 +214,7 @@ pub(crate) fn load_rows(
         if leaf.range_holds(key_head, entry.key) || planted(Fault::NoTrim) {
             let is_small = matches!(entry.stamp.as_intent(), Some((Owner::Slot(_), _)));
             let is_intent = planted(Fault::IntentImaged) && is_small;
-            let stamp = if is_intent { Stamp::committed(1) } else { entry.stamp };
+            let stamp = if is_intent { Stamp::committed(Lsn::FIRST) } else { entry.stamp };
             ascends &= last.is_none_or(|(last_head, last)| {
                 compare(last_head, last, key_head, entry.key) == std::cmp::Ordering::Less
             });

@@ -69,7 +69,7 @@ impl Imager {
         image::copy_leaf(rows, &leaf.low, leaf.high.as_ref(), page);
         // An intent is seen from the commit on, which may come at any time.
         let has_intents = rows.intents() > 0;
-        let below = if has_intents { Lsn(u64::MAX) } else { storage.log.changed_below() };
+        let below = if has_intents { Lsn::MAX } else { storage.log.changed_below() };
         let image = Image::assigned(storage.space.allocate(&mut self.cursor), below);
         leaf.image = Some(Arc::clone(&image));
         leaf.dirty_epoch = Epoch(0);

@@ -70,7 +70,7 @@ impl Tree {
     /// Whether both snapshots see the same rows in the leaf, from `low` on.
     fn is_unchanged(&self, leaf: &LeafState, low: &[u8], (earlier, later): (Lsn, Lsn)) -> bool {
         let low = low.max(leaf.low.bytes());
-        let is_new = |stamp: Option<u64>| stamp.is_none_or(|lsn| lsn >= earlier.0);
+        let is_new = |stamp: Option<Lsn>| stamp.is_none_or(|lsn| lsn >= earlier);
         // The image of a clean leaf has all of its rows.
         let is_imaged =
             !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= earlier);

@@ -144,7 +144,7 @@ impl Tree {
         }
         let result = placed.map(|()| {
             let reservation = trees.log.reserve(seat.permit, record[0].len() + record[1].len());
-            stamp_all(&mut held, Stamp::committed(reservation.lsn.0));
+            stamp_all(&mut held, Stamp::committed(reservation.lsn));
             reservation
         });
         match (&result, held.last()) {
@@ -162,8 +162,10 @@ impl Tree {
     }
 
     fn was_removed_since(&self, key: &[u8], since: Option<Lsn>) -> bool {
-        let is_removed =
-            |since: Lsn| self.versions.removed_at(key) >= since.0 || self.versions.lacks(since);
+        let is_removed = |since: Lsn| {
+            self.versions.removed_at(key).is_some_and(|removed_at| removed_at >= since)
+                || self.versions.lacks(since)
+        };
         since.is_some_and(is_removed) && !planted(Fault::ConflictIgnored)
     }
 
@@ -205,7 +207,7 @@ impl Tree {
             }
         }
         if rows.fits(bytes) {
-            rows.append(Stamp::committed(0), key, value);
+            rows.append(Stamp::PROVISIONAL, key, value);
             return Ok(());
         }
         let next = self.open_next(trees, seat, last, key, bytes, halves)?;

@@ -118,12 +118,13 @@ impl Placing<'_> {
         {
             return Err(Refusal::Exists(lsn));
         }
-        let changed_at = lsn.unwrap_or_else(|| tree.versions.removed_at(intent.key));
+        let changed_at = lsn.or_else(|| tree.versions.removed_at(intent.key));
         // Whoever removed the row may be forgotten, if the snapshot was given up.
         if lsn.is_none() && intent.unchanged_since.is_some_and(|since| tree.versions.lacks(since)) {
             return Err(Refusal::TooOld);
         }
-        if intent.unchanged_since.is_some_and(|since| changed_at >= since.0)
+        if let (Some(changed_at), Some(since)) = (changed_at, intent.unchanged_since)
+            && changed_at >= since
             && !planted(Fault::ConflictIgnored)
         {
             return Err(Refusal::Changed(changed_at));
@@ -207,7 +208,7 @@ pub(super) fn resolve_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: 
         TransactionStatus::Pending => {}
         TransactionStatus::Aborted => rows.remove(slot),
         TransactionStatus::Committed(lsn) => {
-            let keeps = matches!(owner, Owner::Slot(_)) || trees.horizon().0 <= lsn;
+            let keeps = matches!(owner, Owner::Slot(_)) || trees.horizon() <= lsn;
             if removal {
                 rows.remove(slot);
             } else {
@@ -224,15 +225,15 @@ fn remove_older(
     tree: &Tree,
     rows: &mut LeafRows,
     key: &[u8],
-    (ended_at, keeps): (u64, bool),
+    (ended_at, keeps): (Lsn, bool),
 ) {
     let older = rows.committed_below(key, ended_at);
     if let Some(slot) = older {
         let entry = rows.entry(slot);
         if keeps {
-            let written_at = Lsn(entry.stamp.lsn().unwrap_or(0));
+            let written_at = entry.stamp.lsn().expect("a committed row has an LSN");
             let all = &trees.old_versions;
-            tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(Lsn(ended_at));
+            tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(ended_at);
         } else {
             tree.versions.let_go(ended_at);
         }
@@ -256,7 +257,7 @@ pub(crate) fn resolve_intents(trees: &Trees, tree: &Tree, rows: &mut LeafRows) {
 pub(super) fn resolvable(trees: &Trees, rows: &LeafRows, horizon: Lsn) -> Vec<Box<[u8]>> {
     let is_resolvable = |owner: Owner| match (owner, trees.resolver.status(owner)) {
         (_, TransactionStatus::Pending) => false,
-        (Owner::Large(_), TransactionStatus::Committed(lsn)) => lsn < horizon.0,
+        (Owner::Large(_), TransactionStatus::Committed(lsn)) => lsn < horizon,
         _ => true,
     };
     (0..rows.len())

@@ -1,6 +1,7 @@
 //! Intents of large transactions: swept behind their outcome, looked for and taken back by their owner; and the rows
 //! that such a transaction keeps for itself.
 
+use onrush_log::Lsn;
 use onrush_waits::Recorder;
 
 use super::Trees;
@@ -113,7 +114,7 @@ impl Tree {
         let at = (head(key), key);
         let (id, leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
         let mut placing = Placing { trees, id, leaf, half: None, purpose: Purpose::NewRows };
-        let result = placing.redo(self, seat, (key, Some(value)), 1);
+        let result = placing.redo(self, seat, (key, Some(value)), Lsn::FIRST);
         let Placing { leaf, half, .. } = placing;
         drop(leaf);
         if let Some(half) = half {

@@ -39,6 +39,7 @@ pub(crate) use tree::{Hint, Tree};
 pub(crate) use trees::Trees;
 pub(crate) use write::{Change, Expect, RedoneAs};
 
+use onrush_log::Lsn;
 use onrush_waits::Recorder;
 
 use crate::memory::Frame;
@@ -82,11 +83,11 @@ pub(crate) enum Blocked {
 pub(crate) enum Refusal {
     Blocked(Blocked),
     /// The key is there already, written at this LSN.
-    Exists(u64),
-    /// The key is not there; it may have been removed at this LSN.
-    Missing(u64),
+    Exists(Lsn),
+    /// The key is not there; if somebody remembers, it was removed at this LSN.
+    Missing(Option<Lsn>),
     /// The row is not the version that the change is based on; it was changed at this LSN.
-    Changed(u64),
+    Changed(Lsn),
     /// A large transaction that is open has changed the row.
     Held,
     /// The snapshot was given up, and something has gone that it may have seen here.

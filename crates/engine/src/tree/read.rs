@@ -25,10 +25,10 @@ pub(crate) enum View {
 impl View {
     /// Visible means below the snapshot, not at it: the prefix is the first LSN not complete.
     #[inline]
-    pub(crate) fn sees(self, lsn: u64) -> bool {
+    pub(crate) fn sees(self, lsn: Lsn) -> bool {
         match self {
             View::Newest => true,
-            View::Before(snapshot) | View::Own { before: snapshot, .. } => lsn < snapshot.0,
+            View::Before(snapshot) | View::Own { before: snapshot, .. } => lsn < snapshot,
         }
     }
 
@@ -44,7 +44,7 @@ impl View {
 /// A row that a reader sees, and the LSN that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub(crate) lsn: u64,
+    pub(crate) lsn: Lsn,
     pub(crate) value: Vec<u8>,
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Look {
     pub(crate) is_there: bool,
-    /// The LSN that wrote the version, or that removed the row; 0 if nobody remembers such a removal,
-    /// which is durable then.
-    pub(crate) lsn: u64,
+    /// The LSN that wrote the version, or that removed the row; none if nobody remembers such a removal,
+    /// which is durable then, and for the own rows of an open transaction.
+    pub(crate) lsn: Option<Lsn>,
 }
 
 impl Look {
     /// The LSN of the version, if there is one.
-    pub(crate) fn version(self) -> Option<u64> {
-        self.is_there.then_some(self.lsn)
+    pub(crate) fn version(self) -> Option<Lsn> {
+        self.lsn.filter(|_| self.is_there)
     }
 }
 
@@ -75,7 +75,7 @@ impl Tree {
         view: View,
         value: &mut Vec<u8>,
     ) -> Result<Look, Refusal> {
-        let mut take = |lsn: u64, bytes: &[u8]| {
+        let mut take = |lsn: Option<Lsn>, bytes: &[u8]| {
             value.clear();
             value.extend_from_slice(bytes);
             Look { is_there: true, lsn }
@@ -91,20 +91,19 @@ impl Tree {
                 None => Look { is_there: false, lsn },
             });
         }
-        if let Some(slot) = found.committed {
-            let entry = rows.entry(slot);
-            let lsn = entry.stamp.lsn().unwrap_or(0);
-            if view.sees(lsn) {
-                return Ok(take(lsn, entry.value));
-            }
+        if let Some(entry) = found.committed.map(|slot| rows.entry(slot))
+            && let Some(lsn) = entry.stamp.lsn()
+            && view.sees(lsn)
+        {
+            return Ok(take(Some(lsn), entry.value));
         }
         // The leaf's version is too new or gone; an older one may be kept. The latch is still
         // held, so no version moves between leaf and store meanwhile.
         let older = view.lsn().and_then(|snapshot| self.versions.get(key, snapshot));
         if let Some(seen) = older {
-            return Ok(take(seen.lsn, &seen.value));
+            return Ok(take(Some(seen.lsn), &seen.value));
         }
-        let below = view.lsn().unwrap_or(Lsn(u64::MAX));
+        let below = view.lsn().unwrap_or(Lsn::MAX);
         let look = Look { is_there: false, lsn: self.versions.removed_below(key, below) };
         // After the look, not before: what is not there may have gone.
         if view.lsn().is_some_and(|snapshot| self.versions.lacks(snapshot)) {
@@ -114,9 +113,9 @@ impl Tree {
     }
 }
 
-/// What an intent means: its LSN, which is 0 for the own rows of an open transaction, and the row, if it
+/// What an intent means: its LSN, which the own rows of an open transaction have not yet, and the row, if it
 /// is not removed.
-pub(super) type SeenIntent<'r> = (u64, Option<Cow<'r, [u8]>>);
+pub(super) type SeenIntent<'r> = (Option<Lsn>, Option<Cow<'r, [u8]>>);
 
 /// What an intent means for `view`: `None` if it is not (yet) there.
 pub(super) fn resolved_intent<'r>(
@@ -131,15 +130,15 @@ pub(super) fn resolved_intent<'r>(
         && large.id == id
     {
         if large.piece < pieces {
-            return Ok(Some((0, row())));
+            return Ok(Some((None, row())));
         }
         let Some(own) = trees.resolver.large.own(id) else { return Ok(None) };
         let earlier = own.before(trees, (object, entry.key), pieces)?.map(|(_, value)| value);
-        let row = |value: OwnValue| (0, value.map(|value| Cow::Owned(value.into_vec())));
+        let row = |value: OwnValue| (None, value.map(|value| Cow::Owned(value.into_vec())));
         return Ok(earlier.map(row));
     }
     Ok(match trees.resolver.status(owner) {
-        TransactionStatus::Committed(lsn) if view.sees(lsn) => Some((lsn, row())),
+        TransactionStatus::Committed(lsn) if view.sees(lsn) => Some((Some(lsn), row())),
         _ => None,
     })
 }

@@ -76,7 +76,7 @@ impl Batch {
         self.bytes.extend_from_slice(rows.entry_bytes());
         self.rows.reserve(rows.len());
         rows.visit_in_order(|stamp, key_at, value_at, end| {
-            if view.sees(stamp.raw()) {
+            if stamp.lsn().is_some_and(|lsn| view.sees(lsn)) {
                 self.rows.push(RowSpan { key_at, value_at, end });
             }
         });

@@ -1,9 +1,9 @@
 //! The tree's inner part: from the root to a leaf, and how the parent learns of a split.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
-use onrush_log::Lsn;
+use onrush_log::{AtomicLsn, Lsn};
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
 
@@ -63,8 +63,9 @@ pub(crate) struct Tree {
     /// The highest version that any definition of the table ever had, those that were taken back included:
     /// a version is given once, so that whoever has one that was taken back can never write.
     highest_version: AtomicU32,
-    /// LSN of the commit that the rows begin with: snapshots below it see none of them, and must say so.
-    begins_at: AtomicU64,
+    /// LSN of the commit that the rows begin with, below every snapshot if they were there at open: snapshots
+    /// below it see none of them, and must say so.
+    begins_at: AtomicLsn,
     /// Commits over intents and transactions that a definition has to wait for.
     shares: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
@@ -89,7 +90,7 @@ impl Tree {
             object: AtomicU32::new(object.0),
             version: AtomicU32::new(0),
             highest_version: AtomicU32::new(0),
-            begins_at: AtomicU64::new(0),
+            begins_at: AtomicLsn::default(),
             shares: AtomicU32::new(0),
             root: AtomicU32::new(root.0),
             logged,
@@ -135,14 +136,13 @@ impl Tree {
 
     /// The commit at this LSN made the table or emptied it.
     pub(crate) fn begin_at(&self, lsn: Lsn) {
-        self.begins_at.store(lsn.0, Ordering::Release);
+        self.begins_at.store(lsn, Ordering::Release);
     }
 
     /// Whether a snapshot of this LSN sees all rows of the object, and not none of them because it is
     /// older than the object.
     pub(crate) fn is_seen_at(&self, snapshot: Lsn) -> bool {
-        let begins_at = self.begins_at.load(Ordering::Acquire);
-        begins_at == 0 || begins_at < snapshot.0
+        self.begins_at.load(Ordering::Acquire) < snapshot
     }
 
     /// Nobody writes from now on, but those who are inside and those who share the tree already.

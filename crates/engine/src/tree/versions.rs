@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use onrush_log::Lsn;
+use onrush_log::{AtomicLsn, Lsn};
 use parking_lot::{Mutex, RwLock};
 
 use super::Seen;
@@ -28,25 +28,27 @@ use crate::fault::{Fault, planted};
 #[derive(Debug)]
 pub(crate) struct OldVersion {
     written_at: Lsn,
-    /// LSN of the change that replaced it; `u64::MAX` until that change has its LSN, which is
+    /// LSN of the change that replaced it; [`OldVersion::NOT_ENDED`] until that change has its LSN, which is
     /// before its leaf is unlatched.
-    ended_at: AtomicU64,
+    ended_at: AtomicLsn,
     value: Box<[u8]>,
 }
 
 impl OldVersion {
+    const NOT_ENDED: Lsn = Lsn::MAX;
+
     /// Says which change replaced it. Called once, under the leaf's latch.
     pub(crate) fn ends_at(&self, lsn: Lsn) {
-        self.ended_at.store(lsn.0, Ordering::Release);
+        self.ended_at.store(lsn, Ordering::Release);
     }
 
-    fn ended_at(&self) -> u64 {
-        self.ended_at.load(Ordering::Acquire)
+    fn ended_at(&self) -> Option<Lsn> {
+        Some(self.ended_at.load(Ordering::Acquire)).filter(|lsn| *lsn != Self::NOT_ENDED)
     }
 
     /// The snapshot sees all below it: this version if it was written below and ended not below.
     fn is_seen_by(&self, snapshot: Lsn) -> bool {
-        self.written_at < snapshot && snapshot.0 <= self.ended_at()
+        self.written_at < snapshot && self.ended_at().is_none_or(|ended_at| snapshot <= ended_at)
     }
 }
 
@@ -69,7 +71,7 @@ pub(crate) struct VersionStore {
     /// Memory that they take, about.
     bytes: AtomicUsize,
     /// The highest LSN that ended a version which has gone. Raised before the version goes.
-    gone_to: AtomicU64,
+    gone_to: AtomicLsn,
     /// A collection pays with so many versions: many more than the last one has left.
     due_at: AtomicUsize,
 }
@@ -83,7 +85,7 @@ impl VersionStore {
         written_at: Lsn,
         value: &[u8],
     ) -> Arc<OldVersion> {
-        let ended_at = AtomicU64::new(u64::MAX);
+        let ended_at = AtomicLsn::new(OldVersion::NOT_ENDED);
         let version = Arc::new(OldVersion { written_at, ended_at, value: value.into() });
         let mut versions = self.versions.write();
         versions.entry(key.into()).or_default().push(Arc::clone(&version));
@@ -97,14 +99,14 @@ impl VersionStore {
 
     /// A version that ended at this LSN was not kept: no snapshot needed it. Under the exclusive latch of
     /// its leaf, before it is taken out of that.
-    pub(crate) fn let_go(&self, ended_at: u64) {
+    pub(crate) fn let_go(&self, ended_at: Lsn) {
         self.gone_to.fetch_max(ended_at, Ordering::Release);
     }
 
     /// Whether a version has gone that `snapshot` may have seen: only if that was given up. To be asked
     /// after a look that did not find what it looked for.
     pub(crate) fn lacks(&self, snapshot: Lsn) -> bool {
-        snapshot.0 <= self.gone_to.load(Ordering::Acquire)
+        snapshot <= self.gone_to.load(Ordering::Acquire)
             && !planted(Fault::GivenUpSnapshotUnnoticed)
     }
 
@@ -134,25 +136,25 @@ impl VersionStore {
             .collect()
     }
 
-    /// The LSN at which the newest old version of `key` ended; 0 if none is kept. For a key that
+    /// The LSN at which the newest old version of `key` ended; none if none is kept. For a key that
     /// is gone this is when it was removed.
-    pub(crate) fn removed_at(&self, key: &[u8]) -> u64 {
+    pub(crate) fn removed_at(&self, key: &[u8]) -> Option<Lsn> {
         if self.is_empty() {
-            return 0;
+            return None;
         }
         let versions = self.versions.read();
-        versions.get(key).and_then(|v| v.last()).map_or(0, |version| version.ended_at())
+        versions.get(key)?.last()?.ended_at()
     }
 
-    /// The LSN below `below` at which the newest old version of `key` ended; 0 if none is kept. Who does
+    /// The LSN below `below` at which the newest old version of `key` ended; none if none is kept. Who does
     /// not find the key rests on it. What is not kept any more has ended below what is durable.
-    pub(crate) fn removed_below(&self, key: &[u8], below: Lsn) -> u64 {
+    pub(crate) fn removed_below(&self, key: &[u8], below: Lsn) -> Option<Lsn> {
         if self.is_empty() {
-            return 0;
+            return None;
         }
         let versions = self.versions.read();
-        let ends = versions.get(key).into_iter().flatten().map(|version| version.ended_at());
-        ends.filter(|ended_at| *ended_at < below.0).max().unwrap_or(0)
+        let ends = versions.get(key)?.iter().filter_map(|version| version.ended_at());
+        ends.filter(|ended_at| *ended_at < below).max()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -171,10 +173,11 @@ impl VersionStore {
         }
         let mut versions = self.versions.write();
         let mut arrivals = self.arrivals.lock();
-        while let Some((key, version)) =
-            arrivals.pop_front_if(|(_, version)| version.ended_at() < horizon.0)
+        while let Some(ended_at) = arrivals.front().and_then(|(_, version)| version.ended_at())
+            && ended_at < horizon
+            && let Some((key, version)) = arrivals.pop_front()
         {
-            self.let_go(version.ended_at());
+            self.let_go(ended_at);
             if let Some(kept) = versions.get_mut(&key) {
                 kept.retain(|own| !Arc::ptr_eq(own, &version));
                 if kept.is_empty() {
@@ -212,7 +215,7 @@ fn version_bytes(key: &[u8], value_bytes: usize) -> usize {
 
 fn seen(versions: &[Arc<OldVersion>], snapshot: Lsn) -> Option<Seen> {
     let version = versions.iter().rev().find(|version| version.is_seen_by(snapshot))?;
-    Some(Seen { lsn: version.written_at.0, value: version.value.to_vec() })
+    Some(Seen { lsn: version.written_at, value: version.value.to_vec() })
 }
 
 #[cfg(test)]
@@ -234,7 +237,7 @@ mod tests {
         let (store, _) = store(10, 20);
         assert!(store.get(b"k", Lsn(10)).is_none());
         assert_eq!(store.get(b"k", Lsn(11)).unwrap().value, b"old");
-        assert_eq!(store.get(b"k", Lsn(20)).unwrap().lsn, 10);
+        assert_eq!(store.get(b"k", Lsn(20)).unwrap().lsn, Lsn(10));
         assert!(store.get(b"k", Lsn(21)).is_none());
     }
 
@@ -247,7 +250,7 @@ mod tests {
         store.collect(&all, Lsn(21));
         assert!(store.is_empty());
         assert_eq!(all.bytes(), 0);
-        assert_eq!(store.removed_at(b"k"), 0);
+        assert_eq!(store.removed_at(b"k"), None);
     }
 
     #[test]
@@ -269,7 +272,7 @@ mod tests {
         }
         store.collect(&all, Lsn(100));
         assert!(store.get(b"old", Lsn(15)).is_none());
-        assert_eq!(store.get(b"hot", Lsn(500)).unwrap().lsn, 21);
+        assert_eq!(store.get(b"hot", Lsn(500)).unwrap().lsn, Lsn(21));
         assert_eq!(store.count.load(Ordering::Relaxed), 1);
     }
 
@@ -280,7 +283,7 @@ mod tests {
         store.collect(&all, Lsn(21));
         assert!(store.lacks(Lsn(15)) && store.lacks(Lsn(20)));
         assert!(!store.lacks(Lsn(21)));
-        store.let_go(30);
+        store.let_go(Lsn(30));
         assert!(store.lacks(Lsn(30)) && !store.lacks(Lsn(31)));
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Expect {
     /// Not there: an insert.
     Absent,
     /// There, in the version written at this LSN: an update or delete of a row that was read.
-    Version(u64),
+    Version(Lsn),
     /// Whatever it is: an upsert.
     Anything,
 }
@@ -175,7 +175,7 @@ impl Placing<'_> {
                 self.rows().remove(slot);
                 Ok(reservation)
             }
-            (None, None) => Err(Refusal::Missing(0)),
+            (None, None) => Err(Refusal::Missing(None)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Placing<'_> {
     }
 
     fn check(&mut self, tree: &Tree, found: Found, change: &Change<'_>) -> Result<(), Refusal> {
-        let lsn = found.committed.map(|slot| self.rows().entry(slot).stamp.lsn().unwrap_or(0));
+        let lsn = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
         match (change.expect, lsn) {
             (Expect::Absent, Some(lsn)) => Err(Refusal::Exists(lsn)),
             (Expect::Version(_), None) => {
@@ -257,7 +257,7 @@ impl Placing<'_> {
         if seat.recorder.is_timing() {
             note_reservation(self.trees, seat.recorder, &reservation);
         }
-        let stamp = Stamp::committed(reservation.lsn.0);
+        let stamp = Stamp::committed(reservation.lsn);
         self.rows().append_in_order(stamp, change.key, value, keeps_order);
         reservation
     }
@@ -278,7 +278,7 @@ impl Placing<'_> {
         let kept = self.keep_version(tree, slot);
         let reservation = self.reserve(seat, change);
         kept.ends_at(reservation.lsn);
-        let stamp = Stamp::committed(reservation.lsn.0);
+        let stamp = Stamp::committed(reservation.lsn);
         if !self.rows().overwrite(slot, stamp, value) {
             self.rows().remove(slot);
             self.rows().append(stamp, change.key, value);
@@ -293,7 +293,7 @@ impl Placing<'_> {
     ) -> std::sync::Arc<super::versions::OldVersion> {
         let all = &self.trees.old_versions;
         let entry = self.rows().entry(slot);
-        let written_at = Lsn(entry.stamp.lsn().expect("a committed row has an LSN"));
+        let written_at = entry.stamp.lsn().expect("a committed row has an LSN");
         tree.versions.keep(all, entry.key, written_at, entry.value)
     }
 
@@ -314,7 +314,7 @@ impl Tree {
         hint: &mut Hint,
         object: ObjectId,
         (key, value): (&[u8], Option<&[u8]>),
-        (lsn, as_what): (u64, RedoneAs),
+        (lsn, as_what): (Lsn, RedoneAs),
     ) -> Result<(), Blocked> {
         let at = (head(key), key);
         let latched = self.latch_exclusive(trees, seat.recorder, hint, at, object);
@@ -356,7 +356,7 @@ impl Placing<'_> {
         tree: &Tree,
         seat: &mut Seat<'_>,
         (key, value): (&[u8], Option<&[u8]>),
-        (lsn, owner): (u64, LargeOwner),
+        (lsn, owner): (Lsn, LargeOwner),
     ) -> Result<(), Blocked> {
         let found = self.find(tree, seat, key)?;
         let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
@@ -371,7 +371,7 @@ impl Placing<'_> {
         tree: &Tree,
         seat: &mut Seat<'_>,
         (key, value): (&[u8], Option<&[u8]>),
-        lsn: u64,
+        lsn: Lsn,
     ) -> Result<(), Blocked> {
         let found = self.find(tree, seat, key)?;
         let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());

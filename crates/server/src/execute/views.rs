@@ -268,7 +268,7 @@ fn checkpoints(database: &Database) -> Vec<Row> {
             count(report.images),
             count(report.images.saturating_mul(LEAF_BYTES)),
             once_done(count(report.segments)),
-            once_done(count(report.redo_from_lsn)),
+            once_done(count(report.redo_from_lsn.0)),
         ]
     };
     database.checkpoints().into_iter().map(row).collect()

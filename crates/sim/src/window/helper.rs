@@ -58,7 +58,7 @@ impl Helper {
             for request in to_do {
                 let row = [request.number.into(), vec![9; request.payload_bytes].into()];
                 let outcome = session.insert(&table, &row);
-                let end = session.last_commit_lsn();
+                let end = session.last_commit_lsn().map_or(0, |end| end.0);
                 let number = request.number;
                 super::note(&book, &disk, number, (end, Durability::Delayed));
                 let outcome = outcome.map_err(|error| Violation(error.to_string()));
@@ -135,7 +135,7 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
     // The round, told by what was durable when it began, and the oldest commit that it is for.
     let mut round: Option<(u64, Option<u64>)> = None;
     Box::new(move || {
-        let durable = database.durable_lsn();
+        let durable = database.durable_lsn().0;
         let known = round.filter(|(began, _)| *began == durable);
         let oldest =
             known.map_or_else(|| oldest_not_durable(&locked(&book), durable), |(_, oldest)| oldest);
@@ -152,7 +152,8 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
             let now = locked(&book).now.micros;
             let must_wait = oldest.is_some_and(|oldest| now - oldest > plan.window_micros());
             let end = locked(&book).commits.iter().map(|commit| commit.end).max().unwrap_or(0);
-            let behind = (end + payload + RECORD_BYTES_MORE).saturating_sub(database.durable_lsn());
+            let behind =
+                (end + payload + RECORD_BYTES_MORE).saturating_sub(database.durable_lsn().0);
             helper.request(payload as usize);
             let outcome = if must_wait && helper.looks_done() {
                 Err(Violation(format!(

@@ -29,7 +29,7 @@ impl World {
         let begun_at = self.timestamp();
         let caller = &mut self.sessions[session];
         let outcome = if token {
-            caller.insert_token(&handle, &values).map(|token| Some(token.lsn()))
+            caller.insert_token(&handle, &values).map(|token| Some(token.lsn().0))
         } else {
             caller.insert(&handle, &values).map(|()| None)
         };
@@ -43,9 +43,9 @@ impl World {
             Ok(_) if taken => violation!("insert: the key {key:02x?} was taken, and no error"),
             Ok(end) => {
                 let waited = end.is_none();
-                let end = end.unwrap_or_else(|| self.sessions[session].last_commit_lsn());
+                let end = end.or_else(|| self.sessions[session].last_commit_lsn().map(|end| end.0));
                 let waited = waited && self.tables[table].plan.front_of.is_none();
-                let commits = self.note_commit(begun_at, vec![effect()], Some(end))?;
+                let commits = self.note_commit(begun_at, vec![effect()], end)?;
                 if generated {
                     self.hand_out(place)?;
                 }
@@ -270,9 +270,9 @@ impl World {
     ) -> Checked<()> {
         match outcome {
             Ok(()) => {
-                let end = self.sessions[session].last_commit_lsn();
+                let end = self.sessions[session].last_commit_lsn().map(|end| end.0);
                 let unlogged = self.history.now().is_unlogged(&effects);
-                let commits = self.note_commit(begun_at, effects, Some(end))?;
+                let commits = self.note_commit(begun_at, effects, end)?;
                 if unlogged { Ok(()) } else { self.note_answer(session, commits) }
             }
             Err(error) => {

@@ -361,7 +361,7 @@ impl World {
             Ok(_) if overtaken => violation!("a transaction was overtaken, and no conflict"),
             Ok(_) if effects.is_empty() => Ok(()),
             Ok(token) => {
-                let end = token.as_ref().map(CommitToken::lsn);
+                let end = token.as_ref().map(|token| token.lsn().0);
                 let waits = waits && !self.history.now().is_unlogged(&effects);
                 let commits = self.note_commit(begun_at, effects, end)?;
                 if waits && token.is_none() {
@@ -453,8 +453,8 @@ impl World {
         if moved == 0 {
             return Ok(());
         }
-        let end = self.sessions[session].last_commit_lsn();
-        let commits = self.moved(&from, &to, &rows[..moved], begun_at, Some(end))?;
+        let end = self.sessions[session].last_commit_lsn().map(|end| end.0);
+        let commits = self.moved(&from, &to, &rows[..moved], begun_at, end)?;
         self.note_answer(session, commits)
     }
 
