@@ -8,6 +8,7 @@ use std::time::Duration;
 use onrush_check::{Anchor, Companion};
 use onrush_files::unfinished::unmark;
 use onrush_files::{AlignedBuffer, Disk, DiskError, DiskFile, OpenMode, Unfinished};
+use onrush_lsn::Lsn;
 
 use crate::seal;
 
@@ -34,9 +35,9 @@ pub(crate) struct OwnAnchor {
     superblock: Vec<u8>,
     data_files: usize,
     pub(crate) database_id: u128,
-    pub(crate) redo_from_lsn: u64,
+    pub(crate) redo_from_lsn: Lsn,
     pub(crate) redo_from_segment: u64,
-    pub(crate) must_reach_lsn: u64,
+    pub(crate) must_reach_lsn: Lsn,
     pub(crate) must_reach_us: u64,
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use onrush_check::{CheckError, CheckReport};
 use onrush_files::{DiskError, Unfinished};
+use onrush_lsn::Lsn;
 
 use crate::limit::time_words;
 
@@ -46,7 +47,7 @@ pub enum BackupError {
     )]
     TooEarly {
         /// What its images reach to.
-        must_reach_lsn: u64,
+        must_reach_lsn: Lsn,
         /// When that was durable at the latest, in microseconds since 1970; 0 if nobody knows.
         must_reach_us: u64,
     },
@@ -58,9 +59,9 @@ pub enum BackupError {
     )]
     TooLate {
         /// The LSN asked for.
-        wanted_lsn: u64,
+        wanted_lsn: Lsn,
         /// Where the log ends.
-        end_lsn: u64,
+        end_lsn: Lsn,
         /// When its last block was built, in microseconds since 1970; 0 if it has none.
         end_time_us: u64,
     },
@@ -75,7 +76,7 @@ pub enum BackupError {
         /// The moment asked for, in microseconds since 1970.
         wanted_us: u64,
         /// Where the log ends.
-        end_lsn: u64,
+        end_lsn: Lsn,
         /// When the last of it was durable, in microseconds since 1970; 0 if nobody knows.
         end_time_us: u64,
     },

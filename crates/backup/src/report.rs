@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use onrush_check::TableReport;
+use onrush_lsn::Lsn;
 use serde::Serialize;
 
 /// See the module. It also stands in the copy, as `backup.json`, for people.
@@ -16,16 +17,16 @@ pub struct BackupReport {
     /// The checkpoint that was copied; 0 before the first.
     pub checkpoint: u64,
     /// Where the copy's log begins.
-    pub redo_from_lsn: u64,
+    pub redo_from_lsn: Lsn,
     /// The log segment in which it begins: of kept segments, this one and later ones can follow this
     /// copy.
     pub redo_from_segment: u64,
     /// What the images of the copy reach to: it can be restored to no earlier moment.
-    pub must_reach_lsn: u64,
+    pub must_reach_lsn: Lsn,
     /// When that was durable at the latest, in UTC by the clock of its machine; none if nobody knows.
     pub must_reach_time: Option<String>,
     /// Every commit below is in the copy.
-    pub end_lsn: u64,
+    pub end_lsn: Lsn,
     /// When the last of them was written, in UTC by the clock of its machine; none if that was before
     /// the checkpoint.
     pub end_time: Option<String>,

@@ -15,6 +15,7 @@ use onrush::{
 use onrush_backup::{BackupError, RestoreOptions, backup, parse_time, restore};
 use onrush_check::{LogLimit, check};
 use onrush_files::{Disk, MemoryDisk, OpenMode};
+use onrush_lsn::Lsn;
 use proptest::prelude::*;
 
 /// A database with the table `numbers (n bigint)`, on a disk in memory.
@@ -88,11 +89,11 @@ impl World {
 }
 
 /// Inserts a durable row and returns its position in the log.
-fn insert(session: &mut Session, table: &Table, number: i64) -> u64 {
+fn insert(session: &mut Session, table: &Table, number: i64) -> Lsn {
     let text = "t".repeat((number % 700) as usize);
     let token = session.insert_token(table, &[number.into(), text.into()]).unwrap();
     token.wait().unwrap();
-    token.lsn().0
+    token.lsn()
 }
 
 fn insert_all(session: &mut Session, table: &Table, numbers: Range<i64>) {
@@ -117,7 +118,7 @@ proptest! {
         let world = World::new();
         let (db, table) = world.create();
         let mut session = db.session().unwrap();
-        let mut lsns: Vec<u64> = (0..before).map(|n| insert(&mut session, &table, n)).collect();
+        let mut lsns: Vec<Lsn> = (0..before).map(|n| insert(&mut session, &table, n)).collect();
         db.checkpoint().unwrap();
         lsns.extend((before..before + in_log).map(|n| insert(&mut session, &table, n)));
         drop((session, table, db));
@@ -221,7 +222,7 @@ fn a_timestamp_before_the_images_and_a_position_behind_the_log_are_refused() {
         let error = world.restore(&[], limit).unwrap_err();
         assert!(matches!(error, BackupError::TooEarly { .. }), "{error}");
     }
-    let error = world.restore(&[], LogLimit::Lsn(1 << 40)).unwrap_err();
+    let error = world.restore(&[], LogLimit::Lsn(Lsn(1 << 40))).unwrap_err();
     assert!(matches!(error, BackupError::TooLate { .. }), "{error}");
     assert!(error.to_string().contains("later log segments"), "{error}");
 }
@@ -300,9 +301,9 @@ fn a_limit_that_a_backup_cannot_meet_is_refused_before_anything_is_made() {
         let before = world.disk.list(Path::new("/")).unwrap_or_default();
         let far_us = now_us() + 3_600_000_000;
         for (limit, is_early) in [
-            (LogLimit::Lsn(0), true),
+            (LogLimit::Lsn(Lsn::ZERO), true),
             (LogLimit::TimeUs(YEAR_2020_US), true),
-            (LogLimit::Lsn(1 << 40), false),
+            (LogLimit::Lsn(Lsn(1 << 40)), false),
             (LogLimit::TimeUs(far_us), false),
         ] {
             let error = world.restore(&[], limit).expect_err(&format!("{left:?}, {limit:?}"));
@@ -331,7 +332,7 @@ fn a_backup_is_restored_to_its_own_end_by_position_and_by_time() {
             _ => 10,
         };
         let end_lsn = manifest["end_lsn"].as_u64().unwrap();
-        for limit in [LogLimit::Lsn(end_lsn), LogLimit::TimeUs(end_us)] {
+        for limit in [LogLimit::Lsn(Lsn(end_lsn)), LogLimit::TimeUs(end_us)] {
             let world = World { disk: world.disk.copy(), ..world };
             world
                 .restore(&[], limit)

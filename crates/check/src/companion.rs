@@ -1,5 +1,7 @@
 //! Who goes along with a check: takes a copy of what was found sound, and says when to rest.
 
+use onrush_lsn::Lsn;
+
 use std::time::Duration;
 
 pub use crate::decode::record::Change as LogChange;
@@ -16,11 +18,11 @@ pub struct Anchor<'a> {
     /// How many data files there are.
     pub data_files: usize,
     /// C: the LSN that redo starts from.
-    pub redo_from_lsn: u64,
+    pub redo_from_lsn: Lsn,
     /// The log segment that C is in.
     pub redo_from_segment: u64,
     /// E: below it, a database without the log is not what it was.
-    pub must_reach_lsn: u64,
+    pub must_reach_lsn: Lsn,
     /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
     pub must_reach_us: u64,
 }

@@ -48,6 +48,7 @@ pub use companion::{Anchor, Companion, LogChange};
 pub use error::CheckError;
 pub use finding::Finding;
 pub use invariant::{Invariant, Severity};
+pub use onrush_lsn::Lsn;
 pub use options::{CheckOptions, DOP_MAX};
 pub use progress::Progress;
 pub use reach::{LogReach, foreign_segment, log_reach};

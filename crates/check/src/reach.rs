@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use onrush_files::{AlignedBuffer, Disk, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::decode::block::{UNIT_BYTES, is_segment_of_another, segment_number};
 use crate::error::CheckError;
@@ -19,11 +20,11 @@ use crate::store::Store;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogReach {
     /// E: the images hold what is below, so that there is no way back to before it.
-    pub must_reach_lsn: u64,
+    pub must_reach_lsn: Lsn,
     /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
     pub must_reach_us: u64,
     /// The end of the last whole record up to the limit.
-    pub end_lsn: u64,
+    pub end_lsn: Lsn,
     /// When the last block up to the limit was built, in microseconds since 1970; 0 if there is none behind
     /// the checkpoint.
     pub end_time_us: u64,

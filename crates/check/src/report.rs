@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use onrush_lsn::Lsn;
+
 use serde::Serialize;
 
 use crate::finding::Finding;
@@ -28,7 +30,7 @@ pub struct CheckReport {
     /// Bytes of log blocks read.
     pub log_bytes: u64,
     /// Where the last whole record of the log ends.
-    pub log_end_lsn: u64,
+    pub log_end_lsn: Lsn,
     /// When the last block of the log was built, by the clock of its machine: microseconds since
     /// 1970; 0 if the log has no block behind the checkpoint.
     pub log_end_time_us: u64,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush_files::{Disk, DiskError, DiskFile, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::decode::superblock::FILE_NAME;
 
@@ -21,8 +22,8 @@ pub struct Source {
     pub log_folders: Vec<PathBuf>,
     /// How far to read the log.
     pub log_limit: LogLimit,
-    /// Below this LSN the log is known to be durable; 0 if nothing is known.
-    pub durable_lsn: u64,
+    /// Below this LSN the log is known to be durable; none if nothing is known.
+    pub durable_lsn: Option<Lsn>,
 }
 
 /// How far to read the log.
@@ -32,7 +33,7 @@ pub enum LogLimit {
     #[default]
     None,
     /// Without the records that start at or above this LSN.
-    Lsn(u64),
+    Lsn(Lsn),
     /// Without the first block that was built later than this, in microseconds since 1970 by the
     /// clock of the machine, and all that follows.
     TimeUs(u64),
@@ -50,7 +51,7 @@ impl Source {
             folder: folder.to_owned(),
             log_folders: Vec::new(),
             log_limit: LogLimit::None,
-            durable_lsn: 0,
+            durable_lsn: None,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onrush_files::{AlignedBuffer, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::companion::Companion;
 use crate::decode::blob;
@@ -25,7 +26,7 @@ pub(crate) struct Store<'a> {
     pub(crate) log_folders: Vec<PathBuf>,
     pub(crate) log_limit: LogLimit,
     /// Below it the log is known to be durable, whatever its blocks say.
-    pub(crate) durable_lsn: u64,
+    pub(crate) durable_lsn: Option<Lsn>,
     /// None for a file that could not be opened: there is a finding already.
     pub(crate) files: Vec<Option<DataFile>>,
     pub(crate) findings: &'a Findings,

@@ -73,7 +73,7 @@ fn what_is_committed_is_seen_whether_a_checkpoint_has_it_or_the_log() {
     }
     let report = db.check(&full_speed(), &CheckProgress::default()).unwrap();
     assert_eq!((report.tables[0].rows, report.log_records), (1, 3), "{report}");
-    assert_eq!(report.log_end_lsn, db.durable_lsn().0);
+    assert_eq!(report.log_end_lsn, db.durable_lsn());
 }
 
 /// Changes a letter of a stored row; its image gets the checksum of the new bytes, if it is told to.

@@ -1,5 +1,7 @@
 //! Log segments and log blocks.
 
+use onrush_lsn::Lsn;
+
 use super::input::{u32_at, u64_at, u128_at};
 use super::{FORMAT_VERSION, checksum_around, is_zero};
 
@@ -64,8 +66,8 @@ pub(crate) struct Block<'b> {
     pub(crate) incarnation: u64,
     pub(crate) segment: u64,
     pub(crate) offset: u64,
-    pub(crate) start: u64,
-    pub(crate) durable_to: u64,
+    pub(crate) start: Lsn,
+    pub(crate) durable_to: Lsn,
     /// Microseconds since 1970 by the clock of the machine.
     pub(crate) built_at_us: u64,
     pub(crate) previous_checksum: u32,
@@ -78,7 +80,7 @@ pub(crate) struct Block<'b> {
 
 impl Block<'_> {
     /// The LSN behind the last record byte.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> Lsn {
         self.start + self.records.len() as u64
     }
 }
@@ -119,8 +121,8 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
         incarnation: u64_at(bytes, 32),
         segment: u64_at(bytes, 40),
         offset: u64_at(bytes, 48),
-        start: u64_at(bytes, 56),
-        durable_to: u64_at(bytes, 64),
+        start: Lsn(u64_at(bytes, 56)),
+        durable_to: Lsn(u64_at(bytes, 64)),
         built_at_us: u64_at(bytes, 72),
         previous_checksum: u32_at(bytes, 84),
         checksum,

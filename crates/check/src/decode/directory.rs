@@ -1,5 +1,7 @@
 //! Root and segments of the directory.
 
+use onrush_lsn::Lsn;
+
 use super::input::Input;
 use super::slot::{BlobAddress, NO_SLOT, SlotNumber};
 
@@ -25,7 +27,7 @@ pub(crate) struct Large {
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) id: u64,
-    pub(crate) lsn: u64,
+    pub(crate) lsn: Lsn,
     pub(crate) objects: Vec<u32>,
 }
 
@@ -37,7 +39,7 @@ impl Large {
         }
         let mut large = Large { next: input.varint()?, ..Large::default() };
         for _ in 0..input.varint()? {
-            let (id, lsn, count) = (input.varint()?, input.varint()?, input.varint()?);
+            let (id, lsn, count) = (input.varint()?, Lsn(input.varint()?), input.varint()?);
             let mut objects = Vec::new();
             for _ in 0..count {
                 objects.push(u32::try_from(input.varint()?).ok()?);

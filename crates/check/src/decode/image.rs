@@ -1,5 +1,7 @@
 //! Images: the rows of one leaf.
 
+use onrush_lsn::Lsn;
+
 use super::input::{u16_at, u32_at, u64_at, u128_at};
 use super::is_zero;
 use super::slot::{SLOT_BYTES, SlotNumber};
@@ -73,7 +75,7 @@ impl<'b> Image<'b> {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'b> {
     /// The LSN of a row; with its top bit an intent.
-    pub(crate) lsn: u64,
+    pub(crate) stamp: u64,
     pub(crate) key: &'b [u8],
     pub(crate) value: &'b [u8],
 }
@@ -87,19 +89,25 @@ pub(crate) struct Intent {
 }
 
 impl Entry<'_> {
+    /// The LSN of a row; none for an intent.
+    #[inline]
+    pub(crate) fn lsn(&self) -> Option<Lsn> {
+        (self.stamp >> 63 == 0).then_some(Lsn(self.stamp))
+    }
+
     /// Whose intent it is; none for a row.
     #[inline]
     pub(crate) fn intent(&self) -> Option<Intent> {
-        if self.lsn >> 63 == 0 {
+        if self.stamp >> 63 == 0 {
             return None;
         }
-        let id = self.lsn >> 25 & ((1 << 36) - 1);
-        Some(Intent { id, removes: self.lsn >> 62 & 1 == 1 })
+        let id = self.stamp >> 25 & ((1 << 36) - 1);
+        Some(Intent { id, removes: self.stamp >> 62 & 1 == 1 })
     }
 
     /// Whether an intent is of a large transaction: others are never stored.
     pub(crate) fn is_of_large(&self) -> bool {
-        self.lsn >> 61 & 1 == 1
+        self.stamp >> 61 & 1 == 1
     }
 }
 
@@ -110,7 +118,7 @@ pub(crate) fn take_entry<'b>(entries: &mut &'b [u8]) -> Option<Entry<'b>> {
     let (key, rest) = rest.split_at_checked(usize::from(u16_at(header, 8)))?;
     let (value, rest) = rest.split_at_checked(usize::from(u16_at(header, 10)))?;
     *entries = rest;
-    Some(Entry { lsn: u64_at(header, 0), key, value })
+    Some(Entry { stamp: u64_at(header, 0), key, value })
 }
 
 /// Where the entry after `rest` bytes begins in its image, in bytes.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use onrush_lsn::Lsn;
+
 use super::input::{Input, u32_at};
 use super::slot::BlobAddress;
 use super::{FORMAT_VERSION, checksum_around, is_zero};
@@ -23,7 +25,7 @@ pub(crate) const COUNTER_END: u64 = 1 << 61;
 /// Where redo starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
-    pub(crate) lsn: u64,
+    pub(crate) lsn: Lsn,
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) incarnation: u64,
@@ -38,7 +40,7 @@ pub(crate) struct Superblock {
     pub(crate) checkpoint: u64,
     pub(crate) incarnation: u64,
     /// E: no installed image holds a change at or above it.
-    pub(crate) end: u64,
+    pub(crate) end: Lsn,
     /// C: where redo starts.
     pub(crate) start: Position,
     pub(crate) has_root: u8,
@@ -76,9 +78,9 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
     let generation = input.u64()?;
     let checkpoint = input.u64()?;
     let incarnation = input.u64()?;
-    let end = input.u64()?;
+    let end = Lsn(input.u64()?);
     let start = Position {
-        lsn: input.u64()?,
+        lsn: Lsn(input.u64()?),
         segment: input.u64()?,
         offset: input.u64()?,
         incarnation: input.u64()?,

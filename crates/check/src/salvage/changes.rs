@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use onrush_lsn::Lsn;
+
 use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::findings::Findings;
 use crate::invariant::Invariant;
@@ -21,7 +23,7 @@ pub(super) struct Changes<'a, T: SalvageTarget> {
     objects: HashMap<u32, usize>,
     /// Rows that are newer than the log.
     newer: &'a Keys,
-    end: u64,
+    end: Lsn,
     statuses: &'a LargeStatuses,
     report: &'a mut SalvageReport,
     row: Vec<u8>,
@@ -35,7 +37,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
         store: &Store<'_>,
         wanted: &mut Wanted,
         newer: &Keys,
-        (end, statuses): (u64, &LargeStatuses),
+        (end, statuses): (Lsn, &LargeStatuses),
         target: &mut T,
         report: &mut SalvageReport,
     ) -> Result<(), T::Error> {
@@ -102,7 +104,7 @@ impl<T: SalvageTarget> Changes<'_, T> {
 }
 
 impl<T: SalvageTarget> RecordSink for Changes<'_, T> {
-    fn take(&mut self, lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
+    fn take(&mut self, lsn: Lsn, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
         if lsn >= self.end {
             return;
         }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use onrush_files::AlignedBuffer;
+use onrush_lsn::Lsn;
 
 use crate::decode::image::{Entry, Image, entry_offset, take_entry};
 use crate::decode::slot::SLOT_BYTES;
@@ -27,7 +28,7 @@ pub(super) struct Images<'a> {
     owners: Owners,
     page: AlignedBuffer,
     /// The end of the good part of the log.
-    end: u64,
+    end: Lsn,
     statuses: &'a LargeStatuses,
     /// Rows that are newer than that: older records of the log do not touch them.
     newer: &'a mut Keys,
@@ -37,7 +38,7 @@ impl<'a> Images<'a> {
     pub(super) fn new(
         store: &'a Store<'a>,
         catalogue: &'a Catalogue,
-        (end, statuses): (u64, &'a LargeStatuses),
+        (end, statuses): (Lsn, &'a LargeStatuses),
         newer: &'a mut Keys,
     ) -> Images<'a> {
         let page = AlignedBuffer::new(SLOT_BYTES);
@@ -140,7 +141,7 @@ impl<'a> Images<'a> {
             if !self.stands(&image, &entry, rest) {
                 continue;
             }
-            if entry.intent().is_none() && entry.lsn >= self.end {
+            if entry.lsn().is_some_and(|lsn| lsn >= self.end) {
                 self.newer.insert((table, entry.key.into()));
             }
             wanted.tables[table].note_numbers(entry.key, entry.value);

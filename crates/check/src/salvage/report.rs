@@ -1,5 +1,7 @@
 //! What a salvage has handed over, and what it could not.
 
+use onrush_lsn::Lsn;
+
 use serde::Serialize;
 
 use crate::decode::slot::SLOT_BYTES;
@@ -32,7 +34,7 @@ pub struct SalvageReport {
     /// The checkpoint that was salvaged from; None if there was none to be found.
     pub checkpoint: Option<u64>,
     /// The log is good up to this LSN. Commits from here on are lost if the log is among the losses.
-    pub log_end_lsn: u64,
+    pub log_end_lsn: Lsn,
     /// What was handed over of each table.
     pub tables: Vec<SalvagedRows>,
 }
@@ -72,11 +74,11 @@ impl SalvageReport {
     }
 
     /// The same of the log, which is good up to `end` and was durable up to `proven` at least.
-    pub(super) fn take_log(&mut self, findings: &Findings, end: u64, proven: u64) {
+    pub(super) fn take_log(&mut self, findings: &Findings, end: Lsn, proven: Lsn) {
         self.log_end_lsn = end;
         self.take_as(findings, |invariant| match invariant {
             Invariant::RecordFits => (Some(0), None),
-            _ => (Some(0), Some(proven.saturating_sub(end))),
+            _ => (Some(0), Some(proven.bytes_since(end))),
         });
     }
 

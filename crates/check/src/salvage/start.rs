@@ -60,7 +60,7 @@ impl<'a> Start<'a> {
             log_folders: vec![folders.log.clone()],
             folders,
             log_limit: LogLimit::None,
-            durable_lsn: 0,
+            durable_lsn: None,
             files,
             findings,
             progress,

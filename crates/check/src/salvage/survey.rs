@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use onrush_lsn::Lsn;
+
 use crate::decode::definition::read_definition;
 use crate::decode::record::{Record, group_records, read_record};
 use crate::error::CheckError;
@@ -17,7 +19,7 @@ pub(super) struct Survey<'a> {
     /// By number.
     tables: BTreeMap<u32, Known>,
     /// Where the first record that makes no sense begins: nothing counts from there on.
-    pub(super) end: Option<u64>,
+    pub(super) end: Option<Lsn>,
 }
 
 /// A table at some place in the log.
@@ -67,7 +69,7 @@ impl<'a> Survey<'a> {
 }
 
 impl RecordSink for Survey<'_> {
-    fn take(&mut self, lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
+    fn take(&mut self, lsn: Lsn, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
         if self.end.is_some() {
             return;
         }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use onrush_lsn::Lsn;
+
 use crate::decode::definition::{Definition, read_definition};
 use crate::decode::directory::{Committed, Large, Root, RootTable, read_root};
 use crate::decode::key::KeyPlan;
@@ -124,7 +126,7 @@ fn check_large(store: &Store<'_>, at: SlotNumber, root: &Root) {
         store.findings.add(store.at_slot(Invariant::LargeTransactions, at, found));
     }
     for Committed { id, lsn, objects } in committed {
-        let is_possible = *id > 0 && id < next && *lsn > 0 && *lsn < store.superblock.end;
+        let is_possible = *id > 0 && id < next && *lsn > Lsn::ZERO && *lsn < store.superblock.end;
         let unknown = objects.iter().find(|object| **object >= root.next_object);
         let found = if !is_possible || !ids.insert(*id) {
             format!("large transaction {id} at LSN {lsn}, where {next} comes next")

@@ -4,6 +4,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onrush_lsn::Lsn;
+
 use crate::decode::image::Intent;
 use crate::decode::record::{Change, Record, Row, group_records, read_record};
 use crate::findings::Findings;
@@ -20,7 +22,7 @@ pub(crate) struct LargeStatuses {
     /// Of the log, by transaction and object.
     taken_back: HashMap<(u64, u32), HashSet<Box<[u8]>>>,
     /// Records from here on do not count.
-    end: Option<u64>,
+    end: Option<Lsn>,
 }
 
 impl LargeStatuses {
@@ -28,7 +30,7 @@ impl LargeStatuses {
     pub(crate) fn read(
         store: &Store<'_>,
         catalogue: &Catalogue,
-        end: Option<u64>,
+        end: Option<Lsn>,
     ) -> LargeStatuses {
         let committed = catalogue.large.committed.iter().map(|committed| committed.id).collect();
         let mut statuses = LargeStatuses { committed, end, ..LargeStatuses::default() };
@@ -61,7 +63,7 @@ impl LargeStatuses {
 }
 
 impl RecordSink for LargeStatuses {
-    fn take(&mut self, lsn: u64, payload: &[u8], _report: &mut dyn FnMut(RecordFault)) {
+    fn take(&mut self, lsn: Lsn, payload: &[u8], _report: &mut dyn FnMut(RecordFault)) {
         if self.end.is_some_and(|end| lsn >= end) {
             return;
         }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onrush_files::{AlignedBuffer, DiskFile, OpenMode};
+use onrush_lsn::Lsn;
 
 use crate::decode::block::{self, BLOCK_BYTES_MAX, Block, UNIT_BYTES, open_segment, segment_name};
 use crate::decode::superblock::COUNTER_END;
@@ -33,9 +34,9 @@ const RECORD_BYTES_MAX: usize = 1 << 30;
 pub(crate) struct LogTally {
     pub(crate) bytes: u64,
     /// The end of the last whole record.
-    pub(crate) end: u64,
+    pub(crate) end: Lsn,
     /// Below this LSN everything was durable once.
-    pub(crate) proven: u64,
+    pub(crate) proven: Lsn,
     /// When the last block was built, in microseconds since 1970; 0 if there was none.
     pub(crate) end_time_us: u64,
     /// Whether it was read to a limit, not to its end.
@@ -51,7 +52,7 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         offset: start.offset,
         records_end: start.lsn,
         blocks_end: start.lsn,
-        durable_to: start.lsn.max(store.durable_lsn),
+        durable_to: store.durable_lsn.map_or(start.lsn, |durable| durable.max(start.lsn)),
         end_time_us: 0,
         previous_checksum: start.previous_checksum,
         incarnation: start.incarnation,
@@ -76,7 +77,7 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         if store.gives_up() {
             return chain.tally();
         }
-        if chain.records_end >= limit_lsn(store) {
+        if chain.is_at_limit() {
             return LogTally { is_cut: true, ..chain.tally() };
         }
         if chain.offset >= chain.segment.bytes {
@@ -112,14 +113,6 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
     chain.tally()
 }
 
-/// Records from here on are left out.
-fn limit_lsn(store: &Store<'_>) -> u64 {
-    match store.log_limit {
-        LogLimit::Lsn(lsn) => lsn,
-        LogLimit::None | LogLimit::TimeUs(_) => u64::MAX,
-    }
-}
-
 /// A segment that is open.
 #[derive(Clone)]
 struct Segment {
@@ -142,10 +135,10 @@ struct Chain<'a> {
     /// Where the next block goes.
     offset: u64,
     /// The end of the last whole record.
-    records_end: u64,
+    records_end: Lsn,
     /// The end of the last block's record bytes.
-    blocks_end: u64,
-    durable_to: u64,
+    blocks_end: Lsn,
+    durable_to: Lsn,
     end_time_us: u64,
     previous_checksum: u32,
     incarnation: u64,
@@ -163,6 +156,11 @@ impl Chain<'_> {
             |folder: &&PathBuf| matches!(self.store.disk.exists(&folder.join(&name)), Ok(true));
         let folder = folders.iter().find(holds).or(folders.last());
         folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name))
+    }
+
+    /// Whether the next record, and all behind it, are left out.
+    fn is_at_limit(&self) -> bool {
+        matches!(self.store.log_limit, LogLimit::Lsn(limit) if self.records_end >= limit)
     }
 
     fn tally(&self) -> LogTally {
@@ -231,10 +229,10 @@ impl Chain<'_> {
         }
         self.durable_to = self.durable_to.max(block.durable_to);
         self.take_records(block.records, records)?;
-        let record_bytes = if self.records_end < limit_lsn(self.store) {
-            block.records.len()
-        } else {
+        let record_bytes = if self.is_at_limit() {
             (self.records_end - block.start) as usize
+        } else {
+            block.records.len()
         };
         self.store.companion.block(self.offset, block.bytes, record_bytes);
         self.end_time_us = block.built_at_us;
@@ -262,7 +260,7 @@ impl Chain<'_> {
             &joined
         };
         loop {
-            if self.records_end >= limit_lsn(self.store) {
+            if self.is_at_limit() {
                 return Ok(());
             }
             match read_frame(rest)? {
@@ -299,7 +297,7 @@ impl Chain<'_> {
     fn judge(&mut self, window: &mut Window, reason: &str) {
         let at = format!("the log ends at LSN {}: {reason}", self.records_end);
         let (behind, is_torn) = self.look_behind(window);
-        self.durable_to = self.durable_to.max(behind);
+        self.durable_to = behind.map_or(self.durable_to, |behind| behind.max(self.durable_to));
         let proven = self.durable_to;
         if proven > self.records_end {
             let found = format!("{at}; all below LSN {proven} was durable");
@@ -319,8 +317,8 @@ impl Chain<'_> {
 
     /// The highest durable-up-to LSN of a block behind the end, and whether anything there was meant
     /// to go on from it.
-    fn look_behind(&self, window: &mut Window) -> (u64, bool) {
-        let (mut highest, mut is_torn) = (0, false);
+    fn look_behind(&self, window: &mut Window) -> (Option<Lsn>, bool) {
+        let (mut highest, mut is_torn) = (None, false);
         for number in self.numbers_from(self.segment.number) {
             let is_end = number == self.segment.number;
             let segment = if is_end { self.segment.clone() } else { self.open_unchecked(number) };
@@ -334,7 +332,7 @@ impl Chain<'_> {
                         let is_ours = block.database_id == self.store.superblock.database_id
                             && (block.segment, block.offset) == (number, offset);
                         if is_ours {
-                            highest = highest.max(block.durable_to);
+                            highest = highest.max(Some(block.durable_to));
                             is_torn |= block.incarnation >= self.incarnation;
                             step = block.padded_bytes as u64;
                         }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onrush_lsn::Lsn;
+
 use crate::companion::Companion;
 use crate::decode::definition::read_definition;
 use crate::decode::record::{Change, Record, Row, group_records, read_record};
@@ -41,7 +43,7 @@ enum Origin {
 /// Whoever takes the records of the log, one after the other.
 pub(crate) trait RecordSink {
     /// Takes the next record; `report` hears what is wrong with it.
-    fn take(&mut self, lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault));
+    fn take(&mut self, lsn: Lsn, payload: &[u8], report: &mut dyn FnMut(RecordFault));
 }
 
 /// What is wrong with a record: the invariant, the table and key if known, and what was found.
@@ -197,7 +199,7 @@ impl TablePlan {
 }
 
 impl RecordSink for Records<'_> {
-    fn take(&mut self, _lsn: u64, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
+    fn take(&mut self, _lsn: Lsn, payload: &[u8], report: &mut dyn FnMut(RecordFault)) {
         use Invariant::RecordDecodes;
         self.count += 1;
         match read_record(payload) {

@@ -1,5 +1,7 @@
 //! Every row of one image.
 
+use onrush_lsn::Lsn;
+
 use crate::decode::image::{Entry, Image, Intent, entry_offset, take_entry};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
@@ -24,7 +26,7 @@ pub(crate) struct Fault<'b> {
 pub(crate) fn check<'b>(
     image: &Image<'b>,
     plan: &TablePlan,
-    (end, next_large): (u64, u64),
+    (end, next_large): (Lsn, u64),
     highest: &mut [Option<u64>],
     mut report: impl FnMut(Fault<'b>),
 ) {
@@ -46,8 +48,8 @@ pub(crate) fn check<'b>(
                 at(Invariant::RowLsn, found);
             }
             Some(_) => {}
-            None if entry.lsn.wrapping_sub(1) >= end.wrapping_sub(1) => {
-                at(Invariant::RowLsn, format!("LSN {}, where E is {end}", entry.lsn));
+            None if entry.lsn().is_none_or(|lsn| !(Lsn::FIRST..end).contains(&lsn)) => {
+                at(Invariant::RowLsn, format!("LSN {}, where E is {end}", entry.stamp));
             }
             None => {}
         }

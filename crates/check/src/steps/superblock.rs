@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onrush_files::{AlignedBuffer, Disk, DiskFile};
+use onrush_lsn::Lsn;
 
 use crate::companion::{Anchor, Companion};
 use crate::decode::input::{u16_at, u32_at, u128_at};
@@ -150,7 +151,10 @@ fn check_fields(path: &Path, superblock: &Superblock, findings: &Findings) {
             "there is a root exactly if there was a checkpoint, and here it is not so",
         ),
         (superblock.end < start.lsn, "E is below C"),
-        (start.lsn == 0 || start.segment == 0, "C has LSN or log segment 0, which do not exist"),
+        (
+            start.lsn == Lsn::ZERO || start.segment == 0,
+            "C has LSN or log segment 0, which do not exist",
+        ),
         (
             start.offset < 4096 || !start.offset.is_multiple_of(4096),
             "C does not lie where a block can start",
@@ -176,8 +180,8 @@ fn check_counters(path: &Path, superblock: &Superblock, findings: &Findings) {
         (32, "the generation", superblock.generation),
         (40, "the checkpoint's number", superblock.checkpoint),
         (48, "the incarnation", superblock.incarnation),
-        (56, "E, an LSN,", superblock.end),
-        (64, "C, an LSN,", start.lsn),
+        (56, "E, an LSN,", superblock.end.0),
+        (64, "C, an LSN,", start.lsn.0),
         (72, "the log segment of C", start.segment),
         (80, "the offset of C", start.offset),
         (88, "the incarnation of C", start.incarnation),

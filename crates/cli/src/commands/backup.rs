@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use indicatif::ProgressBar;
 use onrush_backup::{BackupError, BackupReport, RestoreOptions, parse_time, restore};
-use onrush_check::{CheckOptions, LogLimit, Progress};
+use onrush_check::{CheckOptions, LogLimit, Lsn, Progress};
 use onrush_files::OsDisk;
 use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
@@ -99,7 +99,7 @@ pub fn backup(arguments: &Backup) -> Outcome {
 pub fn restored(arguments: &Restore) -> Outcome {
     let limit = match (&arguments.to_time, arguments.to_lsn) {
         (Some(time), _) => LogLimit::TimeUs(parse_time(time).map_err(told)?),
-        (None, Some(lsn)) => LogLimit::Lsn(lsn),
+        (None, Some(lsn)) => LogLimit::Lsn(Lsn(lsn)),
         (None, None) => LogLimit::None,
     };
     let absolute = |folder: &PathBuf| std::path::absolute(folder);

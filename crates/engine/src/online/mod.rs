@@ -122,8 +122,8 @@ impl Database {
             folder: self.folder().to_owned(),
             superblock: Arc::clone(&pin.superblock),
             log_folders: Vec::new(),
-            log_limit: LogLimit::Lsn(end.0),
-            durable_lsn: end.0,
+            log_limit: LogLimit::Lsn(end),
+            durable_lsn: Some(end),
         }
     }
 }
