@@ -38,7 +38,7 @@ pub(crate) struct OwnAnchor {
     pub(crate) redo_from_lsn: Lsn,
     pub(crate) redo_from_segment: u64,
     pub(crate) must_reach_lsn: Lsn,
-    pub(crate) must_reach_us: u64,
+    pub(crate) must_reach_us: Option<u64>,
 }
 
 /// The log segment that is written.

@@ -143,9 +143,9 @@ fn finish(
         redo_from_lsn: anchor.redo_from_lsn,
         redo_from_segment: anchor.redo_from_segment,
         must_reach_lsn: anchor.must_reach_lsn,
-        must_reach_time: time_words(anchor.must_reach_us),
+        must_reach_time: anchor.must_reach_us.and_then(time_words),
         end_lsn: checked.log_end_lsn,
-        end_time: time_words(checked.log_end_time_us),
+        end_time: checked.log_end_time_us.and_then(time_words),
         tables: checked.tables.clone(),
         log_records: checked.log_records,
         rows_checked: !checked.physical_only,
@@ -185,7 +185,7 @@ fn check_reach(limit: LogLimit, reach: &LogReach) -> Result<(), BackupError> {
         LogLimit::Lsn(wanted_lsn) => wanted_lsn < must_reach_lsn,
         // Where no block behind the checkpoint is from before the moment, the images alone tell.
         LogLimit::TimeUs(wanted_us) => {
-            end_time_us == 0 && (must_reach_us == 0 || wanted_us < must_reach_us)
+            end_time_us.is_none() && must_reach_us.is_none_or(|reached_us| wanted_us < reached_us)
         }
     };
     if is_early || end_lsn < must_reach_lsn {
@@ -196,7 +196,7 @@ fn check_reach(limit: LogLimit, reach: &LogReach) -> Result<(), BackupError> {
         LogLimit::Lsn(wanted_lsn) if end_lsn < wanted_lsn => {
             Err(BackupError::TooLate { wanted_lsn, end_lsn, end_time_us })
         }
-        LogLimit::TimeUs(wanted_us) if !is_cut && end_time_us < wanted_us => {
+        LogLimit::TimeUs(wanted_us) if !is_cut && end_time_us < Some(wanted_us) => {
             Err(BackupError::TimeTooLate { wanted_us, end_lsn, end_time_us })
         }
         _ => Ok(()),

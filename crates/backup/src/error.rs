@@ -43,33 +43,33 @@ pub enum BackupError {
     #[error(
         "the point in time is too early: the images of the backup hold what was committed up to LSN \
          {must_reach_lsn}{}; take a later one or an older backup",
-        time_words(*.must_reach_us).map_or_else(String::new, |time| format!(" ({time})"))
+        .must_reach_us.and_then(time_words).map_or_else(String::new, |time| format!(" ({time})"))
     )]
     TooEarly {
         /// What its images reach to.
         must_reach_lsn: Lsn,
-        /// When that was durable at the latest, in microseconds since 1970; 0 if nobody knows.
-        must_reach_us: u64,
+        /// When that was durable at the latest, in microseconds since 1970; none if nobody knows.
+        must_reach_us: Option<u64>,
     },
     /// The log ends before the moment.
     #[error(
         "the log that is there ends at LSN {end_lsn}{}, before LSN {wanted_lsn}; name the folders \
          with the later log segments, or leave the LSN out to restore all there is",
-        time_words(*.end_time_us).map_or_else(String::new, |time| format!(" ({time})"))
+        .end_time_us.and_then(time_words).map_or_else(String::new, |time| format!(" ({time})"))
     )]
     TooLate {
         /// The LSN asked for.
         wanted_lsn: Lsn,
         /// Where the log ends.
         end_lsn: Lsn,
-        /// When its last block was built, in microseconds since 1970; 0 if it has none.
-        end_time_us: u64,
+        /// When its last block was built, in microseconds since 1970; none if it has none.
+        end_time_us: Option<u64>,
     },
     /// The log ends before the moment, and nobody knows whether there was more.
     #[error(
         "the log that is there ends at LSN {end_lsn}{}, before {}; name the folders with the later log \
          segments, or leave the time out to restore all there is",
-        time_words(*.end_time_us).map_or_else(String::new, |time| format!(" ({time})")),
+        .end_time_us.and_then(time_words).map_or_else(String::new, |time| format!(" ({time})")),
         time_words(*.wanted_us).unwrap_or_default()
     )]
     TimeTooLate {
@@ -77,8 +77,8 @@ pub enum BackupError {
         wanted_us: u64,
         /// Where the log ends.
         end_lsn: Lsn,
-        /// When the last of it was durable, in microseconds since 1970; 0 if nobody knows.
-        end_time_us: u64,
+        /// When the last of it was durable, in microseconds since 1970; none if nobody knows.
+        end_time_us: Option<u64>,
     },
     /// A folder with log segments that is not there.
     #[error("there is no folder {}; name one that holds log segments", folder.display())]

@@ -33,7 +33,7 @@ pub fn parse_time(text: &str) -> Result<u64, BackupError> {
 /// A moment for people, in UTC.
 pub(crate) fn time_words(time_us: u64) -> Option<String> {
     let timestamp = jiff::Timestamp::from_microsecond(i64::try_from(time_us).ok()?).ok()?;
-    (time_us != 0).then(|| timestamp.to_string())
+    Some(timestamp.to_string())
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub struct Anchor<'a> {
     pub redo_from_segment: u64,
     /// E: below it, a database without the log is not what it was.
     pub must_reach_lsn: Lsn,
-    /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
-    pub must_reach_us: u64,
+    /// When what is below E was durable at the latest, in microseconds since 1970; none if nobody knows.
+    pub must_reach_us: Option<u64>,
 }
 
 /// See the module. Called by all threads of a check, each piece once, in no order, and before the

@@ -21,13 +21,13 @@ use crate::store::Store;
 pub struct LogReach {
     /// E: the images hold what is below, so that there is no way back to before it.
     pub must_reach_lsn: Lsn,
-    /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
-    pub must_reach_us: u64,
+    /// When what is below E was durable at the latest, in microseconds since 1970; none if nobody knows.
+    pub must_reach_us: Option<u64>,
     /// The end of the last whole record up to the limit.
     pub end_lsn: Lsn,
-    /// When the last block up to the limit was built, in microseconds since 1970; 0 if there is none behind
-    /// the checkpoint.
-    pub end_time_us: u64,
+    /// When the last block up to the limit was built, in microseconds since 1970; none if there is none
+    /// behind the checkpoint.
+    pub end_time_us: Option<u64>,
     /// Whether there is log behind the limit.
     pub is_cut: bool,
 }

@@ -32,8 +32,8 @@ pub struct CheckReport {
     /// Where the last whole record of the log ends.
     pub log_end_lsn: Lsn,
     /// When the last block of the log was built, by the clock of its machine: microseconds since
-    /// 1970; 0 if the log has no block behind the checkpoint.
-    pub log_end_time_us: u64,
+    /// 1970; none if the log has no block behind the checkpoint.
+    pub log_end_time_us: Option<u64>,
     /// Whether the log was read to a limit, not to its end.
     pub log_is_cut: bool,
     /// Bytes read in all.

@@ -1,6 +1,7 @@
 //! Numbers as types, so that a leaf id is never taken for a slot.
 
 use std::fmt;
+use std::num::NonZero;
 
 macro_rules! unit {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -30,10 +31,23 @@ unit!(
     /// Place of an inner node in its arena.
     InnerId(u32)
 );
-unit!(
-    /// A checkpoint's number; a leaf is dirty *for* an epoch. 0 means clean.
-    Epoch(u64)
-);
+
+/// A checkpoint's number, from 1; a leaf is dirty *for* an epoch. As it is never 0, one that may be missing
+/// takes no more space in the header of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Epoch(NonZero<u64>);
+
+impl Epoch {
+    /// The epoch that follows the checkpoint with this number; 0 is the empty database.
+    pub(crate) fn after(checkpoint: u64) -> Epoch {
+        Epoch(NonZero::<u64>::MIN.saturating_add(checkpoint))
+    }
+
+    /// The number of the checkpoint that images what is dirty for the epoch.
+    pub(crate) fn number(self) -> u64 {
+        self.0.get()
+    }
+}
 
 /// Bytes of one leaf in memory, of one image on disk and of one slot.
 pub(crate) const LEAF_BYTES: usize = 16 * 1024;

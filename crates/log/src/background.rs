@@ -149,10 +149,7 @@ fn run_writer(core: &Core, cpu: Option<usize>, recorder: &Recorder) {
 /// How long the oldest delayed commit may still wait for its round to begin; `None` if that is due
 /// or there is none.
 pub(crate) fn time_until_due(core: &Core) -> Option<Duration> {
-    let since = core.delayed.since();
-    if since == 0 {
-        return None;
-    }
+    let since = core.delayed.since()?;
     let due_after = core.options.window.milliseconds.saturating_mul(500);
     let due_after = if planted(Fault::WindowTooLong) { due_after * 4 } else { due_after };
     let due = since + due_after;

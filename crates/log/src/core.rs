@@ -55,7 +55,7 @@ pub(crate) struct Core {
     pub(crate) started: Instant,      // zero of all times kept as numbers
     failure: OnceLock<LogError>,      // set once, by whoever saw it first
     writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
-    newest_block_us: AtomicU64,       // when it was built; raised by the leader
+    newest_block_us: AtomicU64,       // when it was built, 0 if there is none; raised by the leader
     position: Mutex<LogPosition>,     // stored by the leader at the end of a round
 }
 
@@ -87,7 +87,7 @@ impl Core {
             is_closed: AtomicBool::new(false),
             started: Instant::now(),
             failure: OnceLock::new(),
-            newest_block_us: AtomicU64::new(writer.newest_block_us()),
+            newest_block_us: AtomicU64::new(writer.newest_block_us().unwrap_or(0)),
             position: Mutex::new(writer.position()),
             writer: Mutex::new(writer),
             options,
@@ -109,9 +109,9 @@ impl Core {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the newest block was built, in microseconds since 1970; 0 if nobody knows.
-    pub(crate) fn newest_block_us(&self) -> u64 {
-        self.newest_block_us.load(Acquire)
+    /// When the newest block was built, in microseconds since 1970.
+    pub(crate) fn newest_block_us(&self) -> Option<u64> {
+        Some(self.newest_block_us.load(Acquire)).filter(|built_at_us| *built_at_us != 0)
     }
 
     /// A block is about to be written. A clock that was set back does not make it older than those before.

@@ -6,53 +6,75 @@
 //!
 //! Invariants
 //! 1. `since` is not above the time of the oldest delayed commit that no round has begun to write,
-//!    or 0 if none.
-//! 2. `writing_since` is the same for the round that is being written, or 0 if none is.
+//!    or none if there is none.
+//! 2. `writing_since` is the same for the round that is being written, or none if none is.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+
+/// A time that threads share, if there is one.
+#[derive(Debug, Default)]
+struct SharedTime(AtomicU64); // 0: none, as the clock is never 0
+
+impl SharedTime {
+    fn get(&self) -> Option<u64> {
+        Some(self.0.load(Relaxed)).filter(|micros| *micros != 0)
+    }
+
+    fn set(&self, micros: Option<u64>) {
+        self.0.store(micros.unwrap_or(0), Release);
+    }
+
+    fn take(&self) -> Option<u64> {
+        Some(self.0.swap(0, AcqRel)).filter(|micros| *micros != 0)
+    }
+
+    /// Sets the time if there is none; whether that was so.
+    fn set_first(&self, micros: u64) -> bool {
+        self.0.compare_exchange(0, micros, AcqRel, Relaxed).is_ok()
+    }
+}
 
 /// Times of delayed commits, as [`Clock::now_micros`](crate::clock::Clock::now_micros) has them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Delayed {
-    since: AtomicU64,         // set by the first delayed commit, taken by the leader
-    writing_since: AtomicU64, // stored by the leader
+    since: SharedTime,         // set by the first delayed commit, taken by the leader
+    writing_since: SharedTime, // stored by the leader
 }
 
 impl Delayed {
     /// Notes that there is a delayed commit; whether it is the first since the last round began.
     #[inline]
     pub(crate) fn note(&self, now_micros: impl FnOnce() -> u64) -> bool {
-        self.since.load(Relaxed) == 0
-            && self.since.compare_exchange(0, now_micros(), AcqRel, Relaxed).is_ok()
+        self.since.get().is_none() && self.since.set_first(now_micros())
     }
 
-    /// When the first delayed commit came that no round has begun to write; 0 if there is none.
-    pub(crate) fn since(&self) -> u64 {
-        self.since.load(Relaxed)
+    /// When the first delayed commit came that no round has begun to write.
+    pub(crate) fn since(&self) -> Option<u64> {
+        self.since.get()
     }
 
     /// Whether the round being written holds a delayed commit older than the window: the disk has
     /// stalled.
     #[inline]
     pub(crate) fn is_stalled(&self, window_milliseconds: u64, now: impl FnOnce() -> u64) -> bool {
-        let since = self.writing_since.load(Relaxed);
-        since != 0 && now().saturating_sub(since) > window_milliseconds.saturating_mul(1000)
+        let window_micros = window_milliseconds.saturating_mul(1000);
+        self.writing_since.get().is_some_and(|since| now().saturating_sub(since) > window_micros)
     }
 
     /// For the leader, before it computes the prefix.
-    pub(crate) fn begin_round(&self) -> u64 {
-        let since = self.since.swap(0, AcqRel);
-        self.writing_since.store(since, Release);
+    pub(crate) fn begin_round(&self) -> Option<u64> {
+        let since = self.since.take();
+        self.writing_since.set(since);
         since
     }
 
     /// For the leader, at the end; `is_more`: some records were not complete. Whether the writer
     /// must come again.
-    pub(crate) fn end_round(&self, since: u64, is_more: bool) -> bool {
-        self.writing_since.store(0, Release);
-        since != 0 && is_more && self.since.compare_exchange(0, since, AcqRel, Relaxed).is_ok()
+    pub(crate) fn end_round(&self, since: Option<u64>, is_more: bool) -> bool {
+        self.writing_since.set(None);
+        is_more && since.is_some_and(|since| self.since.set_first(since))
     }
 }
 
@@ -65,7 +87,7 @@ mod tests {
         let delayed = Delayed::default();
         assert!(delayed.note(|| 5));
         assert!(!delayed.note(|| panic!("the clock was read")));
-        assert_eq!(delayed.begin_round(), 5);
+        assert_eq!(delayed.begin_round(), Some(5));
         assert!(delayed.note(|| 7));
     }
 
@@ -87,6 +109,6 @@ mod tests {
         assert!(delayed.note(|| 5));
         let since = delayed.begin_round();
         assert!(delayed.end_round(since, true));
-        assert_eq!(delayed.since(), 5);
+        assert_eq!(delayed.since(), Some(5));
     }
 }

@@ -61,7 +61,7 @@ impl Log {
             next: Lsn::FIRST,
             offset: SEGMENT_HEADER_BYTES,
             previous_checksum: 0,
-            newest_block_us: 0,
+            newest_block_us: None,
         };
         let writer = Writer::new(&options, next_block, segment.clone());
         let pool = SegmentPool::new(folder, &options, [segment].into());
@@ -247,11 +247,11 @@ impl Log {
     pub fn write_due(&self, recorder: &Recorder) -> Result<Option<Duration>, LogError> {
         let core = &*self.core;
         core.check()?;
-        if core.delayed.since() != 0 && time_until_due(core).is_none() {
+        if core.delayed.since().is_some() && time_until_due(core).is_none() {
             core.write_or_wait(recorder);
             core.check()?;
         }
-        let is_waiting = core.delayed.since() != 0;
+        let is_waiting = core.delayed.since().is_some();
         Ok(is_waiting.then(|| time_until_due(core).unwrap_or_default()))
     }
 
@@ -293,10 +293,10 @@ impl Log {
         self.core.position()
     }
 
-    /// When the newest block was built, in microseconds since 1970 by the clock of the machine; 0 while there is
+    /// When the newest block was built, in microseconds since 1970 by the clock of the machine; none while there is
     /// none. All records below [`Log::position`] are in blocks that are no newer.
     #[must_use]
-    pub fn newest_block_us(&self) -> u64 {
+    pub fn newest_block_us(&self) -> Option<u64> {
         self.core.newest_block_us()
     }
 

@@ -62,8 +62,8 @@ pub(crate) struct Chain {
     blocks_end: Lsn,
     durable_to: Lsn,
     has_blocks: bool,
-    /// When the newest block was built, in microseconds since 1970; 0 if there is none.
-    pub(crate) newest_block_us: u64,
+    /// When the newest block was built, in microseconds since 1970.
+    pub(crate) newest_block_us: Option<u64>,
 }
 
 /// Who gets the records: the LSN and the payload of each.
@@ -159,7 +159,7 @@ impl Chain {
             blocks_end: from.lsn,
             durable_to: from.lsn,
             has_blocks: false,
-            newest_block_us: 0,
+            newest_block_us: None,
         })
     }
 
@@ -220,7 +220,7 @@ impl Chain {
         self.previous_checksum = checksum;
         self.incarnation = header.incarnation;
         self.has_blocks = true;
-        self.newest_block_us = self.newest_block_us.max(header.built_at_us);
+        self.newest_block_us = self.newest_block_us.max(Some(header.built_at_us));
     }
 
     /// Torn tail or damage?

@@ -51,8 +51,8 @@ pub(crate) struct NextBlock {
     pub(crate) next: Lsn,
     pub(crate) offset: u64,
     pub(crate) previous_checksum: u32,
-    /// When the newest block before this one was built, in microseconds since 1970; 0 if nobody knows.
-    pub(crate) newest_block_us: u64,
+    /// When the newest block before this one was built, in microseconds since 1970.
+    pub(crate) newest_block_us: Option<u64>,
 }
 
 impl Writer {
@@ -77,7 +77,7 @@ impl Writer {
     }
 
     /// When the newest block was built that was there already.
-    pub(crate) fn newest_block_us(&self) -> u64 {
+    pub(crate) fn newest_block_us(&self) -> Option<u64> {
         self.next_block.newest_block_us
     }
 

@@ -45,8 +45,8 @@ pub(crate) struct Superblock {
     pub(crate) start: Position,
     pub(crate) has_root: u8,
     pub(crate) root: Option<BlobAddress>,
-    /// When what is below E was durable at the latest, in microseconds since 1970; 0 if nobody knows.
-    pub(crate) end_us: u64,
+    /// When what is below E was durable at the latest, in microseconds since 1970; none if nobody knows.
+    pub(crate) end_us: Option<u64>,
     /// Whether the rest of the block is zeros.
     pub(crate) zeros_follow: bool,
 }
@@ -88,7 +88,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
     };
     let has_root = input.u8()?;
     let root = if has_root == 1 { Some(BlobAddress::read(&mut input)?) } else { None };
-    let end_us = input.u64()?;
+    let end_us = Some(input.u64()?).filter(|end_us| *end_us != 0);
     let zeros_follow = is_zero(input.rest());
     Some(Superblock {
         database_id,

@@ -37,8 +37,8 @@ pub(crate) struct LogTally {
     pub(crate) end: Lsn,
     /// Below this LSN everything was durable once.
     pub(crate) proven: Lsn,
-    /// When the last block was built, in microseconds since 1970; 0 if there was none.
-    pub(crate) end_time_us: u64,
+    /// When the last block was built, in microseconds since 1970.
+    pub(crate) end_time_us: Option<u64>,
     /// Whether it was read to a limit, not to its end.
     pub(crate) is_cut: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) fn check<S: RecordSink>(store: &Store<'_>, mut records: Option<&mut S
         records_end: start.lsn,
         blocks_end: start.lsn,
         durable_to: store.durable_lsn.map_or(start.lsn, |durable| durable.max(start.lsn)),
-        end_time_us: 0,
+        end_time_us: None,
         previous_checksum: start.previous_checksum,
         incarnation: start.incarnation,
         has_blocks: false,
@@ -139,7 +139,7 @@ struct Chain<'a> {
     /// The end of the last block's record bytes.
     blocks_end: Lsn,
     durable_to: Lsn,
-    end_time_us: u64,
+    end_time_us: Option<u64>,
     previous_checksum: u32,
     incarnation: u64,
     has_blocks: bool,
@@ -235,7 +235,8 @@ impl Chain<'_> {
             block.records.len()
         };
         self.store.companion.block(self.offset, block.bytes, record_bytes);
-        self.end_time_us = block.built_at_us;
+        // 0 says that the clock stood before 1970.
+        self.end_time_us = Some(block.built_at_us).filter(|built_at_us| *built_at_us != 0);
         self.offset += block.padded_bytes as u64;
         self.blocks_end = block.end();
         self.previous_checksum = block.checksum;

@@ -130,12 +130,12 @@ fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Finding
                 newer.checkpoint,
                 newer.incarnation,
                 newer.end,
-                newer.end_us,
+                newer.end_us.unwrap_or(0),
                 newer.start.lsn,
                 older.checkpoint,
                 older.incarnation,
                 older.end,
-                older.end_us,
+                older.end_us.unwrap_or(0),
                 older.start.lsn
             ),
         );

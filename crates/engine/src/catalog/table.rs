@@ -1,6 +1,7 @@
 //! One table, and the list of all.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -89,7 +90,9 @@ impl TableEntry {
         let altered = TableEntry::around(self.id, schema, tree, |number| {
             self.numbered_sequence(number).unwrap_or_else(|| Arc::new(new_counter()))
         })?;
-        altered.note_entry_bytes(self.entry_bytes());
+        if let Some(bytes) = self.entry_bytes() {
+            altered.note_entry_bytes(bytes.get());
+        }
         Ok(altered)
     }
 
@@ -221,9 +224,9 @@ impl TableEntry {
         }
     }
 
-    /// Bytes of a typical row in a leaf, 0 if none is known.
-    pub(crate) fn entry_bytes(&self) -> usize {
-        self.entry_bytes.load(Ordering::Relaxed) as usize
+    /// Bytes of a typical row in a leaf; none if none is known.
+    pub(crate) fn entry_bytes(&self) -> Option<NonZero<usize>> {
+        NonZero::new(self.entry_bytes.load(Ordering::Relaxed) as usize)
     }
 }
 

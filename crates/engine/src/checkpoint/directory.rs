@@ -19,7 +19,6 @@ use crate::units::ObjectId;
 
 /// Entries of a full segment; one with half as many again is divided.
 pub(super) const SEGMENT_ENTRIES: usize = 256;
-const NO_SLOT: u64 = u64::MAX;
 
 /// The directory of one checkpoint. Never changed; dropping it frees what only it kept.
 #[derive(Default)]
@@ -74,7 +73,7 @@ impl Segment {
         for entry in &entries {
             push_varint(entry.low.len() as u64, &mut bytes);
             bytes.extend_from_slice(&entry.low);
-            let slot = entry.image.as_ref().map_or(NO_SLOT, |image| image.slot().to_raw());
+            let slot = SlotId::to_raw_or_none(entry.image.as_ref().map(|image| image.slot()));
             let checksum = entry.image.as_ref().map_or(0, |image| image.checksum());
             bytes.extend_from_slice(&slot.to_le_bytes());
             bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -353,10 +352,7 @@ fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entr
         let low: Box<[u8]> = take_bytes(from)?.into();
         let raw = u64::from_le_bytes(take_array(from)?);
         let checksum = u32::from_le_bytes(take_array(from)?);
-        let image = match raw {
-            NO_SLOT => None,
-            raw => Some((SlotId::from_raw(raw)?, checksum)),
-        };
+        let image = SlotId::from_raw_or_none(raw)?.map(|slot| (slot, checksum));
         let in_order = entries.last().is_none_or(|(last, _)| *last < low);
         let in_files = image.is_none_or(|(slot, _)| usize::from(slot.file) < files);
         if !in_order || !in_files {

@@ -161,7 +161,7 @@ impl Checkpointer {
             start,
             end,
             root: Some(root),
-            end_us: self.installed.end_us.max(store.log.newest_block_us()),
+            end_us: store.log.newest_block_us().unwrap_or(0).max(self.installed.end_us),
             ..self.installed.clone()
         };
         {
@@ -181,7 +181,7 @@ impl Checkpointer {
 /// Steps 1 and 2 of a checkpoint: C first, then the epoch. A change below C has pushed its leaf on a list before
 /// the switch; one that is not below C is redone from the log.
 fn begin(store: &Store) -> (LogPosition, Epoch) {
-    let epoch = Epoch(store.dirty.epoch().0 + 1);
+    let epoch = Epoch::after(store.dirty.epoch().number());
     let start = store.log.position();
     store.dirty.start_epoch(epoch);
     (start, epoch)

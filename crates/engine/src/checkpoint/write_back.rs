@@ -120,7 +120,7 @@ fn image_leaves(
         let mut leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         // The leaf that was listed may have been dropped, and another table have its place.
         let ours = leaf.is_for_checkpoints();
-        let due = ours && leaf.is_dirty() && leaf.dirty_epoch < epoch;
+        let due = ours && leaf.dirty_epoch.is_some_and(|own| own < epoch);
         panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {
@@ -175,7 +175,7 @@ fn resolve_leaf(store: &Store, leaf: &mut LeafState) {
 /// An empty leaf is clean without an image: its entry in the directory names no slot.
 fn forget_image(store: &Store, leaf: &mut LeafState) {
     leaf.image = None;
-    leaf.dirty_epoch = Epoch(0);
+    leaf.dirty_epoch = None;
     store.space.unreserve(1);
 }
 
@@ -219,7 +219,8 @@ fn merge_empty_leaves(
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) {
     let permit = store.background_permit();
-    let before = if planted(Fault::MergeImagedLate) { epoch } else { Epoch(epoch.0 - 1) };
+    let late = u64::from(planted(Fault::MergeImagedLate));
+    let before = Epoch::after(epoch.number() + late - 2);
     for leaf in empty {
         let Some(tree) = store.tree_of(leaf.object) else { continue };
         let merged = tree.merge_empty(store, recorder, permit, &leaf, before);
@@ -234,8 +235,8 @@ fn merge_empty_leaves(
 fn put_back(store: &Store, recorder: &Recorder, permit: usize, leaves: &[LeafId]) {
     for id in leaves {
         let leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
-        if leaf.is_dirty() {
-            store.dirty.push(permit, leaf.dirty_epoch, *id);
+        if let Some(epoch) = leaf.dirty_epoch {
+            store.dirty.push(permit, epoch, *id);
         }
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn create(
     let database_id = uuid::Uuid::new_v4().as_u128();
     let files = DataFiles::create(&*disk, &folders.data, database_id)?;
     let space = Space::new(files, &[])?;
-    let engine = build_engine(&disk, options, database_id, (frames, space), Epoch(1));
+    let engine = build_engine(&disk, options, database_id, (frames, space), Epoch::after(0));
     let log = Log::create(Arc::clone(&disk), log_options(&engine, &folders))?;
     let position = log.position();
     let superblock = Superblock {
@@ -162,7 +162,7 @@ pub(crate) fn open(
     };
     let space = Space::new(files, &used)?;
     // Leaves are dirty for epochs above the installed checkpoint's.
-    let epoch = Epoch(superblock.checkpoint + 1);
+    let epoch = Epoch::after(superblock.checkpoint);
     let engine = build_engine(&disk, options, database_id, (frames, space), epoch);
     let mut report =
         RecoveryReport { checkpoint: superblock.checkpoint, ..RecoveryReport::default() };

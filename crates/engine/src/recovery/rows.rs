@@ -73,12 +73,23 @@ struct BatchRow {
     body_bytes: u32,
     key_bytes: u16,
     kind: BatchKind,
-    /// The large transaction whose piece it is in; its number is 0 for a row that is committed.
-    owner: LargeOwner,
+    owner: RowOwner,
 }
 
-/// Numbers of large transactions begin above it.
-const NO_OWNER: LargeOwner = LargeOwner { id: 0, piece: 0 };
+/// The large transaction whose piece a row is in; none for a row that is committed. In the space of an owner,
+/// since batches are large: the number of a large transaction is never 0.
+#[derive(Clone, Copy)]
+struct RowOwner(LargeOwner);
+
+impl RowOwner {
+    fn new(owner: Option<LargeOwner>) -> RowOwner {
+        RowOwner(owner.unwrap_or(LargeOwner { id: 0, piece: 0 }))
+    }
+
+    fn get(self) -> Option<LargeOwner> {
+        Some(self.0).filter(|owner| owner.id != 0)
+    }
+}
 
 #[derive(Clone, Copy)]
 enum BatchKind {
@@ -219,7 +230,7 @@ impl Batch {
             body_bytes: body.len() as u32,
             key_bytes: row.key.len() as u16,
             kind,
-            owner: owner.unwrap_or(NO_OWNER),
+            owner: RowOwner::new(owner),
         });
     }
 
@@ -345,10 +356,10 @@ impl Redoer {
                 Some(&self.row)
             }
         };
-        let as_what = match row.kind {
-            _ if row.owner == NO_OWNER => RedoneAs::Row,
-            BatchKind::TakeBack => RedoneAs::NoIntent(row.owner),
-            _ => RedoneAs::Intent(row.owner),
+        let as_what = match (row.owner.get(), row.kind) {
+            (None, _) => RedoneAs::Row,
+            (Some(owner), BatchKind::TakeBack) => RedoneAs::NoIntent(owner),
+            (Some(owner), _) => RedoneAs::Intent(owner),
         };
         let lsn = (row.lsn, as_what);
         loop {

@@ -1,5 +1,6 @@
 //! What a session remembers of a table: the leaf it used last, and its key generators.
 
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -165,10 +166,8 @@ fn lease(
     let leads = table.schema.definition().primary_key().first() == Some(&column);
     match strategy {
         KeyStrategy::Identity { start, strict: false } if leads && count > 1 => {
-            let rows = match table.entry_bytes() {
-                0 => 16,
-                bytes => LeafRows::capacity(bytes) as u64,
-            };
+            let capacity = |bytes: NonZero<usize>| LeafRows::capacity(bytes.get()) as u64;
+            let rows = table.entry_bytes().map_or(16, capacity);
             sequence.lease(&**engine, counter, count.min(rows), &recorder, |range| {
                 let first = start.wrapping_add(range.start.cast_signed());
                 open_leaf(worker, table, hint, first)

@@ -4,6 +4,8 @@
 //! Only where the engine draws the keys and a draw costs nothing durable, which is uuid-v4: a key
 //! that was drawn and never used is gone, and nobody misses it.
 
+use std::num::NonZero;
+
 use onrush_waits::Recorder;
 use uuid::Uuid;
 
@@ -42,8 +44,10 @@ impl KeyPrefetch {
     ) -> Option<(Uuid, Hint)> {
         let taken = self.keys[self.next].replace(Drawn { key: fresh, way: LeafPrefetch::Root });
         self.next = (self.next + 1) % KEYS;
+        // As long as no row has told how long they are, only the fingerprints are asked for.
+        let entry_bytes = table.entry_bytes().map_or(0, NonZero::get);
         for Drawn { key, way } in self.keys.iter_mut().flatten() {
-            *way = way.step(&table.tree, engine, recorder, key.as_bytes(), table.entry_bytes());
+            *way = way.step(&table.tree, engine, recorder, key.as_bytes(), entry_bytes);
         }
         taken.map(|Drawn { key, way }| (key, way.hint(key.as_bytes())))
     }

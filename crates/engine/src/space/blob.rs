@@ -14,7 +14,6 @@ use crate::units::LEAF_BYTES;
 const MAGIC: &[u8; 4] = b"ONRB";
 const HEADER_BYTES: usize = 48;
 const PART_BYTES: usize = LEAF_BYTES - HEADER_BYTES;
-const NONE: u64 = u64::MAX;
 
 /// A blob that stands on disk.
 #[derive(Debug)]
@@ -51,7 +50,7 @@ impl Blob {
         let mut page = AlignedBuffer::new(LEAF_BYTES);
         for (number, slot) in slots.iter().enumerate() {
             let part = &bytes[number * PART_BYTES..bytes.len().min((number + 1) * PART_BYTES)];
-            let next = slots.get(number + 1).map_or(NONE, |slot| slot.id().to_raw());
+            let next = SlotId::to_raw_or_none(slots.get(number + 1).map(Slot::id));
             page.fill(0);
             page[..4].copy_from_slice(MAGIC);
             page[8..24].copy_from_slice(&database_id.to_le_bytes());
@@ -95,7 +94,7 @@ impl Blob {
             bytes.extend_from_slice(part);
             slots.push(slot);
             let raw = u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
-            next = if raw == NONE { None } else { SlotId::from_raw(raw) };
+            next = SlotId::from_raw_or_none(raw).flatten();
             // Only the last part is not full; else a chain could go round and round.
             if bytes.len() as u64 > address.bytes || (next.is_some() && part.len() < PART_BYTES) {
                 break;

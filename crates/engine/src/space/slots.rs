@@ -24,9 +24,22 @@ pub(crate) struct SlotId {
 }
 
 impl SlotId {
+    const RAW_NONE: u64 = u64::MAX;
+
     /// The form that stands in directory segments: file in the top 16 bits.
     pub(crate) fn to_raw(self) -> u64 {
         u64::from(self.file) << 48 | u64::from(self.index)
+    }
+
+    /// The same of a slot that may be missing, which no slot's form is.
+    pub(crate) fn to_raw_or_none(slot: Option<SlotId>) -> u64 {
+        slot.map_or(Self::RAW_NONE, SlotId::to_raw)
+    }
+
+    /// What [`SlotId::to_raw_or_none`] made: no slot, or the one that is named; the outer none is for what
+    /// names no slot there can be.
+    pub(crate) fn from_raw_or_none(raw: u64) -> Option<Option<SlotId>> {
+        if raw == Self::RAW_NONE { Some(None) } else { SlotId::from_raw(raw).map(Some) }
     }
 
     pub(crate) fn from_raw(raw: u64) -> Option<SlotId> {

@@ -18,31 +18,32 @@ use crate::units::{Epoch, LeafId};
 
 /// See the module. One shard a permit, so that inserters do not meet here.
 pub(crate) struct DirtyLists {
-    epoch: AtomicU64,
+    /// The checkpoint before the epoch. Only a checkpoint raises it; read by anyone.
+    last_checkpoint: AtomicU64,
     shards: Box<[Mutex<BTreeMap<Epoch, Vec<LeafId>>>]>,
 }
 
 impl DirtyLists {
     pub(crate) fn new(shards: usize, epoch: Epoch) -> DirtyLists {
         let shards = (0..shards).map(|_| Mutex::new(BTreeMap::new())).collect();
-        DirtyLists { epoch: AtomicU64::new(epoch.0), shards }
+        DirtyLists { last_checkpoint: AtomicU64::new(epoch.number() - 1), shards }
     }
 
     /// The epoch for which a leaf becomes dirty now. To be read under the leaf's latch.
     #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
-        Epoch(self.epoch.load(Ordering::Acquire))
+        Epoch::after(self.last_checkpoint.load(Ordering::Acquire))
     }
 
     /// Starts epoch `next`. Only the checkpoint calls this, after it has taken C.
     pub(crate) fn start_epoch(&self, next: Epoch) {
-        self.epoch.store(next.0, Ordering::Release);
+        self.last_checkpoint.store(next.number() - 1, Ordering::Release);
     }
 
     /// Puts a leaf on the list of `epoch`. The caller holds the leaf's latch.
     pub(crate) fn push(&self, permit: usize, epoch: Epoch, leaf: LeafId) {
         let shard = &self.shards[permit % self.shards.len()];
-        let epoch = if planted(Fault::ParityLists) { Epoch(epoch.0 % 2) } else { epoch };
+        let epoch = if planted(Fault::ParityLists) { parity(epoch.number()) } else { epoch };
         shard.lock().entry(epoch).or_default().push(leaf);
     }
 
@@ -52,7 +53,7 @@ impl DirtyLists {
         for shard in &self.shards {
             let mut lists = shard.lock();
             if planted(Fault::ParityLists) {
-                leaves.extend(lists.remove(&Epoch((epoch.0 + 1) % 2)).unwrap_or_default());
+                leaves.extend(lists.remove(&parity(epoch.number() + 1)).unwrap_or_default());
                 continue;
             }
             let later = lists.split_off(&epoch);
@@ -62,12 +63,19 @@ impl DirtyLists {
     }
 }
 
+/// The planted fault: one list for the odd epochs, one for the even ones.
+fn parity(number: u64) -> Epoch {
+    Epoch::after(number % 2)
+}
+
 impl Storage {
     /// Puts a leaf that became dirty on the list of its epoch, unless checkpoints do not look at
     /// it. The caller holds its latch exclusive.
     pub(crate) fn list_dirty(&self, permit: usize, id: LeafId, leaf: &LeafState) {
-        if leaf.logged {
-            self.dirty.push(permit, leaf.dirty_epoch, id);
+        if let Some(epoch) = leaf.dirty_epoch
+            && leaf.logged
+        {
+            self.dirty.push(permit, epoch, id);
         }
     }
 }
@@ -78,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_late_push_is_found_by_the_next_checkpoint() {
-        let lists = DirtyLists::new(2, Epoch(1));
+        let lists = DirtyLists::new(2, Epoch::after(0));
         let seen = lists.epoch();
-        lists.start_epoch(Epoch(2));
-        assert!(lists.take_before(Epoch(2)).is_empty());
+        lists.start_epoch(Epoch::after(1));
+        assert!(lists.take_before(Epoch::after(1)).is_empty());
         lists.push(0, seen, LeafId(7));
-        lists.push(1, Epoch(3), LeafId(8));
-        lists.start_epoch(Epoch(3));
-        assert_eq!(lists.take_before(Epoch(3)), vec![LeafId(7)]);
+        lists.push(1, Epoch::after(2), LeafId(8));
+        lists.start_epoch(Epoch::after(2));
+        assert_eq!(lists.take_before(Epoch::after(2)), vec![LeafId(7)]);
     }
 }

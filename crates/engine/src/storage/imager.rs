@@ -20,7 +20,7 @@ use super::leaf::LeafState;
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::space::{Cursor, Purpose};
-use crate::units::{EXTENT_SLOTS, Epoch, LEAF_BYTES, LeafId, ObjectId};
+use crate::units::{EXTENT_SLOTS, LEAF_BYTES, LeafId, ObjectId};
 
 /// A batch of images on their way to disk.
 pub(crate) struct Imager {
@@ -72,9 +72,9 @@ impl Imager {
         let below = if has_intents { Lsn::MAX } else { storage.log.changed_below() };
         let image = Image::assigned(storage.space.allocate(&mut self.cursor), below);
         leaf.image = Some(Arc::clone(&image));
-        leaf.dirty_epoch = Epoch(0);
+        leaf.dirty_epoch = None;
         if unresolved && !planted(Fault::CleanWithIntent) {
-            leaf.dirty_epoch = storage.dirty.epoch();
+            leaf.dirty_epoch = Some(storage.dirty.epoch());
             storage.list_dirty(permit, id, leaf);
         }
         self.batch.push(Captured { leaf: id, image, object });

@@ -34,8 +34,8 @@ pub(crate) struct Leaf {
 pub(crate) struct LeafState {
     /// Which object's rows these are; none for a leaf that is not in use.
     pub(crate) object: ObjectId,
-    /// Epoch for which the leaf must be imaged; 0 when clean.
-    pub(crate) dirty_epoch: Epoch,
+    /// Epoch for which the leaf must be imaged; none when clean.
+    pub(crate) dirty_epoch: Option<Epoch>,
     /// Whether the rows are logged, and so whether checkpoints look at the leaf. Never changes
     /// while the leaf is in use.
     pub(crate) logged: bool,
@@ -53,7 +53,7 @@ impl Default for LeafState {
     fn default() -> Self {
         LeafState {
             object: ObjectId(0),
-            dirty_epoch: Epoch(0),
+            dirty_epoch: None,
             logged: true,
             rows: None,
             low: Fence::new(&[]),
@@ -85,7 +85,7 @@ impl LeafState {
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty_epoch != Epoch(0)
+        self.dirty_epoch.is_some()
     }
 
     /// Whether checkpoints image the leaf and put it into the directory.

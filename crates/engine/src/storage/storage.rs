@@ -81,7 +81,7 @@ impl Storage {
     pub(crate) fn drop_rows(&self, leaf: &mut LeafState) {
         if leaf.is_dirty() {
             self.space.unreserve(1);
-            leaf.dirty_epoch = Epoch(0);
+            leaf.dirty_epoch = None;
         }
         if let Some(rows) = leaf.rows.take() {
             self.frames.give_back(rows.into_frame());

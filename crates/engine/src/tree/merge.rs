@@ -232,14 +232,14 @@ fn prepare(
     if !left.is_dirty() {
         if right.is_dirty() {
             // The slot that was reserved for the empty leaf's image.
-            right.dirty_epoch = Epoch(0);
+            right.dirty_epoch = None;
         } else if !trees.space.try_reserve(1, Purpose::Checkpoint) {
             return false;
         }
-    } else if left.dirty_epoch <= epoch {
+    } else if left.dirty_epoch.is_some_and(|own| own <= epoch) {
         return true;
     }
-    left.dirty_epoch = epoch;
+    left.dirty_epoch = Some(epoch);
     trees.list_dirty(permit, left_id, left);
     true
 }

@@ -18,7 +18,7 @@ use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
 use crate::space::Purpose;
 use crate::storage::LeafState;
-use crate::units::{Epoch, LeafId, ObjectId};
+use crate::units::{LeafId, ObjectId};
 
 /// What must be true of the key for the change to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,11 +125,11 @@ pub(crate) fn make_dirty(
     leaf: &mut LeafState,
     purpose: Purpose,
 ) -> Result<(), Blocked> {
-    if leaf.dirty_epoch == Epoch(0) {
+    if !leaf.is_dirty() {
         if !trees.space.try_reserve(1, purpose) {
             return Err(Blocked::Slot);
         }
-        leaf.dirty_epoch = trees.dirty.epoch();
+        leaf.dirty_epoch = Some(trees.dirty.epoch());
         if !planted(Fault::DirtyNoList) {
             trees.list_dirty(permit, id, leaf);
         }
