@@ -13,7 +13,7 @@ use crate::history::{Checked, Violation};
 use crate::look::{self, Found};
 use crate::round::Ended;
 use crate::summary::Summary;
-use onrush_sim::violation;
+use onrush_oracle::violation;
 
 /// Names that are taken after each look, if they are free.
 const PROBES: [&str; 3] = ["p", "q", "m"];

@@ -1,15 +1,13 @@
 //! What was sent, what was acknowledged, and when: and so what a power cut may leave.
 //!
-//! A *boundary* is a number of operations of the disk. What is found after a cut must be one of the states of the
-//! model: none older than what answers rested on that had come by then, none newer than what had been sent.
-//!
-//! Invariant: the states are in the order of the commits, and a log is durable up to a point: so who has one state
-//! has all before it.
+//! What must hold is what [`onrush_oracle`] says. The states are those of this crate: what clients can see of names,
+//! columns, grants and comments by SQL, not bytes of rows.
 
 use std::fmt;
 
-pub use onrush_sim::history::{Checked, Violation};
-use onrush_sim::violation;
+use onrush_oracle::violation;
+use onrush_oracle::{Bounds, Promises, longest_prefix};
+pub use onrush_oracle::{Checked, Violation};
 
 use crate::model::Lines;
 
@@ -43,11 +41,15 @@ pub struct History {
 
 impl History {
     /// The oldest and the newest state that a cut at a boundary may leave.
-    pub fn bounds(&self, boundary: usize) -> (usize, usize) {
-        let answered = |mark: &&Mark| mark.answered_at.is_some_and(|at| at <= boundary);
-        let oldest = self.marks.iter().filter(answered).map(|mark| mark.rests_on).max();
-        let sent = self.marks.iter().filter(|mark| mark.sent_at <= boundary);
-        (oldest.unwrap_or(0), sent.map(|mark| mark.made).max().unwrap_or(0))
+    pub fn bounds(&self, boundary: usize) -> Bounds {
+        let mut promises = Promises::default();
+        for mark in &self.marks {
+            promises.begin(mark.sent_at, mark.made);
+            if let Some(answered_at) = mark.answered_at {
+                promises.acknowledge(answered_at, mark.rests_on);
+            }
+        }
+        promises.bounds(boundary)
     }
 
     /// Finds what was found among the states that may be there.
@@ -68,18 +70,18 @@ impl History {
 
     fn judge_within(
         &self,
-        (oldest, newest): (usize, usize),
+        (oldest, newest): Bounds,
         boundary: usize,
         found: &[String],
     ) -> Checked<usize> {
-        let newest = newest.max(oldest);
-        if let Some(at) = (oldest..=newest).rev().find(|at| self.states[*at].as_slice() == found) {
+        let is_found = |at: usize| self.states[at].as_slice() == found;
+        if let Some(at) = longest_prefix((oldest, newest), is_found) {
             return Ok(at);
         }
         let distance = |at: &usize| difference(&self.states[*at], found).len();
         let nearest = (oldest..=newest).min_by_key(distance).unwrap_or(oldest);
         let lines = difference(&self.states[nearest], found).join("\n    ");
-        let older = (0..oldest).rev().find(|at| self.states[*at].as_slice() == found);
+        let older = (0..oldest).rev().find(|at| is_found(*at));
         let lost = older.map_or_else(String::new, |at| {
             let rests = self.marks.iter().find(|mark| {
                 mark.rests_on > at && mark.answered_at.is_some_and(|answered| answered <= boundary)

@@ -25,7 +25,7 @@ use crate::model::{Transaction, World};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::wire::{Answer, Client};
-use onrush_sim::violation;
+use onrush_oracle::violation;
 
 /// Their numbers have one digit.
 const CLIENTS: usize = 4;

@@ -17,7 +17,7 @@ use crate::history::Checked;
 use crate::look;
 use crate::summary::Summary;
 use crate::wire::Client;
-use onrush_sim::violation;
+use onrush_oracle::violation;
 
 const CLIENTS: usize = 6;
 const LISTS: u64 = 5;

@@ -19,7 +19,7 @@ use crate::state::{
     type_line,
 };
 use crate::wire::{Answer, Client};
-use onrush_sim::violation;
+use onrush_oracle::violation;
 
 /// Where every round keeps its database.
 pub fn folder() -> PathBuf {

@@ -27,7 +27,7 @@ use crate::model::{Prediction, Transaction, World};
 use crate::state::{Change, State};
 use crate::statement::{Statement, Way};
 use crate::wire::{Answer, Client};
-use onrush_sim::violation;
+use onrush_oracle::violation;
 
 /// A statement that is not heard of for so long waits for its commit. Less, and a machine that is busy with other
 /// work would take a slow one for one that waits.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::history::{Checked, Violation};
 use crate::summary::Summary;
+use onrush_oracle::{Checked, Violation};
 
 /// How often progress is told.
 const TELL_EVERY: Duration = Duration::from_secs(10);

@@ -17,12 +17,12 @@ use onrush_files::Disk;
 
 use crate::disk::{CrashDisk, CrashMode, Sweep};
 use crate::gate::{Gate, GatedDisk, database_folder};
-use crate::history::{Checked, History, Violation};
 use crate::plan::{Action, Plan};
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::violation;
 use crate::world::{self, Place, SharedWorld, World, locked};
+use onrush_oracle::violation;
+use onrush_oracle::{Checked, History, Violation};
 
 /// One in so many images is checked as it is found, by decoders that are not the engine's.
 const CHECK_ONE_IN: u64 = 4;
@@ -226,7 +226,7 @@ impl Run {
             };
             let bounds = self.history.bounds(boundary);
             let digest = world::digest_of(&database)?;
-            let Some(commits) = self.history.prefix_of(digest, bounds) else {
+            let Some(commits) = self.history.prefix_of(&digest, bounds) else {
                 let found = world::state_of(&database)?;
                 violation!("{}", self.history.explain(&found, bounds));
             };

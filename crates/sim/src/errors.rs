@@ -12,12 +12,12 @@ use onrush::Database;
 use crate::cuts::guarded;
 use crate::disk::{Call, CrashDisk, CrashMode, Fault, FaultError, Repeat, Unsynced};
 use crate::gate::database_folder;
-use crate::history::Checked;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::violation;
 use crate::world::{self, SharedWorld, World, locked};
+use onrush_oracle::Checked;
+use onrush_oracle::violation;
 
 const CALLS: [Call; 8] = [
     Call::AnyChange,
@@ -99,7 +99,7 @@ fn fail(plan: &Arc<Plan>, fault: Fault, summary: &mut Summary) -> Checked<()> {
         match Database::open_on(disk, database_folder(), plan.options.clone()) {
             Ok(database) => {
                 let digest = world::digest_of(&database)?;
-                if history.prefix_of(digest, bounds).is_none() {
+                if history.prefix_of(&digest, bounds).is_none() {
                     violation!("{}", history.explain(&world::state_of(&database)?, bounds));
                 }
                 Ok(digest)

@@ -6,10 +6,10 @@
 use onrush::{Fault, plant};
 
 use crate::cuts::{self, Budget};
-use crate::history::Checked;
 use crate::random::Random;
 use crate::summary::Summary;
 use crate::{errors, rot, torn, window};
+use onrush_oracle::Checked;
 
 /// Seeds after which a fault counts as missed.
 pub const SEEDS_MAX: u64 = 400;

@@ -7,8 +7,7 @@
 //! - [`disk`]: the crash disk, its images, its sweep from boundary to boundary, and its faults.
 //! - [`gate`]: the same disk with a door in front: work can happen while a checkpoint is writing.
 //! - [`plan`]: what a run does, drawn from its seed: settings, tables, kinds of operations.
-//! - [`model`]: what the tables must hold; [`history`]: every commit, and when it was acknowledged.
-//! - [`world`]: the engine beside the model; `actions` and `checkpoints` are what it can do.
+//! - [`world`]: the engine beside the model, which is that of [`onrush_oracle`], as is the history of commits.
 //! - [`cuts`]: power cuts at the boundaries of a run, and in the recoveries from them.
 //! - [`lists`]: every short list of actions, cut everywhere. [`torn`]: rounds of the log, cut twice
 //!   at the same place.
@@ -26,9 +25,7 @@ pub mod errors;
 #[cfg(feature = "planted-faults")]
 pub mod faults;
 pub mod gate;
-pub mod history;
 pub mod lists;
-pub mod model;
 pub mod plan;
 pub mod random;
 pub mod rot;

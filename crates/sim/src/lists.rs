@@ -2,10 +2,10 @@
 //! every mode. Short and exhaustive finds what long and random leaves to luck.
 
 use crate::cuts::{self, Budget, guarded};
-use crate::history::Checked;
 use crate::plan::{Action, Plan};
 use crate::summary::Summary;
 use crate::world;
+use onrush_oracle::Checked;
 
 /// What a list is made of.
 pub const ACTIONS: [Action; 12] = [

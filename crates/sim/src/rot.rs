@@ -12,12 +12,12 @@ use onrush_files::{Disk, OpenMode};
 use crate::cuts::guarded;
 use crate::disk::{CrashDisk, CrashMode};
 use crate::gate::database_folder;
-use crate::history::{Checked, Violation};
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::violation;
 use crate::world::{self, World, locked};
+use onrush_oracle::violation;
+use onrush_oracle::{Checked, Violation};
 
 /// Where a byte is looked for that is not zero.
 const LOOKS: u32 = 2000;

@@ -7,10 +7,10 @@
 
 use crate::cuts::{self, Budget, guarded};
 use crate::disk::CrashMode;
-use crate::history::Checked;
 use crate::plan::Plan;
 use crate::summary::Summary;
 use crate::world;
+use onrush_oracle::Checked;
 
 /// Blocks of one write reach the disk in any order, or not at all.
 const MODES: [CrashMode; 6] = [

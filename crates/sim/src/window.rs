@@ -28,11 +28,11 @@ use onrush::{
 use crate::cuts::guarded;
 use crate::disk::{CrashDisk, CrashMode};
 use crate::gate::{Gate, GatedDisk, database_folder};
-use crate::history::{Checked, Violation};
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::violation;
 use helper::Helper;
+use onrush_oracle::violation;
+use onrush_oracle::{Checked, Violation};
 
 const TABLE: &str = "commits";
 /// Row and record of a commit take this much more than its payload, at most.

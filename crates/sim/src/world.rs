@@ -30,12 +30,13 @@ pub use tables::LiveTable;
 
 use crate::disk::CrashDisk;
 use crate::gate::{Gate, GatedDisk, database_folder};
-use crate::history::{Checked, History, Violation};
-use crate::model::{Effect, State, row_digest, table_digest};
 use crate::plan::{Action, Plan};
 use crate::random::Random;
 use crate::summary::Summary;
-use crate::violation;
+use onrush_oracle::state::{row_digest, table_digest};
+use onrush_oracle::violation;
+use onrush_oracle::{Checked, History, Violation};
+use onrush_oracle::{Effect, Expected as _, State};
 
 /// Rows that fill several leaves, and a log segment nearly.
 const FILL_ROWS: usize = 60;

@@ -13,9 +13,9 @@ use onrush::Durability;
 
 use super::{Book, RECORD_BYTES_MORE, Run, advance};
 use crate::gate::Visitor;
-use crate::history::{Checked, Violation};
 use crate::random::Random;
-use crate::violation;
+use onrush_oracle::violation;
+use onrush_oracle::{Checked, Violation};
 
 /// A commit that waits for a round for longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(60);

@@ -7,10 +7,10 @@ use onrush::{
 
 use super::World;
 use super::tables::Values;
-use crate::history::Checked;
-use crate::model::Effect;
 use crate::plan::TablePlan;
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::Effect;
+use onrush_oracle::violation;
 
 /// How the names of added columns begin.
 const ADDED: &str = "added-";

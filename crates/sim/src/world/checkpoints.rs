@@ -6,9 +6,9 @@ use onrush::Database;
 
 use super::{Failed, SharedWorld, World, digest_of, locked};
 use crate::gate::{GatedDisk, database_folder};
-use crate::history::Checked;
 use crate::plan::Action;
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::violation;
 
 /// What may happen in the middle of a checkpoint.
 const VISITS: [Action; 12] = [
@@ -147,7 +147,7 @@ pub fn restart(world: &mut World) -> Checked<()> {
         found => found?,
     };
     let bounds = world.history.bounds(world.timestamp());
-    let Some(commits) = world.history.prefix_of(found, bounds) else {
+    let Some(commits) = world.history.prefix_of(&found, bounds) else {
         let found = super::state_of(&database)?;
         violation!("after a restart: {}", world.history.explain(&found, bounds));
     };

@@ -10,8 +10,8 @@ use onrush_files::{Disk, DiskError, MemoryDisk, OpenMode};
 use super::checkpoints::visit;
 use super::{SharedWorld, locked, state_of};
 use crate::disk::CrashDisk;
-use crate::history::Checked;
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::violation;
 
 /// How the names of the folders of copies begin.
 pub const COPY: &str = "copy-";

@@ -4,7 +4,7 @@
 use onrush::Durability;
 
 use super::{Place, World};
-use crate::history::Checked;
+use onrush_oracle::Checked;
 
 impl World {
     /// A row comes or goes by a delayed session; then a durable one inserts the key that is taken, or

@@ -7,8 +7,8 @@ use onrush::{Error, Session};
 
 use super::World;
 use super::tables::encode;
-use crate::history::Checked;
-use crate::model::Effect;
+use onrush_oracle::Checked;
+use onrush_oracle::Effect;
 
 impl World {
     /// Empties a table and inserts rows, with checkpoints between them; commits, or does not.

@@ -4,10 +4,10 @@ use onrush::{Direction, Durability, Error, ScanOptions, Value};
 
 use super::tables::encode;
 use super::{Failed, World};
-use crate::history::Checked;
-use crate::model::{Effect, State};
 use crate::plan::Keys;
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::violation;
+use onrush_oracle::{Effect, State};
 
 impl World {
     pub(super) fn insert(&mut self, token: bool) -> Checked<()> {

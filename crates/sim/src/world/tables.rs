@@ -6,10 +6,10 @@ use onrush::{Error, Table, TableDefinition, Value};
 use onrush_types::EncodedRow;
 
 use super::{Failed, Place, World};
-use crate::history::Checked;
-use crate::model::Effect;
 use crate::plan::{Keys, TablePlan};
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::Effect;
+use onrush_oracle::violation;
 
 /// The values of one row.
 pub(super) type Values = Vec<Value<'static>>;

@@ -7,10 +7,10 @@ use onrush::{CheckpointStage, CommitToken, Error, Savepoint, Session, Table, Tra
 
 use super::tables::{LiveTable, encode};
 use super::{Failed, Place, World};
-use crate::history::Checked;
-use crate::model::{Effect, State};
 use crate::random::Random;
-use crate::violation;
+use onrush_oracle::Checked;
+use onrush_oracle::violation;
+use onrush_oracle::{Effect, State};
 
 /// Rows that are changed all over a table.
 const SCATTERED_ROWS: usize = 24;

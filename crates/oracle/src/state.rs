@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use onrush::TableDefinition;
+use onrush_types::TableDefinition;
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::history::Expected;
 
 /// One change of the model.
 #[derive(Clone, Debug)]
@@ -115,40 +117,6 @@ impl State {
         self.tables.values().map(|table| table.rows.len()).sum()
     }
 
-    /// Makes a change.
-    pub fn apply(&mut self, effect: &Effect) {
-        match effect {
-            Effect::Put { table, key, value } => self.put(table, key, value),
-            Effect::Remove { table, key } => self.remove(table, key),
-            Effect::Create { table, definition } => {
-                let unlogged =
-                    TableDefinition::from_bytes(definition).is_ok_and(|table| !table.is_logged());
-                let definition_bytes = definition.clone();
-                let rows =
-                    TableRows { definition: definition_bytes, unlogged, rows: BTreeMap::new() };
-                self.digest = self.digest.wrapping_add(table_digest(table, definition));
-                self.tables.insert(table.clone(), rows);
-            }
-            Effect::Alter { table, name, definition } => {
-                let rows = self.tables.get(table).map(|rows| rows.rows.clone());
-                self.apply(&Effect::Drop { table: table.clone() });
-                let (table, definition) = (name.clone(), definition.clone());
-                self.apply(&Effect::Create { table, definition });
-                for (key, value) in rows.into_iter().flatten() {
-                    self.put(name, &key, &value);
-                }
-            }
-            Effect::Drop { table } => {
-                self.clear(table);
-                if let Some(dropped) = self.tables.remove(table) {
-                    let digest = table_digest(table, &dropped.definition);
-                    self.digest = self.digest.wrapping_sub(digest);
-                }
-            }
-            Effect::Truncate { table } => self.clear(table),
-        }
-    }
-
     fn put(&mut self, table: &str, key: &[u8], value: &Arc<[u8]>) {
         self.remove(table, key);
         let Some(rows) = self.tables.get_mut(table) else { return };
@@ -231,5 +199,47 @@ impl State {
         }
         let _ = writeln!(text, "  {count} rows differ");
         text
+    }
+}
+
+impl Expected for State {
+    type Change = Effect;
+    type Print = u128;
+
+    fn apply(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Put { table, key, value } => self.put(table, key, value),
+            Effect::Remove { table, key } => self.remove(table, key),
+            Effect::Create { table, definition } => {
+                let unlogged =
+                    TableDefinition::from_bytes(definition).is_ok_and(|table| !table.is_logged());
+                let definition_bytes = definition.clone();
+                let rows =
+                    TableRows { definition: definition_bytes, unlogged, rows: BTreeMap::new() };
+                self.digest = self.digest.wrapping_add(table_digest(table, definition));
+                self.tables.insert(table.clone(), rows);
+            }
+            Effect::Alter { table, name, definition } => {
+                let rows = self.tables.get(table).map(|rows| rows.rows.clone());
+                self.apply(&Effect::Drop { table: table.clone() });
+                let (table, definition) = (name.clone(), definition.clone());
+                self.apply(&Effect::Create { table, definition });
+                for (key, value) in rows.into_iter().flatten() {
+                    self.put(name, &key, &value);
+                }
+            }
+            Effect::Drop { table } => {
+                self.clear(table);
+                if let Some(dropped) = self.tables.remove(table) {
+                    let digest = table_digest(table, &dropped.definition);
+                    self.digest = self.digest.wrapping_sub(digest);
+                }
+            }
+            Effect::Truncate { table } => self.clear(table),
+        }
+    }
+
+    fn print(&self) -> u128 {
+        self.digest
     }
 }
