@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use onrush_types::{
-    ColumnName, DataType, KeyGenerator, KeyStrategy, SessionSlot, TypeError, Value,
+    ColumnName, DataType, KeyGenerator, KeyStrategy, SessionSlot, TypeError, Unused, Value,
 };
 
 fn generator(strategy: KeyStrategy, data_type: DataType) -> KeyGenerator {
@@ -179,12 +179,28 @@ fn a_slot_that_was_given_back_goes_on_where_it_stopped() {
     for n in 0..3 {
         assert_eq!(counter.next(&mut first), Ok(Value::Int64(70_000_000_000 + n)));
     }
-    let slot = first.give_back().expect("a slot");
-    assert_eq!(slot, SessionSlot { slot: 7, next: 3 });
+    let slot = SessionSlot { slot: 7, next: 3 };
+    assert_eq!(first.give_back(), Some(Unused::Slot(slot)));
     let mut second = generator(KeyStrategy::SessionOffset, DataType::Int64);
     second.resume(slot);
     assert_eq!(counter.next(&mut second), Ok(Value::Int64(70_000_000_003)));
     assert_eq!(counter.next(&mut first), Ok(Value::Int64(80_000_000_000)));
+}
+
+#[test]
+fn leased_numbers_that_made_no_key_are_given_back_once() {
+    for strategy in [KeyStrategy::Identity { start: 1, strict: false }, KeyStrategy::BitReversed] {
+        let mut counter = Counter { next: 0 };
+        let mut first = generator(strategy, DataType::Int64).with_block_rows(10);
+        assert_eq!(first.give_back(), None, "{strategy}: nothing was leased");
+        for _ in 0..3 {
+            counter.next(&mut first).expect("a key");
+        }
+        assert_eq!(first.give_back(), Some(Unused::Numbers(3..10)), "{strategy}");
+        assert_eq!(first.give_back(), None, "{strategy}: they are gone");
+        counter.next(&mut first).expect("a key of a new lease");
+        assert_eq!(first.give_back(), Some(Unused::Numbers(11..20)), "{strategy}");
+    }
 }
 
 #[test]

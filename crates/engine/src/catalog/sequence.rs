@@ -3,13 +3,16 @@
 //! Invariants
 //! 1. A number is handed out once, also after a crash: only numbers below the durable mark are,
 //!    and after a crash counting goes on at the mark.
-//! 2. At the end of the 64-bit range there are no more numbers, never a wrap.
+//! 2. Numbers that an ended session did not use are handed out again, lowest first, before the counter goes on:
+//!    each is in one session's range or in the list, never in both. The list is not kept across a restart.
+//! 3. At the end of the 64-bit range there are no more numbers, never a wrap.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
-use onrush_types::SessionSlot;
+use onrush_types::{SessionSlot, Unused};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::Mutex;
 
@@ -21,11 +24,11 @@ use crate::runtime::Appends;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// The next number. Held while the mark is moved.
-    next: Mutex<u64>,
+    /// Held while the mark is moved.
+    numbers: Mutex<Numbers>,
     /// Numbers below are durably ours, or will be before they are handed out: raised before the
     /// record that says so is appended, so that a checkpoint above that record has it. Changed
-    /// under `next`; read by checkpoints.
+    /// under `numbers`; read by checkpoints.
     reserved: AtomicU64,
     /// Of a column that an open transaction has made: its marks are told by the transaction's record.
     is_private: AtomicBool,
@@ -33,12 +36,53 @@ pub(crate) struct Sequence {
     slots: Mutex<Vec<SessionSlot>>,
 }
 
+/// What can be handed out without moving the mark.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Nothing from here on was handed out.
+    next: u64,
+    /// No unused number below is handed out again.
+    least: u64,
+    /// What ended sessions did not use: ranges that do not overlap, by their first number, all below `next`.
+    unused: BTreeMap<u64, u64>,
+}
+
+impl Numbers {
+    /// The lowest unused numbers, at most `count`.
+    fn take_unused(&mut self, count: u64) -> Option<Range<u64>> {
+        let (start, end) = self.unused.pop_first()?;
+        let taken = start..end.min(start.saturating_add(count));
+        if taken.end < end {
+            self.unused.insert(taken.end, end);
+        }
+        Some(taken)
+    }
+
+    /// Keeps numbers for the next who asks.
+    fn take_back(&mut self, unused: Range<u64>) {
+        let start = unused.start.max(self.least);
+        if start < unused.end {
+            self.unused.insert(start, unused.end);
+        }
+    }
+
+    /// Hands out no number below `least` from now on.
+    fn skip_to(&mut self, least: u64) {
+        self.next = self.next.max(least);
+        self.least = self.least.max(least);
+        for (start, end) in std::mem::take(&mut self.unused) {
+            self.take_back(start..end);
+        }
+    }
+}
+
 impl Sequence {
     /// A counter that goes on at `next`: below it anything may have been handed out.
     pub(crate) fn starting_at(next: u64) -> Sequence {
-        let (next, reserved) = (Mutex::new(next), AtomicU64::new(next));
+        let reserved = AtomicU64::new(next);
+        let numbers = Mutex::new(Numbers { next, ..Numbers::default() });
         let (is_private, slots) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Sequence { next, reserved, is_private, slots }
+        Sequence { numbers, reserved, is_private, slots }
     }
 
     /// The counter of a column that an open transaction has made, until [`publish`](Self::publish).
@@ -62,18 +106,18 @@ impl Sequence {
 
     /// Numbers below were handed out, to who draws keys or in advance to a session.
     pub(crate) fn handed_out(&self) -> u64 {
-        *self.next.lock()
+        self.numbers.lock().next
     }
 
     /// Replay: numbers below `reserved` may have been handed out.
     pub(crate) fn raise(&self, reserved: u64) {
-        let mut next = self.next.lock();
-        *next = (*next).max(reserved);
+        let mut numbers = self.numbers.lock();
+        numbers.next = numbers.next.max(reserved);
         self.reserved.fetch_max(reserved, Ordering::AcqRel);
     }
 
-    /// Takes `count` numbers, fewer or none where the counter ends. `granted` runs before anyone can
-    /// take the numbers after them.
+    /// Takes `count` numbers, fewer where an ended session left fewer, fewer or none where the counter ends.
+    /// `granted` runs for new ones, before anyone can take the numbers after them.
     ///
     /// # Errors
     /// A log that cannot make the new mark durable.
@@ -85,17 +129,20 @@ impl Sequence {
         recorder: &Recorder,
         granted: impl FnOnce(&Range<u64>) -> Result<()>,
     ) -> Result<Range<u64>> {
-        let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
-        let end = next.saturating_add(count);
-        if end == *next {
+        let mut numbers = lock_counted(&self.numbers, recorder, LatchClass::KeyGenerator);
+        if let Some(unused) = numbers.take_unused(count) {
+            return Ok(unused);
+        }
+        let end = numbers.next.saturating_add(count);
+        if end == numbers.next {
             return Ok(end..end);
         }
         if end > self.reserved() {
             let reserved = end.saturating_add(log.runtime().options.key_reserve);
             self.reserve(log, (table, column), reserved, recorder)?;
         }
-        let range = *next..end;
-        *next = end;
+        let range = numbers.next..end;
+        numbers.next = end;
         granted(&range)?;
         Ok(range)
     }
@@ -111,15 +158,15 @@ impl Sequence {
         least: u64,
         recorder: &Recorder,
     ) -> Result<()> {
-        let mut next = lock_counted(&self.next, recorder, LatchClass::KeyGenerator);
+        let mut numbers = lock_counted(&self.numbers, recorder, LatchClass::KeyGenerator);
         if least > self.reserved() {
             self.reserve(log, column, least, recorder)?;
         }
-        *next = (*next).max(least);
+        numbers.skip_to(least);
         Ok(())
     }
 
-    /// Makes a higher mark durable; `next` is held.
+    /// Makes a higher mark durable; `numbers` is held.
     fn reserve(
         &self,
         log: &impl Appends,
@@ -153,8 +200,40 @@ impl Sequence {
         self.slots.lock().pop()
     }
 
-    /// Leaves a slot for a later session of this process.
-    pub(crate) fn leave_slot(&self, slot: SessionSlot) {
-        self.slots.lock().push(slot);
+    /// Keeps what an ended session did not use for a later session of this process.
+    pub(crate) fn take_back(&self, unused: Unused) {
+        match unused {
+            Unused::Slot(slot) => self.slots.lock().push(slot),
+            Unused::Numbers(range) => self.numbers.lock().take_back(range),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_unused(ranges: &[Range<u64>]) -> Numbers {
+        let mut numbers = Numbers { next: 1000, ..Numbers::default() };
+        ranges.iter().for_each(|range| numbers.take_back(range.clone()));
+        numbers
+    }
+
+    fn all_unused(mut numbers: Numbers) -> Vec<Range<u64>> {
+        std::iter::from_fn(|| numbers.take_unused(4)).collect()
+    }
+
+    #[test]
+    fn unused_numbers_come_lowest_first_and_once() {
+        assert_eq!(all_unused(with_unused(&[40..50, 10..13])), [10..13, 40..44, 44..48, 48..50]);
+    }
+
+    #[test]
+    fn unused_numbers_below_a_new_start_are_never_handed_out() {
+        let mut numbers = with_unused(&[1..5, 10..20, 30..32]);
+        numbers.skip_to(18);
+        numbers.take_back(6..9);
+        numbers.take_back(21..23);
+        assert_eq!(all_unused(numbers), [18..20, 21..23, 30..32]);
     }
 }

@@ -116,10 +116,10 @@ impl TableContext {
     /// Leaves what a later session can go on with.
     pub(crate) fn give_back(&mut self) {
         for (column, generator) in &mut self.generators {
-            if let Some(slot) = generator.give_back()
+            if let Some(unused) = generator.give_back()
                 && let Some(sequence) = self.table.sequence(*column)
             {
-                sequence.leave_slot(slot);
+                sequence.take_back(unused);
             }
         }
     }

@@ -353,7 +353,6 @@ impl Session {
         if batch.count() == 0 {
             return Ok(None);
         }
-        table.entry.note_entry_bytes(Entry::bytes(&self.encoded.key, &self.encoded.row));
         if let Some(key) = batch.sort() {
             return Err(Error::DuplicateKey {
                 table: table.name().to_owned(),
@@ -456,6 +455,7 @@ impl Session {
         let computed =
             |column: usize, default: &_| context.computed(worker, column, default, &mut timestamp);
         table.entry.schema.encode_row(values, computed, encoded)?;
+        table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
         self.check_encoded(table)
     }
 
@@ -486,7 +486,6 @@ impl Session {
         let value = Some(encoded.row.as_slice());
         let change = Change { object, key: &encoded.key, value, expect, record };
         let payload = record.iter().map(|part| part.len()).sum();
-        table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
         let hint = &mut contexts[index].hint;
         worker.inside_with_log_space(payload, |engine, seat| {
             table.entry.check_version()?;

@@ -86,6 +86,12 @@ impl Counter {
         self.take().ok_or_else(|| self.reason())
     }
 
+    /// Takes the numbers of the block that made no key, if there are any: it is empty afterwards.
+    pub(super) fn give_back(&mut self) -> Option<Range<u64>> {
+        let unused = self.next..std::mem::replace(&mut self.end, self.next);
+        (!unused.is_empty()).then_some(unused)
+    }
+
     fn reason(&self) -> Box<str> {
         let cure = match self.mapping {
             Mapping::Offset { .. } if self.range_end == NODE_ROWS => "give the column a new node",

@@ -4,7 +4,8 @@
 //! their rows from a *lease*: the engine hands out ranges of a durable 64-bit counter that belongs
 //! to the column; no number is ever in two ranges, also not after a crash. What follows is the
 //! same for all of them: keys differ because the numbers differ and the mapping from number to key
-//! is one to one. A number that was leased and not used is lost: keys have gaps.
+//! is one to one. Numbers that a session leased and did not use can be given back for a later session of
+//! the process; those that a crash takes are lost: keys have gaps.
 //!
 //! | strategy | type | key | range, then [`TypeError::KeysExhausted`] |
 //! |---|---|---|---|
@@ -53,6 +54,16 @@ enum Source {
     Counter(Counter),
     Session(SessionOffset),
     Uuids(Box<Uuids>),
+}
+
+/// What a generator leased and did not use. It must never be kept across a restart: it may be behind
+/// what was used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unused {
+    /// The slot of a session-offset generator, for [`KeyGenerator::resume`].
+    Slot(SessionSlot),
+    /// Numbers of the column's counter, which a lease can hand out.
+    Numbers(Range<u64>),
 }
 
 impl KeyGenerator {
@@ -149,13 +160,14 @@ impl KeyGenerator {
         key.map_err(|reason| self.exhausted(reason).into())
     }
 
-    /// Takes the session's slot out of a session-offset generator, so that a later session of the
-    /// same process can go on where this one stopped. None for other strategies, or when no slot
-    /// was leased yet. The generator leases a new slot if it is used again.
-    pub fn give_back(&mut self) -> Option<SessionSlot> {
+    /// Takes out what a later session of the same process can go on with: the slot of session offset, or
+    /// the leased numbers that made no key. None where nothing was leased or all of it was used, and for
+    /// uuids. The generator leases anew if it is used again.
+    pub fn give_back(&mut self) -> Option<Unused> {
         match &mut self.source {
-            Source::Session(session) => session.give_back(),
-            _ => None,
+            Source::Counter(counter) => counter.give_back().map(Unused::Numbers),
+            Source::Session(session) => session.give_back().map(Unused::Slot),
+            Source::Uuids(_) => None,
         }
     }
 
