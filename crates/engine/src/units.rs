@@ -43,6 +43,11 @@ impl Epoch {
         Epoch(NonZero::<u64>::MIN.saturating_add(checkpoint))
     }
 
+    /// The epoch before; of the first one itself.
+    pub(crate) fn previous(self) -> Epoch {
+        Epoch::after(self.number().saturating_sub(2))
+    }
+
     /// The number of the checkpoint that images what is dirty for the epoch.
     pub(crate) fn number(self) -> u64 {
         self.0.get()

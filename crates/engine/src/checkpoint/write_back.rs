@@ -219,8 +219,7 @@ fn merge_empty_leaves(
     changed: &mut Vec<(ObjectId, Box<[u8]>)>,
 ) {
     let permit = store.background_permit();
-    let late = u64::from(planted(Fault::MergeImagedLate));
-    let before = Epoch::after(epoch.number() + late - 2);
+    let before = if planted(Fault::MergeImagedLate) { epoch } else { epoch.previous() };
     for leaf in empty {
         let Some(tree) = store.tree_of(leaf.object) else { continue };
         let merged = tree.merge_empty(store, recorder, permit, &leaf, before);

@@ -83,8 +83,8 @@ fn add_sibling<'e>(
     right.high = left.high.replace(Fence::new(&boundary));
     right.next = left.next.replace(id);
     right.image = left.image.clone().filter(|_| !planted(Fault::SplitNoShare));
-    let planted = planted(Fault::SplitNoEpoch).then(|| trees.dirty.epoch());
-    right.dirty_epoch = planted.or(left.dirty_epoch);
+    right.dirty_epoch =
+        if planted(Fault::SplitNoEpoch) { Some(trees.dirty.epoch()) } else { left.dirty_epoch };
     right.rows = None;
     trees.list_dirty(seat.permit, id, &right);
     (HalfSplit { separator: boundary, leaf: id }, right)
