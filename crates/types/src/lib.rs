@@ -32,7 +32,7 @@ pub mod value;
 
 pub use data_type::DataType;
 pub use error::{ColumnName, TypeError};
-pub use generate::{KeyGenerator, KeyStrategy, SessionSlot, Unused};
+pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use onrush_types::{
-    ColumnName, DataType, KeyGenerator, KeyStrategy, SessionSlot, TypeError, Unused, Value,
+    ColumnName, DataType, KeyGenerator, KeyStrategy, SessionRange, TypeError, Unused, Value,
 };
 
 fn generator(strategy: KeyStrategy, data_type: DataType) -> KeyGenerator {
@@ -162,27 +162,27 @@ fn hash_prefix_spreads_evenly() {
 }
 
 #[test]
-fn a_session_slot_ends_and_the_next_one_follows() {
+fn a_session_range_ends_and_the_next_one_follows() {
     let mut counter = Counter { next: 7 };
     let mut session = generator(KeyStrategy::SessionOffset, DataType::Int64);
-    session.resume(SessionSlot { slot: 3, next: 9_999_999_999 });
+    session.resume(SessionRange { number: 3, next: 9_999_999_999 });
     assert_eq!(counter.next(&mut session), Ok(Value::Int64(39_999_999_999)));
     assert_eq!(session.give_back(), None);
     assert_eq!(counter.next(&mut session), Ok(Value::Int64(70_000_000_000)));
 }
 
 #[test]
-fn a_slot_that_was_given_back_goes_on_where_it_stopped() {
+fn a_range_that_was_given_back_goes_on_where_it_stopped() {
     let mut counter = Counter { next: 7 };
     let mut first = generator(KeyStrategy::SessionOffset, DataType::Int64);
     assert_eq!(first.give_back(), None);
     for n in 0..3 {
         assert_eq!(counter.next(&mut first), Ok(Value::Int64(70_000_000_000 + n)));
     }
-    let slot = SessionSlot { slot: 7, next: 3 };
-    assert_eq!(first.give_back(), Some(Unused::Slot(slot)));
+    let range = SessionRange { number: 7, next: 3 };
+    assert_eq!(first.give_back(), Some(Unused::Range(range)));
     let mut second = generator(KeyStrategy::SessionOffset, DataType::Int64);
-    second.resume(slot);
+    second.resume(range);
     assert_eq!(counter.next(&mut second), Ok(Value::Int64(70_000_000_003)));
     assert_eq!(counter.next(&mut first), Ok(Value::Int64(80_000_000_000)));
 }
@@ -204,11 +204,11 @@ fn leased_numbers_that_made_no_key_are_given_back_once() {
 }
 
 #[test]
-fn session_slots_end_before_the_key_overflows() {
+fn session_ranges_end_before_the_key_overflows() {
     let mut counter = Counter { next: 922_337_202 };
     let mut session = generator(KeyStrategy::SessionOffset, DataType::Int64);
     assert_eq!(counter.next(&mut session), Ok(Value::Int64(9_223_372_020_000_000_000)));
-    session.resume(SessionSlot { slot: 922_337_202, next: 10_000_000_000 });
+    session.resume(SessionRange { number: 922_337_202, next: 10_000_000_000 });
     for _ in 0..3 {
         let error = counter.next(&mut session).expect_err("exhausted");
         assert!(matches!(error, TypeError::KeysExhausted { .. }));

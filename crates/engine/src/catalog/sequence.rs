@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
-use onrush_types::{SessionSlot, Unused};
+use onrush_types::{SessionRange, Unused};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 use parking_lot::Mutex;
 
@@ -32,8 +32,8 @@ pub(crate) struct Sequence {
     reserved: AtomicU64,
     /// Of a column that an open transaction has made: its marks are told by the transaction's record.
     is_private: AtomicBool,
-    /// Slots of session-offset generators whose sessions have ended.
-    slots: Mutex<Vec<SessionSlot>>,
+    /// Ranges of session-offset generators whose sessions have ended.
+    session_ranges: Mutex<Vec<SessionRange>>,
 }
 
 /// What can be handed out without moving the mark.
@@ -81,8 +81,8 @@ impl Sequence {
     pub(crate) fn starting_at(next: u64) -> Sequence {
         let reserved = AtomicU64::new(next);
         let numbers = Mutex::new(Numbers { next, ..Numbers::default() });
-        let (is_private, slots) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Sequence { numbers, reserved, is_private, slots }
+        let (is_private, session_ranges) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        Sequence { numbers, reserved, is_private, session_ranges }
     }
 
     /// The counter of a column that an open transaction has made, until [`publish`](Self::publish).
@@ -195,15 +195,15 @@ impl Sequence {
         Ok(())
     }
 
-    /// A slot that an ended session left, to go on with.
-    pub(crate) fn take_slot(&self) -> Option<SessionSlot> {
-        self.slots.lock().pop()
+    /// A range that an ended session left, to go on with.
+    pub(crate) fn take_session_range(&self) -> Option<SessionRange> {
+        self.session_ranges.lock().pop()
     }
 
     /// Keeps what an ended session did not use for a later session of this process.
     pub(crate) fn take_back(&self, unused: Unused) {
         match unused {
-            Unused::Slot(slot) => self.slots.lock().push(slot),
+            Unused::Range(range) => self.session_ranges.lock().push(range),
             Unused::Numbers(range) => self.numbers.lock().take_back(range),
         }
     }

@@ -40,8 +40,9 @@ impl TableContext {
                 KeyStrategy::Identity { .. } => generator.with_block_rows(block_rows),
                 _ => generator,
             };
-            if let Some(slot) = table.sequence(column).and_then(|sequence| sequence.take_slot()) {
-                generator.resume(slot);
+            let sequence = table.sequence(column);
+            if let Some(range) = sequence.and_then(|sequence| sequence.take_session_range()) {
+                generator.resume(range);
             }
             generators.push((column, generator));
         }

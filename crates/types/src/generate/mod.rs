@@ -10,7 +10,7 @@
 //! | strategy | type | key | range, then [`TypeError::KeysExhausted`] |
 //! |---|---|---|---|
 //! | `identity` | any integer | start + number | up to the type's largest value |
-//! | `session-offset` | bigint | slot x 10^10 + n | 922,337,203 slots of 10^10 rows |
+//! | `session-offset` | bigint | range x 10^10 + n | 922,337,203 ranges of 10^10 keys |
 //! | `node-offset` | bigint | node x 10^14 + number | nodes 0 to 92,232, each 10^14 rows |
 //! | `bit-reversed` | bigint | the number's 63 bits, reversed | 2^63 rows |
 //! | `hash-prefix` | bigint | 8 bits of hash, then 55 bits of number | 2^55 rows |
@@ -27,7 +27,7 @@ mod uuids;
 
 use std::ops::Range;
 
-pub use session::SessionSlot;
+pub use session::SessionRange;
 pub use strategy::{KeyStrategy, NODE_MAX, STRATEGY_NAMES};
 
 use crate::{ColumnName, DataType, TypeError, Value};
@@ -60,8 +60,8 @@ enum Source {
 /// what was used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unused {
-    /// The slot of a session-offset generator, for [`KeyGenerator::resume`].
-    Slot(SessionSlot),
+    /// The range of a session-offset generator, for [`KeyGenerator::resume`].
+    Range(SessionRange),
     /// Numbers of the column's counter, which a lease can hand out.
     Numbers(Range<u64>),
 }
@@ -160,23 +160,23 @@ impl KeyGenerator {
         key.map_err(|reason| self.exhausted(reason).into())
     }
 
-    /// Takes out what a later session of the same process can go on with: the slot of session offset, or
+    /// Takes out what a later session of the same process can go on with: the range of session offset, or
     /// the leased numbers that made no key. None where nothing was leased or all of it was used, and for
     /// uuids. The generator leases anew if it is used again.
     pub fn give_back(&mut self) -> Option<Unused> {
         match &mut self.source {
             Source::Counter(counter) => counter.give_back().map(Unused::Numbers),
-            Source::Session(session) => session.give_back().map(Unused::Slot),
+            Source::Session(session) => session.give_back().map(Unused::Range),
             Source::Uuids(_) => None,
         }
     }
 
-    /// Hands a session-offset generator the slot that an earlier session of the same process and
-    /// column gave back. Ignored by other strategies. A slot must never be kept across a restart:
+    /// Hands a session-offset generator the range that an earlier session of the same process and
+    /// column gave back. Ignored by other strategies. A range must never be kept across a restart:
     /// its `next` may be behind what was used.
-    pub fn resume(&mut self, slot: SessionSlot) {
+    pub fn resume(&mut self, range: SessionRange) {
         if let Source::Session(session) = &mut self.source {
-            session.resume(slot);
+            session.resume(range);
         }
     }
 

@@ -81,8 +81,8 @@ fn loop_in_server(
     ledger: &mut Ledger,
 ) -> Result<(), Refusal> {
     let rows_per_commit = work.plan.rows_per_commit as u64;
-    let slot = work.numbers.lease(1).start;
-    let mut next_key = i64::try_from(slot * SESSION_OFFSET)?;
+    let number = work.numbers.lease(1).start;
+    let mut next_key = i64::try_from(number * SESSION_OFFSET)?;
     let mut done = 0;
     while done < work.wanted && !shared.is_stopped() {
         let left = work.wanted - done;
