@@ -223,7 +223,7 @@ impl World {
                 stays = true;
                 cell.intent = None;
                 if self.fault == Fault::SmallIntentImaged {
-                    // Its slot means another transaction after a crash.
+                    // Its number means another transaction after a crash.
                     cell.row = value.map(|value| (1, value));
                 }
             }

@@ -32,8 +32,8 @@ impl Store {
             }
             Blocked::Split => Ok(()),
             Blocked::Slot => self.make_slots(recorder),
-            Blocked::Transaction(slot) => {
-                self.resolver.transactions.wait(slot, recorder);
+            Blocked::Transaction(number) => {
+                self.resolver.transactions.wait(number, recorder);
                 Ok(())
             }
             Blocked::Definition(table) => {

@@ -184,7 +184,7 @@ impl InnerNode {
         let count = self.len();
         debug_assert!(index <= count && count < FANOUT);
         for to in (index + 1..=count).rev() {
-            self.copy_slot(to - 1, to);
+            self.copy_child(to - 1, to);
         }
         let start = self.heap_used.load(Relaxed) as usize;
         for (word, piece) in separator.get(8..).unwrap_or(&[]).chunks(8).enumerate() {
@@ -197,7 +197,7 @@ impl InnerNode {
         self.count.store(count as u32 + 1, Relaxed);
     }
 
-    fn copy_slot(&self, from: usize, to: usize) {
+    fn copy_child(&self, from: usize, to: usize) {
         self.heads[to].store(self.heads[from].load(Relaxed), Relaxed);
         self.spans[to].store(self.spans[from].load(Relaxed), Relaxed);
         self.children[to].store(self.children[from].load(Relaxed), Relaxed);

@@ -7,13 +7,13 @@
 //! 0 ->                                                                    <- LEAF_BYTES
 //! | entry | entry | entry | ...        free        ... | chunk 1 | chunk 0 |
 //! entry: stamp u64 | key length u16 | value length u16 | key | value
-//! chunk: 32 fingerprints u8 | 32 offsets u16       (the rows 32 c .. 32 c + 31 in slot order)
+//! chunk: 32 fingerprints u8 | 32 offsets u16       (the entries 32 c .. 32 c + 31)
 //! ```
 //!
 //! Invariants
 //! 1. Entries and chunks never overlap: `end <= LEAF_BYTES - chunk_bytes(count)`.
 //! 2. A key has at most one committed entry and at most one intent.
-//! 3. `sorted` is true only if the slots are in ascending key order.
+//! 3. `sorted` is true only if the entries are in ascending key order.
 
 use std::cmp::Ordering;
 
@@ -47,8 +47,8 @@ const PIECE_BITS: u32 = 25;
 /// Whose an intent is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
-    /// A transaction that is being committed, by its slot: known only as long as the database is open.
-    Slot(u32),
+    /// A transaction that is being committed, by its number: known only as long as the database is open.
+    Small(u32),
     /// A large transaction, by the number that no other one ever has, and the piece of it.
     Large(LargeOwner),
 }
@@ -79,7 +79,7 @@ impl Stamp {
     /// An intent: to put this row, or (`removal`) to remove the key.
     pub(crate) fn intent(owner: Owner, removal: bool) -> Stamp {
         let owner = match owner {
-            Owner::Slot(slot) => u64::from(slot),
+            Owner::Small(number) => u64::from(number),
             Owner::Large(LargeOwner { id, piece }) => {
                 debug_assert!(id < LargeOwner::IDS && piece < LargeOwner::PIECES);
                 LARGE | id << PIECE_BITS | u64::from(piece)
@@ -108,7 +108,7 @@ impl Stamp {
 
     fn owner(self) -> Owner {
         if self.0 & LARGE == 0 {
-            return Owner::Slot(self.0 as u32);
+            return Owner::Small(self.0 as u32);
         }
         let number = self.0 & (LARGE - 1);
         let piece = number as u32 & (LargeOwner::PIECES - 1);
@@ -197,7 +197,7 @@ impl LeafRows {
 
     /// Whether there are intents of transactions that only memory knows: such a leaf must stay in memory.
     pub(crate) fn holds_small_intents(&self) -> bool {
-        self.intents > 0 && (0..self.len()).any(|slot| self.entry(slot).stamp.is_small_intent())
+        self.intents > 0 && (0..self.len()).any(|index| self.entry(index).stamp.is_small_intent())
     }
 
     /// Bytes of all live entries.
@@ -217,35 +217,35 @@ impl LeafRows {
     }
 
     #[inline]
-    fn chunk_at(slot: usize) -> usize {
-        LEAF_BYTES - (slot / CHUNK + 1) * CHUNK_BYTES
+    fn chunk_at(index: usize) -> usize {
+        LEAF_BYTES - (index / CHUNK + 1) * CHUNK_BYTES
     }
 
     #[inline]
-    fn offset(&self, slot: usize) -> usize {
-        let at = Self::chunk_at(slot) + CHUNK + 2 * (slot % CHUNK);
+    fn offset(&self, index: usize) -> usize {
+        let at = Self::chunk_at(index) + CHUNK + 2 * (index % CHUNK);
         usize::from(u16::from_le_bytes([self.frame[at], self.frame[at + 1]]))
     }
 
     #[inline]
-    fn set_slot(&mut self, slot: usize, fingerprint: u8, offset: u16) {
-        let chunk = Self::chunk_at(slot);
-        self.frame[chunk + slot % CHUNK] = fingerprint;
-        let at = chunk + CHUNK + 2 * (slot % CHUNK);
+    fn set_offset(&mut self, index: usize, fingerprint: u8, offset: u16) {
+        let chunk = Self::chunk_at(index);
+        self.frame[chunk + index % CHUNK] = fingerprint;
+        let at = chunk + CHUNK + 2 * (index % CHUNK);
         self.frame[at..at + 2].copy_from_slice(&offset.to_le_bytes());
     }
 
-    /// The entry in `slot`, which must be below [`len`](Self::len).
+    /// The entry at `index`, which must be below [`len`](Self::len).
     #[inline]
-    pub(crate) fn entry(&self, slot: usize) -> Entry<'_> {
-        let (entry, _) = read_entry(&self.frame[..], self.offset(slot))
-            .expect("a slot points at a whole entry (invariant 1)");
+    pub(crate) fn entry(&self, index: usize) -> Entry<'_> {
+        let (entry, _) = read_entry(&self.frame[..], self.offset(index))
+            .expect("an offset points at a whole entry (invariant 1)");
         entry
     }
 
     #[inline]
-    fn key(&self, slot: usize) -> &[u8] {
-        self.entry(slot).key
+    fn key(&self, index: usize) -> &[u8] {
+        self.entry(index).key
     }
 
     /// Whether `key` is above every key of the leaf, as far as that is known without a search.
@@ -279,13 +279,13 @@ impl LeafRows {
                 mask &= (1u32 << live) - 1;
             }
             while mask != 0 {
-                let slot = first + mask.trailing_zeros() as usize;
+                let index = first + mask.trailing_zeros() as usize;
                 mask &= mask - 1;
-                let entry = self.entry(slot);
+                let entry = self.entry(index);
                 if entry.key == key {
                     match entry.stamp.as_intent() {
-                        None => found.committed = Some(slot),
-                        Some(_) => found.intent = Some(slot),
+                        None => found.committed = Some(index),
+                        Some(_) => found.intent = Some(index),
                     }
                     if self.intents == 0 {
                         return found;
@@ -325,23 +325,23 @@ impl LeafRows {
         entry[10..12].copy_from_slice(&(value.len() as u16).to_le_bytes());
         entry[ENTRY_HEADER_BYTES..ENTRY_HEADER_BYTES + key.len()].copy_from_slice(key);
         entry[ENTRY_HEADER_BYTES + key.len()..].copy_from_slice(value);
-        self.set_slot(self.len(), fingerprint::of(key), offset);
+        self.set_offset(self.len(), fingerprint::of(key), offset);
         self.count += 1;
         self.end = end as u16;
         self.intents += u16::from(stamp.as_intent().is_some());
     }
 
-    /// Takes the entry out of `slot`; the last slot moves into its place.
-    pub(crate) fn remove(&mut self, slot: usize) {
-        let entry = self.entry(slot);
+    /// Takes the entry at `index` out; the last one gets its index.
+    pub(crate) fn remove(&mut self, index: usize) {
+        let entry = self.entry(index);
         let bytes = Entry::bytes(entry.key, entry.value) as u16;
         self.intents -= u16::from(entry.stamp.as_intent().is_some());
-        let offset = self.offset(slot) as u16;
+        let offset = self.offset(index) as u16;
         let last = self.len() - 1;
-        if slot != last {
+        if index != last {
             let moved_offset = self.offset(last) as u16;
             let moved = self.frame[Self::chunk_at(last) + last % CHUNK];
-            self.set_slot(slot, moved, moved_offset);
+            self.set_offset(index, moved, moved_offset);
             self.sorted = false;
         }
         self.count -= 1;
@@ -356,47 +356,47 @@ impl LeafRows {
     }
 
     /// Turns an intent into a committed row, or stamps a row anew.
-    pub(crate) fn restamp(&mut self, slot: usize, stamp: Stamp) {
-        let at = self.offset(slot);
-        let was_intent = self.entry(slot).stamp.as_intent().is_some();
+    pub(crate) fn restamp(&mut self, index: usize, stamp: Stamp) {
+        let at = self.offset(index);
+        let was_intent = self.entry(index).stamp.as_intent().is_some();
         self.intents += u16::from(stamp.as_intent().is_some());
         self.intents -= u16::from(was_intent);
         self.frame[at..at + 8].copy_from_slice(&stamp.raw().to_le_bytes());
     }
 
-    /// Overwrites stamp and value of `slot` where the new value has the length of the old one.
-    pub(crate) fn overwrite(&mut self, slot: usize, stamp: Stamp, value: &[u8]) -> bool {
-        let entry = self.entry(slot);
+    /// Overwrites stamp and value at `index` where the new value has the length of the old one.
+    pub(crate) fn overwrite(&mut self, index: usize, stamp: Stamp, value: &[u8]) -> bool {
+        let entry = self.entry(index);
         if entry.value.len() != value.len() {
             return false;
         }
-        let value_at = self.offset(slot) + ENTRY_HEADER_BYTES + entry.key.len();
-        self.restamp(slot, stamp);
+        let value_at = self.offset(index) + ENTRY_HEADER_BYTES + entry.key.len();
+        self.restamp(index, stamp);
         self.frame[value_at..value_at + value.len()].copy_from_slice(value);
         true
     }
 
-    /// Slots in ascending key order; a committed row stands before the intent on the same key.
+    /// The indexes of the entries in ascending key order; a committed row stands before the intent on the same key.
     pub(crate) fn order(&self) -> Vec<u16> {
         if self.sorted {
             return (0..self.count).collect();
         }
-        // Heads and slots side by side: most comparisons touch no row.
+        // Heads and indexes side by side: most comparisons touch no row.
         let mut heads: Vec<(u64, u16)> =
-            (0..self.count).map(|slot| (head(self.key(usize::from(slot))), slot)).collect();
-        heads.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_slots(a.1, b.1)));
-        heads.into_iter().map(|(_, slot)| slot).collect()
+            (0..self.count).map(|index| (head(self.key(usize::from(index))), index)).collect();
+        heads.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_entries(a.1, b.1)));
+        heads.into_iter().map(|(_, index)| index).collect()
     }
 
-    fn compare_slots(&self, a: u16, b: u16) -> Ordering {
+    fn compare_entries(&self, a: u16, b: u16) -> Ordering {
         let (a, b) = (self.entry(usize::from(a)), self.entry(usize::from(b)));
         a.key.cmp(b.key).then(a.stamp.raw().cmp(&b.stamp.raw()))
     }
 
-    /// Copies the entries of `slots` to the end of `to`, which must have space.
-    fn copy_to(&self, slots: &[u16], to: &mut LeafRows) {
-        for slot in slots {
-            let entry = self.entry(usize::from(*slot));
+    /// Copies the entries at `indexes` to the end of `to`, which must have space.
+    fn copy_to(&self, indexes: &[u16], to: &mut LeafRows) {
+        for index in indexes {
+            let entry = self.entry(usize::from(*index));
             to.append(entry.stamp, entry.key, entry.value);
         }
     }
@@ -407,10 +407,10 @@ impl LeafRows {
         self.keep(&order, scratch);
     }
 
-    /// Keeps only the entries of `slots`, in that order; `scratch` becomes the old frame.
-    fn keep(&mut self, slots: &[u16], scratch: &mut Frame) {
+    /// Keeps only the entries at `indexes`, in that order; `scratch` becomes the old frame.
+    fn keep(&mut self, indexes: &[u16], scratch: &mut Frame) {
         let mut kept = LeafRows::empty(std::mem::replace(scratch, Frame::none()));
-        self.copy_to(slots, &mut kept);
+        self.copy_to(indexes, &mut kept);
         let old = std::mem::replace(self, kept);
         *scratch = old.into_frame();
     }
@@ -445,16 +445,16 @@ impl LeafRows {
     /// Calls `visit` for each entry, in key order, with its stamp and with where in
     /// [`entry_bytes`](Self::entry_bytes) its key and its value start and the value ends.
     pub(crate) fn visit_in_order(&self, mut visit: impl FnMut(Stamp, usize, usize, usize)) {
-        let mut visit_slot = |slot| {
-            let entry = self.entry(slot);
-            let key_at = self.offset(slot) + ENTRY_HEADER_BYTES;
+        let mut visit_entry = |index| {
+            let entry = self.entry(index);
+            let key_at = self.offset(index) + ENTRY_HEADER_BYTES;
             let value_at = key_at + entry.key.len();
             visit(entry.stamp, key_at, value_at, value_at + entry.value.len());
         };
         if self.sorted {
-            (0..self.len()).for_each(visit_slot);
+            (0..self.len()).for_each(visit_entry);
         } else {
-            self.order().into_iter().for_each(|slot| visit_slot(usize::from(slot)));
+            self.order().into_iter().for_each(|index| visit_entry(usize::from(index)));
         }
     }
 
@@ -462,19 +462,19 @@ impl LeafRows {
     /// behind the other: what an image is made from. Returns how many there are and how many bytes.
     pub(crate) fn copy_lasting(&self, out: &mut [u8]) -> (usize, usize) {
         let planted = crate::fault::planted(crate::fault::Fault::IntentImaged);
-        if self.sorted && self.dead_bytes == 0 && self.intents == 0 && self.lies_in_slot_order() {
+        if self.sorted && self.dead_bytes == 0 && self.intents == 0 && self.lies_in_index_order() {
             let bytes = usize::from(self.end);
             out[..bytes].copy_from_slice(&self.frame[..bytes]);
             return (self.len(), bytes);
         }
         let (mut rows, mut bytes) = (0, 0);
-        for slot in self.order() {
-            let slot = usize::from(slot);
-            let entry = self.entry(slot);
+        for index in self.order() {
+            let index = usize::from(index);
+            let entry = self.entry(index);
             if entry.stamp.is_small_intent() && !planted {
                 continue;
             }
-            let (at, length) = (self.offset(slot), Entry::bytes(entry.key, entry.value));
+            let (at, length) = (self.offset(index), Entry::bytes(entry.key, entry.value));
             out[bytes..bytes + length].copy_from_slice(&self.frame[at..at + length]);
             bytes += length;
             rows += 1;
@@ -482,23 +482,23 @@ impl LeafRows {
         (rows, bytes)
     }
 
-    /// Whether entries lie in the order of their slots: not after a slot was moved.
-    fn lies_in_slot_order(&self) -> bool {
-        (1..self.len()).all(|slot| self.offset(slot - 1) < self.offset(slot))
+    /// Whether entries lie in the order of their indexes: not after one got another index.
+    fn lies_in_index_order(&self) -> bool {
+        (1..self.len()).all(|index| self.offset(index - 1) < self.offset(index))
     }
 
-    /// The slot of a committed row at `key` that is older than `lsn`. Needed while a resolved intent
+    /// The index of a committed row at `key` that is older than `lsn`. Needed while a resolved intent
     /// and the row it replaces stand side by side.
     pub(crate) fn committed_below(&self, key: &[u8], lsn: Lsn) -> Option<usize> {
-        (0..self.len()).find(|slot| {
-            let entry = self.entry(*slot);
+        (0..self.len()).find(|index| {
+            let entry = self.entry(*index);
             entry.key == key && entry.stamp.lsn().is_some_and(|own| own < lsn)
         })
     }
 
-    /// Order of the key in `slot` against `key`.
-    pub(crate) fn compare(&self, slot: u16, key_head: u64, key: &[u8]) -> Ordering {
-        let own = self.key(usize::from(slot));
+    /// Order of the key at `index` against `key`.
+    pub(crate) fn compare(&self, index: u16, key_head: u64, key: &[u8]) -> Ordering {
+        let own = self.key(usize::from(index));
         fence::compare(head(own), own, key_head, key)
     }
 }

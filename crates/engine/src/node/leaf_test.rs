@@ -48,8 +48,8 @@ fn imaged(rows: &LeafRows) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 fn content(rows: &LeafRows) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let entry = |slot: u16| {
-        let entry = rows.entry(usize::from(slot));
+    let entry = |index: u16| {
+        let entry = rows.entry(usize::from(index));
         (entry.key.to_vec(), entry.value.to_vec())
     };
     rows.order().into_iter().map(entry).collect()
@@ -66,8 +66,8 @@ proptest! {
             match step {
                 Step::Put(key, bytes) => {
                     let (key, value) = (vec![b'k', key], vec![lsn as u8; bytes]);
-                    if let Some(slot) = rows.find(&key).committed {
-                        rows.remove(slot);
+                    if let Some(index) = rows.find(&key).committed {
+                        rows.remove(index);
                         model.remove(&key);
                     }
                     if !rows.fits(Entry::bytes(&key, &value)) {
@@ -80,10 +80,10 @@ proptest! {
                 }
                 Step::Remove(key) => {
                     let key = vec![b'k', key];
-                    let slot = rows.find(&key).committed;
-                    prop_assert_eq!(slot.is_some(), model.remove(&key).is_some());
-                    if let Some(slot) = slot {
-                        rows.remove(slot);
+                    let index = rows.find(&key).committed;
+                    prop_assert_eq!(index.is_some(), model.remove(&key).is_some());
+                    if let Some(index) = index {
+                        rows.remove(index);
                     }
                 }
                 Step::Compact => rows.compact(&mut scratch),
@@ -128,10 +128,10 @@ fn a_row_and_an_intent_on_its_key_stand_side_by_side() {
     let pool = FramePool::new(1, LargePages::Off, false).unwrap();
     let mut rows = leaf(&pool);
     rows.append(Stamp::committed(Lsn(5)), b"key", b"old");
-    rows.append(Stamp::intent(Owner::Slot(9), false), b"key", b"new");
+    rows.append(Stamp::intent(Owner::Small(9), false), b"key", b"new");
     let found = rows.find(b"key");
     assert_eq!((found.committed, found.intent), (Some(0), Some(1)));
-    assert_eq!(rows.entry(1).stamp.as_intent(), Some((Owner::Slot(9), false)));
+    assert_eq!(rows.entry(1).stamp.as_intent(), Some((Owner::Small(9), false)));
     assert_eq!(rows.intents(), 1);
     let mut entries = [0; LEAF_BYTES];
     assert_eq!(

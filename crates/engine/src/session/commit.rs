@@ -5,7 +5,7 @@
 //!    logged if it does.
 //! 2. With only memory copies in between: mark in flight and reserve the LSN, copy the record,
 //!    set the status, clear the mark.
-//! 3. Those who wait for the outcome are woken, the intents become rows, the slot is given back.
+//! 3. Those who wait for the outcome are woken, the intents become rows, its number is given back.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Transaction<'_> {
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = self.begin_commit()?;
         let committed = self
-            .place_intents(writes, Owner::Slot(transaction), own)
+            .place_intents(writes, Owner::Small(transaction), own)
             .and_then(|()| publish(&mut self.session.worker, transaction, record));
         if committed.is_err() {
             engine.resolver.transactions.decide(transaction, None);
@@ -109,7 +109,7 @@ impl Transaction<'_> {
         Ok(self.committed(writes, end))
     }
 
-    /// A slot for the outcome.
+    /// The transaction's number, under which its outcome is told.
     pub(super) fn begin_commit(&self) -> Result<u32> {
         let Worker { engine, recorder, .. } = &self.session.worker;
         match engine.resolver.transactions.begin(recorder) {

@@ -167,7 +167,7 @@ impl Transaction<'_> {
         let engine = Arc::clone(&self.session.worker.engine);
         let transaction = self.begin_commit()?;
         definitions.fresh.iter().for_each(|entry| engine.catalog.expect(entry));
-        let placed = self.place_intents(writes, Owner::Slot(transaction), Some(own));
+        let placed = self.place_intents(writes, Owner::Small(transaction), Some(own));
         let worker = &mut self.session.worker;
         let statuses = (transaction, large);
         let published =

@@ -34,7 +34,7 @@ impl<O> IntentResolver<O> {
     /// What an intent of this owner means.
     pub(crate) fn status(&self, owner: Owner) -> TransactionStatus {
         match owner {
-            Owner::Slot(slot) => self.transactions.status(slot),
+            Owner::Small(number) => self.transactions.status(number),
             Owner::Large(large) => self.large.status(large.id),
         }
     }

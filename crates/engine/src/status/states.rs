@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::runtime::StopsWaiting;
 
 /// Transactions that can be between their first intent and the resolution of their last at the same time.
-const SLOTS: usize = 4096;
+const TRANSACTIONS_MAX: usize = 4096;
 
 const FREE: u64 = 0;
 const PENDING: u64 = 1;
@@ -38,7 +38,7 @@ pub(crate) enum TransactionStatus {
 }
 
 struct Free {
-    slots: Vec<u32>,
+    numbers: Vec<u32>,
     changed_at: Instant,
     /// Nobody waits any more: a transaction whose thread has panicked never has an outcome.
     is_stopped: bool,
@@ -48,16 +48,16 @@ struct Free {
 pub(crate) struct TransactionStates {
     states: Box<[AtomicU64]>,
     free: Mutex<Free>,
-    /// A status was set, or a slot became free.
+    /// A status was set, or a number became free.
     changed: Condvar,
 }
 
 impl TransactionStates {
     pub(crate) fn new() -> TransactionStates {
         TransactionStates {
-            states: (0..SLOTS).map(|_| AtomicU64::new(FREE)).collect(),
+            states: (0..TRANSACTIONS_MAX).map(|_| AtomicU64::new(FREE)).collect(),
             free: Mutex::new(Free {
-                slots: (0..SLOTS as u32).rev().collect(),
+                numbers: (0..TRANSACTIONS_MAX as u32).rev().collect(),
                 changed_at: Instant::now(),
                 is_stopped: false,
             }),
@@ -65,21 +65,21 @@ impl TransactionStates {
         }
     }
 
-    /// A slot for a transaction that begins to commit; waits while all are in use. None once the
+    /// A number for a transaction that begins to commit; waits while all are in use. None once the
     /// engine has stopped.
     pub(crate) fn begin(&self, recorder: &Recorder) -> Option<u32> {
         let mut free = self.lock(recorder);
         while !free.is_stopped {
-            if let Some(slot) = free.slots.pop() {
-                self.states[slot as usize].store(PENDING, Ordering::Release);
-                return Some(slot);
+            if let Some(number) = free.numbers.pop() {
+                self.states[number as usize].store(PENDING, Ordering::Release);
+                return Some(number);
             }
             self.wait_for_change(&mut free, recorder);
         }
         None
     }
 
-    /// The list of free slots, with a collision counted under the name of its word.
+    /// The list of free numbers, with a collision counted under the name of its word.
     fn lock(&self, recorder: &Recorder) -> MutexGuard<'_, Free> {
         if let Some(free) = self.free.try_lock() {
             return free;
@@ -94,8 +94,8 @@ impl TransactionStates {
         waiting.signalled_at(free.changed_at);
     }
 
-    pub(crate) fn status(&self, slot: u32) -> TransactionStatus {
-        match self.states[slot as usize].load(Ordering::Acquire) {
+    pub(crate) fn status(&self, number: u32) -> TransactionStatus {
+        match self.states[number as usize].load(Ordering::Acquire) {
             FREE | PENDING => TransactionStatus::Pending,
             ABORTED => TransactionStatus::Aborted,
             committed => TransactionStatus::Committed(Lsn(committed >> 2)),
@@ -103,9 +103,9 @@ impl TransactionStates {
     }
 
     /// Sets the status, once; only a memory write. [`announce`](Self::announce) follows.
-    pub(crate) fn decide(&self, slot: u32, committed_at: Option<Lsn>) {
+    pub(crate) fn decide(&self, number: u32, committed_at: Option<Lsn>) {
         let state = committed_at.map_or(ABORTED, |lsn| lsn.0 << 2 | COMMITTED);
-        self.states[slot as usize].store(state, Ordering::Release);
+        self.states[number as usize].store(state, Ordering::Release);
     }
 
     /// Wakes those who wait for an outcome.
@@ -115,20 +115,20 @@ impl TransactionStates {
         self.changed.notify_all();
     }
 
-    /// Gives the slot back, once no intent names it.
-    pub(crate) fn end(&self, slot: u32, recorder: &Recorder) {
+    /// Gives the number back, once no intent names it.
+    pub(crate) fn end(&self, number: u32, recorder: &Recorder) {
         let mut free = self.lock(recorder);
-        self.states[slot as usize].store(FREE, Ordering::Release);
-        free.slots.push(slot);
+        self.states[number as usize].store(FREE, Ordering::Release);
+        free.numbers.push(number);
         free.changed_at = Instant::now();
         self.changed.notify_all();
     }
 
-    /// Waits until the transaction in `slot` may have an outcome. The slot may be another
+    /// Waits until the transaction with this number may have an outcome. The number may be another
     /// transaction's by then; the caller looks again at the row anyway.
-    pub(crate) fn wait(&self, slot: u32, recorder: &Recorder) {
+    pub(crate) fn wait(&self, number: u32, recorder: &Recorder) {
         let mut free = self.lock(recorder);
-        let is_pending = self.states[slot as usize].load(Ordering::Acquire) == PENDING;
+        let is_pending = self.states[number as usize].load(Ordering::Acquire) == PENDING;
         if is_pending && !free.is_stopped {
             self.wait_for_change(&mut free, recorder);
         }
@@ -154,14 +154,14 @@ mod tests {
     fn nobody_waits_once_the_engine_has_stopped() {
         let states = TransactionStates::new();
         let registry = onrush_waits::Registry::new();
-        let slot = states.begin(&Recorder::new(&registry, "panicked")).unwrap();
+        let number = states.begin(&Recorder::new(&registry, "panicked")).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| states.wait(slot, &Recorder::new(&registry, "waits")));
+                scope.spawn(|| states.wait(number, &Recorder::new(&registry, "waits")));
             }
             states.stop();
         });
-        assert_eq!(states.status(slot), TransactionStatus::Pending);
+        assert_eq!(states.status(number), TransactionStatus::Pending);
         assert_eq!(states.begin(&Recorder::new(&registry, "late")), None);
     }
 }

@@ -212,7 +212,7 @@ pub(crate) fn load_rows(
         let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
         let key_head = head(entry.key);
         if leaf.range_holds(key_head, entry.key) || planted(Fault::NoTrim) {
-            let is_small = matches!(entry.stamp.as_intent(), Some((Owner::Slot(_), _)));
+            let is_small = matches!(entry.stamp.as_intent(), Some((Owner::Small(_), _)));
             let is_intent = planted(Fault::IntentImaged) && is_small;
             let stamp = if is_intent { Stamp::committed(Lsn::FIRST) } else { entry.stamp };
             ascends &= last.is_none_or(|(last_head, last)| {

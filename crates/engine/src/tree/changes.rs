@@ -76,7 +76,7 @@ impl Tree {
             !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= earlier);
         let has_new = match (&leaf.rows, &leaf.image) {
             _ if is_imaged => false,
-            (Some(rows), _) => (0..rows.len()).any(|slot| is_new(rows.entry(slot).stamp.lsn())),
+            (Some(rows), _) => (0..rows.len()).any(|index| is_new(rows.entry(index).stamp.lsn())),
             (None, image) => image.is_some(),
         };
         let high = leaf.high.as_ref().map(Fence::bytes);

@@ -104,11 +104,11 @@ impl Ways {
     }
 }
 
-/// A latched leaf, and the slots of the batch's rows in it.
+/// A latched leaf, and the index of the first of the batch's rows in it.
 struct Held<'e> {
     id: LeafId,
     leaf: ExclusiveGuard<'e, LeafState>,
-    first_slot: usize,
+    first_index: usize,
 }
 
 impl Tree {
@@ -193,9 +193,9 @@ impl Tree {
                     .ok_or(GroupRefusal::NotThisWay)?
             };
             let rows = leaf.rows.as_ref().ok_or(Blocked::Load(id))?;
-            let first_slot = rows.len();
+            let first_index = rows.len();
             make_dirty(trees, seat.permit, id, &mut leaf, Purpose::NewRows)?;
-            held.push(Held { id, leaf, first_slot });
+            held.push(Held { id, leaf, first_index });
         }
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
         let rows = last.leaf.rows.as_mut().ok_or(Blocked::Load(last.id))?;
@@ -260,7 +260,7 @@ impl Tree {
     ) -> Result<Option<Held<'e>>, GroupRefusal> {
         let is_right_edge = last.leaf.high.is_none();
         let rows = last.leaf.rows.as_ref().ok_or(Blocked::Load(last.id))?;
-        let untouched = last.first_slot == rows.len();
+        let untouched = last.first_index == rows.len();
         if untouched {
             // No row of the batch is in it yet, so rows may move.
             return self.split_untouched(trees, seat, last, key, bytes, halves);
@@ -273,7 +273,7 @@ impl Tree {
         }
         let (half, right) =
             super::split::split(trees, seat, &mut last.leaf, key, Purpose::NewRows)?;
-        let next = Held { id: half.leaf, leaf: right, first_slot: 0 };
+        let next = Held { id: half.leaf, leaf: right, first_index: 0 };
         halves.push(half);
         Ok(Some(next))
     }
@@ -293,16 +293,16 @@ impl Tree {
                 return Err(Blocked::Spares.into());
             }
             rows.compact(&mut seat.spares[0]);
-            last.first_slot = rows.len();
+            last.first_index = rows.len();
             return Ok(None);
         }
         let (half, right) =
             super::split::split(trees, seat, &mut last.leaf, key, Purpose::NewRows)?;
-        last.first_slot = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
+        last.first_index = last.leaf.rows.as_ref().map_or(0, |rows| rows.len());
         let goes_right = right.low.at_or_below(head(key), key);
         let next = goes_right.then(|| {
-            let first_slot = right.rows.as_ref().map_or(0, |rows| rows.len());
-            Held { id: half.leaf, leaf: right, first_slot }
+            let first_index = right.rows.as_ref().map_or(0, |rows| rows.len());
+            Held { id: half.leaf, leaf: right, first_index }
         });
         halves.push(half);
         Ok(next)
@@ -311,18 +311,18 @@ impl Tree {
 
 /// Gives the batch's rows their LSN: memory writes only.
 fn stamp_all(held: &mut [Held<'_>], stamp: Stamp) {
-    for Held { leaf, first_slot, .. } in held {
+    for Held { leaf, first_index, .. } in held {
         if let Some(rows) = leaf.rows.as_mut() {
-            (*first_slot..rows.len()).for_each(|slot| rows.restamp(slot, stamp));
+            (*first_index..rows.len()).for_each(|index| rows.restamp(index, stamp));
         }
     }
 }
 
 /// Takes the batch's rows out again, newest first, which leaves the others where they were.
 fn undo(held: &mut [Held<'_>]) {
-    for Held { leaf, first_slot, .. } in held {
+    for Held { leaf, first_index, .. } in held {
         if let Some(rows) = leaf.rows.as_mut() {
-            (*first_slot..rows.len()).rev().for_each(|slot| rows.remove(slot));
+            (*first_index..rows.len()).rev().for_each(|index| rows.remove(index));
         }
     }
 }

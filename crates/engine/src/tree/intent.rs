@@ -7,8 +7,8 @@
 //!
 //! Invariants
 //! 1. Intents are placed in (object, key) order, so two transactions never wait for each other.
-//! 2. A transaction's slot is given back only after all its intents are resolved, so the slot
-//!    number in an intent always means the transaction that placed it.
+//! 2. A transaction's number is given back only after all its intents are resolved, so the number
+//!    in an intent always means the transaction that placed it.
 //! 3. Placing may wait and may fail; the commit is logged after all intents stand.
 //! 4. Who meets an intent of a large transaction that is open does not wait, but is refused: it may stay
 //!    open for long, and nobody who waits for it can be waited for by it.
@@ -101,9 +101,9 @@ impl Placing<'_> {
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
         let found = self.find(tree, seat, intent.key)?;
-        if let Some(slot) = found.intent {
-            if !self.is_own(slot, intent.owner) {
-                return Err(self.refusal_of(slot));
+        if let Some(index) = found.intent {
+            if !self.is_own(index, intent.owner) {
+                return Err(self.refusal_of(index));
             }
             return Ok(self.replace_intent(
                 tree,
@@ -112,7 +112,7 @@ impl Placing<'_> {
                 (intent.key, intent.value),
             )?);
         }
-        let lsn = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        let lsn = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         if intent.must_be_absent
             && let Some(lsn) = lsn
         {
@@ -137,9 +137,9 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// Whether the intent in `slot` is of the same large transaction as `owner`.
-    pub(super) fn is_own(&mut self, slot: usize, owner: Owner) -> bool {
-        let there = self.rows().entry(slot).stamp.as_intent();
+    /// Whether the intent at `index` is of the same large transaction as `owner`.
+    pub(super) fn is_own(&mut self, index: usize, owner: Owner) -> bool {
+        let there = self.rows().entry(index).stamp.as_intent();
         match (there, owner) {
             (Some((Owner::Large(there), _)), Owner::Large(own)) => there.id == own.id,
             _ => false,
@@ -159,22 +159,22 @@ impl Placing<'_> {
         let value = value.unwrap_or(&[]);
         self.make_space(seat, key, Entry::bytes(key, value))?;
         // Making space may have moved it.
-        if let Some(slot) = self.find(tree, seat, key)?.intent {
-            if self.rows().overwrite(slot, stamp, value) {
+        if let Some(index) = self.find(tree, seat, key)?.intent {
+            if self.rows().overwrite(index, stamp, value) {
                 return Ok(());
             }
-            self.rows().remove(slot);
+            self.rows().remove(index);
         }
         self.rows().append(stamp, key, value);
         Ok(())
     }
 
-    /// Why nobody else may change the key of the intent in `slot`, which has no outcome.
-    pub(super) fn refusal_of(&self, slot: usize) -> Refusal {
+    /// Why nobody else may change the key of the intent at `index`, which has no outcome.
+    pub(super) fn refusal_of(&self, index: usize) -> Refusal {
         let rows = self.leaf.rows.as_ref().expect("`find` has seen the rows under this latch");
-        let (owner, _) = rows.entry(slot).stamp.as_intent().expect("the slot of an intent");
+        let (owner, _) = rows.entry(index).stamp.as_intent().expect("the index of an intent");
         match owner {
-            Owner::Slot(slot) => Blocked::Transaction(slot).into(),
+            Owner::Small(number) => Blocked::Transaction(number).into(),
             Owner::Large(_) => Refusal::Held,
         }
     }
@@ -188,7 +188,7 @@ impl Placing<'_> {
         key: &[u8],
     ) -> Result<(), Blocked> {
         let rows = self.rows();
-        let found = rows.find(key).intent.and_then(|slot| rows.entry(slot).stamp.as_intent());
+        let found = rows.find(key).intent.and_then(|index| rows.entry(index).stamp.as_intent());
         if let Some((owner @ Owner::Large(_), _)) = found
             && self.trees.resolver.status(owner) != TransactionStatus::Pending
         {
@@ -202,17 +202,17 @@ impl Placing<'_> {
 
 /// Resolves the intent on `key` if its transaction has an outcome. The leaf is latched exclusive.
 pub(super) fn resolve_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: &[u8]) {
-    let Some(slot) = rows.find(key).intent else { return };
-    let Some((owner, removal)) = rows.entry(slot).stamp.as_intent() else { return };
+    let Some(index) = rows.find(key).intent else { return };
+    let Some((owner, removal)) = rows.entry(index).stamp.as_intent() else { return };
     match trees.resolver.status(owner) {
         TransactionStatus::Pending => {}
-        TransactionStatus::Aborted => rows.remove(slot),
+        TransactionStatus::Aborted => rows.remove(index),
         TransactionStatus::Committed(lsn) => {
-            let keeps = matches!(owner, Owner::Slot(_)) || trees.horizon() <= lsn;
+            let keeps = matches!(owner, Owner::Small(_)) || trees.horizon() <= lsn;
             if removal {
-                rows.remove(slot);
+                rows.remove(index);
             } else {
-                rows.restamp(slot, Stamp::committed(lsn));
+                rows.restamp(index, Stamp::committed(lsn));
             }
             remove_older(trees, tree, rows, key, (lsn, keeps));
         }
@@ -228,8 +228,8 @@ fn remove_older(
     (ended_at, keeps): (Lsn, bool),
 ) {
     let older = rows.committed_below(key, ended_at);
-    if let Some(slot) = older {
-        let entry = rows.entry(slot);
+    if let Some(index) = older {
+        let entry = rows.entry(index);
         if keeps {
             let written_at = entry.stamp.lsn().expect("a committed row has an LSN");
             let all = &trees.old_versions;
@@ -237,7 +237,7 @@ fn remove_older(
         } else {
             tree.versions.let_go(ended_at);
         }
-        rows.remove(slot);
+        rows.remove(index);
     }
 }
 
@@ -261,7 +261,7 @@ pub(super) fn resolvable(trees: &Trees, rows: &LeafRows, horizon: Lsn) -> Vec<Bo
         _ => true,
     };
     (0..rows.len())
-        .map(|slot| rows.entry(slot))
+        .map(|index| rows.entry(index))
         .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_resolvable(owner)))
         .map(|entry| entry.key.into())
         .collect()

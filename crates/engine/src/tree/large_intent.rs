@@ -76,7 +76,7 @@ impl Tree {
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let is_own = |owner: Owner| matches!(owner, Owner::Large(own) if own.id == from.id && own.piece >= from.piece);
         let keys = (0..rows.len())
-            .map(|slot| rows.entry(slot))
+            .map(|index| rows.entry(index))
             .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_own(owner)))
             .map(|entry| entry.key.into());
         Ok((if rows.intents() == 0 { Vec::new() } else { keys.collect() }, next))
@@ -93,8 +93,8 @@ impl Tree {
     ) -> Result<Option<OwnIntent>, Refusal> {
         let (leaf_id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(leaf_id))?;
-        let Some(slot) = rows.find(key).intent else { return Ok(None) };
-        let entry = rows.entry(slot);
+        let Some(index) = rows.find(key).intent else { return Ok(None) };
+        let entry = rows.entry(index);
         Ok(match entry.stamp.as_intent() {
             Some((Owner::Large(LargeOwner { id: there, piece }), removes)) if there == id => {
                 Some(OwnIntent { piece, value: (!removes).then(|| entry.value.into()) })
@@ -138,7 +138,7 @@ impl Tree {
                 return Err(Blocked::LoadToRead(id).into());
             }
             let rows = leaf.rows.iter();
-            let entries = rows.flat_map(|rows| (0..rows.len()).map(|slot| rows.entry(slot)));
+            let entries = rows.flat_map(|rows| (0..rows.len()).map(|index| rows.entry(index)));
             let first = entries.filter(|entry| entry.key >= low).min_by_key(|entry| entry.key);
             if let Some(entry) = first {
                 return Ok(Some((entry.key.into(), entry.value.into())));
@@ -191,10 +191,10 @@ impl Placing<'_> {
         key: &[u8],
         id: u64,
     ) -> Result<(), Blocked> {
-        let Some(slot) = self.find(tree, seat, key)?.intent else { return Ok(()) };
-        if self.is_own(slot, Owner::Large(LargeOwner { id, piece: 0 })) {
+        let Some(index) = self.find(tree, seat, key)?.intent else { return Ok(()) };
+        if self.is_own(index, Owner::Large(LargeOwner { id, piece: 0 })) {
             self.make_dirty(seat)?;
-            self.rows().remove(slot);
+            self.rows().remove(index);
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub(crate) enum Blocked {
     Split,
     /// No slot could be reserved for a leaf that becomes dirty.
     Slot,
-    /// The transaction in this slot decides first.
+    /// The small transaction with this number decides first.
     Transaction(u32),
     /// A definition of the table with this number is under way.
     Definition(u32),

@@ -83,15 +83,15 @@ impl Tree {
         let (id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let found = rows.find(key);
-        if let Some(slot) = found.intent
-            && let Some((lsn, row)) = resolved_intent(trees, object, rows.entry(slot), view)?
+        if let Some(index) = found.intent
+            && let Some((lsn, row)) = resolved_intent(trees, object, rows.entry(index), view)?
         {
             return Ok(match row {
                 Some(bytes) => take(lsn, &bytes),
                 None => Look { is_there: false, lsn },
             });
         }
-        if let Some(entry) = found.committed.map(|slot| rows.entry(slot))
+        if let Some(entry) = found.committed.map(|index| rows.entry(index))
             && let Some(lsn) = entry.stamp.lsn()
             && view.sees(lsn)
         {

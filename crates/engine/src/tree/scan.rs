@@ -184,19 +184,21 @@ impl Tree {
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
         let order = rows.order();
         let low_head = head(low);
-        let start = order.partition_point(|slot| rows.compare(*slot, low_head, low).is_lt());
-        let mut index = start;
-        while index < order.len() {
-            let key = rows.key_at(&order, index);
+        let start = order.partition_point(|index| rows.compare(*index, low_head, low).is_lt());
+        let mut position = start;
+        while position < order.len() {
+            let key = rows.key_at(&order, position);
             if high.is_some_and(|high| key >= high) {
                 break;
             }
-            let same =
-                order[index..].iter().take(2).filter(|s| rows.entry(usize::from(**s)).key == key);
+            let same = order[position..]
+                .iter()
+                .take(2)
+                .filter(|i| rows.entry(usize::from(**i)).key == key);
             let count = same.count();
-            let slots = &order[index..index + count];
-            merged.push(key, visible(trees, leaf.object, rows, slots, view)?);
-            index += count;
+            let indexes = &order[position..position + count];
+            merged.push(key, visible(trees, leaf.object, rows, indexes, view)?);
+            position += count;
         }
         merged.finish();
         Ok(())
@@ -213,17 +215,17 @@ enum InLeaf<'a> {
     NotVisible,
 }
 
-/// The version among `slots`, a row and perhaps an intent on the same key, that `view` sees.
+/// The version among those at `indexes`, a row and perhaps an intent on the same key, that `view` sees.
 fn visible<'a>(
     trees: &Trees,
     object: ObjectId,
     rows: &'a LeafRows,
-    slots: &[u16],
+    indexes: &[u16],
     view: View,
 ) -> Result<InLeaf<'a>, Blocked> {
     let mut answer = InLeaf::NotVisible;
-    for slot in slots {
-        let entry = rows.entry(usize::from(*slot));
+    for index in indexes {
+        let entry = rows.entry(usize::from(*index));
         match entry.stamp.lsn() {
             Some(lsn) if view.sees(lsn) => answer = InLeaf::Row(Cow::Borrowed(entry.value)),
             Some(_) => {}

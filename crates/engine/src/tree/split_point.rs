@@ -69,7 +69,7 @@ pub(crate) fn choose(
 /// How many rows are below `key`.
 fn position(rows: &LeafRows, order: &[u16], key: &[u8]) -> usize {
     let key_head = head(key);
-    order.partition_point(|slot| rows.compare(*slot, key_head, key) == Ordering::Less)
+    order.partition_point(|index| rows.compare(*index, key_head, key) == Ordering::Less)
 }
 
 /// Whether the latest arrivals are the rows right below position `at`, in ascending order.

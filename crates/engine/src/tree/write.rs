@@ -156,8 +156,8 @@ impl Placing<'_> {
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
         let found = self.find(tree, seat, change.key)?;
-        if let Some(slot) = found.intent {
-            return Err(self.refusal_of(slot));
+        if let Some(index) = found.intent {
+            return Err(self.refusal_of(index));
         }
         self.check(tree, found, change)?;
         self.make_dirty(seat)?;
@@ -168,11 +168,11 @@ impl Placing<'_> {
                 Ok(self.insert(seat, change, value))
             }
             (Some(value), Some(_)) => self.replace(tree, seat, change, value),
-            (None, Some(slot)) => {
-                let kept = self.keep_version(tree, slot);
+            (None, Some(index)) => {
+                let kept = self.keep_version(tree, index);
                 let reservation = self.reserve(seat, change);
                 kept.ends_at(reservation.lsn);
-                self.rows().remove(slot);
+                self.rows().remove(index);
                 Ok(reservation)
             }
             (None, None) => Err(Refusal::Missing(None)),
@@ -208,7 +208,7 @@ impl Placing<'_> {
     }
 
     fn check(&mut self, tree: &Tree, found: Found, change: &Change<'_>) -> Result<(), Refusal> {
-        let lsn = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        let lsn = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         match (change.expect, lsn) {
             (Expect::Absent, Some(lsn)) => Err(Refusal::Exists(lsn)),
             (Expect::Version(_), None) => {
@@ -271,16 +271,16 @@ impl Placing<'_> {
     ) -> Result<Reservation, Refusal> {
         self.make_space(seat, change.key, Entry::bytes(change.key, value))?;
         // Making space may have moved the row.
-        let slot = self
+        let index = self
             .find(tree, seat, change.key)?
             .committed
             .expect("a row stays in the half of its key");
-        let kept = self.keep_version(tree, slot);
+        let kept = self.keep_version(tree, index);
         let reservation = self.reserve(seat, change);
         kept.ends_at(reservation.lsn);
         let stamp = Stamp::committed(reservation.lsn);
-        if !self.rows().overwrite(slot, stamp, value) {
-            self.rows().remove(slot);
+        if !self.rows().overwrite(index, stamp, value) {
+            self.rows().remove(index);
             self.rows().append(stamp, change.key, value);
         }
         Ok(reservation)
@@ -289,10 +289,10 @@ impl Placing<'_> {
     fn keep_version(
         &mut self,
         tree: &Tree,
-        slot: usize,
+        index: usize,
     ) -> std::sync::Arc<super::versions::OldVersion> {
         let all = &self.trees.old_versions;
-        let entry = self.rows().entry(slot);
+        let entry = self.rows().entry(index);
         let written_at = entry.stamp.lsn().expect("a committed row has an LSN");
         tree.versions.keep(all, entry.key, written_at, entry.value)
     }
@@ -359,7 +359,7 @@ impl Placing<'_> {
         (lsn, owner): (Lsn, LargeOwner),
     ) -> Result<(), Blocked> {
         let found = self.find(tree, seat, key)?;
-        let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        let known = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
@@ -374,21 +374,21 @@ impl Placing<'_> {
         lsn: Lsn,
     ) -> Result<(), Blocked> {
         let found = self.find(tree, seat, key)?;
-        let known = found.committed.and_then(|slot| self.rows().entry(slot).stamp.lsn());
+        let known = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
         match (value, found.committed) {
             (None, None) => return Ok(()),
-            (None, Some(slot)) => {
+            (None, Some(index)) => {
                 self.make_dirty(seat)?;
-                self.rows().remove(slot);
+                self.rows().remove(index);
             }
             (Some(value), _) => {
                 self.make_dirty(seat)?;
                 self.make_space(seat, key, Entry::bytes(key, value))?;
-                if let Some(slot) = self.find(tree, seat, key)?.committed {
-                    self.rows().remove(slot);
+                if let Some(index) = self.find(tree, seat, key)?.committed {
+                    self.rows().remove(index);
                 }
                 self.rows().append(Stamp::committed(lsn), key, value);
             }

@@ -88,7 +88,8 @@ impl Backend {
         if let Work::Open(open) = &mut self.work {
             let look =
                 |transaction: &mut Transaction<'_>| Seen::within(database, transaction, has_kept);
-            let seen = open.with_dependent_mut(|_, slot| slot.as_mut().map(look).transpose())?;
+            let seen = open
+                .with_dependent_mut(|_, transaction| transaction.as_mut().map(look).transpose())?;
             self.seen = seen.unwrap_or_else(|| Seen::committed(database));
         }
         Ok(())

@@ -69,7 +69,7 @@ impl Backend {
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         match &mut self.work {
             Work::Idle(session) => Ok(session.insert(table, values)?),
-            Work::Open(open) => open.with_dependent_mut(|_, slot| match slot {
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
                 Some(transaction) => Ok(transaction.insert(table, values)?),
                 None => Err(in_failed_transaction()),
             }),
@@ -85,8 +85,8 @@ impl Backend {
     ) -> Result<()> {
         match &mut self.work {
             Work::Idle(session) => Ok(session.insert_many(table, rows)?),
-            Work::Open(open) => open.with_dependent_mut(|_, slot| {
-                let transaction = slot.as_mut().ok_or_else(in_failed_transaction)?;
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
                 rows.into_iter().try_for_each(|row| Ok(transaction.insert(table, row)?))
             }),
             _ => Err(in_failed_transaction()),

@@ -231,9 +231,9 @@ impl Backend {
     pub(crate) fn take_rest(&mut self) -> Option<CommitToken> {
         let rest = match &mut self.work {
             Work::Idle(session) => session.take_rest(),
-            Work::Open(open) | Work::Failed(open) => {
-                open.with_dependent_mut(|_, slot| slot.as_mut().and_then(Transaction::take_rest))
-            }
+            Work::Open(open) | Work::Failed(open) => open.with_dependent_mut(|_, transaction| {
+                transaction.as_mut().and_then(Transaction::take_rest)
+            }),
             Work::Gone => None,
         };
         rest.into_iter().chain(self.newest.take()).max_by_key(CommitToken::lsn)
@@ -247,8 +247,10 @@ impl Backend {
         };
         match &mut self.work {
             Work::Idle(session) => session.set_durability(durability),
-            Work::Open(open) | Work::Failed(open) => open.with_dependent_mut(|_, slot| {
-                slot.iter_mut().for_each(|transaction| transaction.set_durability(durability));
+            Work::Open(open) | Work::Failed(open) => open.with_dependent_mut(|_, transaction| {
+                transaction
+                    .iter_mut()
+                    .for_each(|transaction| transaction.set_durability(durability));
             }),
             Work::Gone => {}
         }

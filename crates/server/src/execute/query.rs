@@ -24,8 +24,10 @@ impl Backend {
     ) -> Result<RowStream> {
         let snapshot = match &mut self.work {
             Work::Idle(session) => session.snapshot()?,
-            Work::Open(open) => open.with_dependent_mut(|_, slot| {
-                Ok::<_, SqlError>(slot.as_mut().ok_or_else(in_failed_transaction)?.snapshot())
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                Ok::<_, SqlError>(
+                    transaction.as_mut().ok_or_else(in_failed_transaction)?.snapshot(),
+                )
             })?,
             _ => return Err(in_failed_transaction()),
         };

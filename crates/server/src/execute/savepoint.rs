@@ -69,7 +69,7 @@ impl Backend {
         let (Work::Open(open) | Work::Failed(open)) = &mut self.work else {
             return Err(SqlError::new(state::INTERNAL, "there is no transaction"));
         };
-        open.with_dependent_mut(|_, slot| match slot {
+        open.with_dependent_mut(|_, transaction| match transaction {
             Some(transaction) => work(transaction),
             None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
         })

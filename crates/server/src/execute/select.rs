@@ -34,8 +34,8 @@ impl Backend {
     fn row_with_key(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         match &mut self.work {
             Work::Idle(session) => Ok(session.get(table, key)?),
-            Work::Open(open) => open.with_dependent_mut(|_, slot| {
-                let transaction = slot.as_mut().ok_or_else(in_failed_transaction)?;
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
                 Ok(transaction.get(table, key)?)
             }),
             _ => Err(in_failed_transaction()),
@@ -47,8 +47,8 @@ impl Backend {
         let options = ScanOptions::default();
         let scan = match &mut self.work {
             Work::Idle(session) => session.scan(&copy.table, &options)?,
-            Work::Open(open) => open.with_dependent_mut(|_, slot| {
-                let transaction = slot.as_mut().ok_or_else(in_failed_transaction)?;
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
                 Ok::<_, crate::error::SqlError>(transaction.scan(&copy.table, &options)?)
             })?,
             _ => return Err(in_failed_transaction()),

@@ -17,21 +17,21 @@ use crate::error::{Result, SqlError, state};
 const TRIES: usize = 100;
 
 /// None once it has been committed, or has failed without a savepoint to go back to.
-type Slot<'s> = Option<Transaction<'s>>;
+type Ongoing<'s> = Option<Transaction<'s>>;
 
 self_cell! {
     /// A transaction together with the session that it borrows.
     pub(crate) struct OpenTransaction {
         owner: MutBorrow<Session>,
         #[not_covariant]
-        dependent: Slot,
+        dependent: Ongoing,
     }
 }
 
 impl OpenTransaction {
     /// Rolls the transaction back, unless that was done.
     fn roll_back(&mut self) {
-        self.with_dependent_mut(|_, slot| slot.take().map(Transaction::rollback));
+        self.with_dependent_mut(|_, transaction| transaction.take().map(Transaction::rollback));
     }
 }
 
@@ -110,8 +110,11 @@ impl Backend {
                 return Ok(self.roll_back());
             }
         };
-        let mut commit =
-            || open.with_dependent_mut(|_, slot| slot.take().map_or(Ok(()), Transaction::commit));
+        let mut commit = || {
+            open.with_dependent_mut(|_, transaction| {
+                transaction.take().map_or(Ok(()), Transaction::commit)
+            })
+        };
         // Rows of tables that are dropped may be many.
         let outcome = if self.has_defined { block_in_place(commit) } else { commit() };
         let session = open.into_owner().into_inner();
@@ -154,8 +157,8 @@ impl Backend {
             return Ok(());
         };
         let Work::Open(open) = &mut self.work else { return Ok(()) };
-        let met = open.with_dependent_mut(|_, slot| {
-            let Some(transaction) = slot else { return Ok(()) };
+        let met = open.with_dependent_mut(|_, transaction| {
+            let Some(transaction) = transaction else { return Ok(()) };
             let held = transaction.hold_table(table);
             // What was waited for is seen, if nothing else was before.
             transaction.refresh();
@@ -177,7 +180,7 @@ impl Backend {
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         match &mut self.work {
-            Work::Open(open) => open.with_dependent_mut(|_, slot| match slot {
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
                 Some(transaction) => work(transaction),
                 None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
             }),
