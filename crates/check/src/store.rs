@@ -8,7 +8,7 @@ use onrush_lsn::Lsn;
 
 use crate::companion::Companion;
 use crate::decode::blob;
-use crate::decode::slot::{BlobAddress, NO_SLOT, SLOT_BYTES, SlotNumber};
+use crate::decode::slot::{BlobAddress, SLOT_BYTES, SlotNumber};
 use crate::decode::superblock::{Folders, Superblock};
 use crate::finding::Finding;
 use crate::findings::Findings;
@@ -109,9 +109,11 @@ impl Store<'_> {
     pub(crate) fn read_blob(&self, place: BlobAddress) -> Option<(Vec<u8>, Vec<SlotNumber>)> {
         let mut page = AlignedBuffer::new(SLOT_BYTES);
         let (mut bytes, mut slots) = (Vec::new(), Vec::new());
-        let mut next = place.first.0;
-        while next != NO_SLOT && bytes.len() as u64 <= place.bytes && slots.len() < 1 << 20 {
-            let slot = SlotNumber(next);
+        let mut next = Some(place.first);
+        while let Some(slot) = next {
+            if bytes.len() as u64 > place.bytes || slots.len() >= 1 << 20 {
+                break;
+            }
             self.read(slot, &mut page).ok()?;
             self.progress.add_done(SLOT_BYTES as u64);
             let found = match blob::open(&page) {

@@ -11,8 +11,8 @@ const HEADER_BYTES: usize = 48;
 pub(crate) struct Page<'b> {
     pub(crate) database_id: u128,
     pub(crate) slot: SlotNumber,
-    /// The raw number of the next slot.
-    pub(crate) next: u64,
+    /// None: this is the last page.
+    pub(crate) next: Option<SlotNumber>,
     pub(crate) bytes: &'b [u8],
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn open(page: &[u8]) -> Result<Page<'_>, &'static str> {
     Ok(Page {
         database_id: u128_at(page, 8),
         slot: SlotNumber(u64_at(page, 24)),
-        next: u64_at(page, 32),
+        next: SlotNumber::or_none(u64_at(page, 32)),
         bytes,
     })
 }

@@ -3,7 +3,7 @@
 use onrush_lsn::Lsn;
 
 use super::input::Input;
-use super::slot::{BlobAddress, NO_SLOT, SlotNumber};
+use super::slot::{BlobAddress, SlotNumber};
 
 /// The root: every table, and where its segments are.
 #[derive(Debug, Default)]
@@ -125,10 +125,7 @@ impl Segment {
             let low = input.counted()?;
             let low_at = u32::try_from(input.at() - low.len()).ok()?;
             let low_bytes = u16::try_from(low.len()).ok()?;
-            let slot = match input.u64()? {
-                NO_SLOT => None,
-                number => Some(SlotNumber(number)),
-            };
+            let slot = SlotNumber::or_none(input.u64()?);
             leaves.push(Leaf { slot, checksum: input.u32()?, low_at, low_bytes });
         }
         let whole = input.is_empty() && !leaves.is_empty();

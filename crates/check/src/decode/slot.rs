@@ -6,14 +6,17 @@ use super::input::Input;
 
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 16 * 1024;
-/// The number that means no slot.
-pub(crate) const NO_SLOT: u64 = u64::MAX;
 
 /// A slot's number as it is stored: the data file in the top 16 bits, its index below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct SlotNumber(pub(crate) u64);
 
 impl SlotNumber {
+    /// A number where all bits set say that there is no slot.
+    pub(crate) fn or_none(stored: u64) -> Option<SlotNumber> {
+        (stored != u64::MAX).then_some(SlotNumber(stored))
+    }
+
     pub(crate) fn file(self) -> usize {
         (self.0 >> 48) as usize
     }
