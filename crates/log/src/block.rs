@@ -29,6 +29,8 @@
 //!    later version is told from a damaged one, and then refused.
 //! 5. The time orders nothing. It is for people who name a point in time to restore to.
 
+use std::num::NonZero;
+
 use onrush_files::BLOCK_BYTES;
 use onrush_lsn::Lsn;
 
@@ -64,7 +66,8 @@ pub(crate) struct Header {
     pub(crate) durable_to: Lsn,
     pub(crate) built_at_us: u64,
     pub(crate) payload_bytes: usize,
-    pub(crate) previous_checksum: u32,
+    /// None before the first block, and after one whose checksum is 0, which is stored the same way.
+    pub(crate) previous_checksum: Option<NonZero<u32>>,
 }
 
 impl Header {
@@ -116,7 +119,8 @@ impl Header {
         block[64..72].copy_from_slice(&self.durable_to.to_le_bytes());
         block[72..80].copy_from_slice(&self.built_at_us.to_le_bytes());
         block[80..84].copy_from_slice(&payload_bytes.to_le_bytes());
-        block[84..88].copy_from_slice(&self.previous_checksum.to_le_bytes());
+        let previous_checksum = self.previous_checksum.map_or(0, NonZero::get);
+        block[84..88].copy_from_slice(&previous_checksum.to_le_bytes());
         block[88..92].fill(0);
     }
 }
@@ -197,7 +201,7 @@ pub(crate) fn open(block: &[u8]) -> Result<(Header, u32, &[u8]), NoBlock> {
         durable_to: Lsn(u64_at(block, 64)),
         built_at_us: u64_at(block, 72),
         payload_bytes,
-        previous_checksum: u32_at(block, 84),
+        previous_checksum: NonZero::new(u32_at(block, 84)),
     };
     Ok((header, checksum, &block[HEADER_BYTES..HEADER_BYTES + payload_bytes]))
 }
@@ -218,7 +222,7 @@ mod tests {
             durable_to: Lsn(900),
             built_at_us: 1_700_000_000_000_000,
             payload_bytes,
-            previous_checksum: 0xfeed_beef,
+            previous_checksum: NonZero::new(0xfeed_beef),
         }
     }
 

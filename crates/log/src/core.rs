@@ -6,7 +6,7 @@
 //! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
 
 use std::num::NonZero;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
@@ -25,6 +25,7 @@ use crate::options::LogOptions;
 use crate::pool::{Prepared, SegmentPool};
 use crate::prefix::InFlight;
 use crate::ring::Ring;
+use crate::shared_time::SharedTime;
 use crate::statistics::Numbers;
 use crate::sync::Padded;
 use crate::units::LogPosition;
@@ -55,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) started: Instant,      // zero of all times kept as numbers
     failure: OnceLock<LogError>,      // set once, by whoever saw it first
     writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
-    newest_block_us: AtomicU64,       // when it was built, 0 if there is none; raised by the leader
+    newest_block_us: SharedTime,      // when it was built; raised by the leader
     position: Mutex<LogPosition>,     // stored by the leader at the end of a round
 }
 
@@ -87,7 +88,7 @@ impl Core {
             is_closed: AtomicBool::new(false),
             started: Instant::now(),
             failure: OnceLock::new(),
-            newest_block_us: AtomicU64::new(writer.newest_block_us().unwrap_or(0)),
+            newest_block_us: SharedTime::new(writer.newest_block_us()),
             position: Mutex::new(writer.position()),
             writer: Mutex::new(writer),
             options,
@@ -111,12 +112,12 @@ impl Core {
 
     /// When the newest block was built, in microseconds since 1970.
     pub(crate) fn newest_block_us(&self) -> Option<u64> {
-        Some(self.newest_block_us.load(Acquire)).filter(|built_at_us| *built_at_us != 0)
+        self.newest_block_us.get(Acquire)
     }
 
     /// A block is about to be written. A clock that was set back does not make it older than those before.
     pub(crate) fn note_block(&self, built_at_us: u64) {
-        self.newest_block_us.fetch_max(built_at_us, AcqRel);
+        self.newest_block_us.raise(built_at_us);
     }
 
     pub(crate) fn position(&self) -> LogPosition {

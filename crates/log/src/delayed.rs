@@ -9,31 +9,9 @@
 //!    or none if there is none.
 //! 2. `writing_since` is the same for the round that is being written, or none if none is.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
-/// A time that threads share, if there is one.
-#[derive(Debug, Default)]
-struct SharedTime(AtomicU64); // 0: none, as the clock is never 0
-
-impl SharedTime {
-    fn get(&self) -> Option<u64> {
-        Some(self.0.load(Relaxed)).filter(|micros| *micros != 0)
-    }
-
-    fn set(&self, micros: Option<u64>) {
-        self.0.store(micros.unwrap_or(0), Release);
-    }
-
-    fn take(&self) -> Option<u64> {
-        Some(self.0.swap(0, AcqRel)).filter(|micros| *micros != 0)
-    }
-
-    /// Sets the time if there is none; whether that was so.
-    fn set_first(&self, micros: u64) -> bool {
-        self.0.compare_exchange(0, micros, AcqRel, Relaxed).is_ok()
-    }
-}
+use crate::shared_time::SharedTime;
 
 /// Times of delayed commits, as [`Clock::now_micros`](crate::clock::Clock::now_micros) has them.
 #[derive(Debug, Default)]
@@ -47,12 +25,12 @@ impl Delayed {
     /// Notes that there is a delayed commit; whether it is the first since the last round began.
     #[inline]
     pub(crate) fn note(&self, now_micros: impl FnOnce() -> u64) -> bool {
-        self.since.get().is_none() && self.since.set_first(now_micros())
+        self.since.get(Relaxed).is_none() && self.since.set_first(now_micros())
     }
 
     /// When the first delayed commit came that no round has begun to write.
     pub(crate) fn since(&self) -> Option<u64> {
-        self.since.get()
+        self.since.get(Relaxed)
     }
 
     /// Whether the round being written holds a delayed commit older than the window: the disk has
@@ -60,7 +38,9 @@ impl Delayed {
     #[inline]
     pub(crate) fn is_stalled(&self, window_milliseconds: u64, now: impl FnOnce() -> u64) -> bool {
         let window_micros = window_milliseconds.saturating_mul(1000);
-        self.writing_since.get().is_some_and(|since| now().saturating_sub(since) > window_micros)
+        self.writing_since
+            .get(Relaxed)
+            .is_some_and(|since| now().saturating_sub(since) > window_micros)
     }
 
     /// For the leader, before it computes the prefix.

@@ -43,6 +43,7 @@ mod reader;
 mod recover;
 mod ring;
 mod segment;
+mod shared_time;
 mod statistics;
 mod sync;
 mod units;

@@ -60,7 +60,7 @@ impl Log {
             is_first: true,
             next: Lsn::FIRST,
             offset: SEGMENT_HEADER_BYTES,
-            previous_checksum: 0,
+            previous_checksum: None,
             newest_block_us: None,
         };
         let writer = Writer::new(&options, next_block, segment.clone());

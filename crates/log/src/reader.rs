@@ -20,6 +20,7 @@
 //! of a clean close shrinks this to nothing when the database was closed.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 
 use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, BLOCK_BYTES, DiskErrorKind, OpenMode};
@@ -54,7 +55,7 @@ pub(crate) struct Chain {
     /// The end of the last whole record.
     pub(crate) records_end: Lsn,
     /// Checksum of the last block.
-    pub(crate) previous_checksum: u32,
+    pub(crate) previous_checksum: Option<NonZero<u32>>,
     /// Incarnation of the last block, or of the position if there is none.
     pub(crate) incarnation: u64,
     /// Blocks of which it is not known that they were durable.
@@ -217,7 +218,7 @@ impl Chain {
         }
         self.offset += bytes as u64;
         self.blocks_end = end;
-        self.previous_checksum = checksum;
+        self.previous_checksum = NonZero::new(checksum);
         self.incarnation = header.incarnation;
         self.has_blocks = true;
         self.newest_block_us = self.newest_block_us.max(Some(header.built_at_us));

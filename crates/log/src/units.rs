@@ -7,6 +7,7 @@
 //!    prefix.
 
 use std::fmt;
+use std::num::NonZero;
 
 use onrush_lsn::Lsn;
 
@@ -23,8 +24,8 @@ pub struct LogPosition {
     pub offset: u64,
     /// The lowest incarnation the block may carry.
     pub incarnation: u64,
-    /// Checksum of the block before it; 0 if there is none.
-    pub previous_checksum: u32,
+    /// Checksum of the block before it; None if there is no such block, or if its checksum is 0.
+    pub previous_checksum: Option<NonZero<u32>>,
 }
 
 impl LogPosition {
@@ -39,7 +40,8 @@ impl LogPosition {
         bytes[8..16].copy_from_slice(&self.segment.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.incarnation.to_le_bytes());
-        bytes[32..36].copy_from_slice(&self.previous_checksum.to_le_bytes());
+        let previous_checksum = self.previous_checksum.map_or(0, NonZero::get);
+        bytes[32..36].copy_from_slice(&previous_checksum.to_le_bytes());
         bytes
     }
 
@@ -52,12 +54,13 @@ impl LogPosition {
             word.copy_from_slice(&bytes[at..at + 8]);
             u64::from_le_bytes(word)
         };
+        let previous_checksum = u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]);
         Self {
             lsn: Lsn(word(0)),
             segment: word(8),
             offset: word(16),
             incarnation: word(24),
-            previous_checksum: u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]),
+            previous_checksum: NonZero::new(previous_checksum),
         }
     }
 }
@@ -91,7 +94,7 @@ mod tests {
             segment: 3,
             offset: 1 << 33,
             incarnation: 9,
-            previous_checksum: 0xdead_beef,
+            previous_checksum: NonZero::new(0xdead_beef),
         };
         assert_eq!(LogPosition::decode(&position.encode()), position);
     }

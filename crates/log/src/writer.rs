@@ -10,6 +10,7 @@
 //! 3. A block that was handed to the system is never written again.
 //! 4. Nothing is written after the first error.
 
+use std::num::NonZero;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Instant, SystemTime};
 
@@ -50,7 +51,7 @@ pub(crate) struct NextBlock {
     pub(crate) is_first: bool,
     pub(crate) next: Lsn,
     pub(crate) offset: u64,
-    pub(crate) previous_checksum: u32,
+    pub(crate) previous_checksum: Option<NonZero<u32>>,
     /// When the newest block before this one was built, in microseconds since 1970.
     pub(crate) newest_block_us: Option<u64>,
 }
@@ -216,11 +217,12 @@ impl Writer {
         core.note_block(built_at_us);
         let padded = header.padded_bytes();
         let block = &mut self.staging[at..at + padded];
-        self.next_block.previous_checksum = header.seal(block, |from, piece| {
+        let checksum = header.seal(block, |from, piece| {
             // SAFETY: below the prefix that this round computed, and not released before it is
             // copied here. Covered by tests/appends.rs.
             unsafe { core.ring.read(header.start + from as u64, piece) };
         });
+        self.next_block.previous_checksum = NonZero::new(checksum);
         self.next_block.is_first = false;
         self.next_block.next = header.end();
         self.last_durable_to = durable_to;

@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::num::NonZero;
 use std::path::Path;
 
 use common::*;
@@ -48,7 +49,8 @@ fn a_block_behind_the_cut_is_stale_when_the_gap_is_filled() {
     assert!(records.is_empty());
     let mut forgetful = position;
     forgetful.incarnation = 1;
-    forgetful.previous_checksum = u32::from_le_bytes(write.bytes[92..96].try_into().unwrap());
+    let checksum = u32::from_le_bytes(write.bytes[92..96].try_into().unwrap());
+    forgetful.previous_checksum = NonZero::new(checksum);
     let (_, records) = recover_from(&at_cut, &options, forgetful, position.lsn).unwrap();
     assert_eq!(records, [b"B3"], "the planted fault shows what the chain is for");
 }

@@ -1,5 +1,7 @@
 //! Log segments and log blocks.
 
+use std::num::NonZero;
+
 use onrush_lsn::Lsn;
 
 use super::input::{u32_at, u64_at, u128_at};
@@ -70,7 +72,8 @@ pub(crate) struct Block<'b> {
     pub(crate) durable_to: Lsn,
     /// Microseconds since 1970 by the clock of the machine.
     pub(crate) built_at_us: u64,
-    pub(crate) previous_checksum: u32,
+    /// None where 0 is stored: there is no block before, or its checksum is 0.
+    pub(crate) previous_checksum: Option<NonZero<u32>>,
     pub(crate) checksum: u32,
     /// Bytes of the whole block.
     pub(crate) padded_bytes: usize,
@@ -124,7 +127,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Block<'_>, &'static str> {
         start: Lsn(u64_at(bytes, 56)),
         durable_to: Lsn(u64_at(bytes, 64)),
         built_at_us: u64_at(bytes, 72),
-        previous_checksum: u32_at(bytes, 84),
+        previous_checksum: NonZero::new(u32_at(bytes, 84)),
         checksum,
         padded_bytes,
         bytes,

@@ -1,5 +1,6 @@
 //! The superblock file: two copies and the folders.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use onrush_lsn::Lsn;
@@ -29,7 +30,8 @@ pub(crate) struct Position {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) incarnation: u64,
-    pub(crate) previous_checksum: u32,
+    /// None where 0 is stored: there is no block before, or its checksum is 0.
+    pub(crate) previous_checksum: Option<NonZero<u32>>,
 }
 
 /// One copy.
@@ -84,7 +86,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
         segment: input.u64()?,
         offset: input.u64()?,
         incarnation: input.u64()?,
-        previous_checksum: input.u32()?,
+        previous_checksum: NonZero::new(input.u32()?),
     };
     let has_root = input.u8()?;
     let root = if has_root == 1 { Some(BlobAddress::read(&mut input)?) } else { None };

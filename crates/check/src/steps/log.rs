@@ -7,6 +7,7 @@
 //! any block that checks, also of one behind the end. Then it is damage, and so it is where a segment is
 //! missing below another one.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ struct Chain<'a> {
     blocks_end: Lsn,
     durable_to: Lsn,
     end_time_us: Option<u64>,
-    previous_checksum: u32,
+    previous_checksum: Option<NonZero<u32>>,
     incarnation: u64,
     has_blocks: bool,
     /// The record that goes on in the next block, as far as it is there.
@@ -239,7 +240,7 @@ impl Chain<'_> {
         self.end_time_us = Some(block.built_at_us).filter(|built_at_us| *built_at_us != 0);
         self.offset += block.padded_bytes as u64;
         self.blocks_end = block.end();
-        self.previous_checksum = block.checksum;
+        self.previous_checksum = NonZero::new(block.checksum);
         self.incarnation = block.incarnation;
         self.has_blocks = true;
         self.bytes += block.padded_bytes as u64;

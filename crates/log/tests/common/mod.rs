@@ -173,7 +173,13 @@ pub fn try_append(log: &Log, payload: &[u8], recorder: &Recorder) -> Result<Lsn,
 
 /// Where a new log begins.
 pub fn start() -> LogPosition {
-    LogPosition { lsn: Lsn::FIRST, segment: 1, offset: 4096, incarnation: 1, previous_checksum: 0 }
+    LogPosition {
+        lsn: Lsn::FIRST,
+        segment: 1,
+        offset: 4096,
+        incarnation: 1,
+        previous_checksum: None,
+    }
 }
 
 /// Reads the log from `from`; returns it and its records.
