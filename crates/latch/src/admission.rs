@@ -15,18 +15,11 @@
 //!   millisecond, and for each request one session that leaves makes the first in the queue the
 //!   owner of its permit.
 //!
-//! | permit word | meaning |
-//! |---|---|
-//! | 0 | nobody's |
-//! | bits 17-63 | ticket of its owner |
-//! | bits 1-16 | entries of this owner: tells one who is in and out from one who is away |
-//! | bit 0 | the owner is inside |
-//!
 //! Invariants
-//! 1. While bit 0 is set, only the owner writes the word (or the first of the queue becomes the
-//!    owner by its hand).
-//! 2. A word with bit 0 clear changes by compare-and-swap only. So a permit has at most one ticket
-//!    inside.
+//! 1. While the owner is inside, only it writes the word of the permit (or the first of the queue
+//!    becomes the owner by its hand).
+//! 2. The word of a permit with nobody inside changes by compare-and-swap only. So a permit has at
+//!    most one ticket inside.
 //! 3. What a thread wrote while inside is seen by the next one inside the same permit (release, then
 //!    acquire).
 //! 4. Whoever queues gets a permit: by a session that leaves, releases or ends; or, if an owner
@@ -39,6 +32,7 @@ use std::time::{Duration, Instant};
 use onrush_waits::{Counter, Recorder, Spin, Spun, Wait};
 
 use crate::cpus::available_cpus;
+use crate::permit_word::{Owned, PermitWord, is_inside};
 use crate::queue::{Grant, Queue, Waiter};
 use crate::sync::{self, AtomicU64, AtomicUsize, Parker, fence};
 
@@ -57,36 +51,11 @@ const ENTRIES_PER_LOOK: u64 = if cfg!(loom) { 1 } else { 32 };
 /// inserts.
 const PAUSES_BETWEEN_LOOKS: u32 = 200;
 
-const INSIDE: u64 = 1;
-const COUNT_SHIFT: u32 = 1;
-const COUNT_MASK: u64 = 0xFFFF << COUNT_SHIFT;
-const TICKET_SHIFT: u32 = 17;
-const NOBODY: u64 = 0;
-
-fn is_inside(word: u64) -> bool {
-    word & INSIDE != 0
-}
-
-/// The word of an owner who has just got a permit, and is inside.
-fn first_entry(ticket_id: u64) -> u64 {
-    ticket_id << TICKET_SHIFT | INSIDE
-}
-
-/// Entries since the owner got the permit, counted in 16 bits.
-fn entries(word: u64) -> u64 {
-    (word & COUNT_MASK) >> COUNT_SHIFT
-}
-
-/// The word of the same owner, inside once more.
-fn next_entry(word: u64) -> u64 {
-    (word & !COUNT_MASK) | (word.wrapping_add(1 << COUNT_SHIFT) & COUNT_MASK) | INSIDE
-}
-
 /// One permit on two cache lines of its own (the neighbour line is prefetched).
 #[derive(Debug)]
 #[repr(align(128))]
 struct Permit {
-    word: AtomicU64, // see the table above
+    word: PermitWord,
 }
 
 #[derive(Debug)]
@@ -108,10 +77,10 @@ pub struct Admission {
 #[derive(Debug)]
 pub struct Ticket {
     shared: Arc<Shared>,
-    id: u64,        // from 1
-    permit: usize,  // where it was last, or where to look first
-    word: u64,      // what it left there; NOBODY if it left nothing
-    since: Instant, // when it last stole a permit or was given one
+    id: u64,             // from 1
+    permit: usize,       // where it was last, or where to look first
+    left: Option<Owned>, // what it left there, if anything; while it is inside, what it put there
+    since: Instant,      // when it last stole a permit or was given one
     waiter: Arc<Waiter>,
 }
 
@@ -126,7 +95,7 @@ pub struct Entered<'a> {
 impl Admission {
     /// So many permits for sessions (at least one), and so many for background threads.
     pub fn new(session_permits: usize, background_permits: usize) -> Self {
-        let nobodys = || Permit { word: AtomicU64::new(NOBODY) };
+        let nobodys = || Permit { word: PermitWord::new() };
         let shared = Shared {
             permits: std::iter::repeat_with(nobodys).take(session_permits.max(1)).collect(),
             background_permits,
@@ -189,7 +158,7 @@ impl Admission {
         let id = self.shared.next_ticket.fetch_add(1, Relaxed);
         let permit = usize::try_from(id).unwrap_or(0) % self.session_permits();
         let shared = Arc::clone(&self.shared);
-        Ticket { shared, id, permit, word: NOBODY, since: Instant::now(), waiter: Waiter::new(id) }
+        Ticket { shared, id, permit, left: None, since: Instant::now(), waiter: Waiter::new(id) }
     }
 
     /// Goes inside, after waiting for a permit if all are in use. `ticket` is one of this
@@ -209,20 +178,27 @@ impl Shared {
     /// Enters the permit where the ticket was last, if it is as it was left.
     #[inline]
     fn reenter(&self, ticket: &mut Ticket) -> bool {
-        let inside =
-            if ticket.word == NOBODY { first_entry(ticket.id) } else { next_entry(ticket.word) };
-        self.take(ticket, ticket.permit, ticket.word, inside)
+        let inside = match ticket.left {
+            Some(left) => left.next_entry(),
+            None => Owned::first_entry(ticket.id),
+        };
+        self.take(ticket, ticket.permit, ticket.left, inside)
     }
 
     /// Makes `permit` the ticket's, with the ticket inside, if its word still is `before`.
     #[inline]
-    fn take(&self, ticket: &mut Ticket, permit: usize, before: u64, inside: u64) -> bool {
+    fn take(
+        &self,
+        ticket: &mut Ticket,
+        permit: usize,
+        before: Option<Owned>,
+        inside: Owned,
+    ) -> bool {
         debug_assert!(!is_inside(before), "nobody is taken out of a permit");
-        let word = &self.permits[permit].word;
-        let taken = word.compare_exchange(before, inside, Acquire, Relaxed).is_ok();
+        let taken = self.permits[permit].word.replace(before, Some(inside), Acquire);
         if taken {
             ticket.permit = permit;
-            ticket.word = inside;
+            ticket.left = Some(inside);
         }
         taken
     }
@@ -246,13 +222,14 @@ impl Shared {
     /// request.
     fn take_free(&self, ticket: &mut Ticket) -> bool {
         self.looks(ticket.permit).any(|(permit, word)| {
-            word == NOBODY && self.take(ticket, permit, NOBODY, first_entry(ticket.id))
+            word.is_none() && self.take(ticket, permit, None, Owned::first_entry(ticket.id))
         })
     }
 
     /// Takes a permit whose owner stays outside.
     fn take_from_absent(&self, ticket: &mut Ticket, recorder: &Recorder) -> bool {
-        let first_look: Vec<u64> = self.looks(ticket.permit).map(|(_, word)| word).collect();
+        let first_look: Vec<Option<Owned>> =
+            self.looks(ticket.permit).map(|(_, word)| word).collect();
         if first_look.iter().all(|word| is_inside(*word)) {
             return false;
         }
@@ -261,10 +238,15 @@ impl Shared {
     }
 
     /// Takes a permit whose owner was outside at the look before, and has not moved since.
-    fn steal_unchanged(&self, ticket: &mut Ticket, before: &[u64], recorder: &Recorder) -> bool {
+    fn steal_unchanged(
+        &self,
+        ticket: &mut Ticket,
+        before: &[Option<Owned>],
+        recorder: &Recorder,
+    ) -> bool {
         for ((permit, word), before) in self.looks(ticket.permit).zip(before) {
             let idle = word == *before && !is_inside(word);
-            if idle && self.take(ticket, permit, word, first_entry(ticket.id)) {
+            if idle && self.take(ticket, permit, word, Owned::first_entry(ticket.id)) {
                 recorder.count(Counter::AdmissionSteals, 1);
                 return true;
             }
@@ -274,7 +256,7 @@ impl Shared {
 
     /// Every permit with its word, from `start` round to it again: newcomers should not all go for
     /// the same one.
-    fn looks(&self, start: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn looks(&self, start: usize) -> impl Iterator<Item = (usize, Option<Owned>)> + '_ {
         let count = self.permits.len();
         (0..count).map(move |step| {
             let permit = (start + step) % count;
@@ -291,7 +273,7 @@ impl Shared {
         loop {
             if let Some(Grant { permit, when }) = waiter.take_grant() {
                 ticket.permit = permit;
-                ticket.word = first_entry(ticket.id);
+                ticket.left = Some(Owned::first_entry(ticket.id));
                 waiting.signalled_at(when);
                 return;
             }
@@ -300,7 +282,7 @@ impl Shared {
                 asked = Instant::now(); // the first's time begins when it becomes the first
                 continue;
             }
-            let first_look: Vec<u64> = self.looks(0).map(|(_, word)| word).collect();
+            let first_look: Vec<Option<Owned>> = self.looks(0).map(|(_, word)| word).collect();
             sync::pause(PAUSES_BETWEEN_LOOKS);
             if self.help_first(&first_look, recorder) {
                 continue; // a permit was found for the first in the queue, which most likely is us
@@ -316,11 +298,11 @@ impl Shared {
 
     /// Gives the first in the queue a permit that is nobody's, or whose owner was outside at the look
     /// before, and has not moved since.
-    fn help_first(&self, before: &[u64], recorder: &Recorder) -> bool {
+    fn help_first(&self, before: &[Option<Owned>], recorder: &Recorder) -> bool {
         for ((permit, word), before) in self.looks(0).zip(before) {
             let idle = !is_inside(word) && word == *before;
-            if (word == NOBODY || idle) && self.grant(permit, word) {
-                recorder.count(Counter::AdmissionSteals, u64::from(word != NOBODY));
+            if (word.is_none() || idle) && self.grant(permit, word) {
+                recorder.count(Counter::AdmissionSteals, u64::from(word.is_some()));
                 return true;
             }
         }
@@ -329,13 +311,12 @@ impl Shared {
 
     /// Makes the first in the queue the owner of a permit, and inside, if its word still is
     /// `before`.
-    fn grant(&self, permit: usize, before: u64) -> bool {
+    fn grant(&self, permit: usize, before: Option<Owned>) -> bool {
         self.queue.grant_first(|ticket_id| {
-            let word = &self.permits[permit].word;
-            let inside = first_entry(ticket_id);
+            let inside = Owned::first_entry(ticket_id);
             // What the one before wrote inside comes to us by Acquire, and from us to the grantee
             // with the grant.
-            word.compare_exchange(before, inside, Acquire, Relaxed).ok().map(|_| permit)
+            self.permits[permit].word.replace(before, Some(inside), Acquire).then_some(permit)
         })
     }
 
@@ -343,7 +324,8 @@ impl Shared {
     /// nobody is there any more.
     #[cold]
     fn hand_over(&self, ticket: &mut Ticket) {
-        let look = entries(ticket.word).is_multiple_of(ENTRIES_PER_LOOK);
+        let entries = ticket.left.map_or(0, Owned::entries);
+        let look = entries.is_multiple_of(ENTRIES_PER_LOOK);
         if !look || ticket.since.elapsed() < TENURE_MIN {
             return self.leave(ticket);
         }
@@ -356,11 +338,12 @@ impl Shared {
         }
         let permit = ticket.permit;
         let granted = self.queue.grant_first(|ticket_id| {
-            self.permits[permit].word.store(first_entry(ticket_id), Release);
+            let inside = Owned::first_entry(ticket_id);
+            self.permits[permit].word.store(Some(inside), Release);
             Some(permit)
         });
         if granted {
-            ticket.word = NOBODY;
+            ticket.left = None;
         } else {
             self.leave(ticket);
         }
@@ -368,14 +351,13 @@ impl Shared {
 
     #[inline]
     fn leave(&self, ticket: &mut Ticket) {
-        ticket.word &= !INSIDE;
-        self.permits[ticket.permit].word.store(ticket.word, Release);
+        ticket.left = ticket.left.and_then(Owned::outside);
+        self.permits[ticket.permit].word.store(ticket.left, Release);
     }
 
     /// Makes a permit nobody's, if its word still is `before`, and lets the first in the queue know.
-    fn release(&self, permit: usize, before: u64) {
-        let word = &self.permits[permit].word;
-        if word.compare_exchange(before, NOBODY, Release, Relaxed).is_err() {
+    fn release(&self, permit: usize, before: Owned) {
+        if !self.permits[permit].word.replace(Some(before), None, Release) {
             return; // stolen already
         }
         // Pairs with the fence of those who queue: they see our permit free, or we see them.
@@ -411,8 +393,7 @@ impl Ticket {
     /// only by looking, which takes them milliseconds. Entering again costs no more than before if
     /// nobody has taken the permit meanwhile.
     pub fn release(&mut self) {
-        let before = std::mem::replace(&mut self.word, NOBODY);
-        if before != NOBODY {
+        if let Some(before) = self.left.take() {
             self.shared.release(self.permit, before);
         }
     }

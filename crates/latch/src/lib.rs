@@ -19,6 +19,7 @@ mod backoff;
 pub mod cpus;
 pub mod guards;
 pub mod latch;
+mod permit_word;
 mod queue;
 pub mod rank;
 mod sync;
