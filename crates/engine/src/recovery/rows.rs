@@ -298,7 +298,7 @@ struct Redoer {
     row: Vec<u8>,
     table: Option<(ObjectId, Arc<TableEntry>)>,
     /// The leaf of the last row, which is mostly that of the next.
-    hint: Hint,
+    hint: Option<Hint>,
 }
 
 impl Redoer {
@@ -310,7 +310,7 @@ impl Redoer {
             spares: Vec::with_capacity(SPARE_FRAMES),
             row: Vec::new(),
             table: None,
-            hint: Hint::NONE,
+            hint: None,
         }
     }
 
@@ -323,7 +323,7 @@ impl Redoer {
             outcome = outcome.and_then(|()| self.redo(&rows, &parts.bytes));
         }
         // The table may be dropped, truncated or altered behind the next barrier.
-        (self.table, self.hint) = (None, Hint::NONE);
+        (self.table, self.hint) = (None, None);
         outcome
     }
 
@@ -339,7 +339,7 @@ impl Redoer {
         if self.table.as_ref().is_none_or(|(object, _)| *object != row.object) {
             let found = self.engine.catalog.by_object(row.object);
             self.table = found.map(|entry| (row.object, entry));
-            self.hint = Hint::NONE;
+            self.hint = None;
         }
         if matches!(row.kind, BatchKind::Remove) && planted(Fault::RemoveNotRedone) {
             return Ok(());

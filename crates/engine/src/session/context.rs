@@ -19,7 +19,7 @@ use crate::tree::Hint;
 /// See the module.
 pub(crate) struct TableContext {
     pub(crate) table: Arc<TableEntry>,
-    pub(crate) hint: Hint,
+    pub(crate) hint: Option<Hint>,
     generators: Vec<(usize, KeyGenerator)>,
     /// Of tables whose key begins with a generated random one.
     prefetch: Option<Box<KeyPrefetch>>,
@@ -51,7 +51,7 @@ impl TableContext {
             *column == lead && generator.strategy() == KeyStrategy::UuidV4
         };
         let prefetch = generators.iter().any(is_random).then(Box::default);
-        Ok(TableContext { table, hint: Hint::NONE, generators, prefetch, drawn: None })
+        Ok(TableContext { table, hint: None, generators, prefetch, drawn: None })
     }
 
     /// Before a row with these values is inserted by itself: takes a key that was drawn ahead, if
@@ -152,7 +152,7 @@ fn now(data_type: DataType, micros: i64) -> Result<Value<'static>> {
 fn lease(
     worker: &mut Worker,
     table: &Arc<TableEntry>,
-    hint: &mut Hint,
+    hint: &mut Option<Hint>,
     column: usize,
     strategy: KeyStrategy,
     count: u64,
@@ -183,7 +183,7 @@ fn lease(
 fn open_leaf(
     worker: &mut Worker,
     table: &Arc<TableEntry>,
-    hint: &mut Hint,
+    hint: &mut Option<Hint>,
     first: i64,
 ) -> Result<()> {
     let column = table.schema.definition().primary_key()[0];

@@ -41,7 +41,7 @@ impl KeyPrefetch {
         table: &TableEntry,
         engine: &Engine,
         recorder: &Recorder,
-    ) -> Option<(Uuid, Hint)> {
+    ) -> Option<(Uuid, Option<Hint>)> {
         let taken = self.keys[self.next].replace(Drawn { key: fresh, way: LeafPrefetch::Root });
         self.next = (self.next + 1) % KEYS;
         // As long as no row has told how long they are, only the fingerprints are asked for.

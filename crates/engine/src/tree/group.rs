@@ -83,7 +83,7 @@ struct Ways([LeafPrefetch; PREFETCHES]);
 
 impl Ways {
     /// The leaf of a row, if the way to it has been gone.
-    fn take(&mut self, index: usize, key: &[u8]) -> Hint {
+    fn take(&mut self, index: usize, key: &[u8]) -> Option<Hint> {
         std::mem::take(&mut self.0[index % PREFETCHES]).hint(key)
     }
 
@@ -117,7 +117,7 @@ impl Tree {
         &self,
         trees: &Trees,
         seat: &mut Seat<'_>,
-        hint: &mut Hint,
+        hint: &mut Option<Hint>,
         object: ObjectId,
         rows: &impl GroupRows,
         record: [&[u8]; 2],
@@ -133,7 +133,7 @@ impl Tree {
             if held.len() * 2 > index {
                 ways.step(self, trees, seat.recorder, rows, index);
             }
-            placed = self.place(trees, seat, &at, object, row, &mut held, &mut halves);
+            placed = self.place(trees, seat, at.as_ref(), object, row, &mut held, &mut halves);
             // Under the latch of its leaf: nobody removes the key any more.
             if placed.is_ok() && self.was_removed_since(row.0, rows.unchanged_since()) {
                 placed = Err(GroupRefusal::NotThisWay);
@@ -148,7 +148,7 @@ impl Tree {
             reservation
         });
         match (&result, held.last()) {
-            (Ok(_), Some(last)) => hint.remember(last.id, &last.leaf),
+            (Ok(_), Some(last)) => *hint = Some(Hint::of(last.id, &last.leaf)),
             _ => undo(&mut held),
         }
         drop(held);
@@ -173,7 +173,7 @@ impl Tree {
         &self,
         trees: &'e Trees,
         seat: &mut Seat<'_>,
-        hint: &Hint,
+        hint: Option<&Hint>,
         object: ObjectId,
         (key, value): (&[u8], &[u8]),
         held: &mut Vec<Held<'e>>,
@@ -222,7 +222,7 @@ impl Tree {
         &self,
         trees: &'e Trees,
         seat: &Seat<'_>,
-        hint: &Hint,
+        hint: Option<&Hint>,
         held: &[Held<'e>],
         (key_head, key): (u64, &[u8]),
         object: ObjectId,

@@ -21,7 +21,7 @@ use onrush_log::Lsn;
 use super::Trees;
 use super::own_versions::OwnValue;
 use super::write::Placing;
-use super::{Blocked, Hint, Refusal, Seat, Tree};
+use super::{Blocked, Refusal, Seat, Tree};
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, LeafRows, Owner, Stamp};
@@ -59,8 +59,7 @@ impl Tree {
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
         let at = (head(intent.key), intent.key);
-        let (id, leaf) =
-            self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, intent.object)?;
+        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, None, at, intent.object)?;
         let purpose = if intent.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
         let mut placing = Placing { trees, id, leaf, half: None, purpose };
         let result = placing.intent(self, seat, intent);
@@ -83,7 +82,7 @@ impl Tree {
         key: &[u8],
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, None, at, object)?;
         // A leaf that holds such an intent is never evicted: without rows there is nothing to resolve.
         if let Some(rows) = leaf.rows.as_mut() {
             resolve_key(trees, self, rows, key);

@@ -7,7 +7,7 @@ use onrush_waits::Recorder;
 use super::Trees;
 use super::intent::{OwnIntent, resolvable, resolve_intents};
 use super::write::{Placing, make_dirty};
-use super::{Blocked, Hint, Refusal, Seat, Tree};
+use super::{Blocked, Refusal, Seat, Tree};
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{LargeOwner, Owner};
@@ -39,7 +39,7 @@ impl Tree {
         key: &[u8],
     ) -> Swept {
         let at = (head(key), key);
-        let latched = self.latch_exclusive(trees, recorder, &Hint::NONE, at, object);
+        let latched = self.latch_exclusive(trees, recorder, None, at, object);
         let Ok((id, mut leaf)) = latched else { return Swept::Gone };
         let next = leaf.high.as_ref().map(|high| high.bytes().to_vec());
         let Some(rows) = leaf.rows.as_ref() else {
@@ -112,7 +112,7 @@ impl Tree {
         (key, value): (&[u8], &[u8]),
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, None, at, object)?;
         let mut placing = Placing { trees, id, leaf, half: None, purpose: Purpose::NewRows };
         let result = placing.redo(self, seat, (key, Some(value)), Lsn::FIRST);
         let Placing { leaf, half, .. } = placing;
@@ -161,8 +161,7 @@ impl Tree {
         before: Option<&OwnIntent>,
     ) -> Result<(), Refusal> {
         let at = (head(key), key);
-        let (leaf_id, leaf) =
-            self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
+        let (leaf_id, leaf) = self.latch_exclusive(trees, seat.recorder, None, at, object)?;
         let mut placing =
             Placing { trees, id: leaf_id, leaf, half: None, purpose: Purpose::Removal };
         let result = match before {

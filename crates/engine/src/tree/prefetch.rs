@@ -61,10 +61,12 @@ impl LeafPrefetch {
 
     /// What has been found, for the insert itself.
     #[inline]
-    pub(crate) fn hint(self, key: &[u8]) -> Hint {
+    pub(crate) fn hint(self, key: &[u8]) -> Option<Hint> {
         match self {
-            LeafPrefetch::Root | LeafPrefetch::Parent(_) => Hint::NONE,
-            LeafPrefetch::Header(leaf) | LeafPrefetch::Rows(leaf) => Hint::at(leaf, head(key)),
+            LeafPrefetch::Root | LeafPrefetch::Parent(_) => None,
+            LeafPrefetch::Header(leaf) | LeafPrefetch::Rows(leaf) => {
+                Some(Hint::at(leaf, head(key)))
+            }
         }
     }
 }

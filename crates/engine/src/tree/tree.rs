@@ -26,13 +26,11 @@ pub(crate) struct Hint {
 }
 
 impl Hint {
-    pub(crate) const NONE: Hint = Hint { leaf: LeafId(0), low_head: 1, high_head: 0 };
-
-    /// Remembers a latched leaf.
-    pub(crate) fn remember(&mut self, id: LeafId, leaf: &LeafState) {
-        self.leaf = id;
-        self.low_head = leaf.low.head();
-        self.high_head = leaf.high.as_ref().map_or(u64::MAX, Fence::head);
+    /// Of a latched leaf.
+    #[inline]
+    pub(super) fn of(id: LeafId, leaf: &LeafState) -> Hint {
+        let high_head = leaf.high.as_ref().map_or(u64::MAX, Fence::head);
+        Hint { leaf: id, low_head: leaf.low.head(), high_head }
     }
 
     /// The leaf that holds a key with this head, or held it a moment ago.
@@ -43,7 +41,7 @@ impl Hint {
 
     #[inline]
     fn may_hold(&self, key_head: u64) -> bool {
-        self.low_head <= key_head && key_head <= self.high_head && self.leaf != LeafId(0)
+        self.low_head <= key_head && key_head <= self.high_head
     }
 }
 
@@ -199,7 +197,7 @@ impl Tree {
         &self,
         trees: &'e Trees,
         recorder: &Recorder,
-        hint: &Hint,
+        hint: Option<&Hint>,
         (key_head, key): (u64, &[u8]),
         object: ObjectId,
     ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
@@ -229,14 +227,13 @@ impl Tree {
         &self,
         trees: &Trees,
         recorder: &Recorder,
-        hint: &Hint,
+        hint: Option<&Hint>,
         key_head: u64,
         key: &[u8],
     ) -> LeafId {
-        if hint.may_hold(key_head) {
-            hint.leaf
-        } else {
-            self.descend(trees, recorder, key_head, key)
+        match hint {
+            Some(hint) if hint.may_hold(key_head) => hint.leaf,
+            _ => self.descend(trees, recorder, key_head, key),
         }
     }
 

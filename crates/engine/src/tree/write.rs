@@ -49,12 +49,13 @@ impl Tree {
         &self,
         trees: &Trees,
         seat: &mut Seat<'_>,
-        hint: &mut Hint,
+        hint: &mut Option<Hint>,
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
         let key_head = head(change.key);
         let at = (key_head, change.key);
-        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, hint, at, change.object)?;
+        let (id, leaf) =
+            self.latch_exclusive(trees, seat.recorder, hint.as_ref(), at, change.object)?;
         seat.recorder.mark(Phase::Seek);
         let purpose = if change.value.is_some() { Purpose::NewRows } else { Purpose::Removal };
         let mut placing = Placing { trees, id, leaf, half: None, purpose };
@@ -62,7 +63,7 @@ impl Tree {
         panic_if_planted(Fault::PanicInWrite);
         let Placing { id, leaf, half, .. } = placing;
         if result.is_ok() {
-            hint.remember(id, &leaf);
+            *hint = Some(Hint::of(id, &leaf));
             if change.value.is_none() {
                 trees.note_emptied(id, &leaf);
             }
@@ -86,12 +87,12 @@ impl Tree {
         &self,
         trees: &Trees,
         seat: &mut Seat<'_>,
-        hint: &mut Hint,
+        hint: &mut Option<Hint>,
         object: ObjectId,
         boundary: &[u8],
     ) -> Result<(), Refusal> {
         let at = (head(boundary), boundary);
-        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, &Hint::NONE, at, object)?;
+        let (id, mut leaf) = self.latch_exclusive(trees, seat.recorder, None, at, object)?;
         if leaf.rows.is_none() {
             return Err(Blocked::Load(id).into());
         }
@@ -99,7 +100,7 @@ impl Tree {
         let opened = open_edge(trees, seat, &mut leaf, boundary)?;
         drop(leaf);
         if let Some((half, right)) = opened {
-            hint.remember(half.leaf, &right);
+            *hint = Some(Hint::of(half.leaf, &right));
             drop(right);
             self.link(trees, seat.recorder, object, &half.separator, half.leaf);
         }
@@ -311,13 +312,13 @@ impl Tree {
         &self,
         trees: &Trees,
         seat: &mut Seat<'_>,
-        hint: &mut Hint,
+        hint: &mut Option<Hint>,
         object: ObjectId,
         (key, value): (&[u8], Option<&[u8]>),
         (lsn, as_what): (Lsn, RedoneAs),
     ) -> Result<(), Blocked> {
         let at = (head(key), key);
-        let latched = self.latch_exclusive(trees, seat.recorder, hint, at, object);
+        let latched = self.latch_exclusive(trees, seat.recorder, hint.as_ref(), at, object);
         // A barrier keeps truncation away while rows are redone.
         let Ok((id, leaf)) = latched else { return Ok(()) };
         // What was there before the crash had its slots.
@@ -329,7 +330,7 @@ impl Tree {
             RedoneAs::NoIntent(owner) => placing.remove_intent(self, seat, key, owner.id),
         };
         let Placing { id, leaf, half, .. } = placing;
-        hint.remember(id, &leaf);
+        *hint = Some(Hint::of(id, &leaf));
         drop(leaf);
         if let Some(half) = half {
             self.link(trees, seat.recorder, object, &half.separator, half.leaf);
