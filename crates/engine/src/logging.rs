@@ -86,7 +86,7 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 pub(crate) fn definition_record(kind: RecordKind, objects: &[ObjectId], rest: &[u8]) -> Vec<u8> {
     let mut record = vec![kind as u8];
     for object in objects {
-        push_varint(u64::from(object.0), &mut record);
+        push_varint(u64::from(object.number()), &mut record);
     }
     record.extend_from_slice(rest);
     record
@@ -106,7 +106,7 @@ pub(crate) fn sequence_record(table: u32, column: usize, reserved: u64) -> Vec<u
 pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     out.push(kind as u8);
-    push_varint(u64::from(object.0), out);
+    push_varint(u64::from(object.number()), out);
     push_varint(key_bytes as u64, out);
 }
 
@@ -175,7 +175,7 @@ pub(crate) enum RowChange<'a> {
 /// Reads a record; `None` if it is not one.
 pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
     let (first, mut rest) = payload.split_first()?;
-    let object = |rest: &mut &[u8]| u32::try_from(take_varint(rest)?).ok().map(ObjectId);
+    let object = |rest: &mut &[u8]| u32::try_from(take_varint(rest)?).ok().and_then(ObjectId::new);
     Some(match RecordKind::from_byte(*first)? {
         RecordKind::PutElided
         | RecordKind::PutElidedVersion
@@ -223,7 +223,7 @@ pub(crate) fn read_record(payload: &[u8]) -> Option<Record<'_>> {
 
 fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
     let (first, mut rest) = payload.split_first()?;
-    let object = ObjectId(u32::try_from(take_varint(&mut rest)?).ok()?);
+    let object = ObjectId::new(u32::try_from(take_varint(&mut rest)?).ok()?)?;
     let key_bytes = usize::try_from(take_varint(&mut rest)?).ok()?;
     let (key, body) = rest.split_at_checked(key_bytes)?;
     let change = match RecordKind::from_byte(*first)? {
@@ -278,7 +278,7 @@ pub(crate) fn piece_header(owner: LargeOwner, count: usize, rows: &[u8]) -> Vec<
 pub(crate) fn large_commit_record(id: u64, objects: &[ObjectId]) -> Vec<u8> {
     let mut record = vec![RecordKind::LargeCommit as u8];
     push_varint(id, &mut record);
-    objects.iter().for_each(|object| push_varint(u64::from(object.0), &mut record));
+    objects.iter().for_each(|object| push_varint(u64::from(object.number()), &mut record));
     record
 }
 
@@ -286,7 +286,7 @@ pub(crate) fn large_commit_record(id: u64, objects: &[ObjectId]) -> Vec<u8> {
 pub(crate) fn commit_objects(mut bytes: &[u8]) -> Option<Vec<ObjectId>> {
     let mut objects = Vec::new();
     while !bytes.is_empty() {
-        objects.push(ObjectId(u32::try_from(take_varint(&mut bytes)?).ok()?));
+        objects.push(ObjectId::new(u32::try_from(take_varint(&mut bytes)?).ok()?)?);
     }
     Some(objects)
 }
@@ -296,19 +296,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row_bytes(kind: RecordKind, object: u32, key: &[u8], body: &[u8]) -> Vec<u8> {
+    fn row_bytes(kind: RecordKind, object: ObjectId, key: &[u8], body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        row_header(kind, ObjectId(object), key.len(), &mut bytes);
+        row_header(kind, object, key.len(), &mut bytes);
         [bytes.as_slice(), key, body].concat()
     }
 
     proptest! {
         #[test]
-        fn a_row_comes_back(object in any::<u32>(), key in proptest::collection::vec(any::<u8>(), 0..300),
+        fn a_row_comes_back(object in 1..=u32::MAX, key in proptest::collection::vec(any::<u8>(), 0..300),
                             body in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let object = ObjectId::new(object).unwrap();
             let bytes = row_bytes(RecordKind::Put, object, &key, &body);
             let expected = RowRecord {
-                object: ObjectId(object), key: &key, change: RowChange::Put(&body),
+                object, key: &key, change: RowChange::Put(&body),
             };
             prop_assert_eq!(read_record(&bytes), Some(Record::Row(expected)));
         }
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_group_with_a_row_less_is_refused() {
-        let row = row_bytes(RecordKind::Put, 1, b"k", b"v");
+        let row = row_bytes(RecordKind::Put, ObjectId::new(1).unwrap(), b"k", b"v");
         let mut rows = vec![row.len() as u8];
         rows.extend_from_slice(&row);
         let whole = [group_header(1, &rows), rows.clone()].concat();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 macro_rules! unit {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -18,11 +19,6 @@ macro_rules! unit {
 }
 
 unit!(
-    /// A stored object: the rows of one table since its creation or last truncation. Never reused;
-    /// 0 means *none*.
-    ObjectId(u32)
-);
-unit!(
     /// Place of a leaf header in the leaf table. Reused once the leaf is dead, so whoever keeps
     /// one re-checks object and fences under the latch.
     LeafId(u32)
@@ -31,6 +27,39 @@ unit!(
     /// Place of an inner node in its arena.
     InnerId(u32)
 );
+
+/// A stored object: the rows of one table since its creation or last truncation. From 1, and never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct ObjectId(NonZero<u32>);
+
+impl ObjectId {
+    /// None for 0, which no object has.
+    pub(crate) fn new(number: u32) -> Option<ObjectId> {
+        NonZero::new(number).map(ObjectId)
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// The object of a tree that threads share, if the tree has one.
+pub(crate) struct AtomicObjectId(AtomicU32); // 0: none
+
+impl AtomicObjectId {
+    pub(crate) fn new(object: Option<ObjectId>) -> AtomicObjectId {
+        AtomicObjectId(AtomicU32::new(object.map_or(0, ObjectId::number)))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self, order: Ordering) -> Option<ObjectId> {
+        ObjectId::new(self.0.load(order))
+    }
+
+    pub(crate) fn store(&self, object: Option<ObjectId>, order: Ordering) {
+        self.0.store(object.map_or(0, ObjectId::number), order);
+    }
+}
 
 /// A checkpoint's number, from 1; a leaf is dirty *for* an epoch. As it is never 0, one that may be missing
 /// takes no more space in the header of a leaf.

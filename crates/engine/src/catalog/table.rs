@@ -60,7 +60,7 @@ impl TableEntry {
     ) -> Result<TableEntry> {
         let schema = Schema::new(definition)?;
         tree.set_version(schema.version());
-        TableEntry::around(object.0, schema, tree, |_| Arc::new(Sequence::private()))
+        TableEntry::around(object.number(), schema, tree, |_| Arc::new(Sequence::private()))
     }
 
     /// The same table, rows and counters with another definition. Whoever has the old one can no
@@ -121,10 +121,19 @@ impl TableEntry {
         Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order, checks, defaults })
     }
 
+    /// Whose rows the tree has now.
+    ///
+    /// # Errors
+    /// The table was dropped.
+    #[inline]
+    pub(crate) fn object(&self) -> Result<ObjectId> {
+        self.tree.object().ok_or_else(|| Error::TableChanged { name: self.name().to_owned() })
+    }
+
     /// Whether the table is there and was not altered since this entry was made.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
-        self.tree.object() != ObjectId(0) && self.tree.version() == self.schema.version()
+        self.tree.object().is_some() && self.tree.version() == self.schema.version()
     }
 
     /// Inside, before a row of this definition is written: whether it is still the table's.
@@ -315,7 +324,9 @@ impl Catalog {
         for new in changes.iter().filter_map(|change| change.new.as_ref()) {
             tables.by_name.insert(new.name().to_owned(), Arc::clone(new));
             tables.by_id.insert(new.id, Arc::clone(new));
-            tables.by_object.insert(new.tree.object(), Arc::clone(new));
+            if let Some(object) = new.tree.object() {
+                tables.by_object.insert(object, Arc::clone(new));
+            }
             new.sequences.iter().for_each(|(_, sequence)| sequence.publish());
             new.tree.set_version(new.schema.version());
         }
@@ -339,13 +350,17 @@ impl Catalog {
 
     /// Rows of an object are on their way into a tree that no table has yet.
     pub(crate) fn expect(&self, table: &Arc<TableEntry>) {
-        self.tables.write().by_object.insert(table.tree.object(), Arc::clone(table));
+        if let Some(object) = table.tree.object() {
+            self.tables.write().by_object.insert(object, Arc::clone(table));
+        }
     }
 
     /// An open large transaction writes to an object that it has made.
     pub(crate) fn keep_private(&self, table: &Arc<TableEntry>) {
         self.expect(table);
-        self.tables.write().private.insert(table.tree.object(), Arc::clone(table));
+        if let Some(object) = table.tree.object() {
+            self.tables.write().private.insert(object, Arc::clone(table));
+        }
     }
 
     /// The object is a table's now, or nobody's. The caller holds the lock that a checkpoint takes to read the
@@ -369,7 +384,7 @@ impl Catalog {
     pub(crate) fn new_object(&self) -> Result<ObjectId> {
         let next = |object: u32| (object < u32::MAX).then(|| object + 1);
         let object = self.next_object.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-        object.map(ObjectId).map_err(|_| Error::TableNumbersUsedUp)
+        object.ok().and_then(ObjectId::new).ok_or(Error::TableNumbersUsedUp)
     }
 
     pub(crate) fn next_object(&self) -> u32 {

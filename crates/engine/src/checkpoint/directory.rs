@@ -68,7 +68,7 @@ impl Segment {
         object: ObjectId,
         entries: Vec<SegmentEntry>,
     ) -> Result<Segment> {
-        let mut bytes = object.0.to_le_bytes().to_vec();
+        let mut bytes = object.number().to_le_bytes().to_vec();
         push_varint(entries.len() as u64, &mut bytes);
         for entry in &entries {
             push_varint(entry.low.len() as u64, &mut bytes);
@@ -101,7 +101,7 @@ impl Directory {
         push_varint(self.tables.len() as u64, &mut bytes);
         for (id, table) in &self.tables {
             bytes.extend_from_slice(&id.to_le_bytes());
-            bytes.extend_from_slice(&table.object.0.to_le_bytes());
+            bytes.extend_from_slice(&table.object.number().to_le_bytes());
             push_bytes(&table.definition, &mut bytes);
             push_varint(table.counters.len() as u64, &mut bytes);
             for (column, mark) in &table.counters {
@@ -135,10 +135,10 @@ fn push_large(large: &LargeTable, out: &mut Vec<u8>) {
         push_varint(*id, out);
         push_varint(lsn.0, out);
         push_varint(objects.len() as u64, out);
-        objects.iter().for_each(|object| push_varint(u64::from(object.0), out));
+        objects.iter().for_each(|object| push_varint(u64::from(object.number()), out));
     }
     push_varint(large.private.len() as u64, out);
-    large.private.iter().for_each(|object| push_varint(u64::from(object.0), out));
+    large.private.iter().for_each(|object| push_varint(u64::from(object.number()), out));
 }
 
 fn take_large(from: &mut &[u8]) -> Option<LargeTable> {
@@ -150,7 +150,7 @@ fn take_large(from: &mut &[u8]) -> Option<LargeTable> {
         let (id, lsn) = (take_varint(from)?, Lsn(take_varint(from)?));
         let mut objects = Vec::new();
         for _ in 0..take_varint(from)? {
-            objects.push(ObjectId(u32::try_from(take_varint(from)?).ok()?));
+            objects.push(ObjectId::new(u32::try_from(take_varint(from)?).ok()?)?);
         }
         if id >= large.next || large.next > LargeOwner::IDS {
             return None;
@@ -158,7 +158,7 @@ fn take_large(from: &mut &[u8]) -> Option<LargeTable> {
         large.committed.push((id, lsn, objects));
     }
     for _ in 0..take_varint(from)? {
-        large.private.push(ObjectId(u32::try_from(take_varint(from)?).ok()?));
+        large.private.push(ObjectId::new(u32::try_from(take_varint(from)?).ok()?)?);
     }
     Some(large)
 }
@@ -321,7 +321,7 @@ fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>, LargeTable)> {
     let mut tables = Vec::new();
     for _ in 0..count {
         let id = u32::from_le_bytes(take_array(from)?);
-        let object = ObjectId(u32::from_le_bytes(take_array(from)?));
+        let object = ObjectId::new(u32::from_le_bytes(take_array(from)?))?;
         let definition = take_bytes(from)?.to_vec();
         let mut counters = Vec::new();
         for _ in 0..take_varint(from)? {
@@ -344,7 +344,7 @@ type Entries = Vec<(Box<[u8]>, Option<(SlotId, u32)>)>;
 
 fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entries> {
     let from = &mut bytes;
-    if u32::from_le_bytes(take_array(from)?) != object.0 {
+    if u32::from_le_bytes(take_array(from)?) != object.number() {
         return None;
     }
     let mut entries = Entries::new();
@@ -369,7 +369,7 @@ impl Directory {
         let lows = |table: &TableDirectory| {
             table.segments.iter().map(|segment| segment.low.clone()).collect()
         };
-        self.tables.values().map(|table| (table.object.0, lows(table))).collect()
+        self.tables.values().map(|table| (table.object.number(), lows(table))).collect()
     }
 
     /// Whether the object is of no table yet.

@@ -71,16 +71,17 @@ pub(super) fn collect(
         Ok::<_, Error>(())
     };
     for table in store.catalog.all() {
-        collect_table(table.id, &table, table.tree.object())?;
+        collect_table(table.id, &table, table.tree.object().ok_or_else(do_not_meet)?)?;
     }
     let mut private = Vec::new();
     for table in store.catalog.all_private() {
-        let object = table.tree.object();
+        // Its transaction was rolled back meanwhile.
+        let Some(object) = table.tree.object() else { continue };
         // Its own number stands for the table's, which it may share with one that is there.
-        match collect_table(object.0, &table, object) {
+        match collect_table(object.number(), &table, object) {
             Ok(()) => private.push(object),
-            // Its transaction was rolled back meanwhile.
-            Err(_) if table.tree.object() != object => {}
+            // The same.
+            Err(_) if table.tree.object() != Some(object) => {}
             Err(error) => return Err(error),
         }
     }

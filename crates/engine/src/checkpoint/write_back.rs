@@ -140,8 +140,8 @@ fn image_leaves(
             }
             continue;
         }
-        if ours {
-            changed.push((leaf.object, leaf.low.bytes().into()));
+        if let Some(object) = leaf.object.filter(|_| ours) {
+            changed.push((object, leaf.low.bytes().into()));
             if EmptyLeaf::of(id, &leaf).is_some() {
                 // It could not be merged, or has lost its rows since: for the next checkpoint.
                 store.dirty.push(permit, epoch, id);
@@ -163,8 +163,8 @@ fn image_leaves(
 
 /// Makes rows of the intents of a leaf that is about to be imaged, where that can be.
 fn resolve_leaf(store: &Store, leaf: &mut LeafState) {
-    let object = leaf.object;
-    if let Some(rows) = leaf.rows.as_mut()
+    if let Some(object) = leaf.object
+        && let Some(rows) = leaf.rows.as_mut()
         && rows.intents() > 0
         && let Some(tree) = store.tree_of(object)
     {
@@ -197,7 +197,7 @@ fn in_key_order(
     leaves: Vec<LeafId>,
 ) -> (Vec<LeafId>, BTreeSet<EmptyLeaf>) {
     let mut empty = BTreeSet::new();
-    let mut keyed: Vec<(ObjectId, u64, LeafId)> = leaves
+    let mut keyed: Vec<(Option<ObjectId>, u64, LeafId)> = leaves
         .into_iter()
         .map(|id| {
             let leaf = store.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);

@@ -56,6 +56,7 @@ struct Change {
 /// A table as images and log say it is.
 struct Expected {
     entry: Arc<TableEntry>,
+    object: ObjectId,
     /// Where each range of keys begins; the first at the lowest key.
     lows: Vec<Box<[u8]>>,
     sums: Vec<Mutex<Sum>>,
@@ -108,12 +109,12 @@ impl Comparison {
         let is_wanted = |entry: &Arc<TableEntry>| {
             entry.tree.is_logged() && only.is_none_or(|only| entry.name() == only)
         };
-        let tables = entries.into_iter().filter(is_wanted).map(|entry| {
-            let object = entry.tree.object().0;
-            let lows = ranges.get(&object).filter(|lows| !lows.is_empty());
+        let tables = entries.into_iter().filter(is_wanted).filter_map(|entry| {
+            let object = entry.tree.object()?;
+            let lows = ranges.get(&object.number()).filter(|lows| !lows.is_empty());
             let lows = lows.cloned().unwrap_or_else(|| vec![Box::default()]);
             let sums = lows.iter().map(|_| Mutex::default()).collect();
-            (object, Expected { entry, lows, sums })
+            Some((object.number(), Expected { entry, object, lows, sums }))
         });
         let (changes, changed) = Default::default();
         Comparison { tables: tables.collect(), changes, changed }
@@ -179,12 +180,12 @@ impl Comparison {
         guest: &Guest,
         report: &mut CheckReport,
     ) -> Result<()> {
-        for (object, table) in &self.tables {
+        for table in self.tables.values() {
             let handle = Table {
                 entry: Arc::clone(&table.entry),
                 database_id: database.engine().database_id,
             };
-            let Some(seen) = seen_rows(table, ObjectId(*object), &handle, snapshot, guest)? else {
+            let Some(seen) = seen_rows(table, &handle, snapshot, guest)? else {
                 continue;
             };
             for (range, seen) in seen.into_iter().enumerate() {
@@ -202,7 +203,6 @@ impl Comparison {
 /// meanwhile.
 fn seen_rows(
     table: &Expected,
-    object: ObjectId,
     handle: &Table,
     snapshot: &Snapshot,
     guest: &Guest,
@@ -225,7 +225,7 @@ fn seen_rows(
     match scanned {
         Err(Error::TableChanged { .. }) => Ok(None),
         Err(error) => Err(error),
-        Ok(_) => Ok((table.entry.tree.object() == object).then_some(sums)),
+        Ok(_) => Ok((table.entry.tree.object() == Some(table.object)).then_some(sums)),
     }
 }
 

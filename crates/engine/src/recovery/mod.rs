@@ -38,7 +38,7 @@ use crate::memory::{FramePool, LARGE_PAGE_BYTES};
 use crate::options::{BACKGROUND_PERMITS, Background, LargePages, Options};
 use crate::space::{DataFiles, Space, data_file_path};
 use crate::tree::Tree;
-use crate::units::{Epoch, ObjectId};
+use crate::units::Epoch;
 pub use progress::{OpenPhase, OpenProgress, OpenState};
 use redo::Redo;
 
@@ -359,10 +359,11 @@ fn load_tables(
 /// Objects of large transactions that were never committed.
 fn drop_private(engine: &Engine) {
     for entry in engine.catalog.all_private() {
-        let object = entry.tree.object();
-        engine.catalog.release_private(object);
-        engine.catalog.expect_no_longer(object);
-        entry.tree.clear(engine, &engine.recorder, ObjectId(0));
+        if let Some(object) = entry.tree.object() {
+            engine.catalog.release_private(object);
+            engine.catalog.expect_no_longer(object);
+        }
+        entry.tree.clear(engine, &engine.recorder, None);
     }
 }
 

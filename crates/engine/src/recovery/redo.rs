@@ -85,12 +85,12 @@ impl Redo {
     fn private_object(&mut self, definition: &[u8], object: ObjectId) -> Result<()> {
         self.rows.barrier()?;
         let engine = &self.engine;
-        engine.catalog.raise_next_object(object.0.saturating_add(1));
+        engine.catalog.raise_next_object(object.number().saturating_add(1));
         if engine.catalog.by_object(object).is_none() && !planted(Fault::PrivateObjectNotRedone) {
             let definition = Arc::new(TableDefinition::from_bytes(definition)?);
             let tree = Arc::new(Tree::new(engine, object, definition.is_logged()));
             engine.catalog.keep_private(&Arc::new(TableEntry::new(
-                object.0,
+                object.number(),
                 definition,
                 tree,
                 &[],
@@ -140,13 +140,13 @@ impl Defined<'_> {
         let engine = self.engine;
         match *record {
             Record::CreateTable { definition, object } => {
-                engine.catalog.raise_next_object(object.0.saturating_add(1));
+                engine.catalog.raise_next_object(object.number().saturating_add(1));
                 let definition = Arc::new(TableDefinition::from_bytes(definition)?);
                 let made = || Arc::new(Tree::new(engine, object, definition.is_logged()));
                 let private = engine.catalog.release_private(object);
                 let tree = private.map_or_else(made, |entry| Arc::clone(&entry.tree));
-                let new = Arc::new(TableEntry::new(object.0, definition, tree, &[])?);
-                self.changes.insert(object.0, CatalogChange { old: None, new: Some(new) });
+                let new = Arc::new(TableEntry::new(object.number(), definition, tree, &[])?);
+                self.changes.insert(object.number(), CatalogChange { old: None, new: Some(new) });
             }
             Record::AlterTable { .. } if planted(Fault::AlterNotRedone) => {}
             Record::AlterTable { definition, object } => {
@@ -162,11 +162,11 @@ impl Defined<'_> {
             }
             Record::TruncateTable { .. } if planted(Fault::TruncateNotRedone) => {}
             Record::TruncateTable { object, new_object } => {
-                engine.catalog.raise_next_object(new_object.0.saturating_add(1));
+                engine.catalog.raise_next_object(new_object.number().saturating_add(1));
                 if let Some(entry) = self.entry(object) {
                     match engine.catalog.release_private(new_object) {
                         Some(fresh) => entry.tree.take_over(engine, &engine.recorder, &fresh.tree),
-                        None => entry.tree.clear(engine, &engine.recorder, new_object),
+                        None => entry.tree.clear(engine, &engine.recorder, Some(new_object)),
                     }
                     self.put(&entry, Some(Arc::clone(&entry)));
                 }
@@ -192,7 +192,7 @@ impl Defined<'_> {
     /// The table with these rows, as the records before this one have left it.
     fn entry(&self, object: ObjectId) -> Option<Arc<TableEntry>> {
         let changed = self.changes.values().filter_map(|change| change.new.as_ref());
-        let mut changed = changed.filter(|entry| entry.tree.object() == object);
+        let mut changed = changed.filter(|entry| entry.tree.object() == Some(object));
         changed.next().cloned().or_else(|| self.engine.catalog.by_object(object))
     }
 
@@ -207,7 +207,7 @@ impl Defined<'_> {
         for old in
             changes.iter().filter_map(|change| change.old.as_ref().filter(|_| change.new.is_none()))
         {
-            old.tree.clear(self.engine, &self.engine.recorder, ObjectId(0));
+            old.tree.clear(self.engine, &self.engine.recorder, None);
         }
     }
 }

@@ -278,8 +278,8 @@ impl BatchRow {
 
     /// By table and key.
     fn key_order(&self, other: &BatchRow, bytes: &[u8]) -> std::cmp::Ordering {
-        (self.object.0, self.key_head)
-            .cmp(&(other.object.0, other.key_head))
+        (self.object, self.key_head)
+            .cmp(&(other.object, other.key_head))
             .then_with(|| self.key(bytes).cmp(other.key(bytes)))
     }
 
@@ -387,7 +387,8 @@ mod tests {
     use super::*;
 
     fn row(object: u32, key: &[u8]) -> RowRecord<'_> {
-        RowRecord { object: ObjectId(object), key, change: RowChange::Put(b"value") }
+        let object = ObjectId::new(object).unwrap();
+        RowRecord { object, key, change: RowChange::Put(b"value") }
     }
 
     fn divided(rows: &[(u32, Vec<u8>)], count: usize) -> Parts {
@@ -415,7 +416,7 @@ mod tests {
     fn the_changes_of_a_key_are_in_one_part_in_the_order_of_the_log() {
         // Keys with the same first eight bytes, and the same keys in two tables.
         let key = |number: usize| format!("customer-{}", number % 7).into_bytes();
-        let rows: Vec<_> = (0..1000).map(|number| (number as u32 % 2, key(number))).collect();
+        let rows: Vec<_> = (0..1000).map(|number| (1 + number as u32 % 2, key(number))).collect();
         let parts = divided(&rows, 8);
         let mut seen = std::collections::HashMap::new();
         for (number, part) in parts.parts.iter().enumerate() {

@@ -66,7 +66,7 @@ impl Snapshot {
             earlier: Snapshot::new(earlier.held.again()),
             later: Snapshot::new(self.held.again()),
             table: table.clone(),
-            object: table.entry.tree.object(),
+            object: table.entry.object()?,
             bounds: Bounds::default(),
             batches: TwoBatches::default(),
             next: (0, 0),

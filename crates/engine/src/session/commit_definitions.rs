@@ -54,7 +54,7 @@ impl Definitions {
         let mut definitions = Definitions::default();
         own.tables().try_for_each(|table| definitions.add(table))?;
         let has_rows = |entry: &&Arc<TableEntry>| {
-            let object = entry.tree.object();
+            let Some(object) = entry.tree.object() else { return false };
             let first = writes.range((object, Vec::new())..).next();
             let in_pieces = large.is_some_and(|large| large.has_written(object));
             in_pieces || first.is_some_and(|((of, _), _)| *of == object)
@@ -68,14 +68,14 @@ impl Definitions {
         let new = match (before, now) {
             (None, None) => return Ok(()),
             (Some(before), None) => {
-                let object = before.tree.object();
+                let object = before.object()?;
                 self.records.push(definition_record(RecordKind::DropTable, &[object], &[]));
                 self.dropped.push(Arc::clone(&before.tree));
                 None
             }
             (None, Some(now)) => {
                 self.fresh.push(Arc::clone(now));
-                self.create(now);
+                self.create(now)?;
                 Some(Arc::clone(now))
             }
             (Some(before), Some(now)) => Some(self.change(before, now)?),
@@ -92,13 +92,13 @@ impl Definitions {
         let is_emptied = !Arc::ptr_eq(&before.tree, &now.tree);
         let is_altered = before.schema.version() != now.schema.version();
         if is_emptied {
-            let objects = [before.tree.object(), now.tree.object()];
+            let objects = [before.object()?, now.object()?];
             self.records.push(definition_record(RecordKind::TruncateTable, &objects, &[]));
             self.fresh.push(Arc::clone(now));
             self.emptied.push((Arc::clone(&before.tree), Arc::clone(&now.tree)));
         }
         if is_altered {
-            self.define(RecordKind::AlterTable, now.tree.object(), now);
+            self.define(RecordKind::AlterTable, now.object()?, now);
         }
         Ok(match (is_emptied, is_altered) {
             // Handles of others stay good.
@@ -109,13 +109,15 @@ impl Definitions {
     }
 
     /// A new table. Redo takes its number from its first object, which it may have left already.
-    fn create(&mut self, entry: &TableEntry) {
-        let (first, object) = (ObjectId(entry.id), entry.tree.object());
+    fn create(&mut self, entry: &TableEntry) -> Result<()> {
+        let object = entry.object()?;
+        let first = ObjectId::new(entry.id).unwrap_or(object);
         self.define(RecordKind::CreateTable, first, entry);
         if first != object {
             let emptied = definition_record(RecordKind::TruncateTable, &[first, object], &[]);
             self.records.push(emptied);
         }
+        Ok(())
     }
 
     /// The definition, and the marks of counters that only this transaction knows.
@@ -135,7 +137,7 @@ impl Definitions {
             entry.tree.begin_at(lsn);
         }
         for entry in &self.fresh {
-            engine.catalog.release_private(entry.tree.object());
+            entry.tree.object().map(|object| engine.catalog.release_private(object));
         }
         for (tree, fresh) in &self.emptied {
             tree.begin_at(lsn);
@@ -176,7 +178,7 @@ impl Transaction<'_> {
             engine.resolver.transactions.decide(transaction, None);
             engine.resolver.transactions.announce(&worker.recorder);
             resolve(worker, writes, |_| {})?;
-            let objects = definitions.fresh.iter().map(|entry| entry.tree.object());
+            let objects = definitions.fresh.iter().filter_map(|entry| entry.tree.object());
             objects.for_each(|object| engine.catalog.expect_no_longer(object));
         }
         if !matches!(published, Ok((_, Err(_)))) {
@@ -186,7 +188,7 @@ impl Transaction<'_> {
         resolved?;
         own.keep_trees();
         for tree in &definitions.dropped {
-            tree.clear(&engine, &worker.recorder, ObjectId(0));
+            tree.clear(&engine, &worker.recorder, None);
         }
         self.count_rows(writes);
         Ok(Committed { end, logged: true, is_large: false })

@@ -195,7 +195,7 @@ fn open_leaf(
     let Some(value) = value else { return Ok(()) };
     let mut boundary = Vec::new();
     table.schema.encode_key_prefix(&[value], &mut boundary)?;
-    let object = table.tree.object();
+    let object = table.object()?;
     let _ = worker
         .inside(|engine, seat| table.tree.open_edge(engine, seat, hint, object, &boundary))?;
     Ok(())

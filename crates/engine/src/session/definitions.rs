@@ -158,7 +158,7 @@ impl OwnDefinitions {
     /// Whether rows of this object are of no use: the transaction has emptied or dropped the table.
     pub(super) fn has_left(&self, table: u32, object: ObjectId) -> bool {
         let Some(own) = self.tables.get(&table) else { return self.is_substitute(table) };
-        own.now.as_ref().is_none_or(|now| now.tree.object() != object)
+        own.now.as_ref().is_none_or(|now| now.tree.object() != Some(object))
     }
 
     /// Tables have the trees now that the transaction has made for them.
@@ -235,7 +235,7 @@ impl OwnDefinitions {
 impl Drop for OwnDefinitions {
     fn drop(&mut self) {
         for tree in self.made.drain(..) {
-            tree.clear(&self.engine, &self.recorder, ObjectId(0));
+            tree.clear(&self.engine, &self.recorder, None);
         }
         for (_, tree) in self.stopped.drain(..) {
             tree.resume();
@@ -541,7 +541,11 @@ impl Transaction<'_> {
 
     /// Rows that were spilled are of the table as everyone knows it.
     fn check_not_spilled(&self, entry: &TableEntry) -> Result<()> {
-        match self.large.as_ref().filter(|large| large.has_written(entry.tree.object())) {
+        match self
+            .large
+            .as_ref()
+            .filter(|large| entry.tree.object().is_some_and(|object| large.has_written(object)))
+        {
             None => Ok(()),
             Some(_) => Err(Error::DefinedTooLate { table: entry.name().to_owned() }),
         }

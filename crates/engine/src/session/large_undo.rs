@@ -40,7 +40,7 @@ impl Transaction<'_> {
     fn undo_table(&mut self, table: &Table, mark: u32) -> Result<()> {
         let Some(large) = &self.large else { return Ok(()) };
         let (id, versions) = (large.id, Arc::clone(&large.versions));
-        let (tree, object) = (&table.entry.tree, table.entry.tree.object());
+        let (tree, object) = (&table.entry.tree, table.entry.object()?);
         let limit = self.session.worker.engine.options.piece_bytes_max();
         let (mut at, mut records, mut bytes) = (Some(Vec::new()), Vec::new(), 0);
         while let Some(low) = at {

@@ -13,6 +13,7 @@ use super::write_set::Write;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
+use crate::units::ObjectId;
 
 /// More than a group takes in front of its rows.
 const GROUP_HEADER_BYTES_MAX: usize = 32;
@@ -76,6 +77,7 @@ impl Session {
             while let Some(moved) =
                 scan.with_next(|key, value| transaction.one_move(front, target, key, value))?
             {
+                let moved = moved?;
                 // Of a row that does not fit by itself the commit will say so.
                 if rows > 0 && moved.record_bytes() > left {
                     break;
@@ -101,8 +103,14 @@ impl Session {
 
 impl Transaction<'_> {
     /// What moving one row means.
-    fn one_move(&mut self, front: &Table, target: &Table, key: &[u8], value: &[u8]) -> Move {
-        let (from, to) = (front.entry.tree.object(), target.entry.tree.object());
+    fn one_move(
+        &mut self,
+        front: &Table,
+        target: &Table,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Move> {
+        let (from, to) = (front.entry.object()?, target.entry.object()?);
         let gone = framed_row(front, RecordKind::Remove, from, key, &[]);
         let schema = &target.entry.schema;
         // One of an earlier version goes as it is: its columns need not be today's.
@@ -121,25 +129,25 @@ impl Transaction<'_> {
             Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record }
         };
         let (gone, there) = (write(front, None, gone), write(target, Some(value), there));
-        Move { key: key.to_vec(), gone, there }
+        Ok(Move { key: key.to_vec(), gone: (from, gone), there: (to, there) })
     }
 
     fn add_move(&mut self, Move { key, gone, there }: Move) {
-        self.writes.put((gone.table.entry.tree.object(), key.clone()), gone);
-        self.writes.put((there.table.entry.tree.object(), key), there);
+        self.writes.put((gone.0, key.clone()), gone.1);
+        self.writes.put((there.0, key), there.1);
     }
 }
 
 /// One row's deletion and insertion.
 struct Move {
     key: Vec<u8>,
-    gone: Write,
-    there: Write,
+    gone: (ObjectId, Write),
+    there: (ObjectId, Write),
 }
 
 impl Move {
     fn record_bytes(&self) -> usize {
-        self.gone.record.len() + self.there.record.len()
+        self.gone.1.record.len() + self.there.1.record.len()
     }
 }
 

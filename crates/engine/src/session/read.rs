@@ -111,7 +111,7 @@ impl Session {
         table.check_database(self.worker.engine.database_id)?;
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
-        let (object, value) = (tree.object(), &mut self.value);
+        let (object, value) = (table.entry.object()?, &mut self.value);
         let outcome = self
             .worker
             .inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest, value))?;

@@ -127,7 +127,7 @@ impl Scan {
         Ok(Scan {
             snapshot,
             table: table.clone(),
-            object: table.entry.tree.object(),
+            object: table.entry.object()?,
             direction,
             bounds,
             batch: Batch::default(),

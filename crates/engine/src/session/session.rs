@@ -297,7 +297,7 @@ impl Session {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         let tree = Arc::clone(&table.entry.tree);
-        let object = tree.object();
+        let object = table.entry.object()?;
         row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
         let index = self.context(table)?;
         loop {
@@ -342,7 +342,7 @@ impl Session {
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<Option<Lsn>> {
         let _strict = table.entry.strict_order(&self.worker.recorder);
-        let object = table.entry.tree.object();
+        let object = table.entry.object()?;
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         for row in rows {
@@ -475,7 +475,7 @@ impl Session {
         let index = self.context(table)?;
         let Session { worker, contexts, encoded, header, .. } = self;
         let tree = &table.entry.tree;
-        let object = tree.object();
+        let object = table.entry.object()?;
         let record: [&[u8]; 3] = if tree.is_logged() {
             let (kind, body) = row_body(&worker.engine, &table.entry.schema, encoded);
             row_header(kind, object, encoded.key.len(), header);
@@ -555,9 +555,7 @@ impl Session {
     #[cold]
     fn new_context(&mut self, table: &Table) -> Result<usize> {
         table.check_database(self.worker.engine.database_id)?;
-        if table.entry.tree.object().0 == 0 {
-            return Err(Error::TableChanged { name: table.name().to_owned() });
-        }
+        table.entry.object()?;
         self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
         Ok(self.contexts.len() - 1)
     }

@@ -109,7 +109,7 @@ impl HeldLsn {
         worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         self.check_sees(table)?;
-        let object = tree.object();
+        let object = table.entry.object()?;
         let mut value = Vec::new();
         let outcome =
             worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
@@ -183,7 +183,7 @@ impl Snapshot {
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
-        let row = (table.entry.tree.object(), bytes);
+        let row = (table.entry.object()?, bytes);
         if let Some(own) = self.own.as_ref().and_then(|own| own.get(&row)) {
             table.check_database(self.worker.engine.database_id)?;
             let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&row.1, value);
@@ -221,7 +221,7 @@ impl Snapshot {
         let Bounds { mut low, high } = key_bounds(table, options)?;
         let tree = &table.entry.tree;
         let whole = Bounds { low: low.clone(), high: high.clone() };
-        let cuts = tree.cuts(engine, &self.worker.recorder, tree.object(), &whole, parts);
+        let cuts = tree.cuts(engine, &self.worker.recorder, &whole, parts);
         let mut ranges = Vec::with_capacity(cuts.len() + 1);
         for cut in cuts {
             let bounds = Bounds { low, high: Some(cut.clone()) };
@@ -252,8 +252,9 @@ impl Snapshot {
 
     /// The own changes of one table, in key order.
     fn own_changes(&self, table: &Table) -> Vec<OwnChange> {
-        let object = table.entry.tree.object();
-        let Some(own) = &self.own else { return Vec::new() };
+        let (Some(own), Some(object)) = (&self.own, table.entry.tree.object()) else {
+            return Vec::new();
+        };
         let of_table = own.range((object, Vec::new())..).take_while(|((own, _), _)| *own == object);
         of_table.map(|((_, key), value)| (key.clone(), value.clone())).collect()
     }

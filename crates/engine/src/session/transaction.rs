@@ -107,7 +107,7 @@ impl<'s> Transaction<'s> {
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
-        let at = (table.entry.tree.object(), key);
+        let at = (table.entry.object()?, key);
         let must_be_absent = match self.writes.get(&at) {
             Some(Write { value: Some(_), .. }) => return Err(duplicate(table, &at.1)),
             Some(Write { must_be_absent, .. }) => *must_be_absent,
@@ -149,7 +149,7 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Statement, |transaction| {
             transaction.session.encode(table, values)?;
             let key = transaction.session.encoded.key.clone();
-            transaction.write_encoded(table, (table.entry.tree.object(), key), false)
+            transaction.write_encoded(table, (table.entry.object()?, key), false)
         })
     }
 
@@ -198,7 +198,7 @@ impl<'s> Transaction<'s> {
         let schema = &table.entry.schema;
         let moved = schema.update_row(key, &value, assignments, &mut self.session.encoded)?;
         self.session.check_encoded(table)?;
-        let object = table.entry.tree.object();
+        let object = table.entry.object()?;
         let new_key = self.session.encoded.key.clone();
         if !moved {
             let fresh = self.writes.get(&(object, new_key.clone()));
@@ -247,8 +247,8 @@ impl<'s> Transaction<'s> {
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
             table.check_database(transaction.session.worker.engine.database_id)?;
-            let at = (table.entry.tree.object(), bytes);
-            transaction.put_removal(table, &at.1);
+            let at = (table.entry.object()?, bytes);
+            transaction.put_removal(table, &at.1)?;
             transaction.writes.let_anyone_be_first(&at);
             transaction.spill_if_large()
         })
@@ -259,7 +259,7 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// Bounds that do not fit the table's key.
     pub fn scan(&mut self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        let object = table.entry.tree.object();
+        let object = table.entry.object()?;
         let own = self
             .writes
             .iter()
@@ -442,7 +442,7 @@ impl<'s> Transaction<'s> {
     /// What is at `key`, and its value bytes: the own change, else what the snapshot has.
     fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         table.check_database(self.session.worker.engine.database_id)?;
-        if let Some(write) = self.writes.get(&(table.entry.tree.object(), key.to_vec())) {
+        if let Some(write) = self.writes.get(&(table.entry.object()?, key.to_vec())) {
             let look = Look { is_there: write.value.is_some(), lsn: None };
             return Ok((look, write.value.clone().unwrap_or_default()));
         }
@@ -475,17 +475,17 @@ impl<'s> Transaction<'s> {
     }
 
     fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
-        self.put_removal(table, key);
+        self.put_removal(table, key)?;
         self.spill_if_large()
     }
 
-    fn put_removal(&mut self, table: &Table, key: &[u8]) {
-        let at = (table.entry.tree.object(), key.to_vec());
+    fn put_removal(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+        let at = (table.entry.object()?, key.to_vec());
         if self.writes.get(&at).is_some_and(|write| write.must_be_absent) {
             // Inserted by this very transaction: nothing remains, but if the key was there the
             // insert would have failed.
             self.writes.remove(&at);
-            return;
+            return Ok(());
         }
         let record = framed_row(table, RecordKind::Remove, at.0, key, &[]);
         let write = Write {
@@ -496,6 +496,7 @@ impl<'s> Transaction<'s> {
             record,
         };
         self.put(at, write);
+        Ok(())
     }
 }
 

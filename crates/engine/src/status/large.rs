@@ -210,7 +210,7 @@ mod tests {
     fn an_unknown_number_may_get_an_outcome_until_the_log_has_been_read_and_is_aborted_then() {
         let large = LargeTransactions::<()>::default();
         assert_eq!(large.status(7), TransactionStatus::Pending);
-        large.commit(8, Lsn(100), &[ObjectId(1)]);
+        large.commit(8, Lsn(100), &[ObjectId::new(1).unwrap()]);
         large.end_recovery();
         assert_eq!(large.status(7), TransactionStatus::Aborted);
         assert_eq!(large.status(8), TransactionStatus::Committed(Lsn(100)));
@@ -219,10 +219,10 @@ mod tests {
     #[test]
     fn an_outcome_is_stored_until_a_checkpoint_begins_after_the_sweep() {
         let large = LargeTransactions::<()>::default();
-        large.commit(8, Lsn(100), &[ObjectId(1)]);
+        large.commit(8, Lsn(100), &[ObjectId::new(1).unwrap()]);
         let before = large.swept();
         assert_eq!(large.to_sweep(Lsn(100)), []);
-        assert_eq!(large.to_sweep(Lsn(101)), [(8, vec![ObjectId(1)])]);
+        assert_eq!(large.to_sweep(Lsn(101)), [(8, vec![ObjectId::new(1).unwrap()])]);
         large.set_swept(8);
         assert_eq!(large.table(&before).committed.len(), 1);
         let after = large.swept();

@@ -139,7 +139,7 @@ pub(crate) fn seal(page: &mut [u8], database_id: u128, object: ObjectId, slot: S
     page[..4].copy_from_slice(MAGIC);
     page[8..24].copy_from_slice(&database_id.to_le_bytes());
     page[24..32].copy_from_slice(&slot.to_raw().to_le_bytes());
-    page[40..44].copy_from_slice(&object.0.to_le_bytes());
+    page[40..44].copy_from_slice(&object.number().to_le_bytes());
     let checksum = crc32c::crc32c(&page[8..LEAF_BYTES]);
     page[4..8].copy_from_slice(&checksum.to_le_bytes());
     checksum
@@ -183,7 +183,7 @@ pub(crate) fn check_page(
     }
     if page[8..24] != database_id.to_le_bytes()
         || page[24..32] != image.slot().to_raw().to_le_bytes()
-        || page[40..44] != object.0.to_le_bytes()
+        || page[40..44] != object.number().to_le_bytes()
     {
         return Err(BadImage::WrongAddress);
     }

@@ -58,8 +58,7 @@ impl Imager {
         leaf: &mut LeafState,
     ) -> bool {
         debug_assert!(leaf.is_dirty() && !self.is_full());
-        let object = leaf.object;
-        let Some(rows) = leaf.rows.as_ref() else { return false };
+        let (Some(object), Some(rows)) = (leaf.object, leaf.rows.as_ref()) else { return false };
         let unresolved = rows.holds_small_intents();
         if unresolved && !storage.space.try_reserve(1, Purpose::Checkpoint) {
             return false;

@@ -33,7 +33,7 @@ pub(crate) struct Leaf {
 /// Everything about a leaf. Whoever holds the latch exclusive may change it.
 pub(crate) struct LeafState {
     /// Which object's rows these are; none for a leaf that is not in use.
-    pub(crate) object: ObjectId,
+    pub(crate) object: Option<ObjectId>,
     /// Epoch for which the leaf must be imaged; none when clean.
     pub(crate) dirty_epoch: Option<Epoch>,
     /// Whether the rows are logged, and so whether checkpoints look at the leaf. Never changes
@@ -52,7 +52,7 @@ pub(crate) struct LeafState {
 impl Default for LeafState {
     fn default() -> Self {
         LeafState {
-            object: ObjectId(0),
+            object: None,
             dirty_epoch: None,
             logged: true,
             rows: None,
@@ -68,7 +68,7 @@ impl LeafState {
     /// Whether `key` of `object` belongs here.
     #[inline]
     pub(crate) fn covers(&self, object: ObjectId, key_head: u64, key: &[u8]) -> bool {
-        self.object == object
+        self.object == Some(object)
             && self.low.at_or_below(key_head, key)
             && !self.ends_at_or_below(key_head, key)
     }
@@ -90,7 +90,7 @@ impl LeafState {
 
     /// Whether checkpoints image the leaf and put it into the directory.
     pub(crate) fn is_for_checkpoints(&self) -> bool {
-        self.object != ObjectId(0) && self.logged
+        self.object.is_some() && self.logged
     }
 
     /// Whether there are no rows and no intents, as far as memory tells: the image of a leaf whose

@@ -27,7 +27,7 @@ impl Storage {
         let frame = self.take_frame(recorder)?;
         let image = {
             let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
-            if state.rows.is_some() || state.object.0 == 0 {
+            if state.rows.is_some() || state.object.is_none() {
                 drop(state);
                 self.frames.give_back(frame);
                 return Ok(());
@@ -56,7 +56,7 @@ impl Storage {
     /// memory. Nothing is waited for: whoever holds the leaf's latch is about to use its rows.
     pub(super) fn image_to_read(&self, object: ObjectId, leaf: LeafId) -> Option<Arc<Image>> {
         let state = self.leaves.try_get(leaf.0)?.latch.try_shared()?;
-        let is_on_disk = state.object == object && state.rows.is_none();
+        let is_on_disk = state.object == Some(object) && state.rows.is_none();
         state.image.as_ref().filter(|_| is_on_disk).map(Arc::clone)
     }
 
@@ -78,9 +78,9 @@ impl Storage {
         let leaf = self.leaves.get(id.0);
         let mut state = leaf.latch.exclusive(recorder, LatchClass::Leaf);
         let unchanged = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, image));
-        if state.rows.is_none() && unchanged {
+        if let Some(object) = state.object.filter(|_| state.rows.is_none() && unchanged) {
             let mut rows = LeafRows::empty(frame);
-            let loaded = check_page(page, self.database_id, state.object, image)
+            let loaded = check_page(page, self.database_id, object, image)
                 .and_then(|()| load_rows(page, &state, &mut rows));
             if let Err(bad) = loaded {
                 self.frames.give_back(rows.into_frame());

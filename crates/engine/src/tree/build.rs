@@ -60,7 +60,7 @@ fn place_leaves(
     for (((leaf, id), high), next) in leaves.into_iter().zip(&ids).zip(highs).zip(nexts) {
         let mut state = trees.leaves.get(*id).latch.exclusive(&trees.recorder, LatchClass::Leaf);
         *state = LeafState {
-            object,
+            object: Some(object),
             low: Fence::new(&leaf.low),
             high,
             next,

@@ -9,7 +9,6 @@ use super::Tree;
 use super::Trees;
 use super::scan::Bounds;
 use crate::node::inner::InnerNode;
-use crate::units::ObjectId;
 
 /// A part with fewer leaves is not worth a scan of its own.
 const LEAVES_OF_A_PART_MIN: usize = 16;
@@ -21,13 +20,12 @@ impl Tree {
         &self,
         trees: &Trees,
         recorder: &Recorder,
-        object: ObjectId,
         bounds: &Bounds,
         parts: usize,
     ) -> Vec<Vec<u8>> {
         // Separators stand still while nobody else may change the inner nodes.
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
-        if parts < 2 || self.object() != object {
+        if parts < 2 || self.object().is_none() {
             return Vec::new();
         }
         let mut found: Vec<Vec<u8>> = Vec::new();

@@ -240,7 +240,7 @@ impl Tree {
                 leaf.touch();
                 return Some((id, state));
             }
-            if state.object != object || !state.ends_at_or_below(key_head, key) {
+            if state.object != Some(object) || !state.ends_at_or_below(key_head, key) {
                 return None;
             }
             id = state.next?;

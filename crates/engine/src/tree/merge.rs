@@ -42,8 +42,8 @@ impl EmptyLeaf {
     /// The latched leaf, if it is empty, belongs to a table, and has a left neighbour.
     pub(crate) fn of(id: LeafId, leaf: &LeafState) -> Option<EmptyLeaf> {
         let low = leaf.low.bytes();
-        let can_go = leaf.object != ObjectId(0) && !low.is_empty() && leaf.is_known_empty();
-        can_go.then(|| EmptyLeaf { object: leaf.object, low: low.into(), id })
+        let can_go = !low.is_empty() && leaf.is_known_empty();
+        leaf.object.filter(|_| can_go).map(|object| EmptyLeaf { object, low: low.into(), id })
     }
 }
 
@@ -108,7 +108,7 @@ impl Tree {
             }
             let leaf = trees.leaves.get(empty.id.0);
             let mut right = leaf.latch.exclusive(recorder, LatchClass::Leaf);
-            if right.object != empty.object || !right.is_known_empty() {
+            if right.object != Some(empty.object) || !right.is_known_empty() {
                 return Merged::NotEmpty;
             }
             if !prepare(trees, permit, left_id, &mut left, &mut right, epoch) {
@@ -137,7 +137,7 @@ impl Tree {
         loop {
             self.check_current(empty.object)?;
             let state = trees.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
-            let is_here = state.object == empty.object && state.low.bytes() < low;
+            let is_here = state.object == Some(empty.object) && state.low.bytes() < low;
             if is_here && state.next == Some(empty.id) {
                 return Ok((id, state));
             }
@@ -156,7 +156,7 @@ impl Tree {
     /// want of space for another separator.
     fn unlink(&self, trees: &Trees, recorder: &Recorder, empty: &EmptyLeaf) -> bool {
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
-        if self.object() != empty.object {
+        if self.object() != Some(empty.object) {
             return false;
         }
         let path = self.path_to(trees, &empty.low);

@@ -30,7 +30,7 @@ const REMOVED: u8 = 0;
 const ROW: u8 = 1;
 
 fn key_of((object, key): (ObjectId, &[u8]), until: u32) -> Vec<u8> {
-    [&object.0.to_be_bytes(), key, &until.to_be_bytes()].concat()
+    [&object.number().to_be_bytes(), key, &until.to_be_bytes()].concat()
 }
 
 impl OwnVersions {
@@ -108,7 +108,7 @@ impl OwnVersions {
     /// Nobody needs any of it: the transaction has ended.
     pub(crate) fn clear(&self, trees: &Trees) {
         if let Some((_, tree)) = self.tree.get() {
-            tree.clear(trees, &trees.recorder, ObjectId(0));
+            tree.clear(trees, &trees.recorder, None);
         }
     }
 }

@@ -140,12 +140,12 @@ impl Tree {
                 (None, Some(_)) => false,
                 (Some(high), Some(own)) => own.bytes() >= high,
             };
-            if state.object == object && starts_below && reaches {
+            if state.object == Some(object) && starts_below && reaches {
                 leaf.touch();
                 return Ok((id, state));
             }
             id = match state.next {
-                Some(next) if state.object == object && starts_below => next,
+                Some(next) if state.object == Some(object) && starts_below => next,
                 _ => {
                     drop(state);
                     self.descend_below(trees, seat.recorder, high)
@@ -164,6 +164,7 @@ impl Tree {
         bounds: &Bounds,
         batch: &mut Batch,
     ) -> Result<(), Refusal> {
+        let object = leaf.object.ok_or(Refusal::Gone)?;
         let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
         let low = bounds.low.as_slice().max(leaf.low.bytes());
         let high = match (&bounds.high, &leaf.high) {
@@ -197,7 +198,7 @@ impl Tree {
                 .filter(|i| rows.entry(usize::from(**i)).key == key);
             let count = same.count();
             let indexes = &order[position..position + count];
-            merged.push(key, visible(trees, leaf.object, rows, indexes, view)?);
+            merged.push(key, visible(trees, object, rows, indexes, view)?);
             position += count;
         }
         merged.finish();

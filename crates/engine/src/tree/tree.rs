@@ -14,7 +14,7 @@ use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, head};
 use crate::node::inner::InnerNode;
 use crate::storage::LeafState;
-use crate::units::{InnerId, LeafId, ObjectId};
+use crate::units::{AtomicObjectId, InnerId, LeafId, ObjectId};
 
 /// The last leaf that a session used, with the heads of its fences: most keys that belong
 /// elsewhere are seen without latching it.
@@ -53,8 +53,8 @@ const HOPS_MAX: usize = 4;
 
 /// The rows of one object, in key order.
 pub(crate) struct Tree {
-    /// Whose rows. Changes when the table is truncated, under the structure mutex.
-    object: AtomicU32,
+    /// Whose rows; none of a dropped table. Changes when the table is truncated, under the structure mutex.
+    object: AtomicObjectId,
     /// The version of the table's definition that rows are written with, and [`STOPPED`] while a
     /// definition is under way. Changes when the table is altered; whoever writes looks at it inside.
     version: AtomicU32,
@@ -79,13 +79,13 @@ pub(crate) struct Tree {
 impl Tree {
     /// An empty tree: a root and one leaf without bounds.
     pub(crate) fn new(trees: &Trees, object: ObjectId, logged: bool) -> Tree {
-        Tree::with_root(object, empty_root(trees, object, logged), logged)
+        Tree::with_root(object, empty_root(trees, Some(object), logged), logged)
     }
 
     /// A tree over inner nodes that stand already.
     pub(crate) fn with_root(object: ObjectId, root: InnerId, logged: bool) -> Tree {
         Tree {
-            object: AtomicU32::new(object.0),
+            object: AtomicObjectId::new(Some(object)),
             version: AtomicU32::new(0),
             highest_version: AtomicU32::new(0),
             begins_at: AtomicLsn::default(),
@@ -98,8 +98,8 @@ impl Tree {
     }
 
     #[inline]
-    pub(crate) fn object(&self) -> ObjectId {
-        ObjectId(self.object.load(Ordering::Acquire))
+    pub(crate) fn object(&self) -> Option<ObjectId> {
+        self.object.load(Ordering::Acquire)
     }
 
     /// The version of the definition that rows are written with.
@@ -186,7 +186,7 @@ impl Tree {
     /// Whether the rows of `object` are still here: not truncated, not dropped.
     #[inline]
     pub(super) fn check_current(&self, object: ObjectId) -> Result<(), Refusal> {
-        if object == ObjectId(0) || self.object() != object {
+        if self.object() != Some(object) {
             return Err(Refusal::Gone);
         }
         Ok(())
@@ -277,7 +277,7 @@ impl Tree {
     ) -> Result<Option<LeafId>, Refusal> {
         self.check_current(object)?;
         *hops += 1;
-        let to_the_right = state.object == object && state.ends_at_or_below(key_head, key);
+        let to_the_right = state.object == Some(object) && state.ends_at_or_below(key_head, key);
         Ok(state.next.filter(|_| to_the_right && *hops <= HOPS_MAX))
     }
 
@@ -292,7 +292,7 @@ impl Tree {
         leaf: LeafId,
     ) {
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
-        if self.object() != object {
+        if self.object() != Some(object) {
             return;
         }
         let key_head = head(separator);
@@ -332,9 +332,9 @@ impl Tree {
         id
     }
 
-    /// Empties the tree and makes it the tree of `object` (0: of a dropped table). The frames,
+    /// Empties the tree and makes it the tree of `object`, or of a dropped table. The frames,
     /// slots and places of the old leaves are free afterwards.
-    pub(crate) fn clear(&self, trees: &Trees, recorder: &Recorder, object: ObjectId) {
+    pub(crate) fn clear(&self, trees: &Trees, recorder: &Recorder, object: Option<ObjectId>) {
         let root = empty_root(trees, object, self.logged);
         self.replace(trees, recorder, object, root);
     }
@@ -344,16 +344,16 @@ impl Tree {
     pub(crate) fn take_over(&self, trees: &Trees, recorder: &Recorder, fresh: &Tree) {
         let object = fresh.object();
         let root = InnerId(fresh.root.load(Ordering::Acquire));
-        fresh.object.store(0, Ordering::Release);
-        fresh.root.store(empty_root(trees, ObjectId(0), fresh.logged).0, Ordering::Release);
+        fresh.object.store(None, Ordering::Release);
+        fresh.root.store(empty_root(trees, None, fresh.logged).0, Ordering::Release);
         self.replace(trees, recorder, object, root);
     }
 
-    fn replace(&self, trees: &Trees, recorder: &Recorder, object: ObjectId, root: InnerId) {
+    fn replace(&self, trees: &Trees, recorder: &Recorder, object: Option<ObjectId>, root: InnerId) {
         let (old_object, old_root) = {
             let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
             let old = (self.object(), self.root.load(Ordering::Acquire));
-            self.object.store(object.0, Ordering::Release);
+            self.object.store(object, Ordering::Release);
             self.root.store(root.0, Ordering::Release);
             old
         };
@@ -378,8 +378,8 @@ impl Tree {
 
 /// A root with one leaf that holds all keys of `object`; for no object the root that all dropped
 /// tables share, which leads to the leaf of none.
-fn empty_root(trees: &Trees, object: ObjectId, logged: bool) -> InnerId {
-    if object == ObjectId(0) {
+fn empty_root(trees: &Trees, object: Option<ObjectId>, logged: bool) -> InnerId {
+    if object.is_none() {
         return InnerId(0);
     }
     let leaf = trees.leaves.add();
