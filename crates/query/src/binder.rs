@@ -206,6 +206,9 @@ impl Binder<'_> {
         clauses: Option<&Query>,
         outer: Option<&Scope<'_>>,
     ) -> Result<Columns> {
+        if select.projection.is_empty() && select.distinct.is_some() {
+            return Err(QueryError::refused("42601", "SELECT DISTINCT of no column"));
+        }
         let scope = Scope::new(self.from(&select.from, outer)?, outer);
         let windows = select.named_window.iter().map(|window| folded(&window.0)).collect();
         let around = std::mem::replace(&mut self.windows, windows);
@@ -263,6 +266,9 @@ impl Binder<'_> {
                     if scope.space.sources.is_empty() && !scope.space.is_open {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(QueryError::refused("42601", message).at(span));
+                    }
+                    for column in &scope.space.columns {
+                        column.check_side(span)?;
                     }
                     all.extend(&scope.space.columns, span);
                     all.is_open |= scope.space.is_open;

@@ -6,15 +6,18 @@
 //!
 //! - `clauses.rs`: queries, SELECT, ORDER BY, GROUP BY, windows.
 //! - `clauses/from.rs`: what stands in FROM. `clauses/expression.rs`: expressions and calls.
+//!   `clauses/named.rs`: queries of WITH that are named more than once.
 //!
 //! Invariant: a pattern in these files that ends in `..`, or `_` in the place of a field, stands only for what has
 //! no meaning of its own (tokens, and spellings of the same), and says so.
 
 mod expression;
 mod from;
+mod named;
 
 use std::ops::ControlFlow;
 
+use datafusion::logical_expr::Volatility;
 use datafusion::sql::sqlparser::ast::{
     Cte, CteAsMaterialized, Distinct, Expr, Fetch, GroupByExpr, LimitClause, NamedWindowDefinition,
     NamedWindowExpr, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
@@ -26,9 +29,14 @@ use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::syntax;
 
-/// `is_aggregate` tells functions of many rows from others, by their names.
-fn check<V: Visit>(query: &V, is_aggregate: &dyn Fn(&str) -> bool) -> Result<()> {
-    let mut checker = Checker { is_aggregate, refused: None };
+/// `is_aggregate` tells functions of many rows from others, by their names, and `is_volatile` those that do not
+/// always make the same of the same.
+fn check<V: Visit>(
+    query: &V,
+    is_aggregate: &dyn Fn(&str) -> bool,
+    is_volatile: &dyn Fn(&str) -> bool,
+) -> Result<()> {
+    let mut checker = Checker { is_aggregate, is_volatile, refused: None };
     let _: ControlFlow<()> = query.visit(&mut checker);
     match checker.refused {
         Some(what) => Err(QueryError::NotSupported { message: format!("{what} is not supported") }),
@@ -43,7 +51,13 @@ impl QueryEngine {
     /// # Errors
     /// [`NotSupported`](QueryError::NotSupported), with the clause.
     pub fn check_clauses<V: Visit>(&self, statement: &V) -> Result<()> {
-        check(statement, &|function| self.is_of_many_rows(function))
+        let is_volatile = |function: &str| {
+            let functions = self.state.scalar_functions();
+            functions
+                .get(function)
+                .is_some_and(|own| own.signature().volatility == Volatility::Volatile)
+        };
+        check(statement, &|function| self.is_of_many_rows(function), &is_volatile)
     }
 
     /// Whether a function is an aggregate or one of windows, by its name.
@@ -64,6 +78,7 @@ fn none(is_there: bool, what: &str) -> Checked {
 
 struct Checker<'f> {
     is_aggregate: &'f dyn Fn(&str) -> bool,
+    is_volatile: &'f dyn Fn(&str) -> bool,
     refused: Option<String>,
 }
 
@@ -83,7 +98,8 @@ impl Visitor for Checker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.take(check_query(query))
+        let checked = check_query(query).and_then(|()| named::check(query, self.is_volatile));
+        self.take(checked)
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
@@ -168,6 +184,11 @@ fn check_body(body: &SetExpr) -> Checked {
                 SetOperator::Minus => return Err("MINUS".to_owned()),
             }
             match set_quantifier {
+                // As many copies would have to be left over as the sides differ by.
+                SetQuantifier::All if *op != SetOperator::Union => {
+                    let number = "row_number() OVER (PARTITION BY ...)";
+                    return Err(format!("{op} ALL: give the rows of both sides a {number}; this"));
+                }
                 SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None => {}
                 SetQuantifier::ByName
                 | SetQuantifier::AllByName

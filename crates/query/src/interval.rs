@@ -77,6 +77,28 @@ impl Interval {
         Ok(Interval { months, days: self.days % of_month, ..self })
     }
 
+    /// Months, days and what is left with the sign of the first of them that is not zero, as far as a day of the
+    /// days and thirty days of a month make up for it.
+    pub(crate) fn with_one_sign(mut self) -> Result<Interval> {
+        let sign = |number: i64| i32::try_from(number.signum()).unwrap_or_default();
+        let of_month = DAYS_PER_MONTH as i32;
+        let days_sign = match self.days {
+            0 => sign(self.micros),
+            days => days.signum(),
+        };
+        let months_sign = self.months.signum();
+        if months_sign * days_sign < 0 {
+            self.days += months_sign * of_month;
+            self.months -= months_sign;
+        }
+        let days_sign = self.days.signum();
+        if days_sign * sign(self.micros) < 0 {
+            self.micros += i64::from(days_sign) * MICROS_PER_DAY;
+            self.days -= days_sign;
+        }
+        Ok(self)
+    }
+
     /// Seconds that make no minute, in millionths.
     pub(crate) fn second_micros(self) -> i128 {
         i128::from(self.micros % (60 * MICROS_PER_SECOND))
@@ -154,7 +176,12 @@ impl Interval {
 
     /// `number` of a unit, whose parts go into the smaller ones.
     fn add(self, number: f64, unit: Interval) -> Option<Interval> {
-        let more = unit.times(number).ok()?;
+        let mut more = unit.times(number).ok()?;
+        // Parts of years are months, and no days.
+        if unit.months % MONTHS_PER_YEAR == 0 && unit.months != 0 {
+            let months = (number * f64::from(unit.months)).round_ties_even();
+            more = Interval::of_months(months as i32);
+        }
         Some(Interval {
             months: self.months.checked_add(more.months)?,
             days: self.days.checked_add(more.days)?,
@@ -165,6 +192,24 @@ impl Interval {
 
 pub(crate) fn out_of_range() -> QueryError {
     QueryError::refused("22008", "interval out of range")
+}
+
+/// What a unit is called first of all.
+fn first_name(word: &str) -> Option<&'static str> {
+    let (names, _) = UNITS.iter().find(|(names, _)| names.contains(&word))?;
+    names.first().copied()
+}
+
+/// The units that have been told: each is told once.
+#[derive(Default)]
+struct Fields(Vec<&'static str>);
+
+impl Fields {
+    fn take(&mut self, names: &[&'static str]) -> Option<()> {
+        let is_new = !names.iter().any(|name| self.0.contains(name));
+        self.0.extend(names);
+        is_new.then_some(())
+    }
 }
 
 fn unit(word: &str) -> Option<Interval> {
@@ -178,6 +223,7 @@ fn words(text: &str) -> Option<Interval> {
     if rest.is_empty() {
         return None;
     }
+    let mut fields = Fields::default();
     while !rest.is_empty() {
         let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ':' | '+' | '-');
         let end = rest.find(|c: char| !is_of_number(c)).unwrap_or(rest.len());
@@ -186,20 +232,31 @@ fn words(text: &str) -> Option<Interval> {
         let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
         let (word, after) = behind.split_at(end);
         if number.contains(':') {
+            fields.take(&["hour", "minute", "second", "millisecond", "microsecond"])?;
             read = read.add(time_seconds(number)?, unit("second")?)?;
             rest = behind;
         } else if let Some((years, months)) = number.get(1..).and_then(|_| years_months(number)) {
+            fields.take(&["year", "month"])?;
             read = read.add(f64::from(years), unit("year")?)?;
             read = read.add(f64::from(months), unit("month")?)?;
             rest = behind;
         } else if word.is_empty() {
             // A number alone is seconds, and days in front of a time.
             let of_time = !behind.is_empty() && behind.contains(':');
-            let unit = unit(if of_time { "day" } else { "second" })?;
-            read = read.add(number.parse().ok()?, unit)?;
+            if !of_time && !behind.is_empty() {
+                return None;
+            }
+            let name = if of_time { "day" } else { "second" };
+            fields.take(&[name])?;
+            read = read.add(number.parse().ok()?, unit(name)?)?;
             rest = behind;
         } else {
-            read = read.add(number.parse().ok()?, unit(word)?)?;
+            let name = first_name(word)?;
+            match name == "second" && number.contains('.') {
+                true => fields.take(&["second", "millisecond", "microsecond"])?,
+                false => fields.take(&[name])?,
+            }
+            read = read.add(number.parse().ok()?, unit(name)?)?;
             rest = after.trim_start();
         }
     }

@@ -320,8 +320,10 @@ impl VisitorMut for Writer<'_> {
                         None => return self.refuse(format!("the operator {}", words.join("."))),
                     }
                 }
-                if let Some(call) = calls::of_two(left, op, right) {
-                    *expression = call;
+                if let Some(other) =
+                    calls::of_two(left, op, right).or_else(|| compared::rows(left, op, right))
+                {
+                    *expression = other;
                 }
             }
             Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => {

@@ -26,7 +26,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
 use onrush::{DataType, Value};
 use onrush_types::text;
@@ -65,6 +65,16 @@ impl TypePlanner for Types {
             SqlType::Float(_) => stored(DataType::Float64),
             SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => {
                 stored(DataType::Text)
+            }
+            SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _))
+                if matches!(**element, SqlType::Interval { .. }) =>
+            {
+                let message = "an array of intervals is not supported".to_owned();
+                return Err(QueryError::NotSupported { message }.into());
+            }
+            SqlType::Interval { precision: Some(_), .. } => {
+                let message = "the precision of an interval is not supported".to_owned();
+                return Err(QueryError::NotSupported { message }.into());
             }
             SqlType::JSON => stored(DataType::Json),
             SqlType::JSONB => stored(DataType::Jsonb),
@@ -273,7 +283,21 @@ fn rewrite(
             operands::floats_together(branches, schema)?;
             Transformed::yes(Expr::Case(case))
         }
+        // No value has this type; a number that large is a numeric.
+        Expr::Literal(ScalarValue::UInt64(Some(number)), metadata) => {
+            let number = ScalarValue::Decimal128(Some(i128::from(number)), 20, 0);
+            Transformed::yes(Expr::Literal(number, metadata))
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "date_bin" => {
+            calls::check_stride(&call)?;
+            Transformed::no(Expr::ScalarFunction(call))
+        }
+        Expr::WindowFunction(mut window) => {
+            calls::offset(&mut window, schema)?;
+            Transformed::yes(Expr::WindowFunction(window))
+        }
         Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
+            calls::check_part(&call, schema)?;
             Transformed::yes(calls::fractions_too(call, schema))
         }
         Expr::ScalarFunction(call) if matches!(call.func.name(), "ln" | "log" | "log10") => {
@@ -432,11 +456,21 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 false => Expr::Cast(cast.clone()),
             };
             Ok(match column_type(&cast.field) {
-                ColumnType::Stored(DataType::Char(bytes) | DataType::Varchar(bytes)) => {
+                ColumnType::Stored(target @ (DataType::Char(bytes) | DataType::Varchar(bytes))) => {
                     let left = datafusion::functions::unicode::left();
                     let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
-                    call(left, vec![inner, length])
+                    let cut = call(left, vec![inner, length]);
+                    match target {
+                        // Without the blanks that it is filled up with when it is shown.
+                        DataType::Char(_) => {
+                            let rtrim = datafusion::functions::string::rtrim();
+                            let expr = Box::new(call(rtrim, vec![cut]));
+                            Expr::Cast(Cast { expr, field: cast.field })
+                        }
+                        _ => cut,
+                    }
                 }
+                ColumnType::Stored(DataType::Text) if is_text(&from) => as_plain_text(inner),
                 ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
                     call(parse_function(target), vec![inner])
                 }
@@ -444,6 +478,10 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             })
         }
         (false, false) => {
+            if depth(&from) > 1 && depth(&to) == 1 {
+                let message = "a cast of an array of arrays is not supported".to_owned();
+                return Err(QueryError::NotSupported { message }.into());
+            }
             let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
             if rounds {
                 let round = if from.is_floating() { round_to_even() } else { math::round() };
@@ -452,6 +490,30 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             }
             Ok(Expr::Cast(cast))
         }
+    }
+}
+
+/// A text that is nothing else: a cast to a field without a name would leave the note of `char(n)` or `jsonb` on it.
+fn as_plain_text(text: Expr) -> Expr {
+    let field = match text {
+        Expr::Cast(Cast { expr, .. }) => return plain_cast(expr),
+        other => Box::new(other),
+    };
+    plain_cast(field)
+}
+
+fn plain_cast(expr: Box<Expr>) -> Expr {
+    let field = Arc::new(Field::new("text", ArrowType::Utf8, true));
+    Expr::Cast(Cast { expr, field })
+}
+
+/// How many arrays are inside of each other.
+fn depth(arrow: &ArrowType) -> usize {
+    match arrow {
+        ArrowType::List(inner)
+        | ArrowType::LargeList(inner)
+        | ArrowType::FixedSizeList(inner, _) => 1 + depth(inner.data_type()),
+        _ => 0,
     }
 }
 

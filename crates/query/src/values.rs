@@ -17,6 +17,9 @@ use crate::interval::Interval;
 use crate::text::written;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
+/// The days of the years from 1 to 9999, counted from 1970-01-01.
+const DATE_DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
+
 /// Digits behind the point that a decimal has space for.
 const DECIMAL_SCALE_MAX: u32 = 28;
 
@@ -78,7 +81,14 @@ pub(crate) fn value_at<'a>(
                 Err(_) => Value::from(bytes),
             }
         }
-        ArrowType::Date32 => Value::Date(array.as_primitive::<arrow::Date32Type>().value(row)),
+        ArrowType::Date32 => {
+            let days = array.as_primitive::<arrow::Date32Type>().value(row);
+            if !DATE_DAYS.contains(&days) {
+                let message = "date out of range: years are those from 1 to 9999";
+                return Err(QueryError::refused("22008", message));
+            }
+            Value::Date(days)
+        }
         ArrowType::Time64(_) => {
             Value::Time(array.as_primitive::<arrow::Time64MicrosecondType>().value(row))
         }
@@ -89,6 +99,7 @@ pub(crate) fn value_at<'a>(
         ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _) => {
             Value::from(list(array, row)?)
         }
+        ArrowType::Struct(_) => Value::from(fields_at(array, row)?),
         ArrowType::Interval(IntervalUnit::MonthDayNano) => {
             let value = array.as_primitive::<arrow::IntervalMonthDayNanoType>().value(row);
             Value::from(Interval::from(value).to_string())
@@ -141,8 +152,8 @@ fn list(array: &dyn Array, row: usize) -> Result<String> {
         ArrowType::LargeList(_) => array.as_list::<i64>().value(row),
         _ => array.as_fixed_size_list().value(row),
     };
-    if items.data_type().is_nested() {
-        return displayed(array, row);
+    if is_list(items.data_type()) {
+        return of_lists(&items);
     }
     let items = readable(&items)?;
     let element = ColumnType::Stored(plain_type(items.data_type()));
@@ -154,6 +165,73 @@ fn list(array: &dyn Array, row: usize) -> Result<String> {
         });
     }
     Ok(write_array(elements.iter().map(Option::as_deref)))
+}
+
+fn is_list(arrow: &ArrowType) -> bool {
+    matches!(arrow, ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _))
+}
+
+/// An array of arrays, which all have to have as many elements.
+fn of_lists(items: &dyn Array) -> Result<String> {
+    let mut inside = Vec::with_capacity(items.len());
+    for index in 0..items.len() {
+        if items.is_null(index) {
+            return Err(QueryError::refused("22004", "cannot accumulate null arrays"));
+        }
+        inside.push(list(items, index)?);
+    }
+    let shape = |text: &String| shape(text);
+    if inside.iter().any(|text| text == "{}") {
+        return Err(QueryError::refused("2202E", "cannot accumulate empty arrays"));
+    }
+    if !inside.windows(2).all(|two| shape(&two[0]) == shape(&two[1])) {
+        let message = "cannot accumulate arrays of different dimensionality";
+        return Err(QueryError::refused("2202E", message));
+    }
+    Ok(format!("{{{}}}", inside.join(",")))
+}
+
+/// The brackets and commas of an array that are not in its elements.
+fn shape(array: &str) -> String {
+    let mut shape = String::new();
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for character in array.chars() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            '{' | '}' | ',' if !is_quoted => shape.push(character),
+            _ => {}
+        }
+    }
+    shape
+}
+
+/// A row as PostgreSQL writes it: `(1,,"a b")`.
+fn fields_at(array: &dyn Array, row: usize) -> Result<String> {
+    let mut text = String::from("(");
+    for (number, column) in array.as_struct().columns().iter().enumerate() {
+        if number > 0 {
+            text.push(',');
+        }
+        let column = readable(column)?;
+        let value = value_at(&column, row, ColumnType::Stored(plain_type(column.data_type())))?;
+        if value.is_null() {
+            continue;
+        }
+        let field = written(&value);
+        let is_special = |character: char| {
+            matches!(character, '(' | ')' | ',' | '"' | '\\') || character.is_whitespace()
+        };
+        if field.is_empty() || field.contains(is_special) {
+            let field = field.replace('\\', "\\\\").replace('"', "\"\"");
+            text.push_str(&format!("\"{field}\""));
+        } else {
+            text.push_str(&field);
+        }
+    }
+    text.push(')');
+    Ok(text)
 }
 
 fn displayed(array: &dyn Array, row: usize) -> Result<String> {

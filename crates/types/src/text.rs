@@ -121,6 +121,10 @@ fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Result<T, Box<str>> {
     if value.into().is_infinite() && digits {
         return Err("the number is too large".into());
     }
+    let significand = text.split(['e', 'E']).next().unwrap_or_default();
+    if value.into() == 0.0 && significand.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
+        return Err("the number is too small".into());
+    }
     Ok(value)
 }
 
@@ -156,11 +160,21 @@ fn time(text: &str) -> Result<Value<'static>, Box<str>> {
     if text.bytes().any(|byte| matches!(byte, b'+' | b'-' | b'Z' | b'z' | b'[')) {
         return Err("this type keeps no date and no time zone".into());
     }
+    check_seconds(text)?;
     Ok(Value::Time(micros_of(time)?))
+}
+
+/// A leap second would be read as the one before it.
+fn check_seconds(text: &str) -> Result<(), Box<str>> {
+    match text.split(':').nth(2) {
+        Some(seconds) if seconds.starts_with("60") => Err("seconds go to 59".into()),
+        _ => Ok(()),
+    }
 }
 
 fn timestamp(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
     let pieces = pieces(text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
+    check_seconds(text)?;
     let time = pieces.time().map_or(Ok(0), micros_of)?;
     let local = i64::from(days_of(pieces.date())?) * DAY_MICROS + time;
     if data_type == DataType::Timestamp {

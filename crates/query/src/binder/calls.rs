@@ -1,8 +1,10 @@
 //! Calls of functions: whether there is such a one, and whether it may stand there.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, ObjectName, WindowType,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, ObjectName, Query, Spanned, Visit, Visitor, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -47,6 +49,14 @@ impl Binder<'_> {
         scope.in_aggregate.set(around.0);
         scope.in_window.set(around.1);
         let arguments = arguments?;
+        if is_of_rows(&name) {
+            check_rows(place, span)?;
+        }
+        if name == "coalesce" {
+            for given in listed(call) {
+                refuse_rows(given, "COALESCE")?;
+            }
+        }
         if let Some(over) = &call.over {
             self.over(over, scope)?;
         }
@@ -104,6 +114,11 @@ impl Binder<'_> {
         }
         let given = match kind {
             _ if name == "count" => match arguments.len() {
+                0 if !is_of_all(call) => {
+                    let message =
+                        "count(*) must be used to call a parameterless aggregate function";
+                    return Err(QueryError::refused("42809", message));
+                }
                 0 | 1 => return Ok(Type::BIGINT),
                 _ => Some(Given::NoMatch),
             },
@@ -174,6 +189,90 @@ impl Binder<'_> {
 /// Whether a function makes rows of one column, in FROM or of each row among the columns of an answer.
 pub(super) fn makes_rows(name: &str) -> bool {
     matches!(name, "unnest" | "generate_series")
+}
+
+/// Whether a function makes rows, of one column or of several.
+fn is_of_rows(name: &str) -> bool {
+    makes_rows(name) || array_of(name).is_some()
+}
+
+/// Whether a function that makes rows is called in an expression, but not in a query inside of it.
+pub(super) fn has_rows(expression: &Expr) -> bool {
+    struct Rows {
+        depth: usize,
+    }
+    impl Visitor for Rows {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+            match expression {
+                Expr::Function(call)
+                    if self.depth == 0 && is_of_rows(&function_name(&call.name)) =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expression.visit(&mut Rows { depth: 0 }).is_break()
+}
+
+/// Refuses functions that make rows inside of what is of one row.
+pub(super) fn refuse_rows(expression: &Expr, of: &str) -> Result<()> {
+    if !has_rows(expression) {
+        return Ok(());
+    }
+    let message = format!("set-returning functions are not allowed in {of}");
+    let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
+    Err(QueryError::refused("0A000", message).at(expression.span()).hint(hint))
+}
+
+/// Whether rows that a function makes may come at a place.
+fn check_rows(place: Place, span: Span) -> Result<()> {
+    let of = match place {
+        Place::Values
+        | Place::Where
+        | Place::JoinCondition
+        | Place::Limit
+        | Place::Offset
+        | Place::Filter => place.without_aggregates(),
+        _ => None,
+    };
+    of.map_or(Ok(()), |of| {
+        let message = format!("set-returning functions are not allowed in {of}");
+        Err(QueryError::refused("0A000", message).at(span))
+    })
+}
+
+/// The arguments of a call.
+fn listed(call: &Function) -> impl Iterator<Item = &Expr> {
+    let list = match &call.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    list.iter().filter_map(|given| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given),
+        _ => None,
+    })
+}
+
+/// `count(*)`.
+fn is_of_all(call: &Function) -> bool {
+    matches!(&call.args, FunctionArguments::List(list) if matches!(
+        list.args.as_slice(),
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]
+    ))
 }
 
 /// The first clause of a call that only functions of many rows have.

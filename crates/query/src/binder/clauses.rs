@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
+use super::calls::has_rows;
 use super::expression::Place;
 use super::scope::{Column, Found, Grouping, Scope, Space};
 use super::types::Type;
@@ -127,6 +128,12 @@ impl Binder<'_> {
     ) -> Result<()> {
         for item in by {
             if let Meant::Itself = Self::meant(&item.expr, items, "ORDER BY", None)? {
+                if has_rows(&item.expr) && !is_among(&item.expr, items, scope) {
+                    let message = "a function that makes rows in ORDER BY alone is not supported";
+                    let hint = "Make it a column of the query, and order by its name.";
+                    let error = QueryError::refused("0A000", message).at(item.expr.span());
+                    return Err(error.hint(hint));
+                }
                 self.expression(&item.expr, scope, Place::OrderBy)?;
             }
         }
@@ -195,6 +202,7 @@ impl Binder<'_> {
         if by.is_empty() {
             return Ok(None);
         }
+        check_sets(by, items, scope)?;
         let mut grouping = Grouping::default();
         let mut all = Vec::new();
         flatten(by, &mut all);
@@ -332,6 +340,36 @@ fn flatten<'e>(by: &'e [Expr], all: &mut Vec<&'e Expr>) {
             other => all.push(other),
         }
     }
+}
+
+/// Refuses sets of groups over what the rows are grouped by anyway: planned it would be one column, which is never
+/// NULL.
+fn check_sets(by: &[Expr], items: &Items<'_>, scope: &Scope<'_>) -> Result<()> {
+    let (mut plain, mut of_sets) = (Vec::new(), Vec::new());
+    for expression in by {
+        match expression {
+            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => {
+                flatten(std::slice::from_ref(expression), &mut of_sets);
+            }
+            other => flatten(std::slice::from_ref(other), &mut plain),
+        }
+    }
+    let meant = |expression: &Expr| -> Result<Expr> {
+        Ok(match Binder::meant(expression, items, "GROUP BY", Some(scope))? {
+            Meant::Item(item) => canonical_item(item, scope),
+            Meant::Itself | Meant::Untold => canonical(expression, scope),
+        })
+    };
+    let plain = plain.into_iter().map(meant).collect::<Result<Vec<Expr>>>()?;
+    for expression in of_sets {
+        if plain.contains(&meant(expression)?) {
+            let message = format!(
+                "{expression} both in GROUP BY and in ROLLUP, CUBE or GROUPING SETS is not supported"
+            );
+            return Err(QueryError::refused("0A000", message).at(expression.span()));
+        }
+    }
+    Ok(())
 }
 
 fn take(grouping: &mut Grouping, expression: &Expr, scope: &Scope<'_>) {

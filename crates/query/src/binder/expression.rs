@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::Binder;
+use super::calls::refuse_rows;
 use super::scope::{Found, Scope};
 use super::types::Type;
 use crate::error::{QueryError, Result};
@@ -130,11 +131,13 @@ impl Binder<'_> {
                 }
                 let mut made = Type::Constant;
                 for when in conditions {
+                    refuse_rows(&when.result, "CASE")?;
                     self.expression(&when.condition, scope, place)?;
                     let result = self.expression(&when.result, scope, place)?;
                     made = if made == Type::Constant { result } else { made };
                 }
                 if let Some(result) = else_result {
+                    refuse_rows(result, "CASE")?;
                     let result = self.expression(result, scope, place)?;
                     made = if made == Type::Constant { result } else { made };
                 }

@@ -63,7 +63,11 @@ impl Binder<'_> {
         else {
             return left.beside(right);
         };
-        let takes_right = matches!(operator, JoinOperator::Right(_) | JoinOperator::RightOuter(_));
+        let kept = match operator {
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Kept::Right,
+            JoinOperator::FullOuter(_) => Kept::Both,
+            _ => Kept::Left,
+        };
         match constraint {
             JoinConstraint::None => left.beside(right),
             JoinConstraint::On(condition) => {
@@ -76,7 +80,7 @@ impl Binder<'_> {
             JoinConstraint::Using(names) => {
                 let name = |name: &ObjectName| name.0.last().and_then(word);
                 let names: Vec<String> = names.iter().filter_map(name).collect();
-                merged(left, right, &names, takes_right)
+                merged(left, right, &names, kept)
             }
             JoinConstraint::Natural => {
                 let is_common = |column: &&Column| right.named(&column.name).next().is_some();
@@ -86,7 +90,7 @@ impl Binder<'_> {
                     .filter(is_common)
                     .map(|column| column.name.clone())
                     .collect();
-                merged(left, right, &names, takes_right)
+                merged(left, right, &names, kept)
             }
         }
     }
@@ -132,6 +136,9 @@ impl Binder<'_> {
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let space = self.joined(table_with_joins, before, outer)?;
                 let Some(alias) = alias else { return Ok(space) };
+                for column in &space.columns {
+                    column.check_side(alias.name.span)?;
+                }
                 let shown = |column: &Column| (column.name.clone(), column.data_type);
                 let columns = (!space.is_open).then(|| space.columns.iter().map(shown).collect());
                 self.source(Some(alias), "", columns)
@@ -254,6 +261,7 @@ impl Binder<'_> {
             data_type,
             relation: name.clone(),
             identity: (number, at),
+            is_of_both: false,
         };
         let columns = columns.map(|columns| columns.into_iter().enumerate().map(column).collect());
         let source = Source { number, name, table: None, schema: None, columns, key: Vec::new() };
@@ -261,15 +269,27 @@ impl Binder<'_> {
     }
 }
 
+/// Whose columns of USING are those of the join: those of the side that every row has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Left,
+    Right,
+    /// No side has all rows.
+    Both,
+}
+
 /// Both with the columns of these names once, and first.
-fn merged(left: Space, right: Space, names: &[String], takes_right: bool) -> Result<Space> {
+fn merged(left: Space, right: Space, names: &[String], kept: Kept) -> Result<Space> {
     let mut common = Vec::with_capacity(names.len());
     for name in names {
         let mut sides = Vec::with_capacity(2);
         for (side, space) in [("left", &left), ("right", &right)] {
             let mut found = space.named(name);
             match (found.next(), found.next()) {
-                (Some(column), None) => sides.push(column.clone()),
+                (Some(column), None) => {
+                    column.check_side(Span::empty())?;
+                    sides.push(column.clone());
+                }
                 (None, _) if space.is_open => {}
                 (None, _) => {
                     let message = format!(
@@ -285,7 +305,13 @@ fn merged(left: Space, right: Space, names: &[String], takes_right: bool) -> Res
                 }
             }
         }
-        let taken = if takes_right { sides.pop() } else { sides.into_iter().next() };
+        let mut taken = match kept {
+            Kept::Right => sides.pop(),
+            Kept::Left | Kept::Both => sides.into_iter().next(),
+        };
+        if let Some(column) = &mut taken {
+            column.is_of_both = kept == Kept::Both;
+        }
         common.extend(taken);
     }
     let is_other = |column: &Column| !names.contains(&column.name);

@@ -21,6 +21,21 @@ pub(super) struct Column {
     /// What its relation is called.
     pub(super) relation: String,
     pub(super) identity: Identity,
+    /// Of both sides of a FULL JOIN: the other side's where this side has none.
+    pub(super) is_of_both: bool,
+}
+
+impl Column {
+    /// Refuses a column of both sides of a FULL JOIN: planned it would be that of the left side alone.
+    pub(super) fn check_side(&self, span: Span) -> Result<()> {
+        if !self.is_of_both {
+            return Ok(());
+        }
+        let message =
+            format!("the column \"{}\" of both sides of a FULL JOIN is not supported", self.name);
+        let hint = "Name the columns of the sides, as in coalesce(a.x, b.x), and not *.";
+        Err(QueryError::refused("0A000", message).at(span).hint(hint))
+    }
 }
 
 /// An item of FROM.
@@ -156,6 +171,7 @@ impl<'o> Scope<'o> {
 
     fn checked<'s>(&'s self, level: usize, found: Found<'s>, span: Span) -> Result<Found<'s>> {
         if let (Found::Column(column), Some(scope)) = (&found, self.around().nth(level)) {
+            column.check_side(span)?;
             scope.check_grouped(column, level, span)?;
         }
         Ok(found)

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray, new_empty_array,
+    Array, ArrayRef, AsArray, Int32Array, ListArray, Scalar, StructArray, new_empty_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::concat;
+use datafusion::arrow::compute::kernels::cmp::distinct;
+use datafusion::arrow::compute::{concat, filter};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
@@ -28,6 +29,9 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let number = |number: usize| i32::try_from(number).map_or(Value::Null, Value::Int32);
     vec![
         Arc::new(ScalarUDF::new_from_impl(NumberedElements { signature })),
+        Arc::new(ScalarUDF::new_from_impl(WithoutElement {
+            signature: Signature::array_and_element(Volatility::Immutable),
+        })),
         SystemFunction::new("subscripts", subscripts, move |given| {
             let Some(count) = elements(given) else { return Value::Null };
             let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
@@ -108,6 +112,58 @@ impl ScalarUDFImpl for NumberedElements {
         let pairs = StructArray::new(fields, vec![elements, Arc::new(numbers)], None);
         let ends = OffsetBuffer::from_lengths(parts.iter().map(|part| part.len()));
         let list = ListArray::new(Arc::new(pair), ends, Arc::new(pairs), lists.nulls().cloned());
+        Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}
+
+/// `array_remove`: an array without all the elements that are this one, or NULL as it is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WithoutElement {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for WithoutElement {
+    fn name(&self) -> &str {
+        "array_remove"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        match given {
+            [array @ ArrowType::List(element), _] if !element.data_type().is_nested() => {
+                Ok(array.clone())
+            }
+            _ => plan_err!("array_remove takes an array of one dimension and an element"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args[0].to_array(args.number_rows)?;
+        let removed = args.args[1].to_array(args.number_rows)?;
+        let lists = given.as_list::<i32>();
+        let ArrowType::List(field) = given.data_type() else {
+            return plan_err!("array_remove takes an array");
+        };
+        let mut parts: Vec<ArrayRef> = Vec::with_capacity(lists.len());
+        for row in 0..lists.len() {
+            if lists.is_null(row) {
+                parts.push(new_empty_array(&lists.value_type()));
+                continue;
+            }
+            let elements = lists.value(row);
+            let kept = distinct(&elements, &Scalar::new(removed.slice(row, 1)))?;
+            parts.push(filter(&elements, &kept)?);
+        }
+        let ends = OffsetBuffer::from_lengths(parts.iter().map(|part| part.len()));
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        let elements = match parts.is_empty() {
+            true => new_empty_array(&lists.value_type()),
+            false => concat(&parts)?,
+        };
+        let list = ListArray::new(Arc::clone(field), ends, elements, lists.nulls().cloned());
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
 }

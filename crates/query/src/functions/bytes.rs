@@ -13,6 +13,7 @@ use onrush::{DataType, Value};
 
 use super::SystemFunction;
 use crate::error::QueryError;
+use crate::text::read_text;
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let bytes = DataType::Bytes;
@@ -35,6 +36,37 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                 Ok(Value::from(bytes.as_slice()).into_owned())
             }
             _ => Ok(Value::Null),
+        }),
+        SystemFunction::fallible("chr", DataType::Text.into(), |given| {
+            let Some(code) = given.first().and_then(Value::as_i64) else { return Ok(Value::Null) };
+            if code == 0 {
+                return Err(QueryError::refused("54000", "null character not permitted"));
+            }
+            let found = u32::try_from(code).ok().and_then(char::from_u32);
+            let message = || format!("requested character not valid for encoding: {code}");
+            let found = found.ok_or_else(|| QueryError::refused("54000", message()))?;
+            Ok(found.to_string().into())
+        }),
+        SystemFunction::fallible("encode", DataType::Text.into(), |given| {
+            let (bytes, form) = match given {
+                [Value::Bytes(bytes), Value::Text(form)] => (bytes.to_vec(), form),
+                // A constant in quotes.
+                [Value::Text(text), Value::Text(form)] => match read_text(DataType::Bytes, text)? {
+                    Value::Bytes(bytes) => (bytes.into_owned(), form),
+                    _ => return Ok(Value::Null),
+                },
+                _ => return Ok(Value::Null),
+            };
+            Ok(match form.to_lowercase().as_str() {
+                "hex" => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+                "base64" => base64(&bytes),
+                "escape" => escaped(&bytes),
+                _ => {
+                    let message = format!("unrecognized encoding: \"{form}\"");
+                    return Err(QueryError::refused("22023", message));
+                }
+            }
+            .into())
         }),
         SystemFunction::fallible("convert_to", bytes.into(), |given| match given {
             [Value::Text(text), Value::Text(encoding)] => {
@@ -72,6 +104,44 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         }),
     ]);
     all
+}
+
+/// Characters of a line of base64.
+const LINE: usize = 76;
+
+/// Base64 in lines, the last four characters filled up.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len() / 3 * 4 + bytes.len() / 57 + 4);
+    for (number, three) in bytes.chunks(3).enumerate() {
+        if number > 0 && number % (LINE / 4) == 0 {
+            text.push('\n');
+        }
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            match place <= three.len() {
+                true => {
+                    text.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]));
+                }
+                false => text.push('='),
+            }
+        }
+    }
+    text
+}
+
+/// Bytes that are no character of ASCII by their octal numbers.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            0 | 128.. => text.push_str(&format!("\\{byte:03o}")),
+            other => text.push(char::from(*other)),
+        }
+    }
+    text
 }
 
 fn index(at: i64, length: usize) -> crate::Result<usize> {

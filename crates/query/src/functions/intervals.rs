@@ -201,7 +201,7 @@ function!(justify_days, "justify_days", &[INTERVAL], INTERVAL, |given| {
 });
 
 function!(justify_interval, "justify_interval", &[INTERVAL], INTERVAL, |given| {
-    justified(given, |interval| interval.with_days()?.with_months())
+    justified(given, |interval| interval.with_days()?.with_months()?.with_one_sign())
 });
 
 /// Those that statements call by name.

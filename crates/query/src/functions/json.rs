@@ -107,9 +107,20 @@ pub(super) fn part(
         _ => None,
     };
     let Some(found) = found else { return Ok(None) };
+    // What is left as it is written is looked at, too: half a character is none.
+    if found.get().contains("\\u") {
+        serde_json::from_str::<serde_json::Value>(found.get()).map_err(bad)?;
+    }
     match (as_text, found.get()) {
         (true, "null") => Ok(None),
-        (true, text) if text.starts_with('"') => serde_json::from_str(text).map(Some).map_err(bad),
+        (true, text) if text.starts_with('"') => {
+            let text: String = serde_json::from_str(text).map_err(bad)?;
+            if text.contains('\0') {
+                let message = "unsupported Unicode escape sequence";
+                return Err(QueryError::refused("22P05", message));
+            }
+            Ok(Some(text))
+        }
         (_, text) => Ok(Some(text.to_owned())),
     }
 }

@@ -30,6 +30,10 @@ pub(crate) const JSON_WITHOUT: &str = "json_without";
 pub(crate) const JSON_ITEMS: &str = "json_items";
 /// The same as texts.
 pub(crate) const JSON_ITEMS_TEXT: &str = "json_items_text";
+/// The items of an array of jsonb, as an array.
+pub(crate) const JSONB_ITEMS: &str = "jsonb_items";
+/// The same as texts.
+pub(crate) const JSONB_ITEMS_TEXT: &str = "jsonb_items_text";
 /// The keys of a JSON object, as an array.
 pub(crate) const JSON_KEYS: &str = "json_keys";
 
@@ -39,15 +43,13 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let integer = |_: &[ColumnType]| ColumnType::Stored(DataType::Int32);
     let jsonb = |_: &[ColumnType]| ColumnType::Stored(DataType::Jsonb);
     let texts = |_: &[ColumnType]| ColumnType::Array(DataType::Text);
-    let of_path = |given: &Given<'_>| at_path(given, false);
-    let text_of_path = |given: &Given<'_>| at_path(given, true);
     let functions = [
         TypedFunction::new(JSON_AT_PATH, of_given, of_path),
         TypedFunction::new(JSON_AT_PATH_TEXT, text, text_of_path),
         TypedFunction::new("json_extract_path", of_given, of_path),
-        TypedFunction::new("jsonb_extract_path", of_given, of_path),
+        TypedFunction::new("jsonb_extract_path", jsonb, |given| of_jsonb(given, of_path)),
         TypedFunction::new("json_extract_path_text", text, text_of_path),
-        TypedFunction::new("jsonb_extract_path_text", text, text_of_path),
+        TypedFunction::new("jsonb_extract_path_text", text, |given| of_jsonb(given, text_of_path)),
         TypedFunction::new("json_typeof", text, type_of),
         TypedFunction::new("jsonb_typeof", text, type_of),
         TypedFunction::new("json_array_length", integer, length),
@@ -69,6 +71,12 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new(JSON_WITHOUT, jsonb, without),
         TypedFunction::new(JSON_ITEMS, texts, |given| items(given, false)),
         TypedFunction::new(JSON_ITEMS_TEXT, texts, |given| items(given, true)),
+        TypedFunction::new(JSONB_ITEMS, texts, |given| {
+            of_jsonb(given, |given| items(given, false))
+        }),
+        TypedFunction::new(JSONB_ITEMS_TEXT, texts, |given| {
+            of_jsonb(given, |given| items(given, true))
+        }),
         TypedFunction::new(JSON_KEYS, texts, keys),
     ];
     functions.into_iter().map(|function| function.strict().into_udf()).collect()
@@ -80,6 +88,28 @@ fn of_given(given: &[ColumnType]) -> ColumnType {
         Some(ColumnType::Stored(DataType::Json)) => DataType::Json.into(),
         _ => DataType::Jsonb.into(),
     }
+}
+
+fn of_path(given: &Given<'_>) -> Result<Value<'static>> {
+    at_path(given, false)
+}
+
+fn text_of_path(given: &Given<'_>) -> Result<Value<'static>> {
+    at_path(given, true)
+}
+
+/// What a function comes to that takes jsonb: a constant in quotes is read as such first.
+fn of_jsonb(
+    given: &Given<'_>,
+    call: fn(&Given<'_>) -> Result<Value<'static>>,
+) -> Result<Value<'static>> {
+    let is_jsonb = matches!(given.types.first(), Some(ColumnType::Stored(DataType::Jsonb)));
+    let (false, Some(Value::Text(whole))) = (is_jsonb, given.values.first()) else {
+        return call(given);
+    };
+    let mut values = given.values.to_vec();
+    values[0] = in_one_form(whole)?;
+    call(&Given { values: &values, types: given.types })
 }
 
 fn refused(message: &str) -> QueryError {

@@ -108,6 +108,14 @@ fn object(given: &Given<'_>, form: &Form) -> Result<String> {
             let message = format!("argument {} cannot be null", 2 * number + 1);
             return Err(QueryError::refused("22023", message));
         }
+        let is_scalar = !matches!(
+            types[0],
+            ColumnType::Array(_) | ColumnType::Stored(DataType::Json | DataType::Jsonb)
+        );
+        if !is_scalar {
+            let message = "key value must be scalar, not array, composite, or json";
+            return Err(QueryError::refused("22023", message));
+        }
         quoted(&written(&pair[0]), &mut out);
         out.push_str(form.after_key);
         write_json(&pair[1], types[1], &mut out)?;

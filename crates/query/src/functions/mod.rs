@@ -48,13 +48,13 @@ pub(crate) use intervals::{
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
 pub(crate) use json_parts::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
-    JSON_JOINED, JSON_KEYS, JSON_WITHOUT,
+    JSON_JOINED, JSON_KEYS, JSON_WITHOUT, JSONB_ITEMS, JSONB_ITEMS_TEXT,
 };
 pub(crate) use json_values::{
     JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_OF_ELEMENTS,
     JSONB_OF_PAIRS, JSONB_ROW,
 };
-pub(crate) use numbers::POSITIVE;
+pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
 pub(crate) use rounded::{product, quotient};
 pub(crate) use session::{bind, bind_to_column};

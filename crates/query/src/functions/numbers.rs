@@ -13,6 +13,9 @@ use crate::types::ColumnType;
 /// What a logarithm is taken of: a number above zero.
 pub(crate) const POSITIVE: &str = "positive";
 
+/// A logarithm to a base.
+pub(crate) const LOGARITHM: &str = "logarithm";
+
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let float = |_: &[ColumnType]| ColumnType::Stored(DataType::Float64);
     let functions = [
@@ -20,6 +23,13 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new("div", whole_or_float, div),
         TypedFunction::new(POSITIVE, float, positive),
         TypedFunction::new("sqrt", float, square_root),
+        TypedFunction::new("acosh", float, |given| {
+            of_range(given, f64::acosh, |number| number < 1.0)
+        }),
+        TypedFunction::new("atanh", float, |given| {
+            of_range(given, f64::atanh, |number| number.abs() > 1.0)
+        }),
+        TypedFunction::new(LOGARITHM, float, logarithm),
         TypedFunction::new("power", float, power),
         TypedFunction::new("pow", float, power),
         TypedFunction::new("width_bucket", |_| DataType::Int32.into(), width_bucket),
@@ -108,6 +118,29 @@ fn positive(given: &Given<'_>) -> Result<Value<'static>> {
         return Err(QueryError::refused("2201E", "cannot take logarithm of a negative number"));
     }
     Ok(Value::Float64(number))
+}
+
+/// A function of the numbers that are not outside of its range.
+fn of_range(
+    given: &Given<'_>,
+    function: fn(f64) -> f64,
+    is_outside: fn(f64) -> bool,
+) -> Result<Value<'static>> {
+    let [number] = given.values else { return Err(not_a_number()) };
+    let number = float(number)?;
+    match is_outside(number) {
+        true => Err(QueryError::refused("22003", "input is out of range")),
+        false => Ok(Value::Float64(function(number))),
+    }
+}
+
+fn logarithm(given: &Given<'_>) -> Result<Value<'static>> {
+    let [base, number] = given.values else { return Err(not_a_number()) };
+    let (base, number) = (float(base)?, float(number)?);
+    match base {
+        1.0 => Err(QueryError::DivisionByZero),
+        _ => Ok(Value::Float64(number.ln() / base.ln())),
+    }
 }
 
 fn square_root(given: &Given<'_>) -> Result<Value<'static>> {

@@ -19,7 +19,7 @@ use crate::types::{ColumnType, arrow_type, field};
 use crate::values::value_at;
 
 type Call = dyn Fn(&[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync;
-type CallOfClient = dyn Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync;
+type CallOfClient = dyn Fn(&Client, &[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync;
 
 /// A function that takes any arguments, and makes one value of them.
 #[derive(Clone)]
@@ -59,6 +59,17 @@ impl SystemFunction {
         returns: ColumnType,
         call: impl Fn(&Client, &[Value<'_>]) -> Value<'static> + Send + Sync + 'static,
     ) -> SystemFunction {
+        SystemFunction::fallible_of_client(name, returns, move |client, given| {
+            Ok(call(client, given))
+        })
+    }
+
+    /// As [`of_client`](Self::of_client), for a function that not all values can be given to.
+    pub fn fallible_of_client(
+        name: &'static str,
+        returns: ColumnType,
+        call: impl Fn(&Client, &[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync + 'static,
+    ) -> SystemFunction {
         let unbound = SystemFunction::new(name, returns, |_| Value::Null);
         SystemFunction { of_client: Some(Arc::new(call)), ..unbound }
     }
@@ -66,7 +77,7 @@ impl SystemFunction {
     /// The same function for one client; none for one that does not depend on who asks.
     pub(crate) fn bound_to(&self, client: &Client) -> Option<SystemFunction> {
         let (call, client) = (Arc::clone(self.of_client.as_ref()?), client.clone());
-        let bound = move |given: &[Value<'_>]| Ok(call(&client, given));
+        let bound = move |given: &[Value<'_>]| call(&client, given);
         Some(SystemFunction { call: Arc::new(bound), of_client: None, ..self.clone() })
     }
 

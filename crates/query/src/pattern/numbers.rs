@@ -88,10 +88,13 @@ impl Pattern {
                 }
                 (',' | 'G', _) => read.parts.push(Part::Comma),
                 ('"', _) => {
-                    let text = &rest[1..];
-                    let end = text.find('"').unwrap_or(text.len());
-                    length = (end + 2).min(rest.len());
-                    read.parts.push(Part::Literal(text[..end].to_owned()));
+                    let (text, end) = quoted(&rest[1..]);
+                    length = 1 + end;
+                    read.parts.push(Part::Literal(text));
+                }
+                ('\\', "\\\"") => {
+                    length = 2;
+                    read.parts.push(Part::Literal("\"".to_owned()));
                 }
                 ('L' | 'V' | 'E' | 'R' | 'T' | 'P' | 'S' | 'B', _) => {
                     return Err(not_supported(&rest[..length]));
@@ -102,6 +105,21 @@ impl Pattern {
         }
         Ok(read)
     }
+}
+
+/// Text up to the next quote, or to the end, and how many bytes that is. A backslash takes the next character as it
+/// is.
+fn quoted(rest: &str) -> (String, usize) {
+    let mut text = String::new();
+    let mut characters = rest.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (text, at + 1),
+            '\\' => text.extend(characters.next().map(|(_, next)| next)),
+            other => text.push(other),
+        }
+    }
+    (text, rest.len())
 }
 
 /// The number as the pattern says.
@@ -175,8 +193,10 @@ pub(crate) fn write_number(pattern: &str, number: Decimal) -> Result<String> {
                     is_begun = true;
                 }
                 is_behind = true;
-                // With nothing behind it, it stands all the same.
-                out.push('.');
+                // With nothing behind it, it stands all the same, unless nothing ever would be.
+                if !pattern.is_tight || pattern.fraction > 0 {
+                    out.push('.');
+                }
             }
             Part::Literal(text) => out.push_str(text),
             Part::Sign => match pattern.sign {

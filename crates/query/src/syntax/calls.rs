@@ -93,6 +93,8 @@ fn same_as(name: &str) -> Option<&'static str> {
         "variance" => "var",
         "every" => "bool_and",
         "ceiling" => "ceil",
+        // DataFusion's of this name replaces the first alone.
+        "array_replace" => "array_replace_all",
         _ => return None,
     })
 }

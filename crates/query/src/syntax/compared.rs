@@ -1,10 +1,11 @@
-//! `x < ANY (SELECT ...)`.
+//! `x < ANY (SELECT ...)`, and rows of which one is less.
 //!
-//! DataFusion asks whether there is a row with `x < column`, and where both are columns of one name of
+//! Of the first DataFusion asks whether there is a row with `x < column`, and where both are columns of one name of
 //! one table it takes the one for the other.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query,
+    Select, SetExpr, Statement, TableFactor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -81,4 +82,47 @@ fn name(query: &mut Box<Query>, number: usize) -> Option<()> {
     std::mem::swap(subquery, query);
     *query = named;
     Some(())
+}
+
+/// `(a, b) < (c, d)` field by field, from the first in which they differ; DataFusion takes NULL for a value.
+pub(super) fn rows(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Option<Expr> {
+    let strict = match operator {
+        BinaryOperator::Lt | BinaryOperator::LtEq => BinaryOperator::Lt,
+        BinaryOperator::Gt | BinaryOperator::GtEq => BinaryOperator::Gt,
+        _ => return None,
+    };
+    let (left, right) = (fields(left)?, fields(right)?);
+    if left.len() != right.len() {
+        return None;
+    }
+    let pair = |op: BinaryOperator, left: Expr, right: Expr| {
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))
+    };
+    let mut fields = left.into_iter().zip(right).rev();
+    let (left, right) = fields.next()?;
+    let mut compared = pair(operator.clone(), left, right);
+    for (left, right) in fields {
+        let same = pair(BinaryOperator::Eq, left.clone(), right.clone());
+        let rest = pair(BinaryOperator::And, same, compared);
+        compared = pair(BinaryOperator::Or, pair(strict.clone(), left, right), rest);
+    }
+    Some(compared)
+}
+
+/// The fields of a row that is written out.
+fn fields(row: &Expr) -> Option<Vec<Expr>> {
+    match row {
+        Expr::Nested(inner) => fields(inner),
+        Expr::Tuple(fields) => Some(fields.clone()),
+        Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &call.args else { return None };
+            let field = |given: &FunctionArg| match given {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given.clone()),
+                _ => None,
+            };
+            list.args.iter().map(field).collect()
+        }
+        _ => None,
+    }
 }

@@ -7,15 +7,19 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::call;
-use crate::functions::{JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, SPLIT_BY_PATTERN};
+use crate::functions::{
+    JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, JSONB_ITEMS, JSONB_ITEMS_TEXT, SPLIT_BY_PATTERN,
+};
 
 /// The function whose array has the rows of this one, and what the column is called in FROM.
 pub(crate) fn array_of(function: &str) -> Option<(&'static str, &str)> {
     Some(match function {
         "regexp_split_to_table" => (SPLIT_BY_PATTERN, function),
         "string_to_table" => ("string_to_array", function),
-        "json_array_elements" | "jsonb_array_elements" => (JSON_ITEMS, "value"),
-        "json_array_elements_text" | "jsonb_array_elements_text" => (JSON_ITEMS_TEXT, "value"),
+        "json_array_elements" => (JSON_ITEMS, "value"),
+        "jsonb_array_elements" => (JSONB_ITEMS, "value"),
+        "json_array_elements_text" => (JSON_ITEMS_TEXT, "value"),
+        "jsonb_array_elements_text" => (JSONB_ITEMS_TEXT, "value"),
         "jsonb_object_keys" => (JSON_KEYS, function),
         _ => return None,
     })

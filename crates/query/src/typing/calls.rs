@@ -3,10 +3,12 @@
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
-use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::functions::{POSITIVE, epoch, named, octet_length, round_to_even, seconds};
+use crate::error::QueryError;
+use crate::functions::{LOGARITHM, POSITIVE, epoch, named, octet_length, round_to_even, seconds};
+use crate::interval::Interval;
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -86,6 +88,9 @@ pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
     if call.func.name() == "log" && call.args.len() == 1 {
         call.func = math::log10();
     }
+    if call.func.name() == "log" {
+        call.func = named(LOGARITHM)?;
+    }
     for given in &mut call.args {
         let number = vec![std::mem::take(given)];
         *given = Expr::ScalarFunction(ScalarFunction::new_udf(positive.clone(), number));
@@ -125,4 +130,60 @@ pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Expr {
     let are_bytes = matches!(call.args.as_slice(), [of] if is_binary(of));
     let func = if are_bytes { octet_length() } else { call.func };
     Expr::ScalarFunction(ScalarFunction { func, args: call.args })
+}
+
+/// A date has no time of day to take a part of.
+pub(super) fn check_part(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let [Expr::Literal(part, _), date] = call.args.as_slice() else { return Ok(()) };
+    let part = part.try_as_str().flatten().map(str::to_lowercase).unwrap_or_default();
+    let is_of_day = ["hour", "minute", "second", "millisecond", "microsecond"]
+        .contains(&part.strip_suffix('s').unwrap_or(&part));
+    if !is_of_day || !date.get_type(schema).is_ok_and(|own| own == ArrowType::Date32) {
+        return Ok(());
+    }
+    let message = format!("unit \"{part}\" not supported for type date");
+    Err(QueryError::refused("0A000", message).into())
+}
+
+/// The width of the bins of `date_bin` is more than nothing, and of one length.
+pub(super) fn check_stride(call: &ScalarFunction) -> Result<()> {
+    let stride = match call.args.first() {
+        Some(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(stride)), _)) => *stride,
+        _ => return Ok(()),
+    };
+    let stride = Interval::from(stride);
+    if stride.months != 0 {
+        let message = "timestamps cannot be binned into intervals containing months or years";
+        return Err(QueryError::refused("0A000", message).into());
+    }
+    if stride.span_micros() <= 0 {
+        return Err(QueryError::refused("22008", "stride must be greater than zero").into());
+    }
+    Ok(())
+}
+
+/// `lead` and `lag` give what they are told to give where there is no row, which DataFusion makes the type of the
+/// column; `nth_value` counts from 1.
+pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
+    let name = window.fun.name().to_owned();
+    match (name.as_str(), window.params.args.as_mut_slice()) {
+        ("lead" | "lag", [value, _, other]) => {
+            let (Ok(own), Ok(given)) = (value.get_type(schema), other.get_type(schema)) else {
+                return Ok(());
+            };
+            let wider = match given {
+                _ if !own.is_integer() => return Ok(()),
+                ArrowType::Decimal128(_, scale) => ArrowType::Decimal128(38, scale),
+                ArrowType::Float32 | ArrowType::Float64 => ArrowType::Float64,
+                _ => return Ok(()),
+            };
+            *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), wider));
+            Ok(())
+        }
+        ("nth_value", [_, Expr::Literal(ScalarValue::Int64(Some(..1)), _)]) => {
+            let message = "argument of nth_value must be greater than zero";
+            Err(QueryError::refused("22016", message).into())
+        }
+        _ => Ok(()),
+    }
 }

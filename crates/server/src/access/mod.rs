@@ -125,11 +125,17 @@ impl Roles {
         users.map(|(name, _)| name.clone()).collect()
     }
 
-    fn may_use(&self, role: &Role, schema: &str) -> bool {
+    pub(crate) fn may_use(&self, role: &Role, schema: &str) -> bool {
         let number = self.schemas.get(schema);
         let is_granted =
             |number: &i64| self.grants.contains_key(&(role.number, place_of_schema(*number)));
         schema == schemas::PUBLIC || number.is_some_and(is_granted)
+    }
+
+    /// What a role was granted on a table.
+    pub(crate) fn granted_to(&self, role: &Role, table: &Table) -> Vec<Right> {
+        let rights = self.grants.get(&(role.number, i64::from(table.id())));
+        rights.into_iter().flatten().copied().collect()
     }
 
     /// What was granted on a table, by the names of roles.

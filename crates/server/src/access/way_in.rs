@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, state};
 
 impl Role {
     /// Whether a client comes in by it.
-    pub(super) fn lets_in(&self) -> bool {
+    pub(crate) fn lets_in(&self) -> bool {
         self.can_login && self.verifier.is_some()
     }
 }

@@ -65,11 +65,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         "pg_ts_parser_is_visible",
         "pg_ts_template_is_visible",
         "pg_relation_is_publishable",
-        "has_table_privilege",
-        "has_schema_privilege",
-        "has_database_privilege",
-        "has_column_privilege",
-        "has_any_column_privilege",
     ] {
         all.push(SystemFunction::new(name, BOOL, yes));
     }
@@ -97,6 +92,7 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
     }
     all.extend(of_tables(database));
     all.extend(super::comments::functions(database));
+    all.extend(super::rights::functions(database));
     all
 }
 

@@ -11,6 +11,7 @@ mod empty;
 mod functions;
 mod information;
 mod names;
+mod rights;
 mod roles;
 mod settings;
 mod tables;

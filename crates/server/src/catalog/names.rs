@@ -92,6 +92,11 @@ pub(super) fn schema_of(table: &Table) -> u32 {
     schema_oid(schemas::parts(table.name()).0)
 }
 
+/// Whether a schema is always there, for everyone.
+pub(super) fn is_built_in(name: &str) -> bool {
+    BUILTIN.iter().any(|(_, known)| *known == name)
+}
+
 /// All schemas, by number.
 pub(super) fn all_schemas(seen: &Seen) -> Vec<(u32, String)> {
     let builtin = BUILTIN.into_iter().map(|(number, name)| (number, name.to_owned()));

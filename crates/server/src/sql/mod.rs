@@ -207,8 +207,24 @@ fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
                 .at(Span { start, end: start })
         })?;
     check_chains(&tokens)?;
+    check_numbers(&tokens)?;
     role::users_to_roles(&mut tokens);
     Ok(tokens)
+}
+
+/// Refuses a word right behind a number, as in `123abc`: it would be read as a name for it.
+fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
+    for two in tokens.windows(2) {
+        if let [TokenWithSpan { token: Token::Number(number, _), span }, behind] = two
+            && let Token::Word(word) = &behind.token
+            && word.quote_style.is_none()
+        {
+            let message =
+                format!("trailing junk after numeric literal at or near \"{number}{word}\"");
+            return Err(SqlError::new(state::SYNTAX_ERROR, message).at(*span));
+        }
+    }
+    Ok(())
 }
 
 fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {

@@ -1,0 +1,234 @@
+//! `has_table_privilege` and the like: what a role may do, of the one who asks or of another.
+//!
+//! NULL among the arguments makes NULL, and so does a number that nothing has.
+
+use onrush::{Database, Table, Value};
+use onrush_query::{Client, QueryError, Result, SystemFunction};
+
+use super::functions::number;
+use super::kinds::BOOL;
+use super::{PG_CATALOG, all, empty, names};
+use crate::access::{Right, Role, Roles};
+use crate::execute::seen_by;
+use crate::seen::Seen;
+use crate::sql::Lookup;
+
+/// What can be granted on tables in PostgreSQL; of those that are no [`Right`] here only a superuser has any.
+const OF_TABLES: [&str; 8] =
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"];
+const OF_COLUMNS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "REFERENCES"];
+const OF_SCHEMAS: [&str; 2] = ["USAGE", "CREATE"];
+const OF_DATABASES: [&str; 4] = ["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
+
+/// What is asked of: its name and the values behind that of a role.
+type Ask = fn(&Asked<'_>, &[Value<'_>]) -> Result<Option<bool>>;
+
+pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
+    // With the number of arguments behind the role.
+    let functions: [(&'static str, usize, Ask); 5] = [
+        ("has_table_privilege", 2, on_table),
+        ("has_any_column_privilege", 2, on_any_column),
+        ("has_column_privilege", 3, on_column),
+        ("has_schema_privilege", 2, on_schema),
+        ("has_database_privilege", 2, on_database),
+    ];
+    let function = |(name, count, ask): (&'static str, usize, Ask)| {
+        let database = database.clone();
+        SystemFunction::fallible_of_client(name, BOOL, move |client, given| {
+            if given.iter().any(Value::is_null) {
+                return Ok(Value::Null);
+            }
+            let (role, rest) = match given.len().checked_sub(count) {
+                Some(0) => (None, given),
+                Some(1) => (given.first(), &given[1..]),
+                _ => {
+                    let message = format!("function {name} takes {count} or {} values", count + 1);
+                    return Err(QueryError::refused("42883", message));
+                }
+            };
+            let seen = seen_by(client, &database);
+            let asked = Asked::new(client, &seen, role)?;
+            Ok(ask(&asked, rest)?.map_or(Value::Null, Value::Boolean))
+        })
+    };
+    functions.into_iter().map(function).collect()
+}
+
+/// Of whom it is asked.
+struct Asked<'a> {
+    client: &'a Client,
+    seen: &'a Seen,
+    roles: Roles,
+    role: Option<Role>,
+    is_superuser: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(client: &'a Client, seen: &'a Seen, role: Option<&Value<'_>>) -> Result<Asked<'a>> {
+        // Of a database that has stopped nothing is told.
+        let roles = seen.roles().unwrap_or_default();
+        let name = match role {
+            None => Some((*client.user).to_owned()),
+            Some(Value::Text(name)) => Some(name.clone().into_owned()),
+            Some(other) => {
+                let oid = other.as_i64();
+                let has_it = |name: &&String| oid == Some(names::role_oid(name).into());
+                match oid == Some(names::OWNER_OID.into()) {
+                    true => Some(names::OWNER.to_owned()),
+                    false => roles.roles.keys().find(has_it).cloned(),
+                }
+            }
+        };
+        let role = name.as_ref().and_then(|name| roles.roles.get(name)).cloned();
+        let is_client = name.as_deref() == Some(&*client.user);
+        // Where nobody needs a password, whoever comes in may do everything.
+        let is_trusted = is_client && !roles.roles.values().any(Role::lets_in);
+        let is_owner = name.as_deref() == Some(names::OWNER);
+        let is_superuser =
+            is_trusted || is_owner || role.as_ref().is_some_and(|role| role.is_superuser);
+        let is_known = is_superuser || is_client || role.is_some();
+        match name {
+            Some(name) if !is_known && name != "public" => {
+                Err(QueryError::refused("42704", format!("role \"{name}\" does not exist")))
+            }
+            _ => Ok(Asked { client, seen, roles, role, is_superuser }),
+        }
+    }
+
+    fn has(&self, wanted: &[Wanted], table: &Table) -> bool {
+        self.is_superuser
+            || self.role.as_ref().is_some_and(|role| {
+                let granted = self.roles.granted_to(role, table);
+                wanted.iter().any(|wanted| {
+                    !wanted.to_grant && granted.iter().any(|own| own.name() == wanted.name)
+                })
+            })
+    }
+
+    /// A table of users, or one of the system, which everyone may read.
+    fn relation(&self, given: &Value<'_>) -> Result<Option<Option<Table>>> {
+        let Value::Text(name) = given else {
+            let Some(oid) = given.as_i64() else { return Ok(None) };
+            let of_system = || names::catalogue_name(oid).map(|_| None);
+            return Ok(names::table_with(self.seen, oid).map(Some).or_else(of_system));
+        };
+        let lookup = Lookup { seen: self.seen, path: &self.client.schemas() };
+        if let Some(table) = lookup.written(name).and_then(|name| self.seen.table(&name).ok()) {
+            return Ok(Some(Some(table)));
+        }
+        let (schema, own) = name.split_once('.').unwrap_or((PG_CATALOG, name));
+        let is_it = |known: &super::SystemTable| known.schema == schema && known.name == own;
+        if all().chain(empty::ALL).any(is_it) {
+            return Ok(Some(None));
+        }
+        Err(QueryError::refused("42P01", format!("relation \"{name}\" does not exist")))
+    }
+}
+
+/// One of several rights that are asked for.
+struct Wanted {
+    name: String,
+    /// With the right to grant it, which superusers alone have.
+    to_grant: bool,
+}
+
+/// The rights that a text names: one of them is enough.
+fn wanted(given: Option<&Value<'_>>, known: &[&str]) -> Result<Vec<Wanted>> {
+    let Some(Value::Text(written)) = given else { return Ok(Vec::new()) };
+    let one = |part: &str| {
+        let upper = part.trim().to_uppercase();
+        let plain = upper.strip_suffix(" WITH GRANT OPTION");
+        let name = plain.unwrap_or(&upper).trim().to_owned();
+        if !known.contains(&name.as_str()) {
+            let message = format!("unrecognized privilege type: \"{}\"", part.trim());
+            return Err(QueryError::refused("22023", message));
+        }
+        Ok(Wanted { name, to_grant: plain.is_some() })
+    };
+    written.split(',').map(one).collect()
+}
+
+fn reads(wanted: &[Wanted]) -> bool {
+    wanted.iter().any(|wanted| wanted.name == Right::Select.name() && !wanted.to_grant)
+}
+
+fn on_table(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    on_relation(asked, given, &OF_TABLES)
+}
+
+fn on_any_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    on_relation(asked, given, &OF_COLUMNS)
+}
+
+fn on_relation(asked: &Asked<'_>, given: &[Value<'_>], known: &[&str]) -> Result<Option<bool>> {
+    let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
+    let wanted = wanted(given.last(), known)?;
+    Ok(Some(match relation {
+        Some(table) => asked.has(&wanted, &table),
+        None => asked.is_superuser || reads(&wanted),
+    }))
+}
+
+/// Rights are those of all columns of a table.
+fn on_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
+    let wanted = wanted(given.last(), &OF_COLUMNS)?;
+    let Some(table) = relation else { return Ok(Some(asked.is_superuser || reads(&wanted))) };
+    let columns = table.definition().columns();
+    match &given[1] {
+        Value::Text(name) if !columns.iter().any(|column| column.name == **name) => {
+            let relation = crate::schemas::own_name(table.name());
+            let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
+            Err(QueryError::refused("42703", message))
+        }
+        Value::Text(_) => Ok(Some(asked.has(&wanted, &table))),
+        _ => {
+            let place = number(given, 1).and_then(|place| usize::try_from(place).ok());
+            let is_there = place.is_some_and(|place| (1..=columns.len()).contains(&place));
+            Ok(is_there.then(|| asked.has(&wanted, &table)))
+        }
+    }
+}
+
+fn on_schema(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    let name = match &given[0] {
+        Value::Text(name) => {
+            let is_it = |(_, known): &(u32, String)| *known == **name;
+            if !names::all_schemas(asked.seen).iter().any(is_it) {
+                return Err(QueryError::refused(
+                    "3F000",
+                    format!("schema \"{name}\" does not exist"),
+                ));
+            }
+            name.clone().into_owned()
+        }
+        _ => match number(given, 0).and_then(|oid| names::schema_name(asked.seen, oid)) {
+            Some(name) => name,
+            None => return Ok(None),
+        },
+    };
+    let wanted = wanted(given.last(), &OF_SCHEMAS)?;
+    let uses = wanted.iter().any(|wanted| wanted.name == "USAGE" && !wanted.to_grant);
+    let may_use = || {
+        names::is_built_in(&name)
+            || asked.role.as_ref().is_some_and(|role| asked.roles.may_use(role, &name))
+    };
+    Ok(Some(asked.is_superuser || (uses && may_use())))
+}
+
+fn on_database(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    match &given[0] {
+        Value::Text(name) if **name != *asked.client.database => {
+            return Err(QueryError::refused(
+                "3D000",
+                format!("database \"{name}\" does not exist"),
+            ));
+        }
+        Value::Text(_) => {}
+        _ if number(given, 0) != Some(names::DATABASE_OID.into()) => return Ok(None),
+        _ => {}
+    }
+    let wanted = wanted(given.last(), &OF_DATABASES)?;
+    let comes_in = wanted.iter().any(|wanted| wanted.name == "CONNECT" && !wanted.to_grant);
+    Ok(Some(asked.is_superuser || comes_in))
+}
