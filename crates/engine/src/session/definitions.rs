@@ -541,14 +541,11 @@ impl Transaction<'_> {
 
     /// Rows that were spilled are of the table as everyone knows it.
     fn check_not_spilled(&self, entry: &TableEntry) -> Result<()> {
-        match self
-            .large
-            .as_ref()
-            .filter(|large| entry.tree.object().is_some_and(|object| large.has_written(object)))
-        {
-            None => Ok(()),
-            Some(_) => Err(Error::DefinedTooLate { table: entry.name().to_owned() }),
+        let large = self.large.as_ref().zip(entry.tree.object());
+        if large.is_some_and(|(large, object)| large.has_written(object)) {
+            return Err(Error::DefinedTooLate { table: entry.name().to_owned() });
         }
+        Ok(())
     }
 
     /// Takes a name that no table has.

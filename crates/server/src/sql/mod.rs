@@ -212,16 +212,26 @@ fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     Ok(tokens)
 }
 
-/// Refuses a word right behind a number, as in `123abc`: it would be read as a name for it.
+/// Refuses a word right behind a number, as in `123abc`: it would be read as a name for it; and a number in parts,
+/// as in `1_000`.
 fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
+    let junk = |near: &str, span| {
+        let message = format!("trailing junk after numeric literal at or near \"{near}\"");
+        Err(SqlError::new(state::SYNTAX_ERROR, message).at(span))
+    };
+    for token in tokens {
+        if let TokenWithSpan { token: Token::Number(number, _), span } = token
+            && let Some(end) = number.find('_')
+        {
+            return junk(&number[..=end], *span);
+        }
+    }
     for two in tokens.windows(2) {
         if let [TokenWithSpan { token: Token::Number(number, _), span }, behind] = two
             && let Token::Word(word) = &behind.token
             && word.quote_style.is_none()
         {
-            let message =
-                format!("trailing junk after numeric literal at or near \"{number}{word}\"");
-            return Err(SqlError::new(state::SYNTAX_ERROR, message).at(*span));
+            return junk(&format!("{number}{word}"), *span);
         }
     }
     Ok(())
