@@ -35,6 +35,7 @@ mod interval;
 mod memory;
 mod nothing;
 mod one_row;
+mod outer_calls;
 mod pattern;
 mod query;
 mod relation;

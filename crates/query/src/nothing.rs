@@ -3,13 +3,12 @@
 //! Tools look into many tables of PostgreSQL's catalogue for things that are not here, with whatever
 //! SQL they like. Where such a table stands in FROM there can be no rows, whatever is computed of them.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    Expr, JoinOperator, ObjectNamePart, Query, Select, SetExpr, SetOperator, TableFactor,
-    TableWithJoins, Visit, Visitor,
+    Function, JoinOperator, ObjectNamePart, Select, SetExpr, SetOperator, TableFactor,
+    TableWithJoins,
 };
 
+use crate::outer_calls::calls_outside_queries;
 use crate::relation::Relations;
 
 /// Functions that make a row of no rows.
@@ -79,36 +78,9 @@ fn is_empty(relation: &TableFactor, relations: &dyn Relations) -> bool {
 
 /// Whether the SELECT itself, not one inside it, makes a row of no rows.
 fn aggregates(select: &Select) -> bool {
-    let mut seeker = Seeker { depth: 0, found: false };
-    for item in &select.projection {
-        let _: ControlFlow<()> = item.visit(&mut seeker);
-    }
-    seeker.found
-}
-
-struct Seeker {
-    depth: usize,
-    found: bool,
-}
-
-impl Visitor for Seeker {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if let (0, Expr::Function(call)) = (self.depth, expression) {
-            let name = call.name.0.last().map(ToString::to_string).unwrap_or_default();
-            self.found |= AGGREGATES.contains(&name.to_lowercase().as_str());
-        }
-        ControlFlow::Continue(())
-    }
+    let is_aggregate = |call: &Function| {
+        let name = call.name.0.last().map(ToString::to_string).unwrap_or_default();
+        AGGREGATES.contains(&name.to_lowercase().as_str())
+    };
+    select.projection.iter().any(|item| calls_outside_queries(item, &is_aggregate))
 }

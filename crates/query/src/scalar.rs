@@ -7,12 +7,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, GroupByExpr, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use crate::engine::QueryEngine;
 use crate::functions::SINGLE_VALUE;
+use crate::outer_calls::calls_outside_queries;
 use crate::syntax::call;
 
 /// Rewrites all of them in a query.
@@ -95,37 +96,11 @@ fn make_single(engine: &QueryEngine, select: &mut Select) -> Option<Option<Expr>
 
 /// Whether an item is computed of many rows, or makes many.
 fn is_of_many_rows(engine: &QueryEngine, select: &Select) -> bool {
-    let mut calls = Calls { engine, depth: 0 };
-    select.projection.iter().any(|item| item.visit(&mut calls).is_break())
-}
-
-struct Calls<'e> {
-    engine: &'e QueryEngine,
-    /// How many queries inside of the item.
-    depth: usize,
-}
-
-impl Visitor for Calls<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        let Expr::Function(call) = expression else { return ControlFlow::Continue(()) };
+    let makes_many = |call: &Function| {
         let name = call.name.0.last().map(ToString::to_string).unwrap_or_default().to_lowercase();
-        match self.depth == 0 && (name == "unnest" || self.engine.is_of_many_rows(&name)) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
+        name == "unnest" || engine.is_of_many_rows(&name)
+    };
+    select.projection.iter().any(|item| calls_outside_queries(item, &makes_many))
 }
 
 /// What the relations of a SELECT are called.

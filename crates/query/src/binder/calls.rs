@@ -1,10 +1,8 @@
 //! Calls of functions: whether there is such a one, and whether it may stand there.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, ObjectName, Query, Spanned, Visit, Visitor, WindowType,
+    FunctionArguments, ObjectName, Spanned, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -14,6 +12,7 @@ use super::from::span_of;
 use super::scope::Scope;
 use super::types::{self, Given, Type};
 use crate::error::{QueryError, Result};
+use crate::outer_calls::calls_outside_queries;
 use crate::syntax::{array_of, is_other_aggregate, is_other_function, unqualified};
 
 /// What kind of function a name is of.
@@ -198,34 +197,7 @@ fn is_of_rows(name: &str) -> bool {
 
 /// Whether a function that makes rows is called in an expression, but not in a query inside of it.
 pub(super) fn has_rows(expression: &Expr) -> bool {
-    struct Rows {
-        depth: usize,
-    }
-    impl Visitor for Rows {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                Expr::Function(call)
-                    if self.depth == 0 && is_of_rows(&function_name(&call.name)) =>
-                {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    expression.visit(&mut Rows { depth: 0 }).is_break()
+    calls_outside_queries(expression, &|call| is_of_rows(&function_name(&call.name)))
 }
 
 /// Refuses functions that make rows inside of what is of one row.

@@ -1,15 +1,13 @@
 //! Expressions, and calls of functions.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, CaseWhen, CastKind, CeilFloorKind, DateTimeField, DuplicateTreatment, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, Interval, NullTreatment, Query, Subscript, TypedString, Visit, Visitor,
-    WindowType,
+    FunctionArguments, Interval, NullTreatment, Subscript, TypedString, WindowType,
 };
 
 use super::{Checked, check_order_item, check_wildcard, check_window, none};
+use crate::outer_calls::calls_outside_queries;
 
 /// Functions of windows that may be told what to do with NULL.
 const OF_NULLS: [&str; 5] = ["first_value", "last_value", "nth_value", "lag", "lead"];
@@ -217,36 +215,7 @@ fn check_nulls(function: &str, nulls: NullTreatment) -> Checked {
 
 /// The planner looks for the definitions of windows from the columns of the answer alone.
 pub(super) fn refuse_named_window(expression: &Expr, place: &str) -> Checked {
-    let found = expression.visit(&mut NamedWindows { depth: 0 });
-    none(found.is_break(), &format!("OVER a window by its name in {place}"))
-}
-
-struct NamedWindows {
-    /// How many queries inside of the one that is looked at.
-    depth: usize,
-}
-
-impl Visitor for NamedWindows {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Function(call)
-                if self.depth == 0 && matches!(call.over, Some(WindowType::NamedWindow(_))) =>
-            {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+    let has_name = |call: &Function| matches!(call.over, Some(WindowType::NamedWindow(_)));
+    let found = calls_outside_queries(expression, &has_name);
+    none(found, &format!("OVER a window by its name in {place}"))
 }

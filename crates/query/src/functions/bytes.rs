@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, plan_err};
 use datafusion::functions::{core, unicode};
@@ -111,24 +113,9 @@ const LINE: usize = 76;
 
 /// Base64 in lines, the last four characters filled up.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len() / 3 * 4 + bytes.len() / 57 + 4);
-    for (number, three) in bytes.chunks(3).enumerate() {
-        if number > 0 && number % (LINE / 4) == 0 {
-            text.push('\n');
-        }
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            match place <= three.len() {
-                true => {
-                    text.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]));
-                }
-                false => text.push('='),
-            }
-        }
-    }
-    text
+    let digits = STANDARD.encode(bytes).into_bytes();
+    let lines: Vec<&[u8]> = digits.chunks(LINE).collect();
+    lines.join(&b'\n').into_iter().map(char::from).collect()
 }
 
 /// Bytes that are no character of ASCII by their octal numbers.
