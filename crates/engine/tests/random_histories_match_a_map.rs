@@ -5,13 +5,15 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use common::{Fixture, noted, notes};
 use onrush::{
     Database, Direction, Durability, Error, Row, ScanOptions, Session, Snapshot, Table, Value,
 };
+use onrush_oracle::{Changed, History, Transaction};
 use proptest::prelude::*;
 
 const LANES: usize = 3;
@@ -63,68 +65,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-type Rows = BTreeMap<i64, String>;
+type Rows = BTreeMap<i64, Arc<str>>;
 
 /// What the database must hold.
-#[derive(Default)]
 struct Model {
-    rows: Rows,
-    /// When each key was last changed, counted in commits.
-    changed_at: BTreeMap<i64, u64>,
-    commits: u64,
-}
-
-/// A transaction of the model: what it began with, and what it did.
-#[derive(Default)]
-struct Began {
-    at: u64,
-    rows: Rows,
-    changes: BTreeMap<i64, Option<String>>,
-    /// Keys that it inserted where there was none: deleted again, they were never touched.
-    inserted: BTreeSet<i64>,
-}
-
-impl Began {
-    fn insert(&mut self, key: i64, text: String) {
-        if !self.changes.contains_key(&key) {
-            self.inserted.insert(key);
-        }
-        self.set(key, Some(text));
-    }
-
-    fn set(&mut self, key: i64, value: Option<String>) {
-        match &value {
-            Some(text) => self.rows.insert(key, text.clone()),
-            None => self.rows.remove(&key),
-        };
-        if value.is_none() && self.inserted.remove(&key) {
-            self.changes.remove(&key);
-        } else {
-            self.changes.insert(key, value);
-        }
-    }
+    history: History<Rows>,
+    changed: Changed<i64>,
 }
 
 impl Model {
-    fn begin(&self) -> Began {
-        Began { at: self.commits, rows: self.rows.clone(), ..Began::default() }
+    fn begin(&self) -> Transaction<Rows> {
+        Transaction::begin(&self.history)
     }
 
-    fn commit(&mut self, began: Began) {
-        self.commits += 1;
-        for (key, value) in began.changes {
-            self.changed_at.insert(key, self.commits);
-            match value {
-                Some(text) => self.rows.insert(key, text),
-                None => self.rows.remove(&key),
-            };
-        }
-    }
-
-    /// First committer wins: somebody else changed one of the keys since.
-    fn conflicts(&self, began: &Began) -> bool {
-        let changed = |key| self.changed_at.get(key).is_some_and(|at| *at > began.at);
-        began.changes.keys().any(changed)
+    fn commit(&mut self, began: Transaction<Rows>) {
+        self.changed.note(began.places().copied(), self.history.len() + 1);
+        self.history.commit(0, began.into_changes());
     }
 }
 
@@ -136,7 +92,7 @@ fn text(number: usize, long: bool) -> String {
 fn rows_between(rows: &Rows, from: i64, to: i64, backward: bool, limit: u64) -> Vec<Row> {
     let limit = usize::try_from(limit).unwrap();
     let inside = rows.iter().filter(|(key, _)| (from..to).contains(*key));
-    let row = |(key, text): (&i64, &String)| noted(*key, text);
+    let row = |(key, text): (&i64, &Arc<str>)| noted(*key, text);
     if backward {
         inside.rev().take(limit).map(row).collect()
     } else {
@@ -161,63 +117,62 @@ macro_rules! operate {
             Step::Insert(key, long) => {
                 let text = text(number, *long);
                 let result = target.insert(table, &[(*key).into(), text.as_str().into()]);
-                if began.rows.contains_key(key) {
+                if began.view().contains_key(key) {
                     assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");
                 } else {
                     result.unwrap();
-                    began.insert(*key, text);
+                    began.insert((*key, Some(text.into())));
                 }
             }
             Step::Upsert(key, long) => {
                 let text = text(number, *long);
                 target.upsert(table, &[(*key).into(), text.as_str().into()]).unwrap();
-                began.inserted.remove(key);
-                began.set(*key, Some(text));
+                began.upsert((*key, Some(text.into())));
             }
             Step::Update(key, long) => {
                 let text = text(number, *long);
                 let set = [("note", text.as_str().into())];
                 let updated = target.update(table, &[(*key).into()], &set).unwrap();
-                assert_eq!(updated, began.rows.contains_key(key));
+                assert_eq!(updated, began.view().contains_key(key));
                 if updated {
-                    began.set(*key, Some(text));
+                    began.update((*key, Some(text.into())));
                 }
             }
             Step::Move(from, to) => {
                 let set: [(&str, Value<'_>); 1] = [("id", (*to).into())];
                 let result = target.update(table, &[(*from).into()], &set);
-                match began.rows.get(from).cloned() {
+                match began.view().get(from).cloned() {
                     None => assert!(!result.unwrap()),
-                    Some(_) if from != to && began.rows.contains_key(to) => {
+                    Some(_) if from != to && began.view().contains_key(to) => {
                         assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");
                     }
                     Some(text) => {
                         assert!(result.unwrap());
                         if from == to {
-                            began.set(*to, Some(text));
+                            began.update((*to, Some(text)));
                         } else {
-                            began.insert(*to, text);
-                            began.set(*from, None);
+                            began.insert((*to, Some(text)));
+                            began.delete((*from, None));
                         }
                     }
                 }
             }
             Step::Delete(key) => {
                 let deleted = target.delete(table, &[(*key).into()]).unwrap();
-                assert_eq!(deleted, began.rows.contains_key(key));
+                assert_eq!(deleted, began.view().contains_key(key));
                 if deleted {
-                    began.set(*key, None);
+                    began.delete((*key, None));
                 }
             }
             Step::Get(key) => {
                 let row = target.get(table, &[(*key).into()]).unwrap();
-                assert_eq!(row, began.rows.get(key).map(|text| noted(*key, text)));
+                assert_eq!(row, began.view().get(key).map(|text| noted(*key, text)));
             }
             Step::Scan { from, to, backward, limit } => {
                 let options = scan_options(*from, *to, *backward, *limit);
                 let scan = target.scan(table, &options).unwrap();
                 let rows: Vec<Row> = scan.map(|row| row.unwrap()).collect();
-                let expected = rows_between(&began.rows, *from, *to, *backward, *limit);
+                let expected = rows_between(began.view(), *from, *to, *backward, *limit);
                 assert!(rows == expected, "{options:?}");
             }
             _ => {}
@@ -248,18 +203,20 @@ impl World {
             table: None,
             sessions: Vec::new(),
             snapshots: Vec::new(),
-            model: Model::default(),
+            model: Model { history: History::new(Rows::new()), changed: Changed::default() },
         };
         let (db, table) = world.fixture.create_with(notes());
         world.adopt(db, table);
         // Far more rows than fit into memory, above the keys that the steps use.
+        let mut rows = Rows::new();
         for key in KEYS..KEYS + 1000 {
             let text = text(0, true);
             world.sessions[0]
                 .insert(world.table.as_ref().unwrap(), &common::note(key, &text))
                 .unwrap();
-            world.model.rows.insert(key, text);
+            rows.insert(key, text.into());
         }
+        world.model.history = History::new(rows);
         world
     }
 
@@ -322,7 +279,7 @@ impl World {
                     if let Some((transaction, began)) = open[session].take() {
                         let result = transaction.commit();
                         idle[session] = fresh.next();
-                        let conflicts = model.conflicts(&began);
+                        let conflicts = began.is_overtaken(&model.changed);
                         match result {
                             Ok(()) => {
                                 assert!(!conflicts, "step {number}: both committers won");
@@ -342,7 +299,7 @@ impl World {
                 }
                 Step::TakeSnapshot => {
                     if let Some(session) = &mut idle[session] {
-                        snapshots.push((session.snapshot().unwrap(), model.rows.clone()));
+                        snapshots.push((session.snapshot().unwrap(), model.history.now().clone()));
                     }
                 }
                 Step::InsertMany(key, count) => {
@@ -387,7 +344,7 @@ impl World {
 
     fn check_all(&mut self) {
         let rows = common::all_rows(&mut self.sessions[0], self.table.as_ref().unwrap());
-        let expected = rows_between(&self.model.rows, 0, i64::MAX, false, u64::MAX);
+        let expected = rows_between(self.model.history.now(), 0, i64::MAX, false, u64::MAX);
         common::assert_same_rows(&rows, &expected, "in the end");
     }
 }
@@ -398,8 +355,8 @@ fn insert_many(session: &mut Session, table: &Table, model: &mut Model, rows: &[
     let mut duplicate = false;
     for row in rows {
         let key = row[0].as_i64().unwrap();
-        duplicate |= began.rows.contains_key(&key);
-        began.insert(key, row[1].as_str().unwrap().to_owned());
+        duplicate |= began.view().contains_key(&key);
+        began.insert((key, row[1].as_str().map(Arc::from)));
     }
     if duplicate {
         assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");

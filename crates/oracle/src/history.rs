@@ -25,6 +25,15 @@ pub trait Expected: Clone {
     fn print(&self) -> Self::Print;
 }
 
+/// A state whose changes are each about one place, or about a whole table.
+pub trait Placed: Expected {
+    /// A key of a table, for example.
+    type Place: Ord + Clone;
+
+    /// The one that a change is about.
+    fn place(change: &Self::Change) -> Option<Self::Place>;
+}
+
 /// How many commits must be there, and how many may.
 pub type Bounds = (usize, usize);
 
@@ -122,11 +131,25 @@ impl<S: Expected> History<S> {
         longest_prefix(bounds, |commits| self.prints.get(commits) == Some(found))
     }
 
+    /// The states after no commit, after one, and so on.
+    pub fn states(&self) -> impl Iterator<Item = S> {
+        let next = |state: &mut S, changes: &Vec<S::Change>| {
+            changes.iter().for_each(|change| state.apply(change));
+            Some(state.clone())
+        };
+        std::iter::once(self.base.clone()).chain(self.commits.iter().scan(self.base.clone(), next))
+    }
+
     /// The state after `commits` commits.
     pub fn state_after(&self, commits: usize) -> S {
         let mut state = self.base.clone();
         self.commits[..commits].iter().flatten().for_each(|change| state.apply(change));
         state
+    }
+
+    /// What the state after `commits` commits looked like.
+    pub fn print_after(&self, commits: usize) -> &S::Print {
+        &self.prints[commits]
     }
 
     /// Goes on after the first `commits` commits: the others are gone, as they may be.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use onrush_types::TableDefinition;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::history::Expected;
+use crate::history::{Expected, Placed};
 
 /// One change of the model.
 #[derive(Clone, Debug)]
@@ -241,5 +241,19 @@ impl Expected for State {
 
     fn print(&self) -> u128 {
         self.digest
+    }
+}
+
+impl Placed for State {
+    /// A table and a key in it.
+    type Place = (String, Vec<u8>);
+
+    fn place(effect: &Effect) -> Option<(String, Vec<u8>)> {
+        match effect {
+            Effect::Put { table, key, .. } | Effect::Remove { table, key } => {
+                Some((table.clone(), key.clone()))
+            }
+            _ => None,
+        }
     }
 }

@@ -119,7 +119,7 @@ pub struct Sight<'w> {
 
 impl Sight<'_> {
     fn view(&self) -> &State {
-        self.open.map_or(&self.world.now, |open| &open.view)
+        self.open.map_or(self.world.now(), |open| &open.view)
     }
 
     /// Tables whose rows the client may use.
@@ -144,7 +144,7 @@ impl Sight<'_> {
     fn is_free(&self, name: &str) -> bool {
         // Who has begun before a name changed hands stays away from it.
         let is_new = |open: &Transaction| {
-            self.world.now.names.get(name) != open.view.names.get(name)
+            self.world.now().names.get(name) != open.view.names.get(name)
                 && self.world.is_reshaped_since(open, name, u32::MAX)
         };
         !self.claims.names.contains(name) && !self.open.is_some_and(is_new)

@@ -4,12 +4,13 @@
 //! columns, grants and comments by SQL, not bytes of rows.
 
 use std::fmt;
+use std::sync::Arc;
 
 use onrush_oracle::violation;
-use onrush_oracle::{Bounds, Promises, longest_prefix};
+use onrush_oracle::{Bounds, History as Commits, Promises};
 pub use onrush_oracle::{Checked, Violation};
 
-use crate::model::Lines;
+use crate::state::State;
 
 /// One request of a client.
 #[derive(Clone, Debug)]
@@ -31,10 +32,10 @@ pub struct Mark {
 }
 
 /// A round's record.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct History {
-    /// What can be seen after each commit.
-    pub states: Vec<Lines>,
+    /// What was committed.
+    pub commits: Commits<State>,
     /// In the order in which they were sent.
     pub marks: Vec<Mark>,
 }
@@ -74,14 +75,12 @@ impl History {
         boundary: usize,
         found: &[String],
     ) -> Checked<usize> {
-        let is_found = |at: usize| self.states[at].as_slice() == found;
-        if let Some(at) = longest_prefix((oldest, newest), is_found) {
+        let find = |bounds| self.commits.prefix_of(&Arc::new(found.to_vec()), bounds);
+        if let Some(at) = find((oldest, newest)) {
             return Ok(at);
         }
-        let distance = |at: &usize| difference(&self.states[*at], found).len();
-        let nearest = (oldest..=newest).min_by_key(distance).unwrap_or(oldest);
-        let lines = difference(&self.states[nearest], found).join("\n    ");
-        let older = (0..oldest).rev().find(|at| is_found(*at));
+        let (nearest, lines) = nearest(&self.commits, (oldest, newest), found);
+        let older = find((0, oldest));
         let lost = older.map_or_else(String::new, |at| {
             let rests = self.marks.iter().find(|mark| {
                 mark.rests_on > at && mark.answered_at.is_some_and(|answered| answered <= boundary)
@@ -94,6 +93,17 @@ impl History {
              missing, + too much)\n    {lines}"
         )
     }
+}
+
+/// Which of the states that may be there is the nearest to `found`, and how it differs.
+pub fn nearest(
+    commits: &Commits<State>,
+    (oldest, newest): Bounds,
+    found: &[String],
+) -> (usize, String) {
+    let lines = |at| difference(commits.print_after(at), found);
+    let nearest = (oldest..=newest).min_by_key(|at| lines(*at).len()).unwrap_or(oldest);
+    (nearest, lines(nearest).join("\n    "))
 }
 
 /// `-` and what is missing in `found`, `+` and what is too much.
@@ -118,10 +128,10 @@ impl fmt::Display for Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use crate::state::Change;
 
-    fn state(lines: &[&str]) -> Lines {
-        Arc::new(lines.iter().map(|line| (*line).to_owned()).collect())
+    fn lines(roles: &[&str]) -> Vec<String> {
+        roles.iter().map(|role| format!("role {role}")).collect()
     }
 
     fn mark(sent_at: usize, answered_at: Option<usize>, rests_on: usize, made: usize) -> Mark {
@@ -131,27 +141,29 @@ mod tests {
 
     /// One commit is answered at boundary 5, one is sent at 7 and never answered.
     fn history() -> History {
-        let states = vec![state(&[]), state(&["a"]), state(&["a", "b"])];
-        History { states, marks: vec![mark(2, Some(5), 1, 1), mark(7, None, 0, 2)] }
+        let mut commits = Commits::new(State::default());
+        for role in ["a", "b"] {
+            commits.commit(0, vec![Change::CreateRole(role.to_owned())]);
+        }
+        History { commits, marks: vec![mark(2, Some(5), 1, 1), mark(7, None, 0, 2)] }
     }
 
     #[test]
     fn what_was_answered_must_be_there_and_what_was_sent_may_be() {
         let history = history();
-        let found = |lines: &[&str]| state(lines).to_vec();
-        assert!(history.judge(1, &found(&["a"])).is_err(), "before it was sent");
-        assert!(history.judge(3, &found(&[])).is_ok(), "in flight: lost");
-        assert!(history.judge(3, &found(&["a"])).is_ok(), "in flight: kept");
-        assert!(history.judge(5, &found(&[])).is_err(), "acknowledged, and lost");
-        assert!(history.judge(8, &found(&["a", "b"])).is_ok(), "not acknowledged, and kept");
-        assert!(history.judge(8, &found(&["b"])).is_err(), "half of what there was");
+        assert!(history.judge(1, &lines(&["a"])).is_err(), "before it was sent");
+        assert!(history.judge(3, &lines(&[])).is_ok(), "in flight: lost");
+        assert!(history.judge(3, &lines(&["a"])).is_ok(), "in flight: kept");
+        assert!(history.judge(5, &lines(&[])).is_err(), "acknowledged, and lost");
+        assert!(history.judge(8, &lines(&["a", "b"])).is_ok(), "not acknowledged, and kept");
+        assert!(history.judge(8, &lines(&["b"])).is_err(), "half of what there was");
     }
 
     #[test]
     fn what_an_answer_of_another_rested_on_must_be_there() {
         let mut history = history();
         history.marks.push(mark(8, Some(8), 2, 2));
-        assert!(history.judge(9, &state(&["a"])).is_err());
-        assert!(history.judge(9, &state(&["a", "b"])).is_ok());
+        assert!(history.judge(9, &lines(&["a"])).is_err());
+        assert!(history.judge(9, &lines(&["a", "b"])).is_ok());
     }
 }

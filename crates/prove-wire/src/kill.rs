@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -18,14 +19,14 @@ use onrush_sim::Random;
 
 use crate::answers;
 use crate::generate::{Claims, Names, Sight, Source};
-use crate::history::{Checked, difference};
+use crate::history::{Checked, nearest};
 use crate::kinds::Kinds;
 use crate::look;
 use crate::model::{Transaction, World};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::wire::{Answer, Client};
-use onrush_oracle::violation;
+use onrush_oracle::{History, violation};
 
 /// Their numbers have one digit.
 const CLIENTS: usize = 4;
@@ -56,8 +57,8 @@ pub struct Killing {
 /// A client's account, from one server to the next.
 struct Account {
     world: World,
-    /// What there may be after the kill: one state, more if something was in flight.
-    possible: Vec<State>,
+    /// What there may be after the kill: one state, and those after what was in flight.
+    possible: History<State>,
     said: Vec<String>,
 }
 
@@ -89,8 +90,7 @@ impl Killing {
             Err(error) => violation!("no folder: {error}"),
         };
         let new = || World::new(State::default());
-        let account =
-            |_| Account { world: new(), possible: vec![State::default()], said: Vec::new() };
+        let account = |_| Account { world: new(), possible: new().history, said: Vec::new() };
         let mut accounts: Vec<Account> = (0..CLIENTS).map(account).collect();
         let mut random = Random::for_part(self.seed, 5);
         let mut told = Instant::now();
@@ -227,18 +227,17 @@ fn compare(folder: &Path, accounts: &mut [Account], checks: bool) -> Checked<()>
     for (number, account) in accounts.iter_mut().enumerate() {
         let is_its = |line: &&String| owner(line) == Some(number);
         let found: Vec<String> = lines.iter().filter(is_its).cloned().collect();
-        let Some(at) = account.possible.iter().rposition(|state| state.lines() == found) else {
-            let nearest = account.possible.iter().map(|state| difference(&state.lines(), &found));
-            let nearest = nearest.min_by_key(Vec::len).unwrap_or_default();
+        let (found, bounds) = (Arc::new(found), (0, account.possible.len()));
+        let Some(at) = account.possible.prefix_of(&found, bounds) else {
             violation!(
                 "after a kill client {number} finds what it must not (- missing, + too much)\n    {}\n  \
                  it had said\n    {}",
-                nearest.join("\n    "),
+                nearest(&account.possible, bounds, &found).1,
                 account.said.join("\n    ")
             );
         };
-        account.world = World::new(account.possible[at].clone());
-        account.possible = vec![account.world.now.clone()];
+        account.world = World::new(account.possible.state_after(at));
+        account.possible = account.world.history.clone();
     }
     if checks {
         match client.ask("CALL onrush.check(dop => 1)") {

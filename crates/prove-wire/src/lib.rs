@@ -53,7 +53,7 @@ pub fn prove(plan: Plan, budget: Budget, summary: &mut Summary) -> Checked<()> {
         summary.visits += round.visits;
         summary.overtaken += round.overtaken;
         summary.left_waiting += round.left_waiting;
-        summary.commits += round.history.states.len() as u64 - 1;
+        summary.commits += round.history.commits.len() as u64;
         let is_read_only = plan.fault.is_some_and(|fault| fault.error == FaultError::ReadOnly);
         if is_read_only {
             look::prove_refused_while_read_only(&round.disk)?;

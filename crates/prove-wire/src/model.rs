@@ -9,18 +9,11 @@
 //! 2. The states are in the order of the commits, because one statement runs at a time. Which of them survive a
 //!    crash is judged by `history.rs`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use onrush_oracle::{Changed, Expected as _, History};
 
 use crate::effect::of_table;
 use crate::state::{Change, Column, State, Thing, things_of};
 use crate::statement::{Statement, schema_of};
-
-/// A state's lines, shared by all that look at it.
-pub type Lines = Arc<Vec<String>>;
-
-/// When each thing was changed last: the number of the state that the change made.
-pub type Changed = BTreeMap<Thing, usize>;
 
 /// An open transaction.
 #[derive(Clone, Debug)]
@@ -69,32 +62,30 @@ pub struct Prediction {
 #[derive(Clone, Debug)]
 pub struct World {
     /// What is committed.
-    pub now: State,
-    changed: Changed,
-    /// What could be seen after each commit; the first is what there was before.
-    pub states: Vec<Lines>,
-    /// The same states.
-    pasts: Vec<State>,
+    pub history: History<State>,
+    changed: Changed<Thing>,
     next_table: u32,
 }
 
 impl World {
     /// Begins with what is there.
     pub fn new(now: State) -> World {
-        let states = vec![Arc::new(now.lines())];
         let next_table = now.tables.keys().max().map_or(1, |most| most + 1);
-        let pasts = vec![now.clone()];
-        World { now, changed: Changed::new(), states, pasts, next_table }
+        World { history: History::new(now), changed: Changed::default(), next_table }
     }
 
-    /// The number of the newest state.
+    /// The newest state.
+    pub fn now(&self) -> &State {
+        self.history.now()
+    }
+
+    /// Its number.
     pub fn newest(&self) -> usize {
-        self.states.len() - 1
+        self.history.len()
     }
 
     fn commit(&mut self, changes: &[Change]) {
-        let number = self.states.len();
-        let mut next = self.now.clone();
+        let mut next = self.now().clone();
         let mut things = Vec::new();
         for change in changes {
             things.extend(things_of(change, &next));
@@ -102,28 +93,22 @@ impl World {
         }
         // What changes nothing may be no commit at all; to truncate an empty table is one.
         let truncates = changes.iter().any(|change| matches!(change, Change::Truncate { .. }));
-        if next == self.now && !truncates {
-            return;
+        if next != *self.now() || truncates {
+            self.changed.note(things, self.history.commit(0, changes.to_vec()));
         }
-        self.now = next;
-        self.changed.extend(things.into_iter().map(|thing| (thing, number)));
-        self.states.push(Arc::new(self.now.lines()));
-        self.pasts.push(self.now.clone());
     }
 
     /// Whether a table's name, columns or existence changed after this transaction began: it stays away from that.
     pub fn is_reshaped_since(&self, transaction: &Transaction, name: &str, id: u32) -> bool {
-        let since = |thing: &Thing| {
-            self.changed.get(thing).is_some_and(|number| *number > transaction.begun_at)
-        };
-        since(&Thing::Name(name.to_owned())) || since(&Thing::Shape(id))
+        let since = |thing| self.changed.is_since(&thing, transaction.begun_at);
+        since(Thing::Name(name.to_owned())) || since(Thing::Shape(id))
     }
 
     /// Whether a definition leaves what the transaction sees as it is: one that has changed no row yet goes on with
     /// what is committed by the time it has its locks.
     pub fn keeps_its_view(&self, transaction: &Transaction) -> bool {
         let is_row = |change: &Change| matches!(change, Change::Put { .. } | Change::Delete { .. });
-        let is_as_it_was = self.states.len() == transaction.begun_at + 1;
+        let is_as_it_was = self.newest() == transaction.begun_at;
         is_as_it_was || transaction.changes.iter().any(is_row)
     }
 
@@ -139,15 +124,16 @@ impl World {
         if !is_of_tables || prediction.may_conflict {
             return 0;
         }
-        let is_same = |number: &usize| {
-            let mut past = self.pasts[*number].clone();
+        let is_other = |mut past: State| {
             let changes = open.map_or(&[][..], |open| open.changes.as_slice());
             changes.iter().for_each(|change| past.apply(change));
             let then = self.effect(&past, statement, open.is_some());
             (&then.tags, &then.rows, &then.errors)
-                == (&prediction.tags, &prediction.rows, &prediction.errors)
+                != (&prediction.tags, &prediction.rows, &prediction.errors)
         };
-        (0..=from).rev().take_while(is_same).last().unwrap_or(from)
+        let others = self.history.states().zip(1..=from + 1);
+        let others = others.filter_map(|(past, next)| is_other(past).then_some(next));
+        others.last().map_or(0, |next| next.min(from))
     }
 
     /// What a statement must come to. See the module.
@@ -185,7 +171,7 @@ impl World {
             Statement::Commit => done("COMMIT"),
             Statement::Rollback => done("ROLLBACK"),
             Statement::Savepoint(_) | Statement::RollbackTo(_) => failed(&["25P01"]),
-            _ => self.effect(&self.now, statement, false),
+            _ => self.effect(self.now(), statement, false),
         }
     }
 
@@ -207,17 +193,14 @@ impl World {
         let (Change::Put { id, key, .. } | Change::Delete { id, key }) = change else {
             return false;
         };
-        let thing = Thing::Key(*id, *key);
-        self.changed.get(&thing).is_some_and(|number| *number > transaction.begun_at)
+        self.changed.is_since(&Thing::Key(*id, *key), transaction.begun_at)
     }
 
     fn is_in_the_way(&self, transaction: &Transaction, prediction: &Prediction) -> bool {
         let written = prediction.commits.iter().flatten();
         let rests = prediction.rests.iter();
         written.chain(&transaction.changes).any(|change| self.is_newer(transaction, change))
-            || rests.into_iter().any(|thing| {
-                self.changed.get(thing).is_some_and(|number| *number > transaction.begun_at)
-            })
+            || rests.into_iter().any(|thing| self.changed.is_since(thing, transaction.begun_at))
     }
 
     /// The statement has come to what was predicted.
@@ -261,23 +244,20 @@ impl World {
         }
     }
 
-    /// The states that there may be when nobody knows how far a statement came: that before it first.
+    /// The states that there may be when nobody knows how far a statement came, from that before it on.
     pub fn after(
         &self,
         open: &Option<Transaction>,
         statement: &Statement,
         prediction: &Prediction,
-    ) -> Vec<State> {
-        let mut states = vec![self.now.clone()];
-        if open.is_some() && *statement != Statement::Commit {
-            return states;
+    ) -> History<State> {
+        let mut history = History::new(self.now().clone());
+        if open.is_none() || *statement == Statement::Commit {
+            for commit in &prediction.commits {
+                history.commit(0, commit.clone());
+            }
         }
-        for commit in &prediction.commits {
-            let mut next = states[states.len() - 1].clone();
-            commit.iter().for_each(|change| next.apply(change));
-            states.push(next);
-        }
-        states
+        history
     }
 
     /// The statement was refused, with an error that says that nothing has happened.
@@ -291,7 +271,7 @@ impl World {
 
     fn begun(&self) -> Transaction {
         Transaction {
-            view: self.now.clone(),
+            view: self.now().clone(),
             changes: Vec::new(),
             begun_at: self.newest(),
             savepoints: Vec::new(),

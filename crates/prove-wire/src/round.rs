@@ -299,7 +299,7 @@ impl Round {
         let mut claims = Claims::default();
         for (other, seat) in self.seats.iter().enumerate() {
             if let Some(open) = seat.open.as_ref().filter(|_| other != number) {
-                claims.add(&self.world.now, open);
+                claims.add(self.world.now(), open);
             }
         }
         let in_checkpoint = self.in_checkpoint || self.held_log.is_some();
@@ -536,7 +536,7 @@ impl Round {
         // The database was there, and a server listened, before the first statement.
         let begun_at = marks.first().map_or(disk.operation_count(), |mark| mark.sent_at);
         let statements = marks.len() as u64;
-        let history = History { states: world.states, marks };
+        let history = History { commits: world.history, marks };
         Ended {
             plan,
             disk,

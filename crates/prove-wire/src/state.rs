@@ -6,8 +6,14 @@
 //! Invariant: two states with the same [`lines`](State::lines) look the same to every client.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use onrush_oracle::Expected;
 
 use crate::statement::schema_of;
+
+/// A state's lines, shared by all that look at it.
+pub type Lines = Arc<Vec<String>>;
 
 /// Values of the columns behind the key.
 pub type Row = Vec<Option<String>>;
@@ -119,8 +125,26 @@ impl State {
         self.names.iter().find(|(_, of)| **of == id).map(|(name, _)| name.as_str())
     }
 
+    /// Everything that can be seen, a line each, in the order of their bytes.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.roles.iter().map(|role| format!("role {role}")).collect();
+        lines.extend(self.schemas.iter().map(|schema| format!("schema {schema}")));
+        for (name, id) in &self.names {
+            if let Some(table) = self.tables.get(id) {
+                table.add_lines(&full_name(name), &mut lines);
+            }
+        }
+        lines.sort();
+        lines
+    }
+}
+
+impl Expected for State {
+    type Change = Change;
+    type Print = Lines;
+
     /// Makes a change. One of a table that is gone does nothing.
-    pub fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &Change) {
         match change {
             Change::Create { id, name, columns } => {
                 self.names.insert(name.clone(), *id);
@@ -162,17 +186,8 @@ impl State {
         }
     }
 
-    /// Everything that can be seen, a line each, in the order of their bytes.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.roles.iter().map(|role| format!("role {role}")).collect();
-        lines.extend(self.schemas.iter().map(|schema| format!("schema {schema}")));
-        for (name, id) in &self.names {
-            if let Some(table) = self.tables.get(id) {
-                table.add_lines(&full_name(name), &mut lines);
-            }
-        }
-        lines.sort();
-        lines
+    fn print(&self) -> Lines {
+        Arc::new(self.lines())
     }
 }
 

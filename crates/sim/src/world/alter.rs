@@ -241,9 +241,6 @@ impl World {
         let handed: Vec<_> =
             handed.filter_map(|(place, timestamp)| Some((renamed(place)?, *timestamp))).collect();
         self.handed.extend(handed);
-        let changed = self.changed.iter();
-        let changed: Vec<_> =
-            changed.filter_map(|(place, commit)| Some((renamed(place)?, *commit))).collect();
-        self.changed.extend(changed);
+        self.changed.rename(renamed);
     }
 }

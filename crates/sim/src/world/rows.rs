@@ -228,9 +228,9 @@ impl World {
         let name = self.tables[table].name().to_owned();
         let mut gone: Vec<Vec<u8>> = self
             .changed
-            .keys()
-            .filter(|place| place.0 == name && !self.has(place))
-            .map(|place| place.1.clone())
+            .iter()
+            .filter(|(place, _)| place.0 == name && !self.has(place))
+            .map(|(place, _)| place.1.clone())
             .collect();
         gone.sort();
         if gone.is_empty() {

@@ -1,6 +1,6 @@
 //! Several rows as one transaction, and several transactions at the same time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onrush::{CheckpointStage, CommitToken, Error, Savepoint, Session, Table, Transaction, Value};
@@ -10,7 +10,7 @@ use super::{Failed, Place, World};
 use crate::random::Random;
 use onrush_oracle::Checked;
 use onrush_oracle::violation;
-use onrush_oracle::{Effect, State};
+use onrush_oracle::{Effect, History, State};
 
 /// Rows that are changed all over a table.
 const SCATTERED_ROWS: usize = 24;
@@ -19,26 +19,21 @@ const SCATTERED_ROWS: usize = 24;
 struct Open<'s> {
     number: usize,
     transaction: Transaction<'s>,
-    snapshot: State,
-    /// Commits when it began.
-    since: usize,
-    writes: Writes,
-    /// Where it can go back to, and what it had written by then.
-    savepoints: Vec<(Savepoint, Writes)>,
+    model: Modelled,
+    /// Where it can go back to, and how it was then.
+    savepoints: Vec<(Savepoint, Modelled)>,
     /// What it has ever written, taken back or not: in the leaves already, if it is a large one.
     touched: BTreeSet<Place>,
     /// It was told of a conflict: it cannot be committed any more.
     is_lost: bool,
 }
 
-/// What a transaction wrote: value bytes unless removed, and whether it was a plain insert.
-type Writes = BTreeMap<Place, (Option<Arc<[u8]>>, bool)>;
+type Modelled = onrush_oracle::Transaction<State>;
 
 /// How a transaction ended.
 struct Ended {
     begun_at: usize,
-    since: usize,
-    writes: Writes,
+    model: Modelled,
     is_lost: bool,
     /// Others were open, and a large one keeps everybody else off the rows that it has written; or others
     /// have changed what it had written, too.
@@ -46,12 +41,15 @@ struct Ended {
     outcome: Result<Option<CommitToken>, Error>,
 }
 
-impl Open<'_> {
+impl<'s> Open<'s> {
+    fn new(number: usize, transaction: Transaction<'s>, history: &History) -> Open<'s> {
+        let (model, savepoints) = (Modelled::begin(history), Vec::new());
+        let touched = BTreeSet::new();
+        Open { number, transaction, model, savepoints, touched, is_lost: false }
+    }
+
     fn sees(&self, place: &Place) -> Option<Arc<[u8]>> {
-        match self.writes.get(place) {
-            Some((write, _)) => write.clone(),
-            None => self.snapshot.table(&place.0)?.rows.get(&place.1).cloned(),
-        }
+        self.model.view().table(&place.0)?.rows.get(&place.1).cloned()
     }
 }
 
@@ -78,16 +76,7 @@ impl World {
         for (number, session) in sessions.drain(..) {
             waits.push(super::rows::waits(session));
             match session.begin() {
-                Ok(transaction) => open.push(Open {
-                    number,
-                    transaction,
-                    snapshot: self.history.now().clone(),
-                    since: self.history.len(),
-                    writes: BTreeMap::new(),
-                    savepoints: Vec::new(),
-                    touched: BTreeSet::new(),
-                    is_lost: false,
-                }),
+                Ok(transaction) => open.push(Open::new(number, transaction, &self.history)),
                 Err(error) => return self.failed("begin", &error).map(|_| ()),
             }
         }
@@ -154,31 +143,27 @@ impl World {
             _ => open.transaction.insert(&handle, &values).map(|()| true),
         };
         open.touched.insert(place.clone());
-        let before = open.writes.get(&place).map(|(_, fresh)| *fresh);
-        let write = match (kind, answer, seen) {
-            (0 | 1, Ok(true), Some(_)) if before == Some(true) => {
-                // Its own insert: nothing remains of it.
-                open.writes.remove(&place);
-                return Ok(true);
+        let (table_name, key) = place.clone();
+        let put = |value| Effect::Put { table: place.0, key: place.1, value };
+        match (kind, answer, seen) {
+            (0 | 1, Ok(true), Some(_)) => {
+                open.model.delete(Effect::Remove { table: table_name, key });
             }
-            (0 | 1, Ok(true), Some(_)) => (None, false),
-            (2 | 3, Ok(false), None) => return Ok(true),
+            (2 | 3, Ok(false), None) => {}
             (2 | 3, Ok(true), Some(old)) => {
-                let mut updated = self.values_of(table, &place.1, &old)?;
+                let mut updated = self.values_of(table, &key, &old)?;
                 let at = self.payload_at(table)?;
                 updated[at] = values[at].clone();
-                (Some(encode(&handle, &updated)?.1), before == Some(true))
+                open.model.update(put(encode(&handle, &updated)?.1));
             }
-            (4, Ok(true), _) => (Some(value), false),
-            (0 | 1 | 6 | 7, Ok(true), None) => (Some(value), before.is_none_or(|fresh| fresh)),
-            (0 | 1 | 6 | 7, Err(Error::DuplicateKey { .. }), Some(_)) => return Ok(true),
+            (4, Ok(true), _) => open.model.upsert(put(value)),
+            (0 | 1 | 6 | 7, Ok(true), None) => open.model.insert(put(value)),
+            (0 | 1 | 6 | 7, Err(Error::DuplicateKey { .. }), Some(_)) => {}
             (_, Err(Error::Conflict { .. }), _) if is_contended || self.is_overtaken(open) => {
                 open.is_lost = true;
-                return Ok(true);
             }
             (_, Err(Error::DuplicateKey { .. }), None) if self.is_overtaken(open) => {
                 open.is_lost = true;
-                return Ok(true);
             }
             (_, Err(error), _) => {
                 self.failed("a call in a transaction", &error)?;
@@ -188,26 +173,25 @@ impl World {
                 "call {kind} in a transaction: answer {answer}, and the row was there: {}",
                 seen.is_some()
             ),
-        };
-        open.writes.insert(place, write);
+        }
         Ok(true)
     }
 
     /// Whether another one has committed a change of what it has written.
     fn is_overtaken(&self, open: &Open<'_>) -> bool {
-        open.touched.iter().any(|place| self.changed.get(place).is_some_and(|at| *at > open.since))
+        open.touched.iter().any(|place| self.changed.is_since(place, open.model.since()))
     }
 
     /// Sets a savepoint, or goes back to one.
     fn savepoint(&mut self, open: &mut Open<'_>, goes_back: bool) -> Checked<bool> {
         if !goes_back || open.savepoints.is_empty() {
-            open.savepoints.push((open.transaction.savepoint(), open.writes.clone()));
+            open.savepoints.push((open.transaction.savepoint(), open.model.clone()));
             return Ok(true);
         }
         let at = self.random.below(open.savepoints.len() as u64) as usize;
         open.savepoints.truncate(at + 1);
-        let (savepoint, writes) = &open.savepoints[at];
-        open.writes = writes.clone();
+        let (savepoint, model) = &open.savepoints[at];
+        open.model = model.clone();
         match open.transaction.rollback_to(*savepoint) {
             Ok(()) => Ok(true),
             Err(error) => self.failed("going back to a savepoint", &error).map(|_| false),
@@ -215,9 +199,10 @@ impl World {
     }
 
     fn known_key(&mut self, open: &Open<'_>, table: usize) -> Option<Vec<u8>> {
-        if !open.writes.is_empty() && self.random.chance(1, 3) {
-            let at = self.random.below(open.writes.len() as u64) as usize;
-            let (name, key) = open.writes.keys().nth(at)?;
+        let written = open.model.places().len() as u64;
+        if written > 0 && self.random.chance(1, 3) {
+            let at = self.random.below(written) as usize;
+            let (name, key) = open.model.places().nth(at)?;
             if name == self.tables[table].name() {
                 return Some(key.clone());
             }
@@ -248,7 +233,7 @@ impl World {
 
     fn end(&mut self, open: Open<'_>, waits: bool, is_contended: bool) -> Checked<()> {
         let may_conflict = is_contended || self.is_overtaken(&open);
-        let Open { transaction, since, writes, is_lost, .. } = open;
+        let Open { transaction, model, is_lost, .. } = open;
         let begun_at = self.timestamp();
         let outcome = match self.random.below(6) {
             0 => {
@@ -258,7 +243,7 @@ impl World {
             1 => self.visited(|| transaction.commit_token().map(Some))?,
             _ => self.visited(|| transaction.commit().map(|()| None))?,
         };
-        let ended = Ended { begun_at, since, writes, is_lost, may_conflict, outcome };
+        let ended = Ended { begun_at, model, is_lost, may_conflict, outcome };
         self.settle(ended, waits)
     }
 
@@ -299,20 +284,7 @@ impl World {
         let wait = super::rows::waits(&sessions[number]);
         let ended = match sessions[number].begin() {
             Ok(transaction) => {
-                let (snapshot, since) = (self.history.now().clone(), self.history.len());
-                let writes = Writes::new();
-                let savepoints = Vec::new();
-                let (touched, is_lost) = (BTreeSet::new(), false);
-                let open = Open {
-                    number,
-                    transaction,
-                    snapshot,
-                    since,
-                    writes,
-                    savepoints,
-                    touched,
-                    is_lost,
-                };
+                let open = Open::new(number, transaction, &self.history);
                 self.shorten(open, table, &handle).and_then(|open| self.end(open, wait, false))
             }
             Err(error) => self.failed("begin", &error).map(|_| ()),
@@ -338,22 +310,15 @@ impl World {
                 self.failed("upsert in a transaction", &error)?;
                 break;
             }
-            open.writes.insert((handle.name().to_owned(), key), (Some(value), false));
+            open.model.upsert(Effect::Put { table: handle.name().to_owned(), key, value });
         }
         Ok(open)
     }
 
     fn settle(&mut self, ended: Ended, waits: bool) -> Checked<()> {
-        let Ended { begun_at, since, writes, is_lost, may_conflict, outcome } = ended;
-        let overtaken =
-            writes.keys().any(|place| self.changed.get(place).is_some_and(|at| *at > since));
-        let effects: Vec<Effect> = writes
-            .into_iter()
-            .map(|((table, key), (value, _))| match value {
-                Some(value) => Effect::Put { table, key, value },
-                None => Effect::Remove { table, key },
-            })
-            .collect();
+        let Ended { begun_at, model, is_lost, may_conflict, outcome } = ended;
+        let overtaken = model.is_overtaken(&self.changed);
+        let effects: Vec<Effect> = model.into_changes();
         match outcome {
             Ok(_) if is_lost => violation!("a transaction was told of a conflict, and committed"),
             Err(Error::Conflict { .. } | Error::DuplicateKey { .. }) if is_lost => Ok(()),

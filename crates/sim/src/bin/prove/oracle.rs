@@ -2,7 +2,7 @@
 //! after each acknowledgement, appended in one system call, so that their order is the true one.
 //!
 //! Each session changes a few rows of its own, one a commit. What must be there follows:
-//! - the state after some number of its commits: no fewer than `required`, no more than `intended`;
+//! - the state after some number of its commits: no fewer than `required`, no more than `begun`;
 //! - `required` holds what was acknowledged as durable, and, of any session, all that was
 //!   acknowledged before a commit began that was acknowledged as durable.
 
@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use onrush::{
     ColumnDefinition, DataType, Database, ScanOptions, Session, Table, TableDefinition, Value,
 };
+use onrush_oracle::{Known, follow};
 
 /// Rows of one session in one round.
 const SLOTS: i64 = 8;
@@ -35,9 +36,9 @@ pub(crate) fn definition() -> Result<TableDefinition> {
     Ok(builder.build()?)
 }
 
-/// The change that commit `number`, from 1 on, makes: the slot, and whether its row goes away.
-fn change(number: i64) -> (i64, bool) {
-    (number % SLOTS, number % 11 == 0)
+/// The change that commit `number`, from 1 on, makes: the slot, and what its row says, unless it goes away.
+fn change(number: i64) -> (i64, Option<i64>) {
+    (number % SLOTS, (number % 11 != 0).then_some(number))
 }
 
 /// Makes commit `number` of a session.
@@ -48,11 +49,11 @@ pub(crate) fn commit(
     number: i64,
     filling_bytes: usize,
 ) -> onrush::Result<()> {
-    let (slot, removes) = change(number);
-    let key = [round.into(), own.into(), slot.into()];
-    if removes {
+    let (slot, written) = change(number);
+    let Some(number) = written else {
+        let key = [round.into(), own.into(), slot.into()];
         return session.delete(table, &key).map(|_| ());
-    }
+    };
     let filling = vec![7u8; filling_bytes];
     let row: [Value<'_>; 5] =
         [round.into(), own.into(), slot.into(), number.into(), filling.into()];
@@ -85,23 +86,15 @@ impl Oracle {
     }
 }
 
-/// What one round's file says of one session.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    intended: i64,
-    acknowledged: i64,
-    required: i64,
-}
-
 /// All that was promised on one database.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     /// What the last look has shown, which is pinned: by round and session.
     pinned: BTreeMap<(i64, i64), Rows>,
     /// Commits that were intended, acknowledged, and lost although acknowledged as delayed.
-    pub(crate) intended: i64,
-    pub(crate) acknowledged: i64,
-    pub(crate) lost_delayed: i64,
+    pub(crate) intended: u64,
+    pub(crate) acknowledged: u64,
+    pub(crate) lost_delayed: u64,
 }
 
 impl Promises {
@@ -112,12 +105,14 @@ impl Promises {
         let mut found = rows_of(database)?;
         for (own, known) in known {
             let rows = found.remove(&(round, own)).unwrap_or_default();
-            let kept = commits_kept(known, &rows).with_context(|| {
-                format!("round {round}, session {own}: {known:?} does not allow {rows:?}")
-            })?;
-            self.intended += known.intended;
+            let changes = |_: &Rows, number: u64| vec![change(number as i64)];
+            let (kept, _) =
+                follow(Rows::new(), 0, known.bounds(), &rows, changes).with_context(|| {
+                    format!("round {round}, session {own}: {known:?} does not allow {rows:?}")
+                })?;
+            self.intended += known.begun;
             self.acknowledged += known.acknowledged;
-            self.lost_delayed += (known.acknowledged - kept).max(0);
+            self.lost_delayed += known.lost(kept);
             if !rows.is_empty() {
                 self.pinned.insert((round, own), rows.clone());
                 found.insert((round, own), rows);
@@ -131,26 +126,6 @@ impl Promises {
     }
 }
 
-/// How many commits the rows show, the most that is allowed.
-fn commits_kept(known: Known, found: &Rows) -> Result<i64> {
-    let mut rows = Rows::new();
-    let mut kept = None;
-    for number in 0..=known.intended {
-        if number > 0 {
-            let (slot, removes) = change(number);
-            if removes {
-                rows.remove(&slot)
-            } else {
-                rows.insert(slot, number)
-            };
-        }
-        if number >= known.required && rows == *found {
-            kept = Some(number);
-        }
-    }
-    kept.context("the rows are those after no allowed number of commits")
-}
-
 fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
     let text = match std::fs::read_to_string(oracle) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -158,19 +133,19 @@ fn read(oracle: &Path) -> Result<BTreeMap<i64, Known>> {
     };
     let mut known: BTreeMap<i64, Known> = BTreeMap::new();
     // What was acknowledged when a durable commit began.
-    let mut before: BTreeMap<(i64, i64), Vec<(i64, i64)>> = BTreeMap::new();
+    let mut before: BTreeMap<(i64, u64), Vec<(i64, u64)>> = BTreeMap::new();
     for line in text.lines() {
         let Some(line) = line.strip_suffix(';') else { continue }; // cut off by the kill
         let words: Vec<&str> = line.split(' ').collect();
         let [what, own, number] = words[..] else { bail!("no line of an oracle: {line}") };
-        let (own, number): (i64, i64) = (own.parse()?, number.parse()?);
+        let (own, number): (i64, u64) = (own.parse()?, number.parse()?);
         if what == "I" {
             let all = known.iter().map(|(own, known)| (*own, known.acknowledged)).collect();
             before.insert((own, number), all);
         }
         let entry = known.entry(own).or_default();
         match what {
-            "i" | "I" => entry.intended = number,
+            "i" | "I" => entry.begun = number,
             "a" => entry.acknowledged = number,
             "A" => {
                 entry.acknowledged = number;

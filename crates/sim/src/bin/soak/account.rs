@@ -9,17 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-
-/// What is known of a session's operations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Known {
-    /// The last that was begun.
-    pub(crate) intended: u64,
-    /// The last that was acknowledged.
-    pub(crate) acknowledged: u64,
-    /// The last that was acknowledged as durable.
-    pub(crate) durable: u64,
-}
+use onrush_oracle::{Bounds, Known};
 
 /// The account of one session, for the session itself. Anybody may look at the first two numbers.
 #[derive(Debug)]
@@ -75,7 +65,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Known>> {
     };
     let Some(bytes) = bytes.get(..24) else { return Ok(None) };
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-    Ok(Some(Known { intended: number(0), acknowledged: number(8), durable: number(16) }))
+    Ok(Some(Known { begun: number(0), acknowledged: number(8), required: number(16) }))
 }
 
 /// The file of a session's account.
@@ -83,11 +73,8 @@ pub(crate) fn path(folder: &Path, session: u64) -> PathBuf {
     folder.join(format!("account-{session}"))
 }
 
-/// What a backup must hold: of each session, the state after some operation between these two.
-pub(crate) type Bounds = Vec<(u64, u64)>;
-
-/// Writes the bounds of a backup beside it, once it is complete.
-pub(crate) fn write_bounds(path: &Path, bounds: &Bounds) -> Result<()> {
+/// Writes the bounds of each session beside a backup, once it is complete.
+pub(crate) fn write_bounds(path: &Path, bounds: &[Bounds]) -> Result<()> {
     let mut text = String::new();
     for (from, to) in bounds {
         text += &format!("{from} {to}\n");
@@ -97,7 +84,7 @@ pub(crate) fn write_bounds(path: &Path, bounds: &Bounds) -> Result<()> {
 }
 
 /// Reads them; none if the process was killed before they were written.
-pub(crate) fn read_bounds(path: &Path) -> Result<Option<Bounds>> {
+pub(crate) fn read_bounds(path: &Path) -> Result<Option<Vec<Bounds>>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         text => text?,
@@ -107,5 +94,5 @@ pub(crate) fn read_bounds(path: &Path) -> Result<Option<Bounds>> {
         let (from, to) = line.split_once(' ').context("a line of two numbers")?;
         Ok((from.parse()?, to.parse()?))
     };
-    text.lines().map(line).collect::<Result<Bounds>>().map(Some)
+    text.lines().map(line).collect::<Result<Vec<Bounds>>>().map(Some)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
 use onrush::{Direction, Durability, Row, ScanOptions, Session, Table, Value};
+use onrush_oracle::Expected as _;
 
 use super::model::{Deed, Live, Model};
 use super::tables::{self, Kind};
@@ -53,7 +54,7 @@ impl<'s> Worker<'s> {
             let changes = Model::changes(deed, operation);
             account.acknowledges(operation, durable && !changes.is_empty())?;
             self.follow(deed, keys);
-            changes.into_iter().for_each(|change| self.own.model.apply(change));
+            changes.iter().for_each(|change| self.own.model.apply(change));
             self.shared.live_rows[self.number].store(self.own.model.count(), Ordering::Relaxed);
         }
         Ok(())

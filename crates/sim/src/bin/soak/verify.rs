@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use onrush::{Database, Options, Table};
 use onrush_check::{CheckOptions, Progress, check};
 use onrush_files::OsDisk;
+use onrush_oracle::{Bounds, Expected as _, Known, follow};
 
-use super::account::{self, Bounds, Known};
+use super::account;
 use super::model::{Limits, Model};
 use super::tables::{self, Kind};
 use super::worker::backup_path;
@@ -110,11 +111,15 @@ impl Oracle {
                 self.seen.rows += 1;
             }
         }
-        Ok(found.iter().map(Model::digest).collect())
+        Ok(found.iter().map(Model::print).collect())
     }
 
     /// Checks and reads the round's backup, if it has a whole one; then removes it.
-    fn backup(&mut self, folder: &Path, options: &Options) -> Result<Option<(Bounds, Vec<u64>)>> {
+    fn backup(
+        &mut self,
+        folder: &Path,
+        options: &Options,
+    ) -> Result<Option<(Vec<Bounds>, Vec<u64>)>> {
         let (path, bounds_path) = backup_path(folder);
         let bounds = account::read_bounds(&bounds_path)?;
         let found = match bounds {
@@ -144,37 +149,31 @@ impl Oracle {
         session: usize,
         known: Known,
         found: u64,
-        backup: Option<((u64, u64), u64)>,
+        backup: Option<(Bounds, u64)>,
         ending: Ending,
     ) -> Result<()> {
         let required = match ending {
             Ending::Closed => known.acknowledged,
-            Ending::Killed => known.durable,
+            Ending::Killed => known.required,
         };
-        let first = self.next[session];
-        let model = &mut self.models[session];
-        let mut kept = first - 1;
-        let mut is_copied = backup.is_none();
-        loop {
-            if let Some(((from, to), digest)) = backup {
-                // What was begun before the backup and acknowledged after counts as either.
-                is_copied |= (from..=to).contains(&kept) && model.digest() == digest;
-            }
-            if kept >= required && model.digest() == found {
-                break;
-            }
-            ensure!(kept < known.intended, "what it has is the state after no allowed operation");
-            kept += 1;
-            let changes = Model::changes(model.deed(self.seed, kept, self.limits), kept);
-            changes.into_iter().for_each(|change| model.apply(change));
+        let settled = self.next[session] - 1;
+        let (seed, limits) = (self.seed, self.limits);
+        let changes =
+            |model: &Model, number| Model::changes(model.deed(seed, number, limits), number);
+        let find =
+            |bounds, found| follow(self.models[session].clone(), settled, bounds, &found, changes);
+        let Some((kept, model)) = find(Known { required, ..known }.bounds(), found) else {
+            bail!("what it has is the state after no allowed operation");
+        };
+        if let Some(((least, most), found)) = backup {
+            let is_copied = find((least, most.min(kept as usize)), found).is_some();
+            ensure!(is_copied, "what its backup has is the state after no allowed operation");
         }
-        // The state found may be that after a later operation, too, if that changed nothing.
-        is_copied |= backup.is_some_and(|(_, digest)| digest == found);
-        ensure!(is_copied, "what its backup has is the state after no allowed operation");
-        self.seen.intended += known.intended + 1 - first;
-        self.seen.acknowledged += known.acknowledged + 1 - first;
-        self.seen.lost_delayed += known.acknowledged.saturating_sub(kept);
-        self.next[session] = known.intended + 1;
+        self.models[session] = model;
+        self.seen.intended += known.begun - settled;
+        self.seen.acknowledged += known.acknowledged - settled;
+        self.seen.lost_delayed += known.lost(kept);
+        self.next[session] = known.begun + 1;
         Ok(())
     }
 }

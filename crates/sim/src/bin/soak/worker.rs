@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use onrush::{CheckProgress, Database, OnlineOptions, Table};
+use onrush_oracle::Bounds;
 use onrush_waits::Counter;
 
 use super::account::{self, Account};
@@ -192,10 +193,12 @@ pub(crate) fn backup_path(folder: &Path) -> (PathBuf, PathBuf) {
 
 fn backup(shared: &Shared, folder: &Path) -> Result<()> {
     let (into, bounds) = backup_path(folder);
+    // What is begun before the end of the backup and acknowledged after its beginning may be in it or not.
     let before: Vec<u64> = shared.accounts.iter().map(Account::acknowledged).collect();
     shared.database.backup(&into, &online(), &CheckProgress::default())?;
-    let after = shared.accounts.iter().map(Account::intended);
-    account::write_bounds(&bounds, &before.into_iter().zip(after).collect())?;
+    let after = shared.accounts.iter().map(|account| account.intended() as usize);
+    let all: Vec<Bounds> = before.into_iter().map(|least| least as usize).zip(after).collect();
+    account::write_bounds(&bounds, &all)?;
     shared.backups.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
