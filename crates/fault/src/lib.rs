@@ -3,6 +3,11 @@
 //! Each puts a trap back that the engine or the log avoids: an order of events (see
 //! `crates/engine/src/checkpoint/README.md`), a sync, a check. Without the feature
 //! `planted-faults` the question is the constant `false` and nothing of this is left.
+//!
+//! Whoever would make the mistake asks whether it is planted. Of mistakes that are a call of the disk left out, made
+//! elsewhere or taken for a good one, the simulator's disk asks (`crates/sim/src/disk/planted.rs`), and the engine has
+//! no code for them. The others no disk can make: it is told what is written, and neither in which order it was
+//! decided nor who was told of it.
 
 macro_rules! faults {
     ($($(#[$text:meta])+ $name:ident,)+) => {
@@ -71,7 +76,7 @@ faults! {
     LogNotSynced,
     /// A failed write of the log is taken for a good one.
     LogErrorIgnored,
-    /// A new log segment's name is not synced.
+    /// The names of log segments are not synced.
     SegmentNameNotSynced,
     /// The reader of the log takes blocks of another incarnation or predecessor.
     ChainUnchecked,

@@ -16,6 +16,14 @@ pub trait DiskLayer: Send + Sync + Debug {
 
     /// What [`Disk::open`] returns for a file that the disk below has opened.
     fn around(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile>;
+
+    /// [`Disk::sync_folder`].
+    ///
+    /// # Errors
+    /// Those of the disk below.
+    fn sync_names(&self, folder: &Path) -> Result<(), DiskError> {
+        self.below().sync_folder(folder)
+    }
 }
 
 impl<L: DiskLayer> Disk for L {
@@ -48,7 +56,7 @@ impl<L: DiskLayer> Disk for L {
     }
 
     fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
-        self.below().sync_folder(folder)
+        self.sync_names(folder)
     }
 
     fn lock(&self, folder: &Path) -> Result<FolderLock, DiskError> {

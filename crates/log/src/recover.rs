@@ -12,7 +12,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use onrush_fault::{Fault, planted};
 use onrush_files::{AlignedBuffer, Disk, OpenMode};
 use onrush_lsn::Lsn;
 
@@ -124,9 +123,6 @@ impl RecoveredLog {
 
     fn rewrite_unproven(&self) -> Result<(), LogError> {
         for block in &self.chain.unproven {
-            if planted(Fault::UnprovenNotRewritten) {
-                break;
-            }
             let segment = self.chain.segments.iter().find(|one| one.number == block.segment);
             let Some(segment) = segment else { continue };
             let mut bytes = AlignedBuffer::new(block.bytes);

@@ -22,7 +22,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onrush_fault::{Fault, planted};
 use onrush_files::{
     AlignedBuffer, BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DiskFile, OpenMode,
 };
@@ -129,12 +128,8 @@ impl SegmentFolder {
     pub(crate) fn create(&self, number: u64) -> Result<Segment, DiskError> {
         let path = self.path(number);
         let file = self.disk.open(&path, OpenMode::CreateNew)?;
-        let filled = self.fill(number, file.as_ref()).and_then(|()| {
-            if planted(Fault::SegmentNameNotSynced) {
-                return Ok(());
-            }
-            self.disk.sync_folder(&self.folder)
-        });
+        let filled = self.fill(number, file.as_ref());
+        let filled = filled.and_then(|()| self.disk.sync_folder(&self.folder));
         if let Err(error) = filled {
             // The first error tells more than one of this.
             let _ = self.disk.remove(&path);

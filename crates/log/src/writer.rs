@@ -14,7 +14,6 @@ use std::num::NonZero;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Instant, SystemTime};
 
-use onrush_fault::{Fault, planted};
 use onrush_files::AlignedBuffer;
 use onrush_lsn::Lsn;
 use onrush_waits::{Counter, Phase, Recorder};
@@ -242,14 +241,7 @@ impl Writer {
         self.publish_space(core); // the ring bytes are copied
         core.written.store(self.next_block.next, Release);
         let began = Instant::now();
-        let blocks_written = if planted(Fault::LogNotSynced) {
-            self.segment.file.write_at(&self.staging[..used], offset)
-        } else {
-            self.segment.file.write_at_durable(&self.staging[..used], offset)
-        };
-        if !planted(Fault::LogErrorIgnored) {
-            blocks_written?;
-        }
+        self.segment.file.write_at_durable(&self.staging[..used], offset)?;
         core.numbers.write(began.elapsed());
         recorder.count(Counter::LogBlocks, blocks);
         recorder.count(Counter::LogBytes, used as u64);

@@ -21,6 +21,7 @@ mod image;
 mod model;
 mod names;
 mod operation;
+mod planted;
 mod sweep;
 
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ pub use boundary::{BoundaryKind, Role, Step};
 pub use faults::{Call, Fault, FaultError, Repeat, Unsynced};
 pub use image::CrashMode;
 pub use operation::{FileId, Operation};
+pub use planted::PlantedDisk;
 pub use sweep::Sweep;
 
 use crate::random::Random;
@@ -264,7 +266,7 @@ impl Disk for CrashDisk {
             }
         };
         let writable = mode != OpenMode::ReadOnly;
-        Ok(Arc::new(CrashFile::new(self.clone(), path, id, writable)))
+        Ok(planted::around(Arc::new(CrashFile::new(self.clone(), path, id, writable))))
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), DiskError> {
@@ -312,6 +314,9 @@ impl Disk for CrashDisk {
     }
 
     fn sync_folder(&self, folder: &Path) -> Result<(), DiskError> {
+        if planted::leaves_out_names(self, folder) {
+            return Ok(());
+        }
         let mut state = self.begin(Some(Call::SyncFolder), "sync folder", folder)?;
         state.check_folder("sync folder", folder)?;
         if state.faults.is_lying() {

@@ -35,7 +35,8 @@ pub mod window;
 pub mod world;
 
 pub use disk::{
-    Call, CrashDisk, CrashMode, Fault, FaultError, FileId, Operation, Repeat, Sweep, Unsynced,
+    Call, CrashDisk, CrashMode, Fault, FaultError, FileId, Operation, PlantedDisk, Repeat, Sweep,
+    Unsynced,
 };
 pub use random::Random;
 

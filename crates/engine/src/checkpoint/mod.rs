@@ -148,7 +148,7 @@ impl Checkpointer {
         let checkpoint = self.installed.checkpoint + 1;
         let root = directory.write_root(store)?;
         let end = if planted(Fault::EAfterList) { late_end(store, recorder)? } else { end };
-        if !planted(Fault::NoDataSync) {
+        {
             let _wait = recorder.wait(Wait::DataSync);
             store.space.files().sync().map_err(|error| store.stop(error))?;
         }

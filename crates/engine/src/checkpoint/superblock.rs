@@ -11,7 +11,6 @@ use onrush_log::{LogPosition, Lsn};
 
 use super::directory::{push_address, take_address};
 use crate::error::{Damage, Error, Result};
-use crate::fault::{Fault, planted};
 use crate::space::{BlobAddress, FORMAT_VERSION};
 
 const MAGIC: &[u8; 8] = b"ONRUSH\0\0";
@@ -179,13 +178,9 @@ impl SuperblockFile {
         for copy in COPIES {
             file.write_at(&first.encode(), copy)?;
         }
-        if !planted(Fault::CreationNotSynced) {
-            file.sync()?;
-        }
+        file.sync()?;
         disk.rename(&temporary, &path)?;
-        if !planted(Fault::CreationNameNotSynced) {
-            disk.sync_folder(folder)?;
-        }
+        disk.sync_folder(folder)?;
         let file = disk.open(&path, OpenMode::ReadWrite)?;
         Ok(SuperblockFile { file })
     }
@@ -244,11 +239,7 @@ impl SuperblockFile {
 
     /// Writes the older copy; durable when this returns.
     pub(crate) fn write(&self, superblock: &Superblock) -> std::result::Result<(), DiskError> {
-        let one_copy = planted(Fault::SuperblockOneCopy);
-        let copy = COPIES[if one_copy { 0 } else { (superblock.generation & 1) as usize }];
-        if planted(Fault::SuperblockNotSynced) {
-            return self.file.write_at(&superblock.encode(), copy);
-        }
+        let copy = COPIES[(superblock.generation & 1) as usize];
         self.file.write_at_durable(&superblock.encode(), copy)
     }
 }

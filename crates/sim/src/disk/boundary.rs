@@ -88,7 +88,7 @@ impl Roles {
 }
 
 impl Role {
-    fn of(path: &Path) -> Role {
+    pub(super) fn of(path: &Path) -> Role {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with("superblock") {
             Role::Superblock

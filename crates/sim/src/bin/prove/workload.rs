@@ -2,10 +2,13 @@
 //! oracle.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use onrush::{Database, Durability, Error, Options};
+use onrush_files::{Disk, OsDisk};
+use onrush_sim::PlantedDisk;
 
 use super::oracle::{self, Oracle};
 
@@ -75,7 +78,11 @@ pub(crate) fn run(work: &Work) -> Result<()> {
 
 /// Opens the database, or makes it with its table.
 pub(crate) fn open(folder: &Path) -> Result<Database> {
-    let database = Database::open_or_create(folder, options())?;
+    let disk: Arc<dyn Disk> = Arc::new(PlantedDisk(Arc::new(OsDisk::new())));
+    let database = match Database::open_on(Arc::clone(&disk), folder, options()) {
+        Err(Error::NotFound { .. }) => Database::create_on(disk, folder, options())?,
+        opened => opened?,
+    };
     if database.table("done").is_err() {
         database.create_table(oracle::definition()?)?;
     }
