@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use onrush_check::TableReport;
+use onrush_check::{TableReport, checkpoint_words};
 use onrush_lsn::Lsn;
 use serde::Serialize;
 
@@ -14,8 +14,8 @@ pub struct BackupReport {
     pub folder: PathBuf,
     /// Id of the database, which the copy shares.
     pub database_id: String,
-    /// The checkpoint that was copied; 0 before the first.
-    pub checkpoint: u64,
+    /// The checkpoint that was copied; none before the first.
+    pub checkpoint: Option<u64>,
     /// Where the copy's log begins.
     pub redo_from_lsn: Lsn,
     /// The log segment in which it begins: of kept segments, this one and later ones can follow this
@@ -55,8 +55,8 @@ impl fmt::Display for BackupReport {
         }
         writeln!(
             formatter,
-            "checkpoint {} and {} log records, up to LSN {}{}",
-            self.checkpoint,
+            "{} and {} log records, up to LSN {}{}",
+            checkpoint_words(self.checkpoint),
             self.log_records,
             self.end_lsn,
             self.end_time.as_ref().map_or_else(String::new, |time| format!(" ({time})"))

@@ -13,8 +13,8 @@ pub struct Anchor<'a> {
     pub block: &'a [u8],
     /// Id of the database.
     pub database_id: u128,
-    /// Number of the installed checkpoint; 0 before the first.
-    pub checkpoint: u64,
+    /// Number of the installed checkpoint; none before the first.
+    pub checkpoint: Option<u64>,
     /// How many data files there are.
     pub data_files: usize,
     /// C: the LSN that redo starts from.

@@ -52,7 +52,7 @@ pub use onrush_lsn::Lsn;
 pub use options::{CheckOptions, DOP_MAX};
 pub use progress::Progress;
 pub use reach::{LogReach, foreign_segment, log_reach};
-pub use report::{CheckReport, TableReport};
+pub use report::{CheckReport, TableReport, checkpoint_words};
 pub use run::{check, check_source, lock};
 pub use salvage::{Loss, SalvageError, SalvageReport, SalvageTarget, SalvagedTable, salvage};
 pub use source::{LogLimit, Source};

@@ -17,8 +17,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// False when the check gave up after too many findings, or could not go on behind one.
     pub complete: bool,
-    /// The checkpoint that was checked; 0 before the first.
-    pub checkpoint: u64,
+    /// The checkpoint that was checked; none before the first.
+    pub checkpoint: Option<u64>,
     /// Threads that checked.
     pub dop: usize,
     /// Whether only checksums and structure were checked.
@@ -59,6 +59,12 @@ pub struct TableReport {
     /// Changes in them, not among the rows, of large transactions that were not committed when the checkpoint
     /// began: the log tells what became of those, and nothing if it does not tell of their commit.
     pub undecided: u64,
+}
+
+/// A checkpoint by its number.
+#[must_use]
+pub fn checkpoint_words(number: Option<u64>) -> String {
+    number.map_or_else(|| "no checkpoint".to_owned(), |number| format!("checkpoint {number}"))
 }
 
 impl CheckReport {
@@ -112,8 +118,8 @@ impl fmt::Display for CheckReport {
         }
         writeln!(
             formatter,
-            "checkpoint {} and {} log records: {:.1} MB in {:.2} s, {:.2} GB/s, {} threads",
-            self.checkpoint,
+            "{} and {} log records: {:.1} MB in {:.2} s, {:.2} GB/s, {} threads",
+            checkpoint_words(self.checkpoint),
             self.log_records,
             self.read_bytes as f64 / 1e6,
             self.seconds,

@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function short(value) {
-  if (!isFinite(value)) return "-";
+  if (value == null || !isFinite(value)) return "-";
   const size = Math.abs(value);
   if (size >= 1e9) return (value / 1e9).toFixed(2) + " G";
   if (size >= 1e6) return (value / 1e6).toFixed(2) + " M";
@@ -95,7 +95,7 @@ function stacked(history) {
 
 function showHistory(history) {
   const times = history.map((second) => second.unix_millis / 1000);
-  const of = (name, by = 1) => history.map((second) => second[name] / by);
+  const of = (name, by = 1) => history.map((second) => second[name] == null ? null : second[name] / by);
   charts.rate.show(times, [line("rows inserted", "--c0", of("rows")), line("commits", "--c1", of("commits")), line("rows read", "--c2", of("rows_read"))]);
   charts.sync.show(times, [line("commits per sync", "--c0", of("commits_per_sync"))]);
   charts.write.show(times, [line("mean", "--c0", of("log_write_us")), line("99 of 100 within", "--c1", of("log_write_p99_us"))]);
@@ -107,7 +107,7 @@ function showHistory(history) {
 function showNow(second) {
   $("rows").textContent = short(second.rows);
   $("commits").textContent = short(second.commits);
-  $("per-sync").textContent = second.commits_per_sync > 0 ? short(second.commits_per_sync) : "-";
+  $("per-sync").textContent = short(second.commits_per_sync);
   $("write").textContent = micros(second.log_write_us);
   $("write-p99").textContent = micros(second.log_write_p99_us);
   $("queue").textContent = second.log_queue;

@@ -214,6 +214,6 @@ fn commits_per_sync_are_logged_commits_by_syncs() {
     let load = world.db.statistics().since(&before);
     let rates = load.rates();
     assert_eq!(load.totals.counter(Counter::Commits), 80);
-    assert_eq!(rates.commits_per_sync, 40.0 / load.log.syncs as f64);
+    assert_eq!(rates.commits_per_sync, Some(40.0 / load.log.syncs as f64));
     assert!((rates.commits * rates.seconds - 80.0).abs() < 1e-6);
 }

@@ -102,7 +102,7 @@ fn print_run(name: &str, mode: Mode, threads: usize, time: Duration) {
         least as f64 * 100.0 / mean,
         totals.counter(Counter::AdmissionSteals),
         waits.count,
-        waits.percentile_nanos(50.0) as f64 / 1e6,
+        waits.percentile_nanos(50.0).unwrap_or(0) as f64 / 1e6,
         waits.nanos_max as f64 / 1e6,
     );
 }

@@ -53,7 +53,7 @@ mod writer;
 
 pub use error::{Cause, LogError};
 pub use log::{Log, LogHold, LogSpace};
-pub use onrush_lsn::{AtomicLsn, Lsn};
+pub use onrush_lsn::{AtomicLsn, LatestLsn, Lsn};
 pub use options::{DelayedWindow, LogOptions, LogWriter};
 pub use progress::ReadProgress;
 pub use reader::Apply;

@@ -67,25 +67,25 @@ impl LogStatistics {
         }
     }
 
-    /// Mean time of a durable write, in nanoseconds; 0 if there was none.
+    /// Mean time of a durable write, in nanoseconds; none if there was none.
     #[must_use]
-    pub fn write_nanos_mean(&self) -> u64 {
-        self.write_nanos / self.syncs.max(1)
+    pub fn write_nanos_mean(&self) -> Option<u64> {
+        self.write_nanos.checked_div(self.syncs)
     }
 
     /// A time that `percent` of the durable writes did not exceed, in nanoseconds, rounded up to
-    /// the end of its bucket; 0 if there was none.
+    /// the end of its bucket; none if there was none.
     #[must_use]
-    pub fn write_nanos_percentile(&self, percent: f64) -> u64 {
+    pub fn write_nanos_percentile(&self, percent: f64) -> Option<u64> {
         let rank = (percent.clamp(0.0, 100.0) / 100.0 * self.syncs as f64).ceil().max(1.0);
         let mut seen = 0;
         for (bucket, count) in self.write_nanos_histogram.iter().enumerate() {
             seen += count;
             if *count > 0 && seen as f64 >= rank {
-                return ((2 << bucket) - 1).min(self.write_nanos_max);
+                return Some(((2 << bucket) - 1).min(self.write_nanos_max));
             }
         }
-        0
+        None
     }
 }
 

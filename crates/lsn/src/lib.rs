@@ -1,4 +1,5 @@
-//! [`Lsn`]: a byte position in the log, apart from all other numbers. [`AtomicLsn`]: one that threads share.
+//! [`Lsn`]: a byte position in the log, apart from all other numbers. [`AtomicLsn`], [`LatestLsn`]: ones that threads
+//! share.
 //!
 //! A crate of its own, because the log, the check and the backup speak of the same positions, and the check
 //! shares no code with the log.
@@ -132,6 +133,25 @@ impl Default for AtomicLsn {
     /// [`Lsn::ZERO`].
     fn default() -> Self {
         Self::new(Lsn::ZERO)
+    }
+}
+
+/// An [`Lsn`] that threads share, once there is one.
+#[derive(Debug, Default)]
+pub struct LatestLsn(AtomicLsn);
+
+impl LatestLsn {
+    /// The highest so far; none if there was none.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> Option<Lsn> {
+        Some(self.0.load(Ordering::Acquire)).filter(|lsn| *lsn != Lsn::ZERO)
+    }
+
+    /// Goes to `lsn` unless it is there or further.
+    #[inline]
+    pub fn advance(&self, lsn: Lsn) {
+        self.0.fetch_max(lsn, Ordering::AcqRel);
     }
 }
 

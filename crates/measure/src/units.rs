@@ -26,6 +26,11 @@ pub fn rounded(number: f64) -> String {
     }
 }
 
+/// The same of a number that there may not be.
+pub fn rounded_if_any(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), rounded)
+}
+
 /// Bytes in the largest binary unit of which there is at least one: `1.5 GiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];

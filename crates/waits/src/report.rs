@@ -133,7 +133,8 @@ impl Totals {
         );
         let latches = self.latches.iter().map(|total| (total.latch.name(), &total.spun));
         let words = self.spins.iter().map(|total| (total.spin.name(), &total.spun));
-        for (name, spun) in latches.chain(words).filter(|(_, spun)| spun.collisions > 0) {
+        for (name, spun) in latches.chain(words) {
+            let Some(spins_per_collision) = spun.spins_per_collision() else { continue };
             push_line(
                 &mut text,
                 format_args!(
@@ -141,7 +142,7 @@ impl Totals {
                     name,
                     spun.collisions,
                     spun.spins,
-                    spun.spins_per_collision(),
+                    spins_per_collision,
                     spun.sleeps,
                     spun.backoffs
                 ),

@@ -59,9 +59,10 @@ impl WaitTotal {
     }
 
     /// A time that `percent` of the waits did not exceed, in nanoseconds, rounded up to the end of
-    /// its bucket; 0 if there was none.
-    pub fn percentile_nanos(&self, percent: f64) -> u64 {
-        percentile(&self.histogram, self.count, percent).min(self.nanos_max)
+    /// its bucket; none if there was none.
+    pub fn percentile_nanos(&self, percent: f64) -> Option<u64> {
+        let nanos = percentile(&self.histogram, self.count, percent);
+        nanos.map(|nanos| nanos.min(self.nanos_max))
     }
 
     fn add(&mut self, other: &Self) {
@@ -88,17 +89,17 @@ impl WaitTotal {
     }
 }
 
-/// The end of the bucket in which the entry of this rank lies; 0 if there is none.
-pub(crate) fn percentile(histogram: &[u64], count: u64, percent: f64) -> u64 {
+/// The end of the bucket in which the entry of this rank lies, if there is one.
+fn percentile(histogram: &[u64], count: u64, percent: f64) -> Option<u64> {
     let rank = (percent.clamp(0.0, 100.0) / 100.0 * count as f64).ceil().max(1.0);
     let mut seen = 0;
     for (bucket, count) in histogram.iter().enumerate() {
         seen += count;
         if *count > 0 && seen as f64 >= rank {
-            return bucket_end(bucket);
+            return Some(bucket_end(bucket));
         }
     }
-    0
+    None
 }
 
 /// Collisions at one word, or on one class of latch.
@@ -131,9 +132,9 @@ impl Collisions {
         self.sleeps = change(self.sleeps, other.sleeps);
     }
 
-    /// Looks in vain for each collision; 0 without any.
-    pub fn spins_per_collision(&self) -> f64 {
-        self.spins as f64 / self.collisions.max(1) as f64
+    /// Looks in vain for each collision; none without any.
+    pub fn spins_per_collision(&self) -> Option<f64> {
+        (self.collisions > 0).then(|| self.spins as f64 / self.collisions as f64)
     }
 }
 

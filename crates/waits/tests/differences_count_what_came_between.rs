@@ -23,7 +23,7 @@ fn counts_and_times_are_those_since_the_earlier_sum() {
     let write_log = since.wait(Wait::WriteLog);
     assert_eq!((write_log.count, write_log.nanos), (2, 8000));
     assert_eq!(write_log.nanos_max, 8191, "the end of the bucket of 5 us, not the 1 ms before");
-    assert_eq!(write_log.percentile_nanos(50.0), 4095);
+    assert_eq!(write_log.percentile_nanos(50.0), Some(4095));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn adding_what_came_since_gives_the_later_counts() {
 #[test]
 fn an_empty_sum_has_no_percentiles_and_no_percentages() {
     let totals = Totals::default();
-    assert_eq!(totals.wait(Wait::WriteLog).percentile_nanos(99.0), 0);
+    assert_eq!(totals.wait(Wait::WriteLog).percentile_nanos(99.0), None);
     assert_eq!(totals.wait_percent(Wait::WriteLog), 0.0);
     assert!(totals.top_waits().is_empty());
 }

@@ -39,7 +39,8 @@ pub(crate) struct Position {
 pub(crate) struct Superblock {
     pub(crate) database_id: u128,
     pub(crate) generation: u64,
-    pub(crate) checkpoint: u64,
+    /// None before the first.
+    pub(crate) checkpoint: Option<u64>,
     pub(crate) incarnation: u64,
     /// E: no installed image holds a change at or above it.
     pub(crate) end: Lsn,
@@ -78,7 +79,7 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
     let mut input = Input::new(body);
     let database_id = input.u128()?;
     let generation = input.u64()?;
-    let checkpoint = input.u64()?;
+    let checkpoint = Some(input.u64()?).filter(|number| *number > 0);
     let incarnation = input.u64()?;
     let end = Lsn(input.u64()?);
     let start = Position {

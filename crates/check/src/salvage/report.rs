@@ -31,7 +31,7 @@ pub struct SalvageReport {
     pub warnings: Vec<Finding>,
     /// What was done instead of what could not be, in words.
     pub notes: Vec<String>,
-    /// The checkpoint that was salvaged from; None if there was none to be found.
+    /// The checkpoint that was salvaged from; none if there was none, or none to be found.
     pub checkpoint: Option<u64>,
     /// The log is good up to this LSN. Commits from here on are lost if the log is among the losses.
     pub log_end_lsn: Lsn,

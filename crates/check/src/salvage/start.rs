@@ -9,6 +9,7 @@ use crate::decode::superblock::{FILE_NAME, Folders, Superblock};
 use crate::error::CheckError;
 use crate::findings::Findings;
 use crate::progress::Progress;
+use crate::report::checkpoint_words;
 use crate::run::lock_others;
 use crate::salvage::SalvageReport;
 use crate::source::LogLimit;
@@ -78,7 +79,7 @@ impl<'a> Start<'a> {
                     words(&copy)
                 ));
             }
-            report.checkpoint = Some(copy.checkpoint);
+            report.checkpoint = copy.checkpoint;
             return Ok(Some(Start { store, catalogue }));
         }
         Ok(None)
@@ -91,5 +92,5 @@ impl<'a> Start<'a> {
 
 fn words(superblock: &Superblock) -> String {
     let Superblock { generation, checkpoint, .. } = superblock;
-    format!("generation {generation}, checkpoint {checkpoint}")
+    format!("generation {generation}, {}", checkpoint_words(*checkpoint))
 }

@@ -127,12 +127,12 @@ fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Finding
             format!(
                 "the newer copy (checkpoint {}, incarnation {}, E {} of {} us, C {}) is behind the \
                  older one (checkpoint {}, incarnation {}, E {} of {} us, C {}) or of another database",
-                newer.checkpoint,
+                newer.checkpoint.unwrap_or(0),
                 newer.incarnation,
                 newer.end,
                 newer.end_us.unwrap_or(0),
                 newer.start.lsn,
-                older.checkpoint,
+                older.checkpoint.unwrap_or(0),
                 older.incarnation,
                 older.end,
                 older.end_us.unwrap_or(0),
@@ -147,7 +147,7 @@ fn check_fields(path: &Path, superblock: &Superblock, findings: &Findings) {
     let faults = [
         (superblock.has_root > 1, "the mark of the root is neither 0 nor 1"),
         (
-            (superblock.checkpoint == 0) != superblock.root.is_none(),
+            superblock.checkpoint.is_none() != superblock.root.is_none(),
             "there is a root exactly if there was a checkpoint, and here it is not so",
         ),
         (superblock.end < start.lsn, "E is below C"),
@@ -178,7 +178,7 @@ fn check_counters(path: &Path, superblock: &Superblock, findings: &Findings) {
     let start = superblock.start;
     let counters = [
         (32, "the generation", superblock.generation),
-        (40, "the checkpoint's number", superblock.checkpoint),
+        (40, "the checkpoint's number", superblock.checkpoint.unwrap_or(0)),
         (48, "the incarnation", superblock.incarnation),
         (56, "E, an LSN,", superblock.end.0),
         (64, "C, an LSN,", start.lsn.0),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use onrush::{Rates, Statistics};
-use onrush_measure::units::{bytes, elapsed, grouped, rounded};
+use onrush_measure::units::{bytes, elapsed, grouped, rounded, rounded_if_any};
 use onrush_terminal::failure::Outcome;
 use onrush_terminal::output;
 use onrush_watch::{View, WatchError, look};
@@ -104,15 +104,15 @@ fn figures(rates: &Rates, statistics: &Statistics) -> Vec<(&'static str, String)
         ("rows inserted/s", rounded(rates.rows)),
         ("rows read/s", rounded(rates.rows_read)),
         ("commits/s", rounded(rates.commits)),
-        ("commits per sync", rounded(rates.commits_per_sync)),
+        ("commits per sync", rounded_if_any(rates.commits_per_sync)),
         ("log MB/s", rounded(rates.log_bytes / 1e6)),
         ("log growths/s", rounded(rates.log_growths)),
         (
             "log write",
             format!(
                 "{} us mean, {} us p99, {} sessions in the queue now",
-                rounded(rates.log_write_us),
-                rounded(rates.log_write_p99_us),
+                rounded_if_any(rates.log_write_us),
+                rounded_if_any(rates.log_write_p99_us),
                 rates.log_queue
             ),
         ),

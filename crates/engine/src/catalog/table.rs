@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use onrush_latch::lock_counted;
-use onrush_log::{AtomicLsn, Lsn};
+use onrush_log::{LatestLsn, Lsn};
 use onrush_types::{ColumnDefinition, DefaultValue, KeyStrategy, Schema, TableDefinition, Value};
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -253,7 +253,7 @@ pub(crate) struct Catalog {
     /// How often a name came to mean something else.
     version: AtomicU64,
     /// Behind the commit that last changed the list; what names mean rests on it.
-    changed_at: AtomicLsn,
+    changed_at: LatestLsn,
     /// Objects below were handed out; never goes back.
     next_object: AtomicU32,
     /// Held while a commit changes the list, from its LSN on, and while a checkpoint looks at it and
@@ -269,7 +269,7 @@ impl Default for Catalog {
         Catalog {
             tables: RwLock::default(),
             version: AtomicU64::new(0),
-            changed_at: AtomicLsn::default(),
+            changed_at: LatestLsn::default(),
             next_object,
             definitions: Mutex::new(()),
             locks: DefinitionLocks::default(),
@@ -336,12 +336,12 @@ impl Catalog {
     /// Behind the commit that last changed what a name means; none since the database was opened: then it is
     /// durable.
     pub(crate) fn changed_at(&self) -> Option<Lsn> {
-        Some(self.changed_at.load(Ordering::Acquire)).filter(|end| *end != Lsn::ZERO)
+        self.changed_at.get()
     }
 
     /// The commit that ends here has changed the list.
     pub(crate) fn set_changed_at(&self, end: Lsn) {
-        self.changed_at.fetch_max(end, Ordering::AcqRel);
+        self.changed_at.advance(end);
     }
 
     pub(crate) fn add(&self, table: Arc<TableEntry>) {

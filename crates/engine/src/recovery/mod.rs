@@ -48,8 +48,8 @@ const LOG_SEGMENT_ENDING: &str = ".segment";
 /// What opening had to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryReport {
-    /// Number of the checkpoint that recovery started from; 0 if there was none yet.
-    pub checkpoint: u64,
+    /// Number of the checkpoint that recovery started from; none if there was none yet.
+    pub checkpoint: Option<u64>,
     /// Leaves that the directory named.
     pub leaves: u64,
     /// Log records read.
@@ -164,8 +164,8 @@ pub(crate) fn open(
     // Leaves are dirty for epochs above the installed checkpoint's.
     let epoch = Epoch::after(superblock.checkpoint);
     let engine = build_engine(&disk, options, database_id, (frames, space), epoch);
-    let mut report =
-        RecoveryReport { checkpoint: superblock.checkpoint, ..RecoveryReport::default() };
+    let checkpoint = root.as_ref().map(|_| superblock.checkpoint);
+    let mut report = RecoveryReport { checkpoint, ..RecoveryReport::default() };
     let directory = match root {
         Some(root) => load_tables(&engine, root, superblock.start.lsn, &mut report)?,
         None => Directory::default(),

@@ -36,7 +36,7 @@ use crate::recovery::RecoveryReport;
 /// }
 /// let load = db.statistics().since(&before);
 /// println!("{}", load.totals.wait_report()); // the waits that make up 95 %
-/// println!("{:.1} commits per sync", load.rates().commits_per_sync);
+/// println!("{:.1?} commits per sync", load.rates().commits_per_sync);
 /// for session in db.sessions() {
 ///     println!("{} waits for {:?}", session.name, session.waits_now);
 /// }

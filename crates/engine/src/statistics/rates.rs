@@ -43,16 +43,17 @@ pub struct Rates {
     pub rows_read: f64,
     /// Transactions committed.
     pub commits: f64,
-    /// Transactions committed whose rows are logged, for each sync of the log: an average, not a rate.
-    pub commits_per_sync: f64,
+    /// Transactions committed whose rows are logged, for each sync of the log: an average, not a rate. None without a
+    /// sync.
+    pub commits_per_sync: Option<f64>,
     /// Bytes written to the log.
     pub log_bytes: f64,
     /// Log segments made or made ready again.
     pub log_growths: f64,
-    /// Mean time of a durable write of the log, in microseconds.
-    pub log_write_us: f64,
+    /// Mean time of a durable write of the log, in microseconds; none if there was none.
+    pub log_write_us: Option<f64>,
     /// A time that 99 of 100 of them did not exceed, in microseconds.
-    pub log_write_p99_us: f64,
+    pub log_write_p99_us: Option<f64>,
     /// Sessions that waited for the log, at the end of the time.
     pub log_queue: u64,
     /// Leaves added to trees.
@@ -80,6 +81,7 @@ impl Rates {
         let totals = &statistics.totals;
         let counter = |counter| each(totals.counter(counter));
         let log = &statistics.log;
+        let micros = |nanos: u64| nanos as f64 / 1e3;
         let busy = totals
             .waits
             .iter()
@@ -100,11 +102,11 @@ impl Rates {
             rows: counter(Counter::RowsInserted),
             rows_read: counter(Counter::RowsRead),
             commits: each(commits),
-            commits_per_sync: logged_commits as f64 / log.syncs.max(1) as f64,
+            commits_per_sync: (log.syncs > 0).then(|| logged_commits as f64 / log.syncs as f64),
             log_bytes: each(log.bytes),
             log_growths: counter(Counter::LogGrowths),
-            log_write_us: log.write_nanos_mean() as f64 / 1e3,
-            log_write_p99_us: log.write_nanos_percentile(99.0) as f64 / 1e3,
+            log_write_us: log.write_nanos_mean().map(micros),
+            log_write_p99_us: log.write_nanos_percentile(99.0).map(micros),
             log_queue: statistics.log_queue,
             pages_allocated: counter(Counter::PagesAllocated),
             checkpoint_pages: counter(Counter::ImagesCheckpoint),

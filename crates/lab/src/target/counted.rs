@@ -54,16 +54,16 @@ pub(super) fn snapshot(statistics: &Statistics) -> Snapshot {
 /// What a durable write of the log took meanwhile, if there was one, and how many sessions wait for the log.
 pub(super) fn log_writes(between: &Statistics) -> Vec<CounterRecord> {
     let [mean, p99, queue] = record::ONRUSH_LOG_WRITES;
-    let micros = |name: &str, nanos: u64| CounterRecord {
-        value: nanos as f64 / 1e3,
-        ..CounterRecord::level(name, "us", 0)
+    let micros = |name: &str, nanos: Option<u64>| {
+        let value = nanos? as f64 / 1e3;
+        Some(CounterRecord { value, ..CounterRecord::level(name, "us", 0) })
     };
     let times = [
         micros(mean, between.log.write_nanos_mean()),
         micros(p99, between.log.write_nanos_percentile(99.0)),
     ];
     let queue = CounterRecord::level(queue, "1", between.log_queue);
-    times.into_iter().filter(|time| time.value > 0.0).chain([queue]).collect()
+    times.into_iter().flatten().chain([queue]).collect()
 }
 
 fn spins(spun: &Collisions) -> Spins {

@@ -198,7 +198,7 @@ fn of_totals(view: View, totals: &onrush::Totals) -> Vec<Row> {
                     seconds(total.nanos),
                     seconds(total.resource_nanos()),
                     seconds(total.signal_nanos),
-                    seconds(total.nanos_max),
+                    longest(total.count, total.nanos_max),
                     total.wait.about().into(),
                 ]
             });
@@ -213,7 +213,7 @@ fn of_totals(view: View, totals: &onrush::Totals) -> Vec<Row> {
                     count(total.spun.spins),
                     count(total.spun.sleeps),
                     seconds(total.nanos),
-                    seconds(total.nanos_max),
+                    longest(total.spun.collisions, total.nanos_max),
                 ]
             });
             latches.collect()
@@ -351,4 +351,9 @@ fn count(value: u64) -> Value<'static> {
 
 fn seconds(nanos: u64) -> Value<'static> {
     Value::Float64(nanos as f64 / NANOS_PER_SECOND)
+}
+
+/// The longest of so many; NULL of none.
+fn longest(of: u64, nanos: u64) -> Value<'static> {
+    if of > 0 { seconds(nanos) } else { Value::Null }
 }

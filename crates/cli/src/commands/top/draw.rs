@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onrush::{CheckpointStage, LiveSummary, Rates, RecorderKind};
-use onrush_measure::units::{bytes, elapsed, rounded};
+use onrush_measure::units::{bytes, elapsed, rounded, rounded_if_any};
 use onrush_watch::View;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -58,13 +58,13 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
         " {} rows/s   {} commits/s   {} commits/sync   {} MB/s log",
         rounded(rates.rows),
         rounded(rates.commits),
-        rounded(rates.commits_per_sync),
+        rounded_if_any(rates.commits_per_sync),
         rounded(rates.log_bytes / 1e6)
     );
     let second = format!(
         " log write {} us, p99 {} us   queue {}   {} pages/s   {} evictions/s",
-        rounded(rates.log_write_us),
-        rounded(rates.log_write_p99_us),
+        rounded_if_any(rates.log_write_us),
+        rounded_if_any(rates.log_write_p99_us),
         rates.log_queue,
         rounded(rates.pages_allocated),
         rounded(rates.evictions)
