@@ -31,7 +31,7 @@ const KNOWN: &[(Fault, u64)] = &[
     (Fault::MergeKeepsImage, 669_435_738),
     (Fault::MergeImagedLate, 669_435_738),
     (Fault::LogNotSynced, 1_045_618_367),
-    (Fault::LogErrorIgnored, 2),
+    (Fault::LogErrorIgnored, 656_718_595),
     (Fault::SegmentNameNotSynced, 1_045_618_367),
     (Fault::ChainUnchecked, 503_391_810),
     (Fault::RotTakenForTear, 656_718_595),
