@@ -13,7 +13,7 @@ use common::{Fixture, noted, notes};
 use onrush::{
     Database, Direction, Durability, Error, Row, ScanOptions, Session, Snapshot, Table, Value,
 };
-use onrush_oracle::{Changed, History, Transaction};
+use onrush_oracle::{History, Transaction};
 use proptest::prelude::*;
 
 const LANES: usize = 3;
@@ -68,21 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Rows = BTreeMap<i64, Arc<str>>;
 
 /// What the database must hold.
-struct Model {
-    history: History<Rows>,
-    changed: Changed<i64>,
-}
-
-impl Model {
-    fn begin(&self) -> Transaction<Rows> {
-        Transaction::begin(&self.history)
-    }
-
-    fn commit(&mut self, began: Transaction<Rows>) {
-        self.changed.note(began.places().copied(), self.history.len() + 1);
-        self.history.commit(0, began.into_changes());
-    }
-}
+type Model = History<Rows>;
 
 fn text(number: usize, long: bool) -> String {
     let text = format!("{number} ");
@@ -203,7 +189,7 @@ impl World {
             table: None,
             sessions: Vec::new(),
             snapshots: Vec::new(),
-            model: Model { history: History::new(Rows::new()), changed: Changed::default() },
+            model: Model::new(Rows::new()),
         };
         let (db, table) = world.fixture.create_with(notes());
         world.adopt(db, table);
@@ -216,7 +202,7 @@ impl World {
                 .unwrap();
             rows.insert(key, text.into());
         }
-        world.model.history = History::new(rows);
+        world.model = Model::new(rows);
         world
     }
 
@@ -272,18 +258,19 @@ impl World {
                 }
                 Step::Begin => {
                     if let Some(session_of) = idle[session].take() {
-                        open[session] = Some((session_of.begin().unwrap(), model.begin()));
+                        open[session] =
+                            Some((session_of.begin().unwrap(), Transaction::begin(model)));
                     }
                 }
                 Step::Commit => {
                     if let Some((transaction, began)) = open[session].take() {
                         let result = transaction.commit();
                         idle[session] = fresh.next();
-                        let conflicts = began.is_overtaken(&model.changed);
+                        let conflicts = began.is_overtaken(model);
                         match result {
                             Ok(()) => {
                                 assert!(!conflicts, "step {number}: both committers won");
-                                model.commit(began);
+                                model.commit(0, began.into_changes());
                             }
                             Err(Error::Conflict { .. } | Error::DuplicateKey { .. }) => {
                                 assert!(conflicts, "step {number}: nobody was in the way");
@@ -299,7 +286,7 @@ impl World {
                 }
                 Step::TakeSnapshot => {
                     if let Some(session) = &mut idle[session] {
-                        snapshots.push((session.snapshot().unwrap(), model.history.now().clone()));
+                        snapshots.push((session.snapshot().unwrap(), model.now().clone()));
                     }
                 }
                 Step::InsertMany(key, count) => {
@@ -312,9 +299,9 @@ impl World {
                 }
                 step => match (&mut idle[session], &mut open[session]) {
                     (Some(session), _) => {
-                        let mut began = model.begin();
+                        let mut began = Transaction::begin(model);
                         operate!(&mut **session, table, &mut began, step, number);
-                        model.commit(began);
+                        model.commit(0, began.into_changes());
                     }
                     (None, Some((transaction, began))) => {
                         operate!(transaction, table, began, step, number);
@@ -344,14 +331,14 @@ impl World {
 
     fn check_all(&mut self) {
         let rows = common::all_rows(&mut self.sessions[0], self.table.as_ref().unwrap());
-        let expected = rows_between(self.model.history.now(), 0, i64::MAX, false, u64::MAX);
+        let expected = rows_between(self.model.now(), 0, i64::MAX, false, u64::MAX);
         common::assert_same_rows(&rows, &expected, "in the end");
     }
 }
 
 fn insert_many(session: &mut Session, table: &Table, model: &mut Model, rows: &[Row]) {
     let result = session.insert_many(table, rows.iter().map(Vec::as_slice));
-    let mut began = model.begin();
+    let mut began = Transaction::begin(model);
     let mut duplicate = false;
     for row in rows {
         let key = row[0].as_i64().unwrap();
@@ -362,7 +349,7 @@ fn insert_many(session: &mut Session, table: &Table, model: &mut Model, rows: &[
         assert!(matches!(result, Err(Error::DuplicateKey { .. })), "{result:?}");
     } else {
         result.unwrap();
-        model.commit(began);
+        model.commit(0, began.into_changes());
     }
 }
 

@@ -10,6 +10,7 @@
 //!    its run.
 
 use crate::state::{Effect, State};
+use crate::transaction::Changed;
 
 /// What a database holds, or a part of it, and what a change makes of it.
 pub trait Expected: Clone {
@@ -25,13 +26,13 @@ pub trait Expected: Clone {
     fn print(&self) -> Self::Print;
 }
 
-/// A state whose changes are each about one place, or about a whole table.
+/// A state whose changes are about places, in which two transactions can meet.
 pub trait Placed: Expected {
     /// A key of a table, for example.
     type Place: Ord + Clone;
 
-    /// The one that a change is about.
-    fn place(change: &Self::Change) -> Option<Self::Place>;
+    /// Those that a change is about, before it is made; of one of a row its key.
+    fn places(&self, change: &Self::Change) -> Vec<Self::Place>;
 }
 
 /// How many commits must be there, and how many may.
@@ -73,20 +74,22 @@ pub fn longest_prefix((least, most): Bounds, is_found: impl Fn(usize) -> bool) -
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct History<S: Expected = State> {
+pub struct History<S: Placed = State> {
     base: S,
     now: S,
     commits: Vec<Vec<S::Change>>,
     prints: Vec<S::Print>, // after so many commits
     promises: Promises,
+    /// Who changed what last.
+    pub changed: Changed<S::Place>,
 }
 
-impl<S: Expected> History<S> {
+impl<S: Placed> History<S> {
     /// A run that begins with `base`, which is durable.
     pub fn new(base: S) -> History<S> {
         let prints = vec![base.print()];
-        let promises = Promises::default();
-        History { now: base.clone(), base, commits: Vec::new(), prints, promises }
+        let (promises, changed) = (Promises::default(), Changed::default());
+        History { now: base.clone(), base, commits: Vec::new(), prints, promises, changed }
     }
 
     /// The state after all commits.
@@ -106,7 +109,10 @@ impl<S: Expected> History<S> {
 
     /// Notes a commit that began at `begun_at`. Returns how many there are now.
     pub fn commit(&mut self, begun_at: usize, changes: Vec<S::Change>) -> usize {
-        changes.iter().for_each(|change| self.now.apply(change));
+        for change in &changes {
+            self.changed.note(self.now.places(change), self.commits.len() + 1);
+            self.now.apply(change);
+        }
         self.prints.push(self.now.print());
         self.commits.push(changes);
         self.promises.begin(begun_at, self.commits.len());
@@ -158,6 +164,7 @@ impl<S: Expected> History<S> {
         self.commits.truncate(commits);
         self.prints.truncate(commits + 1);
         self.promises.begun.truncate(commits);
+        self.changed.retain(|_, number| number <= commits);
     }
 }
 
@@ -195,38 +202,32 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
-    /// Numbers, of which the order of coming does not show.
-    #[derive(Clone, Debug, Default)]
-    struct Numbers(Vec<u32>);
+    type Rows = BTreeMap<u32, ()>;
 
-    impl Expected for Numbers {
-        type Change = u32;
-        type Print = Vec<u32>;
+    fn puts(keys: &[u32]) -> Vec<(u32, Option<()>)> {
+        keys.iter().map(|key| (*key, Some(()))).collect()
+    }
 
-        fn apply(&mut self, change: &u32) {
-            self.0.push(*change);
-            self.0.sort_unstable();
-        }
-
-        fn print(&self) -> Vec<u32> {
-            self.0.clone()
-        }
+    fn rows(keys: &[u32]) -> Rows {
+        keys.iter().map(|key| (*key, ())).collect()
     }
 
     /// Two commits that began at boundaries 2 and 7; the first is acknowledged at 5.
-    fn history() -> History<Numbers> {
-        let mut history = History::new(Numbers::default());
-        history.commit(2, vec![1]);
+    fn history() -> History<Rows> {
+        let mut history = History::new(Rows::new());
+        history.commit(2, puts(&[1]));
         history.acknowledge(5, 1);
-        history.commit(7, vec![2, 3]);
+        history.commit(7, puts(&[2, 3]));
         history
     }
 
     fn at(boundary: usize, found: &[u32]) -> Option<usize> {
         let history = history();
-        history.prefix_of(&found.to_vec(), history.bounds(boundary))
+        history.prefix_of(&rows(found), history.bounds(boundary))
     }
 
     #[test]
@@ -246,10 +247,10 @@ mod tests {
     fn after_going_back_the_lost_commits_are_no_state_any_more() {
         let mut history = history();
         history.go_back_to(1);
-        history.commit(9, vec![4]);
+        history.commit(9, puts(&[4]));
         let bounds = history.bounds(9);
         assert_eq!(bounds, (1, 2));
-        assert_eq!(history.prefix_of(&vec![1, 2, 3], bounds), None);
-        assert_eq!(history.prefix_of(&vec![1, 4], bounds), Some(2));
+        assert_eq!(history.prefix_of(&rows(&[1, 2, 3]), bounds), None);
+        assert_eq!(history.prefix_of(&rows(&[1, 4]), bounds), Some(2));
     }
 }

@@ -24,7 +24,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Expected for BTreeMap<K, V> {
 impl<K: Ord + Clone, V: Clone + PartialEq> Placed for BTreeMap<K, V> {
     type Place = K;
 
-    fn place((key, _): &(K, Option<V>)) -> Option<K> {
-        Some(key.clone())
+    fn places(&self, (key, _): &(K, Option<V>)) -> Vec<K> {
+        vec![key.clone()]
     }
 }

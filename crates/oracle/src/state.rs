@@ -248,12 +248,12 @@ impl Placed for State {
     /// A table and a key in it.
     type Place = (String, Vec<u8>);
 
-    fn place(effect: &Effect) -> Option<(String, Vec<u8>)> {
+    fn places(&self, effect: &Effect) -> Vec<(String, Vec<u8>)> {
         match effect {
             Effect::Put { table, key, .. } | Effect::Remove { table, key } => {
-                Some((table.clone(), key.clone()))
+                vec![(table.clone(), key.clone())]
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }

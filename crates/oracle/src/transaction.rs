@@ -19,7 +19,7 @@ impl<P> Default for Changed<P> {
 
 impl<P: Ord> Changed<P> {
     /// Commit `number` has changed these.
-    pub fn note(&mut self, places: impl IntoIterator<Item = P>, number: usize) {
+    pub(crate) fn note(&mut self, places: impl IntoIterator<Item = P>, number: usize) {
         self.0.extend(places.into_iter().map(|place| (place, number)));
     }
 
@@ -89,20 +89,19 @@ impl<S: Placed> Transaction<S> {
 
     /// No row where it sees one.
     pub fn delete(&mut self, change: S::Change) {
-        let place = S::place(&change);
-        if let Some(place) = place.filter(|place| self.writes.get(place).is_some_and(|old| old.1)) {
-            self.view.apply(&change);
-            self.writes.remove(&place);
-        } else {
-            self.write(change, |_| false);
+        if self.write(change.clone(), |_| false) == Some(true) {
+            let places = self.view.places(&change);
+            places.iter().for_each(|place| drop(self.writes.remove(place)));
         }
     }
 
-    fn write(&mut self, change: S::Change, is_own: impl Fn(Option<bool>) -> bool) {
+    /// Returns whether the row was its own before, if it has written it.
+    fn write(&mut self, change: S::Change, is_own: fn(Option<bool>) -> bool) -> Option<bool> {
+        let place = self.view.places(&change).pop()?;
         self.view.apply(&change);
-        let Some(place) = S::place(&change) else { return };
         let before = self.writes.get(&place).map(|(_, is_own)| *is_own);
         self.writes.insert(place, (change, is_own(before)));
+        before
     }
 
     /// Where it has changed something.
@@ -116,8 +115,8 @@ impl<S: Placed> Transaction<S> {
     }
 
     /// Whether another one has committed a change of something that it has changed.
-    pub fn is_overtaken(&self, changed: &Changed<S::Place>) -> bool {
-        self.places().any(|place| changed.is_since(place, self.since))
+    pub fn is_overtaken(&self, history: &History<S>) -> bool {
+        self.places().any(|place| history.changed.is_since(place, self.since))
     }
 
     /// What its commit does.
@@ -148,12 +147,12 @@ mod tests {
 
     #[test]
     fn the_first_that_commits_wins() {
-        let (mut history, mut changed) = (History::new(Rows::new()), Changed::default());
-        changed.note([1], history.commit(0, vec![(1, Some('a'))]));
+        let mut history = History::new(Rows::new());
+        history.commit(0, vec![(1, Some('a'))]);
         let mut transaction = Transaction::begin(&history);
         transaction.upsert((1, Some('b')));
-        assert!(!transaction.is_overtaken(&changed));
-        changed.note([1], history.commit(0, vec![(1, Some('c'))]));
-        assert!(transaction.is_overtaken(&changed));
+        assert!(!transaction.is_overtaken(&history));
+        history.commit(0, vec![(1, Some('c'))]);
+        assert!(transaction.is_overtaken(&history));
     }
 }

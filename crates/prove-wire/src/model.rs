@@ -9,10 +9,10 @@
 //! 2. The states are in the order of the commits, because one statement runs at a time. Which of them survive a
 //!    crash is judged by `history.rs`.
 
-use onrush_oracle::{Changed, Expected as _, History};
+use onrush_oracle::{Expected as _, History};
 
 use crate::effect::of_table;
-use crate::state::{Change, Column, State, Thing, things_of};
+use crate::state::{Change, Column, State, Thing};
 use crate::statement::{Statement, schema_of};
 
 /// An open transaction.
@@ -63,7 +63,6 @@ pub struct Prediction {
 pub struct World {
     /// What is committed.
     pub history: History<State>,
-    changed: Changed<Thing>,
     next_table: u32,
 }
 
@@ -71,7 +70,7 @@ impl World {
     /// Begins with what is there.
     pub fn new(now: State) -> World {
         let next_table = now.tables.keys().max().map_or(1, |most| most + 1);
-        World { history: History::new(now), changed: Changed::default(), next_table }
+        World { history: History::new(now), next_table }
     }
 
     /// The newest state.
@@ -86,21 +85,17 @@ impl World {
 
     fn commit(&mut self, changes: &[Change]) {
         let mut next = self.now().clone();
-        let mut things = Vec::new();
-        for change in changes {
-            things.extend(things_of(change, &next));
-            next.apply(change);
-        }
+        changes.iter().for_each(|change| next.apply(change));
         // What changes nothing may be no commit at all; to truncate an empty table is one.
         let truncates = changes.iter().any(|change| matches!(change, Change::Truncate { .. }));
         if next != *self.now() || truncates {
-            self.changed.note(things, self.history.commit(0, changes.to_vec()));
+            self.history.commit(0, changes.to_vec());
         }
     }
 
     /// Whether a table's name, columns or existence changed after this transaction began: it stays away from that.
     pub fn is_reshaped_since(&self, transaction: &Transaction, name: &str, id: u32) -> bool {
-        let since = |thing| self.changed.is_since(&thing, transaction.begun_at);
+        let since = |thing| self.history.changed.is_since(&thing, transaction.begun_at);
         since(Thing::Name(name.to_owned())) || since(Thing::Shape(id))
     }
 
@@ -193,14 +188,16 @@ impl World {
         let (Change::Put { id, key, .. } | Change::Delete { id, key }) = change else {
             return false;
         };
-        self.changed.is_since(&Thing::Key(*id, *key), transaction.begun_at)
+        self.history.changed.is_since(&Thing::Key(*id, *key), transaction.begun_at)
     }
 
     fn is_in_the_way(&self, transaction: &Transaction, prediction: &Prediction) -> bool {
         let written = prediction.commits.iter().flatten();
         let rests = prediction.rests.iter();
         written.chain(&transaction.changes).any(|change| self.is_newer(transaction, change))
-            || rests.into_iter().any(|thing| self.changed.is_since(thing, transaction.begun_at))
+            || rests
+                .into_iter()
+                .any(|thing| self.history.changed.is_since(thing, transaction.begun_at))
     }
 
     /// The statement has come to what was predicted.

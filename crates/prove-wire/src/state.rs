@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use onrush_oracle::Expected;
+use onrush_oracle::{Expected, Placed};
 
 use crate::statement::schema_of;
 
@@ -305,32 +305,35 @@ pub fn row_line<'v>(table: &str, values: impl Iterator<Item = &'v Option<String>
     format!("row {table} {}", shown.collect::<Vec<_>>().join("|"))
 }
 
-/// What a change concerns, before it is made.
-pub fn things_of(change: &Change, before: &State) -> Vec<Thing> {
-    let name = |id: &u32| before.name_of(*id).map(|name| Thing::Name(name.to_owned()));
-    match change {
-        Change::Create { name, id, .. } => {
-            vec![Thing::Name(name.clone()), Thing::Shape(*id), Thing::Rows(*id)]
-        }
-        Change::Drop { id } => name(id).into_iter().collect(),
-        Change::Rename { id, to } => {
-            name(id).into_iter().chain([Thing::Name(to.clone())]).collect()
-        }
-        Change::AddColumn { id, .. }
-        | Change::DropColumn { id, .. }
-        | Change::RenameColumn { id, .. }
-        | Change::SetDefault { id, .. }
-        | Change::SetNotNull { id, .. }
-        | Change::SetType { id, .. }
-        | Change::Truncate { id } => vec![Thing::Shape(*id), Thing::Rows(*id)],
-        Change::Put { id, key, .. } | Change::Delete { id, key } => {
-            vec![Thing::Key(*id, *key), Thing::Rows(*id)]
-        }
-        Change::Grant { role, .. } => vec![Thing::Role(role.clone())],
-        Change::Comment { .. } => Vec::new(),
-        Change::CreateRole(role) | Change::DropRole(role) => vec![Thing::Role(role.clone())],
-        Change::CreateSchema(schema) | Change::DropSchema(schema) => {
-            vec![Thing::Schema(schema.clone())]
+impl Placed for State {
+    type Place = Thing;
+
+    fn places(&self, change: &Change) -> Vec<Thing> {
+        let name = |id: &u32| self.name_of(*id).map(|name| Thing::Name(name.to_owned()));
+        match change {
+            Change::Create { name, id, .. } => {
+                vec![Thing::Name(name.clone()), Thing::Shape(*id), Thing::Rows(*id)]
+            }
+            Change::Drop { id } => name(id).into_iter().collect(),
+            Change::Rename { id, to } => {
+                name(id).into_iter().chain([Thing::Name(to.clone())]).collect()
+            }
+            Change::AddColumn { id, .. }
+            | Change::DropColumn { id, .. }
+            | Change::RenameColumn { id, .. }
+            | Change::SetDefault { id, .. }
+            | Change::SetNotNull { id, .. }
+            | Change::SetType { id, .. }
+            | Change::Truncate { id } => vec![Thing::Shape(*id), Thing::Rows(*id)],
+            Change::Put { id, key, .. } | Change::Delete { id, key } => {
+                vec![Thing::Key(*id, *key), Thing::Rows(*id)]
+            }
+            Change::Grant { role, .. } => vec![Thing::Role(role.clone())],
+            Change::Comment { .. } => Vec::new(),
+            Change::CreateRole(role) | Change::DropRole(role) => vec![Thing::Role(role.clone())],
+            Change::CreateSchema(schema) | Change::DropSchema(schema) => {
+                vec![Thing::Schema(schema.clone())]
+            }
         }
     }
 }

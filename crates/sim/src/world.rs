@@ -35,8 +35,8 @@ use crate::random::Random;
 use crate::summary::Summary;
 use onrush_oracle::state::{row_digest, table_digest};
 use onrush_oracle::violation;
-use onrush_oracle::{Changed, Checked, History, Violation};
-use onrush_oracle::{Effect, Expected as _, Placed as _, State};
+use onrush_oracle::{Checked, History, Violation};
+use onrush_oracle::{Effect, Expected as _, State};
 
 /// Rows that fill several leaves, and a log segment nearly.
 const FILL_ROWS: usize = 60;
@@ -64,8 +64,6 @@ pub struct World {
     pub history: History,
     /// Generated keys that were shown to a caller, and since when.
     pub(crate) handed: HashMap<Place, usize>,
-    /// Of the commits in this run.
-    changed: Changed<Place>,
     /// End of each commit in the log, and how many commits there were then.
     ends: Vec<(u64, usize)>,
     random: Random,
@@ -138,7 +136,6 @@ impl World {
             snapshots: Vec::new(),
             history: History::new(state),
             handed: HashMap::new(),
-            changed: Changed::default(),
             ends: Vec::new(),
             random,
             copy_random,
@@ -212,7 +209,6 @@ impl World {
         effects: Vec<Effect>,
         end: Option<u64>,
     ) -> Checked<usize> {
-        self.changed.note(effects.iter().filter_map(State::place), self.history.len() + 1);
         self.summary.commits_of_several += u64::from(effects.len() > 1);
         let commits = self.history.commit(begun_at, effects);
         if let Some(end) = end {
@@ -248,7 +244,7 @@ impl World {
         if self.sessions[session].durability() != Durability::Durable {
             return;
         }
-        if let Some(commits) = self.changed.last(place) {
+        if let Some(commits) = self.history.changed.last(place) {
             let timestamp = self.timestamp();
             self.history.acknowledge(timestamp, commits);
         }

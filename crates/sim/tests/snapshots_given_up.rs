@@ -14,6 +14,7 @@ use onrush::{
     Snapshot, Table, TableDefinition, Transaction, Value,
 };
 use onrush_files::MemoryDisk;
+use onrush_oracle::History;
 use onrush_sim::random::Random;
 
 const KEYS: u64 = 30;
@@ -21,6 +22,9 @@ const LIMIT: u64 = 4096;
 
 /// Rows of both tables, and the change that each has: a number of its own.
 type Rows = BTreeMap<(usize, i64), i64>;
+
+/// What an open transaction sees, and has changed.
+type Own = onrush_oracle::Transaction<Rows>;
 
 #[derive(Default)]
 struct Counts {
@@ -34,12 +38,8 @@ struct World {
     random: Random,
     sessions: Vec<Session>,
     snapshots: Vec<(Snapshot, Rows)>,
-    rows: Rows,
-    /// When a key was changed last.
-    changed_at: BTreeMap<(usize, i64), i64>,
+    history: History<Rows>,
     changes: i64,
-    /// What the transaction that is open began with.
-    rows_at_begin: Rows,
     counts: Counts,
 }
 
@@ -86,10 +86,8 @@ impl World {
             random,
             sessions,
             snapshots: Vec::new(),
-            rows: Rows::new(),
-            changed_at: BTreeMap::new(),
+            history: History::new(Rows::new()),
             changes: 0,
-            rows_at_begin: Rows::new(),
             counts: Counts::default(),
         }
     }
@@ -114,14 +112,6 @@ impl World {
         }
     }
 
-    fn changed(&mut self, place: (usize, i64), change: Option<i64>) {
-        match change {
-            Some(change) => self.rows.insert(place, change),
-            None => self.rows.remove(&place),
-        };
-        self.changed_at.insert(place, self.changes);
-    }
-
     fn change(&mut self) {
         let place = self.some_place();
         self.changes += 1;
@@ -134,7 +124,9 @@ impl World {
         };
         match done {
             Ok(false) => {}
-            Ok(true) => self.changed(place, (!is_removed).then_some(change)),
+            Ok(true) => {
+                self.history.commit(0, vec![(place, (!is_removed).then_some(change))]);
+            }
             // A large transaction that is open has the row.
             Err(Error::Conflict { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -144,7 +136,7 @@ impl World {
     fn open_snapshot(&mut self) {
         if self.snapshots.len() < 6 {
             let snapshot = self.sessions[0].snapshot().unwrap();
-            self.snapshots.push((snapshot, self.rows.clone()));
+            self.snapshots.push((snapshot, self.history.now().clone()));
         }
     }
 
@@ -176,18 +168,15 @@ impl World {
     /// A transaction, and what others do meanwhile.
     fn transaction(&mut self) -> Checked {
         let mut session = self.sessions.pop().unwrap();
-        let began_at = self.changes;
-        let mut own = self.rows.clone();
-        self.rows_at_begin = self.rows.clone();
         let mut transaction = session.begin().unwrap();
-        let mut written = BTreeMap::new();
+        let mut own = Own::begin(&self.history);
         let mut failed = false;
         for _ in 0..self.random.below(8) {
             for _ in 0..self.random.below(12) {
                 self.step()?;
             }
             if !failed {
-                failed = self.change_inside(&mut transaction, &mut own, &mut written)?;
+                failed = self.change_inside(&mut transaction, &mut own)?;
             }
         }
         let committed = match failed {
@@ -200,14 +189,10 @@ impl World {
         self.sessions.push(session);
         match committed {
             Some(Ok(())) => {
-                let is_missed = |place: &&(usize, i64)| {
-                    self.changed_at.get(place).is_some_and(|at| *at > began_at)
-                };
-                if let Some(place) = written.keys().find(is_missed) {
-                    return Err(format!("{place:?} was changed by two transactions at a time"));
+                if own.is_overtaken(&self.history) {
+                    return Err("a row was changed by two transactions at a time".to_owned());
                 }
-                self.changes += 1;
-                written.into_iter().for_each(|(place, change)| self.changed(place, change));
+                self.history.commit(0, own.into_changes());
                 Ok(())
             }
             None | Some(Err(Error::Conflict { .. } | Error::DuplicateKey { .. })) => Ok(()),
@@ -219,43 +204,36 @@ impl World {
     fn change_inside(
         &mut self,
         transaction: &mut Transaction<'_>,
-        own: &mut Rows,
-        written: &mut BTreeMap<(usize, i64), Option<i64>>,
+        own: &mut Own,
     ) -> Result<bool, String> {
         let place = self.some_place();
         let table = &self.tables[place.0];
         let key = [Value::Int64(place.1)];
         self.changes += 1;
         let change = self.changes;
+        let expected = own.view().get(&place).copied();
         let done = match self.random.below(4) {
-            0 => transaction
-                .get(table, &key)
-                .map(|row| (own.get(&place).copied(), Some(row.as_ref().map(|row| found(row).1)))),
-            1 => transaction.delete(table, &key).map(|_| (None, None)),
-            2 if !own.contains_key(&place) => {
-                transaction.insert(table, &row(place.1, change)).map(|()| (Some(change), None))
-            }
-            _ => transaction.upsert(table, &row(place.1, change)).map(|()| (Some(change), None)),
+            0 => transaction.get(table, &key).map(|row| Some(row.as_ref().map(|row| found(row).1))),
+            1 => transaction.delete(table, &key).map(|_| {
+                if expected.is_some() {
+                    own.delete((place, None));
+                }
+                None
+            }),
+            2 if expected.is_none() => transaction.insert(table, &row(place.1, change)).map(|()| {
+                own.insert((place, Some(change)));
+                None
+            }),
+            _ => transaction.upsert(table, &row(place.1, change)).map(|()| {
+                own.upsert((place, Some(change)));
+                None
+            }),
         };
         match done {
-            Ok((expected, Some(seen))) if expected != seen => {
+            Ok(Some(seen)) if expected != seen => {
                 Err(format!("a transaction sees {seen:?} at {place:?} instead of {expected:?}"))
             }
-            Ok((_, Some(_))) => Ok(false),
-            Ok((change, None)) => {
-                let is_there = own.contains_key(&place);
-                // What was not there before and is gone again was never changed.
-                if change.is_some() || (is_there && self.rows_at_begin.contains_key(&place)) {
-                    written.insert(place, change);
-                } else if is_there {
-                    written.remove(&place);
-                }
-                match change {
-                    Some(change) => own.insert(place, change),
-                    None => own.remove(&place),
-                };
-                Ok(false)
-            }
+            Ok(_) => Ok(false),
             Err(Error::SnapshotTooOld { .. }) => {
                 self.counts.too_old += 1;
                 Ok(true)

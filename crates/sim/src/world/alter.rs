@@ -161,7 +161,7 @@ impl World {
         let done = self.finish_definition("rename", begun_at, effect, outcome.map(|_| ()))?;
         self.tables[table].alter(&expected, handle);
         if done {
-            self.changed.retain(|(table, _), _| table != to);
+            self.history.changed.retain(|(table, _), _| table != to);
             self.handed.retain(|(table, _), _| table != to);
             self.follow_name(from, to);
         }
@@ -241,6 +241,6 @@ impl World {
         let handed: Vec<_> =
             handed.filter_map(|(place, timestamp)| Some((renamed(place)?, *timestamp))).collect();
         self.handed.extend(handed);
-        self.changed.rename(renamed);
+        self.history.changed.rename(renamed);
     }
 }

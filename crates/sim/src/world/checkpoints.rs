@@ -154,7 +154,6 @@ pub fn restart(world: &mut World) -> Checked<()> {
     if commits < world.history.len() {
         // Closing failed, and nobody was told so: what was not durable is gone.
         world.history.go_back_to(commits);
-        world.changed.retain(|_, at| at <= commits);
         world.ends.retain(|(_, at)| *at <= commits);
     }
     let timestamp = world.timestamp();

@@ -43,7 +43,7 @@ impl World {
     /// The key of this table that the newest commit changed, of those in this run.
     fn changed_last(&self, table: usize) -> Option<Place> {
         let name = self.tables[table].name();
-        let changed = self.changed.iter().filter(|(place, _)| place.0 == name);
+        let changed = self.history.changed.iter().filter(|(place, _)| place.0 == name);
         changed.max_by_key(|(place, commit)| (*commit, *place)).map(|(place, _)| place.clone())
     }
 }

@@ -227,6 +227,7 @@ impl World {
         let session = self.some_session();
         let name = self.tables[table].name().to_owned();
         let mut gone: Vec<Vec<u8>> = self
+            .history
             .changed
             .iter()
             .filter(|(place, _)| place.0 == name && !self.has(place))

@@ -179,7 +179,7 @@ impl World {
 
     /// Whether another one has committed a change of what it has written.
     fn is_overtaken(&self, open: &Open<'_>) -> bool {
-        open.touched.iter().any(|place| self.changed.is_since(place, open.model.since()))
+        open.touched.iter().any(|place| self.history.changed.is_since(place, open.model.since()))
     }
 
     /// Sets a savepoint, or goes back to one.
@@ -317,7 +317,7 @@ impl World {
 
     fn settle(&mut self, ended: Ended, waits: bool) -> Checked<()> {
         let Ended { begun_at, model, is_lost, may_conflict, outcome } = ended;
-        let overtaken = model.is_overtaken(&self.changed);
+        let overtaken = model.is_overtaken(&self.history);
         let effects: Vec<Effect> = model.into_changes();
         match outcome {
             Ok(_) if is_lost => violation!("a transaction was told of a conflict, and committed"),

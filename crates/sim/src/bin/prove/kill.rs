@@ -1,18 +1,16 @@
 //! kill -9 at random moments, round after round on one database.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use onrush_check::{CheckOptions, Progress, check};
 use onrush_files::OsDisk;
 use onrush_sim::Random;
 
-use super::{oracle, own_program, temporary_folder, workload};
+use super::{oracle, temporary_folder, workload};
 
-const SESSIONS: i64 = 16;
 /// One in so many databases is checked as the kill has left it.
 const CHECK_ONE_IN: u64 = 10;
 
@@ -26,22 +24,9 @@ pub(crate) fn run(rounds: u64, seed: u64, folder: Option<PathBuf>) -> Result<()>
     for round in 1..=rounds {
         let number = i64::try_from(round)?;
         let path = oracle::path(&folder, number);
-        let mut child = Command::new(own_program()?)
-            .arg("work")
-            .args([&database, &path])
-            .args(["--round", &number.to_string(), "--sessions", &SESSIONS.to_string()])
-            .stdout(Stdio::null())
-            .spawn()?;
-        // Not before it has begun, so that most rounds have something to lose.
-        while !path.exists() {
-            if let Some(status) = child.try_wait()? {
-                bail!("round {round}: the process ended by itself: {status}");
-            }
-            std::thread::yield_now();
-        }
-        std::thread::sleep(Duration::from_micros(random.below(150_000)));
-        child.kill()?;
-        child.wait()?;
+        let micros = random.below(150_000);
+        workload::work_until_killed(&database, &path, (number, micros), None)
+            .with_context(|| format!("round {round}"))?;
         if round.is_multiple_of(CHECK_ONE_IN) {
             checks += 1;
             let disk = Arc::new(OsDisk::new());

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use fuser::{BackgroundSession, Config, MountOption};
 use onrush_check::{CheckOptions, Progress, check};
 use onrush_sim::{CrashDisk, CrashMode, Random};
@@ -19,7 +19,6 @@ use onrush_sim::{CrashDisk, CrashMode, Random};
 use super::mounted::Mounted;
 use super::{oracle, own_program, temporary_folder, workload, works};
 
-const SESSIONS: i64 = 16;
 /// The longest that a process works, in microseconds.
 const WORK_MICROS_MAX: u64 = 150_000;
 /// One in so many databases is checked as the power cut has left it.
@@ -62,7 +61,7 @@ pub(crate) fn rounds(folder: &Path, rounds: u64, seed: u64, fault: Option<&str>)
         let path = oracle::path(folder, number);
         let session = mounted(&disk, &mount)?;
         let micros = random.below(WORK_MICROS_MAX);
-        work_until_killed(&database, &path, (number, micros), fault)
+        workload::work_until_killed(&database, &path, (number, micros), fault)
             .with_context(|| format!("round {round}"))?;
         unmount(session)?;
         let mode = CrashMode::ALL[random.below(CrashMode::ALL.len() as u64) as usize];
@@ -116,33 +115,6 @@ fn unmount(session: BackgroundSession) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(()),
         outcome => outcome.context("unmount"),
     }
-}
-
-/// Lets a process work for so many microseconds.
-fn work_until_killed(
-    database: &Path,
-    oracle: &Path,
-    (round, micros): (i64, u64),
-    fault: Option<&str>,
-) -> Result<()> {
-    let mut child = Command::new(own_program()?)
-        .arg("work")
-        .args([database, oracle])
-        .args(["--round", &round.to_string(), "--sessions", &SESSIONS.to_string()])
-        .args(fault.into_iter().flat_map(|fault| ["--fault", fault]))
-        .stdout(Stdio::null())
-        .spawn()?;
-    // Not before it has begun, so that most rounds have something to lose.
-    while !oracle.exists() {
-        if let Some(status) = child.try_wait()? {
-            bail!("the process ended by itself: {status}");
-        }
-        std::thread::yield_now();
-    }
-    std::thread::sleep(Duration::from_micros(micros));
-    child.kill()?;
-    child.wait()?;
-    Ok(())
 }
 
 /// A power cut is no damage.

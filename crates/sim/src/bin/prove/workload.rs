@@ -2,16 +2,21 @@
 //! oracle.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use onrush::{Database, Durability, Error, Options};
 use onrush_files::{Disk, OsDisk};
 use onrush_sim::PlantedDisk;
 
 use super::oracle::{self, Oracle};
+use super::own_program;
 
+/// Sessions of a process that is killed.
+const SESSIONS: i64 = 16;
 /// What the process says when its disk has failed or is full.
 pub(crate) const STOPPED: &str = "stopped:";
 
@@ -113,4 +118,31 @@ fn is_of_the_disk(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Error>().is_some_and(|error| {
         error.is_fatal() || matches!(error, Error::DiskFull { .. } | Error::Disk(_))
     })
+}
+
+/// Lets a process with [`SESSIONS`] sessions work for so many microseconds.
+pub(crate) fn work_until_killed(
+    database: &Path,
+    oracle: &Path,
+    (round, micros): (i64, u64),
+    fault: Option<&str>,
+) -> Result<()> {
+    let mut child = Command::new(own_program()?)
+        .arg("work")
+        .args([database, oracle])
+        .args(["--round", &round.to_string(), "--sessions", &SESSIONS.to_string()])
+        .args(fault.into_iter().flat_map(|fault| ["--fault", fault]))
+        .stdout(Stdio::null())
+        .spawn()?;
+    // Not before it has begun, so that most rounds have something to lose.
+    while !oracle.exists() {
+        if let Some(status) = child.try_wait()? {
+            bail!("the process ended by itself: {status}");
+        }
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_micros(micros));
+    child.kill()?;
+    child.wait()?;
+    Ok(())
 }
