@@ -1,5 +1,6 @@
 //! The engine's own threads: one takes checkpoints when they are due; one keeps frames free, takes
-//! emptied leaves of unlogged tables out of their trees, and samples the statistics every second.
+//! emptied leaves of unlogged tables out of their trees, and samples the statistics every second; one flushes ranges,
+//! and one compacts their stocks.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,8 +25,16 @@ pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
     if engine.options.background == Background::Callers {
         return Vec::new();
     }
-    let jobs: [(&str, fn(&Observer, &Recorder)); 2] =
-        [("onrush-checkpoint", take_checkpoints), ("onrush-evict", keep_frames_free)];
+    let jobs: [(&str, fn(&Observer, &Recorder)); 4] = [
+        ("onrush-checkpoint", take_checkpoints),
+        ("onrush-evict", keep_frames_free),
+        ("onrush-flush", |observer, recorder| {
+            checkpoint::flush_ranges(observer.engine(), recorder);
+        }),
+        ("onrush-compact", |observer, recorder| {
+            checkpoint::compact_ranges(observer.engine(), recorder);
+        }),
+    ];
     let spawn = |(name, job): (&str, fn(&Observer, &Recorder))| {
         let observer = Arc::clone(observer);
         let recorder = Recorder::new(&engine.registry, name);
@@ -40,6 +49,10 @@ pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
     let threads: Vec<_> = jobs.into_iter().filter_map(spawn).collect();
     if let Some(evictor) = threads.get(1) {
         engine.set_evictor_thread(evictor.thread().clone());
+    }
+    if let [_, _, flusher, compactor] = threads.as_slice() {
+        let both = [flusher.thread().clone(), compactor.thread().clone()];
+        engine.ranges.set_threads(both);
     }
     threads
 }

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::runtime::{Runtime, StopsWaiting};
 use crate::space::Space;
 use crate::status::{IntentResolver, TransactionStates};
-use crate::storage::{ImageWrites, Storage};
+use crate::storage::{ImageWrites, Ranges, Storage};
 use crate::transaction::OpenChanges;
 use crate::tree::Trees;
 use crate::units::Epoch;
@@ -70,12 +70,13 @@ impl Engine {
         } = parts;
         let open_changes = OpenChanges::new(options.open_transactions_bytes);
         let image_writes = Arc::new(ImageWrites::default());
+        let ranges = Arc::new(Ranges::default());
         let transactions = Arc::new(TransactionStates::new());
         let waiting: Vec<Arc<dyn StopsWaiting>> =
-            vec![Arc::clone(&transactions) as _, Arc::clone(&image_writes) as _];
+            vec![Arc::clone(&transactions) as _, Arc::clone(&image_writes) as _, Arc::clone(&ranges) as _];
         let recorders = (registry, recorder);
         let runtime = Runtime::new(options, disk, database_id, recorders, admission, waiting);
-        let storage = Storage::new(runtime, image_writes, frames, space, epoch);
+        let storage = Storage::new(runtime, (image_writes, ranges), frames, space, epoch);
         let trees = Trees::new(storage, IntentResolver::new(transactions));
         Engine { store: Store::new(Relations::new(trees)), open_changes }
     }

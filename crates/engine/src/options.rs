@@ -39,6 +39,24 @@ pub enum SequentialKeys {
     SharedEdge,
 }
 
+/// Whether key ranges that are written to at random places, and are not in memory, keep their rows in a stock on
+/// the disk: `docs/past-memory.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PastMemory {
+    /// No: each insert into a leaf that is not in memory reads it.
+    Off,
+    /// Ranges whose leaves are read for inserts again and again get one.
+    Auto,
+    /// All tables have one from the beginning. For tests.
+    Always,
+}
+
+impl Default for PastMemory {
+    fn default() -> PastMemory {
+        if cfg!(feature = "past-memory-always") { PastMemory::Always } else { PastMemory::Off }
+    }
+}
+
 /// Who does the work that no session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Background {
@@ -137,6 +155,8 @@ pub struct Options {
     pub key_reserve: u64,
     /// Who does the work that no session waits for.
     pub background: Background,
+    /// What becomes of tables that are larger than memory and whose keys come in no order.
+    pub past_memory: PastMemory,
 }
 
 impl Default for Options {
@@ -170,6 +190,7 @@ impl Default for Options {
             elide_defaults: true,
             key_reserve: 1 << 20,
             background: Background::Threads,
+            past_memory: PastMemory::default(),
         }
     }
 }
@@ -312,6 +333,7 @@ impl Options {
             elide_defaults: _,
             key_reserve,
             background: _,
+            past_memory: _,
         } = self;
         let check = |holds: bool, setting: &'static str, given: String, reason: &str| {
             if holds {

@@ -145,6 +145,12 @@ impl Runtime {
         Ok(())
     }
 
+    /// Whether the engine goes on, if only to close.
+    pub(crate) fn check_running(&self) -> Result<()> {
+        let failure = self.failure.get();
+        failure.map_or(Ok(()), |cause| Err(Error::Stopped { cause: cause.clone() }))
+    }
+
     /// Whether reads are answered: not after a failure of the log, because what they would show
     /// may be gone when the database is opened again.
     pub(crate) fn check_readable(&self) -> Result<()> {
@@ -193,6 +199,14 @@ impl Runtime {
         let cause = error.to_string();
         self.fail(&cause, Arc::new(error));
         Error::Stopped { cause }
+    }
+
+    /// A full disk leaves everything as it was; any other failed write stops the engine.
+    pub(crate) fn stop_unless_full(&self, error: Error) -> Error {
+        match error {
+            Error::Disk(cause) => self.stop(cause),
+            other => other,
+        }
     }
 
     /// Stops the engine for another reason than the disk.

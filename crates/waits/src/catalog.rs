@@ -96,6 +96,8 @@ catalog! {
         PageIoLatchSh = "PAGEIOLATCH_SH", Io, "A reader waits while its leaf is read from disk.";
         ReadAhead = "READ_AHEAD", Io,
             "A session waits for a leaf that a scan had asked for ahead, and that is being read.";
+        StockRead = "STOCK_READ", Io,
+            "A session waits while a part of a key range's stock is read from disk.";
         ImageWrite = "IMAGE_WRITE", Io,
             "A checkpoint or eviction waits until leaf images are written.";
         DataSync = "DATA_SYNC", Io,
@@ -104,6 +106,8 @@ catalog! {
             "A checkpoint waits until one that is being taken is over.";
         Admission = "ADMISSION", Resource, "A session waits for an admission permit.";
         FrameFree = "FRAME_FREE", Resource, "A session waits for memory for a leaf.";
+        FrontFull = "FRONT_FULL", Resource,
+            "A session waits until a key range in front of its stock is flushed.";
         SlotFree = "SLOT_FREE", Resource, "A session waits for a free slot in the data files.";
         KeyLease = "KEY_LEASE", Resource,
             "A session waits until the next range of generated keys is durably its own.";
@@ -246,6 +250,15 @@ catalog! {
         ImagesCheckpoint = "IMAGES_CHECKPOINT", Events, "Leaf images written by checkpoints.";
         ImagesEviction = "IMAGES_EVICTION", Events, "Leaf images written to make space in memory.";
         ImageBytes = "IMAGE_BYTES", Bytes, "Bytes of leaf images written.";
+        RangeFlushes = "RANGE_FLUSHES", Events,
+            "Times the newest rows of a key range were written into its stock.";
+        RangeRowsFlushed = "RANGE_ROWS_FLUSHED", Events, "Rows and removals that this wrote.";
+        RangeCompactions = "RANGE_COMPACTIONS", Events, "Times a stock was written anew as a whole.";
+        RangeRowsCompacted = "RANGE_ROWS_COMPACTED", Events, "Rows that this wrote.";
+        RangesMade = "RANGES_MADE", Events, "Times leaves became a key range with a stock.";
+        RangesDivided = "RANGES_DIVIDED", Events, "Times a key range became two.";
+        StockReads = "STOCK_READS", Events, "Keys for which a stock was read.";
+        StockReadBytes = "STOCK_READ_BYTES", Bytes, "Bytes of stocks read from disk.";
         Checkpoints = "CHECKPOINTS", Events, "Checkpoints installed.";
         RedoneRecords = "REDONE_RECORDS", Events, "Log records redone by recovery.";
         LogRounds = "LOG_ROUNDS", Events, "Rounds of the log writer: a write, and a sync if due.";
@@ -296,6 +309,8 @@ catalog! {
         LogWrite = "LOG_WRITE", Background,
             "Build and checksum log blocks; the time of the disk is in WRITELOG.";
         Checkpoint = "CHECKPOINT", Background, "Copy, write and install leaf images.";
+        Flush = "FLUSH", Background, "Write rows of key ranges into their stocks.";
+        Compact = "COMPACT", Background, "Write stocks of key ranges anew.";
         Idle = "IDLE", Idle, "Between the calls of a session: what its client did.";
     }
 }

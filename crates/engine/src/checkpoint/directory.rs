@@ -13,7 +13,7 @@ use crate::logging::{push_varint, take_varint};
 use crate::node::leaf::LargeOwner;
 use crate::space::{Blob, BlobAddress, Cursor, DataFiles, SlotId, Space};
 use crate::status::LargeTable;
-use crate::storage::Image;
+use crate::storage::{Image, LeafState, Run, RunHead, RunKeys, Stock, read_head};
 use crate::tree::LeafDescription;
 use crate::units::ObjectId;
 
@@ -40,23 +40,60 @@ pub(crate) struct TableDirectory {
 /// The leaves of one key range.
 pub(crate) struct Segment {
     pub(super) low: Box<[u8]>,
-    /// Keeps the slots of the images; in key order. Boxed, because a vector made of the entries in place
+    /// Keeps the slots; in key order. Boxed, because a vector made of the entries in place
     /// would keep their capacity for as long as the segment lives.
     #[expect(dead_code, reason = "held for its slots")]
-    images: Box<[Option<Arc<Image>>]>,
+    rows: Box<[StoredRows]>,
     blob: Blob,
 }
 
-/// A leaf in a segment.
+/// A leaf in a segment, or a range with a stock.
 pub(crate) struct SegmentEntry {
     pub(super) low: Box<[u8]>,
-    pub(super) image: Option<Arc<Image>>,
+    pub(super) rows: StoredRows,
+}
+
+/// Where the rows are.
+#[derive(Clone)]
+pub(super) enum StoredRows {
+    /// Nowhere: there are none.
+    None,
+    Image(Arc<Image>),
+    Stock(Arc<Stock>),
+}
+
+impl StoredRows {
+    /// Of a latched leaf, or of the range that it is the first leaf of.
+    pub(super) fn of(leaf: &LeafState) -> StoredRows {
+        match (&leaf.range, &leaf.image) {
+            (Some(range), _) => StoredRows::Stock(range.stock()),
+            (None, Some(image)) => StoredRows::Image(Arc::clone(image)),
+            (None, None) => StoredRows::None,
+        }
+    }
+
+    fn push(&self, out: &mut Vec<u8>) {
+        let (slot, checksum) = match self {
+            StoredRows::None => (SlotId::to_raw_or_none(None), 0),
+            StoredRows::Image(image) => (image.slot().to_raw(), image.checksum()),
+            StoredRows::Stock(_) => (SlotId::RAW_STOCK, 0),
+        };
+        out.extend_from_slice(&slot.to_le_bytes());
+        out.extend_from_slice(&checksum.to_le_bytes());
+        if let StoredRows::Stock(stock) = self {
+            out.extend_from_slice(&stock.flushed_below().0.to_le_bytes());
+            let runs: Vec<_> = stock.runs().collect();
+            push_varint(runs.len() as u64, out);
+            // The oldest first.
+            runs.iter().rev().for_each(|run| push_address(run.address(), out));
+        }
+    }
 }
 
 impl SegmentEntry {
     /// The only leaf of an empty table.
     pub(super) fn empty() -> SegmentEntry {
-        SegmentEntry { low: Box::default(), image: None }
+        SegmentEntry { low: Box::default(), rows: StoredRows::None }
     }
 }
 
@@ -73,24 +110,13 @@ impl Segment {
         for entry in &entries {
             push_varint(entry.low.len() as u64, &mut bytes);
             bytes.extend_from_slice(&entry.low);
-            let slot = SlotId::to_raw_or_none(entry.image.as_ref().map(|image| image.slot()));
-            let checksum = entry.image.as_ref().map_or(0, |image| image.checksum());
-            bytes.extend_from_slice(&slot.to_le_bytes());
-            bytes.extend_from_slice(&checksum.to_le_bytes());
+            entry.rows.push(&mut bytes);
         }
         let blob = Blob::write(&store.space, cursor, store.database_id, &bytes)
-            .map_err(|error| stop_unless_full(store, error))?;
+            .map_err(|error| store.stop_unless_full(error))?;
         let low = entries.first().map_or_else(Box::default, |entry| entry.low.clone());
-        let images = entries.into_iter().map(|entry| entry.image).collect();
-        Ok(Segment { low, images, blob })
-    }
-}
-
-/// A full disk leaves everything as it was; any other failed write stops the engine.
-fn stop_unless_full(store: &Store, error: Error) -> Error {
-    match error {
-        Error::Disk(cause) => store.stop(cause),
-        other => other,
+        let rows = entries.into_iter().map(|entry| entry.rows).collect();
+        Ok(Segment { low, rows, blob })
     }
 }
 
@@ -117,7 +143,7 @@ impl Directory {
         push_large(&self.large, &mut bytes);
         let mut cursor = Cursor::default();
         let blob = Blob::write(&store.space, &mut cursor, store.database_id, &bytes)
-            .map_err(|error| stop_unless_full(store, error))?;
+            .map_err(|error| store.stop_unless_full(error))?;
         let address = blob.address();
         self.root = Some(blob);
         Ok(address)
@@ -217,7 +243,52 @@ struct RootSegment {
     low: Box<[u8]>,
     address: BlobAddress,
     slots: Vec<SlotId>,
-    entries: Vec<(Box<[u8]>, Option<(SlotId, u32)>)>,
+    entries: Vec<(Box<[u8]>, RootRows)>,
+}
+
+/// Where the rows of a leaf or a range are, before its slots have owners.
+enum RootRows {
+    None,
+    Image(SlotId, u32),
+    Stock { flushed_below: Lsn, runs: Vec<RootRun> },
+}
+
+struct RootRun {
+    address: BlobAddress,
+    slots: Vec<SlotId>,
+    read: Option<(RunHead, RunKeys)>,
+}
+
+impl RootRun {
+    /// Reads the head; all slots of the run are added to `used`.
+    fn read(
+        &mut self,
+        files: &DataFiles,
+        database_id: u128,
+        object: ObjectId,
+        used: &mut Vec<SlotId>,
+    ) -> Result<()> {
+        let (bytes, slots) = Blob::read(files, database_id, self.address, used)?;
+        let (head, keys) = read_head(&bytes, object, files.count()).ok_or_else(|| {
+            let path = files.path(self.address.first.file);
+            unreadable(path, self.address, "the head of a run does not decode")
+        })?;
+        used.extend_from_slice(&head.slots);
+        (self.slots, self.read) = (slots, Some((head, keys)));
+        Ok(())
+    }
+
+    fn adopt(self, space: &Arc<Space>) -> Option<(Run, RunKeys)> {
+        let (head, keys) = self.read?;
+        Some((Run::adopt(space, self.address, &self.slots, &head), keys))
+    }
+}
+
+/// The stock of runs that were read, the oldest first.
+fn adopt_stock(space: &Arc<Space>, flushed_below: Lsn, runs: Vec<RootRun>) -> Stock {
+    let runs = runs.into_iter().filter_map(|run| run.adopt(space));
+    let empty = Stock::of_base(None, flushed_below);
+    runs.fold(empty, |stock, (run, keys)| stock.with(run, keys, flushed_below))
 }
 
 impl Root {
@@ -242,8 +313,17 @@ impl Root {
                     .ok_or_else(|| {
                         unreadable(&path, segment.address, "a directory segment does not decode")
                     })?;
-                let named = segment.entries.iter().filter_map(|(_, image)| *image);
-                images.extend(named.map(|(slot, _)| slot));
+                for (_, rows) in &mut segment.entries {
+                    match rows {
+                        RootRows::None => {}
+                        RootRows::Image(slot, _) => images.push(*slot),
+                        RootRows::Stock { runs, .. } => {
+                            for run in runs {
+                                run.read(files, database_id, table.object, used)?;
+                            }
+                        }
+                    }
+                }
             }
             // Leaves of one table may share an image; nothing else is shared.
             images.sort_unstable();
@@ -267,20 +347,32 @@ impl Root {
             let mut images_of_table: HashMap<SlotId, Arc<Image>> = HashMap::new();
             let mut segments = Vec::new();
             for segment in table.segments {
-                let mut images = Vec::with_capacity(segment.entries.len());
-                for (low, place) in segment.entries {
-                    let image = place.map(|(slot, checksum)| {
-                        // Siblings of a split share an image, not always side by side: one
-                        // between them may have its own already.
-                        let standing = || Image::standing(space.adopt(slot), checksum);
-                        Arc::clone(images_of_table.entry(slot).or_insert_with(standing))
-                    });
-                    images.push(image.clone());
-                    leaves.push(LeafDescription { low, image });
+                let mut kept = Vec::with_capacity(segment.entries.len());
+                for (low, rows) in segment.entries {
+                    let rows = match rows {
+                        RootRows::None => StoredRows::None,
+                        RootRows::Image(slot, checksum) => {
+                            // Siblings of a split share an image, not always side by side: one
+                            // between them may have its own already.
+                            let standing = || Image::standing(space.adopt(slot), checksum);
+                            let image = images_of_table.entry(slot).or_insert_with(standing);
+                            StoredRows::Image(Arc::clone(image))
+                        }
+                        RootRows::Stock { flushed_below, runs } => {
+                            StoredRows::Stock(Arc::new(adopt_stock(space, flushed_below, runs)))
+                        }
+                    };
+                    let (image, stock) = match &rows {
+                        StoredRows::None => (None, None),
+                        StoredRows::Image(image) => (Some(Arc::clone(image)), None),
+                        StoredRows::Stock(stock) => (None, Some(Stock::clone(stock))),
+                    };
+                    kept.push(rows);
+                    leaves.push(LeafDescription { low, image, stock });
                 }
                 let blob = Blob::adopt(space, segment.address, &segment.slots);
-                let images = images.into_boxed_slice();
-                segments.push(Arc::new(Segment { low: segment.low, images, blob }));
+                let rows = kept.into_boxed_slice();
+                segments.push(Arc::new(Segment { low: segment.low, rows, blob }));
             }
             let kept = TableDirectory {
                 object: table.object,
@@ -340,7 +432,7 @@ fn read_root(mut bytes: &[u8]) -> Option<(u32, Vec<RootTable>, LargeTable)> {
     from.is_empty().then_some((next_object, tables, large))
 }
 
-type Entries = Vec<(Box<[u8]>, Option<(SlotId, u32)>)>;
+type Entries = Vec<(Box<[u8]>, RootRows)>;
 
 fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entries> {
     let from = &mut bytes;
@@ -352,15 +444,31 @@ fn read_segment(mut bytes: &[u8], object: ObjectId, files: usize) -> Option<Entr
         let low: Box<[u8]> = take_bytes(from)?.into();
         let raw = u64::from_le_bytes(take_array(from)?);
         let checksum = u32::from_le_bytes(take_array(from)?);
-        let image = SlotId::from_raw_or_none(raw)?.map(|slot| (slot, checksum));
         let in_order = entries.last().is_none_or(|(last, _)| *last < low);
-        let in_files = image.is_none_or(|(slot, _)| usize::from(slot.file) < files);
-        if !in_order || !in_files {
+        if !in_order {
             return None;
         }
-        entries.push((low, image));
+        let rows = match raw {
+            SlotId::RAW_STOCK => take_stock(from)?,
+            raw => match SlotId::from_raw_or_none(raw)? {
+                None => RootRows::None,
+                Some(slot) if usize::from(slot.file) >= files => return None,
+                Some(slot) => RootRows::Image(slot, checksum),
+            },
+        };
+        entries.push((low, rows));
     }
     from.is_empty().then_some(entries)
+}
+
+/// What follows the marker of a stock.
+fn take_stock(from: &mut &[u8]) -> Option<RootRows> {
+    let flushed_below = Lsn(u64::from_le_bytes(take_array(from)?));
+    let mut runs = Vec::new();
+    for _ in 0..take_varint(from)? {
+        runs.push(RootRun { address: take_address(from)?, slots: Vec::new(), read: None });
+    }
+    Some(RootRows::Stock { flushed_below, runs })
 }
 
 impl Directory {

@@ -1,8 +1,8 @@
 #![doc = include_str!("README.md")]
 
 mod directory;
+mod maintain;
 mod merge_emptied;
-mod pace;
 mod pin;
 mod progress;
 mod record;
@@ -24,6 +24,7 @@ use onrush_waits::{Counter, LatchClass, Phase, Recorder, Wait};
 use parking_lot::Mutex;
 
 pub(crate) use directory::{Directory, Root};
+pub(crate) use maintain::{compact_ranges, flush_ranges};
 pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
@@ -97,13 +98,15 @@ impl Checkpointer {
         store.throttle.checkpoint_begins(store.log.space().in_use_bytes, store.log.tail());
         let began_unix_micros = record::unix_micros();
         let _running = store.progress.begin(self.installed.checkpoint + 1, began_unix_micros);
+        store.maintain_all(recorder)?;
         store.merge_emptied(recorder);
         sweep::sweep_due(store, recorder);
         let swept = store.resolver.large.swept();
         let (start, epoch) = begin(store);
         let early_end = planted(Fault::EBeforeWalk).then(|| store.log.tail());
-        let written = write_back::write_back(store, recorder, &mut self.imagers, epoch);
+        let written = write_back::write_back(store, recorder, &mut self.imagers, epoch, start.lsn);
         self.changed.extend(written.changed);
+        self.changed.extend(store.ranges.take_changed());
         let images = written.images?;
         let late_start = planted(Fault::CAfterEpoch).then(|| store.log.position());
         let start = late_start.unwrap_or(start);

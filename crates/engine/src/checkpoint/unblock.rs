@@ -7,24 +7,33 @@ use onrush_waits::{Recorder, Wait};
 use super::Store;
 use crate::catalog::{LockWait, Waiter};
 use crate::error::Result;
-use crate::memory::Frame;
 use crate::options::Background;
 use crate::runtime::{Appends, Runtime, stopped};
 use crate::space::Purpose;
-use crate::tree::{Blocked, SPARE_FRAMES};
+use crate::tree::{Blocked, SPARE_FRAMES, Spares};
 
 impl Store {
     /// Does, without a permit and without latches, what an operation was blocked on.
     pub(crate) fn unblock(
         &self,
         blocked: Blocked,
-        spares: &mut Vec<Frame>,
+        spares: &mut Spares,
         recorder: &Recorder,
     ) -> Result<()> {
         match blocked {
-            Blocked::Load(leaf) => self.load_leaf(leaf, Wait::PageIoLatchEx, recorder),
+            Blocked::Load(leaf) => {
+                self.make_front_space(recorder)?;
+                self.note_cold(leaf, recorder);
+                self.load_leaf(leaf, Wait::PageIoLatchEx, recorder)
+            }
             Blocked::LoadToRead(leaf) => self.load_leaf(leaf, Wait::PageIoLatchSh, recorder),
+            Blocked::Stock(wanted) => {
+                spares.part = None;
+                spares.part = Some(self.read_part(&wanted, recorder)?);
+                Ok(())
+            }
             Blocked::Spares => {
+                self.make_front_space(recorder)?;
                 while spares.len() < SPARE_FRAMES {
                     spares.push(self.take_frame(recorder)?);
                 }

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use onrush_waits::{Recorder, Wait};
 
 use super::Store;
-use super::directory::{Directory, SEGMENT_ENTRIES, Segment, SegmentEntry, TableDirectory};
+use super::directory::{
+    Directory, SEGMENT_ENTRIES, Segment, SegmentEntry, StoredRows, TableDirectory,
+};
 use crate::catalog::TableEntry;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
+use crate::node::fence::Fence;
 use crate::space::Cursor;
 use crate::status::LargeTable;
 use crate::tree::Refusal;
@@ -193,14 +196,20 @@ fn leaves(
         let latched = table.tree.latch_shared(store, recorder, &at, object);
         let (entry, next) = match &latched {
             Ok((_, leaf)) if leaf.low.bytes() == at => {
-                let entry = SegmentEntry { low: at.as_slice().into(), image: leaf.image.clone() };
-                (entry, leaf.high.as_ref().map(|high| high.bytes().to_vec()))
+                let rows = StoredRows::of(leaf);
+                let entry = SegmentEntry { low: at.as_slice().into(), rows };
+                // Of a range the first leaf stands for all.
+                let high = match &leaf.range {
+                    Some(range) => range.high.as_deref(),
+                    None => leaf.high.as_ref().map(Fence::bytes),
+                };
+                (entry, high.map(<[u8]>::to_vec))
             }
             Ok(_) | Err(Refusal::Gone) => return Err(do_not_meet()),
             Err(refusal) => return Err(Error::Internal(format!("the walk met {refusal:?}"))),
         };
         drop(latched);
-        if let Some(image) = &entry.image
+        if let StoredRows::Image(image) = &entry.rows
             && !planted(Fault::WalkNoWait)
             && !image.is_written()
         {

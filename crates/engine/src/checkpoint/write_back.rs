@@ -4,16 +4,17 @@
 //! The leaves are divided among writers in key order, so each writes neighbours together, and one
 //! copies while another waits for the disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use onrush_log::Lsn;
 use onrush_waits::{Counter, LatchClass, Phase, Recorder};
 
 use super::Store;
-use super::pace::Pace;
 use crate::error::Result;
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
-use crate::storage::{Imager, LeafState};
+use crate::storage::{Imager, LeafState, Pace, Range};
 use crate::tree::{EmptyLeaf, Merged, resolve_intents};
 use crate::units::{Epoch, LEAF_BYTES, LeafId, ObjectId};
 
@@ -37,6 +38,7 @@ pub(super) fn write_back(
     recorder: &Recorder,
     imagers: &mut [Imager],
     epoch: Epoch,
+    start: Lsn,
 ) -> WrittenBack {
     let mut all = WrittenBack { changed: Vec::new(), images: Ok(0) };
     let pace = Pace::default();
@@ -45,9 +47,13 @@ pub(super) fn write_back(
         if listed.is_empty() {
             return all;
         }
-        let (leaves, empty) = in_key_order(store, recorder, listed);
+        let (leaves, empty, ranges) = in_key_order(store, recorder, listed);
         // Those that take the ranges of empty ones are imaged once, after all of them.
         merge_empty_leaves(store, recorder, epoch, empty, &mut all.changed);
+        if let Err(error) = flush_ranges(store, recorder, epoch, start, ranges) {
+            put_back(store, recorder, store.background_permit(), &leaves);
+            return WrittenBack { images: Err(error), ..all };
+        }
         store.progress.add_leaves(leaves.len() as u64);
         all.add(write_back_round((store, recorder, &pace), imagers, epoch, &leaves));
         if all.images.is_err() || planted(Fault::ListsTakenOnce) {
@@ -120,7 +126,9 @@ fn image_leaves(
         let mut leaf = store.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
         // The leaf that was listed may have been dropped, and another table have its place.
         let ours = leaf.is_for_checkpoints();
-        let due = ours && leaf.dirty_epoch.is_some_and(|own| own < epoch);
+        // A front leaf was flushed, and is on the list of a later epoch if it has rows still.
+        let due =
+            ours && leaf.range.is_none() && leaf.dirty_epoch.is_some_and(|own| own < epoch);
         panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {
@@ -189,25 +197,52 @@ fn write_images(
     pace.wrote(store, recorder, written * LEAF_BYTES as u64)
 }
 
+/// Flushes the ranges of front leaves that are due, once all below C, which is `start`, is complete: what a flush
+/// leaves behind is at or above the completed prefix.
+fn flush_ranges(
+    store: &Store,
+    recorder: &Recorder,
+    epoch: Epoch,
+    start: Lsn,
+    ranges: Vec<Arc<Range>>,
+) -> Result<()> {
+    // Between the reservation of an LSN and the end of its change there are only memory copies.
+    while !ranges.is_empty() && store.completed_below() < start {
+        store.check_running()?;
+        std::thread::yield_now();
+    }
+    for range in ranges {
+        if let Some(tree) = store.tree_of(range.object) {
+            tree.flush(store, recorder, &range, Some(epoch))?;
+        }
+    }
+    Ok(())
+}
+
 /// Neighbours in key order become neighbours on disk. With the leaves, those of them that can be
-/// joined.
+/// joined, and the ranges of those in front of one.
 fn in_key_order(
     store: &Store,
     recorder: &Recorder,
     leaves: Vec<LeafId>,
-) -> (Vec<LeafId>, BTreeSet<EmptyLeaf>) {
+) -> (Vec<LeafId>, BTreeSet<EmptyLeaf>, Vec<Arc<Range>>) {
     let mut empty = BTreeSet::new();
+    let mut ranges: BTreeMap<_, Arc<Range>> = BTreeMap::new();
     let mut keyed: Vec<(Option<ObjectId>, u64, LeafId)> = leaves
         .into_iter()
         .map(|id| {
             let leaf = store.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
             empty.extend(EmptyLeaf::of(id, &leaf).filter(|_| leaf.is_for_checkpoints()));
+            if let Some(range) = leaf.range.as_ref().filter(|_| leaf.is_dirty()) {
+                let place = (range.object, range.low.clone());
+                ranges.entry(place).or_insert_with(|| Arc::clone(range));
+            }
             (leaf.object, head(leaf.low.bytes()), id)
         })
         .collect();
     keyed.sort_unstable();
     keyed.dedup();
-    (keyed.into_iter().map(|(_, _, id)| id).collect(), empty)
+    (keyed.into_iter().map(|(_, _, id)| id).collect(), empty, ranges.into_values().collect())
 }
 
 /// Takes empty leaves out of their trees.

@@ -12,8 +12,10 @@
 //!
 //! Invariants
 //! 1. Entries and chunks never overlap: `end <= LEAF_BYTES - chunk_bytes(count)`.
-//! 2. A key has at most one committed entry and at most one intent.
+//! 2. A key has at most one decided entry, a row or a removal, and at most one intent.
 //! 3. `sorted` is true only if the entries are in ascending key order.
+//! 4. Only in a front leaf, whose rows are newer than what a stock on the disk has, a removed row stays as an
+//!    entry that says so: else the row of the stock would show again.
 
 use std::cmp::Ordering;
 
@@ -33,12 +35,13 @@ const fn space(count: usize) -> usize {
     LEAF_BYTES - count.div_ceil(CHUNK) * CHUNK_BYTES
 }
 
-/// What stands in front of a row: the LSN of the record that wrote it, or an intent of a
+/// What stands in front of a row: the LSN of the record that wrote or removed it, or an intent of a
 /// transaction that has not been resolved yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp(u64);
 
 const INTENT: u64 = 1 << 63;
+/// The row is removed, or is to be.
 const REMOVAL: u64 = 1 << 62;
 /// Of an intent: its transaction is a large one.
 const LARGE: u64 = 1 << 61;
@@ -76,6 +79,12 @@ impl Stamp {
         Stamp(lsn.0)
     }
 
+    /// Of a row that the record at this LSN has removed.
+    pub(crate) fn removed(lsn: Lsn) -> Stamp {
+        debug_assert!(lsn.0 < REMOVAL);
+        Stamp(REMOVAL | lsn.0)
+    }
+
     /// An intent: to put this row, or (`removal`) to remove the key.
     pub(crate) fn intent(owner: Owner, removal: bool) -> Stamp {
         let owner = match owner {
@@ -98,7 +107,17 @@ impl Stamp {
 
     /// The LSN of a committed row.
     pub(crate) fn lsn(self) -> Option<Lsn> {
-        (self.0 & INTENT == 0).then_some(Lsn(self.0))
+        (self.0 & (INTENT | REMOVAL) == 0).then_some(Lsn(self.0))
+    }
+
+    /// The LSN of a row or of its removal; none of an intent.
+    pub(crate) fn decided_at(self) -> Option<Lsn> {
+        (self.0 & INTENT == 0).then_some(Lsn(self.0 & !REMOVAL))
+    }
+
+    /// Whether it is of a removed row, or of an intent to remove one.
+    pub(crate) fn is_removal(self) -> bool {
+        self.0 & REMOVAL != 0
     }
 
     /// Whose intent it is, and whether it removes the key.
@@ -116,7 +135,7 @@ impl Stamp {
     }
 
     /// Whether it is the intent of a transaction that only memory knows.
-    fn is_small_intent(self) -> bool {
+    pub(crate) fn is_small_intent(self) -> bool {
         self.0 & (INTENT | LARGE) == INTENT
     }
 }
@@ -153,7 +172,16 @@ pub(crate) fn read_entry(bytes: &[u8], offset: usize) -> Option<(Entry<'_>, usiz
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) committed: Option<usize>,
+    /// Instead of a row: it was removed. Only in a front leaf.
+    pub(crate) removal: Option<usize>,
     pub(crate) intent: Option<usize>,
+}
+
+impl Found {
+    /// The row or its removal.
+    pub(crate) fn decided(self) -> Option<usize> {
+        self.committed.or(self.removal)
+    }
 }
 
 /// The rows of a leaf and the frame that holds them. Whoever has the leaf's latch owns this.
@@ -165,12 +193,30 @@ pub(crate) struct LeafRows {
     dead_bytes: u16,
     intents: u16,
     sorted: bool,
+    is_front: bool,
 }
 
 impl LeafRows {
     /// An empty leaf in `frame`, whatever the frame held before.
     pub(crate) fn empty(frame: Frame) -> LeafRows {
-        LeafRows { frame, count: 0, end: 0, dead_bytes: 0, intents: 0, sorted: true }
+        let (sorted, is_front) = (true, false);
+        LeafRows { frame, count: 0, end: 0, dead_bytes: 0, intents: 0, sorted, is_front }
+    }
+
+    /// As [`empty`](Self::empty); `is_front`: of a leaf in front of a stock.
+    pub(crate) fn empty_of(frame: Frame, is_front: bool) -> LeafRows {
+        LeafRows { is_front, ..LeafRows::empty(frame) }
+    }
+
+    /// Takes all entries out.
+    pub(crate) fn clear(&mut self) {
+        (self.count, self.end, self.dead_bytes, self.intents) = (0, 0, 0, 0);
+        self.sorted = true;
+    }
+
+    /// The leaf stands in front of a stock from now on.
+    pub(crate) fn set_front(&mut self) {
+        self.is_front = true;
     }
 
     /// How many entries of `bytes` a leaf holds.
@@ -284,6 +330,7 @@ impl LeafRows {
                 let entry = self.entry(index);
                 if entry.key == key {
                     match entry.stamp.as_intent() {
+                        None if entry.stamp.is_removal() => found.removal = Some(index),
                         None => found.committed = Some(index),
                         Some(_) => found.intent = Some(index),
                     }
@@ -355,6 +402,16 @@ impl LeafRows {
         }
     }
 
+    /// Removes the row or the intent to remove it at `index`, by the record at `lsn`. A front leaf keeps the
+    /// entry as a removal.
+    pub(crate) fn remove_at(&mut self, index: usize, lsn: Lsn) {
+        if self.is_front {
+            self.restamp(index, Stamp::removed(lsn));
+        } else {
+            self.remove(index);
+        }
+    }
+
     /// Turns an intent into a committed row, or stamps a row anew.
     pub(crate) fn restamp(&mut self, index: usize, stamp: Stamp) {
         let at = self.offset(index);
@@ -409,7 +466,8 @@ impl LeafRows {
 
     /// Keeps only the entries at `indexes`, in that order; `scratch` becomes the old frame.
     fn keep(&mut self, indexes: &[u16], scratch: &mut Frame) {
-        let mut kept = LeafRows::empty(std::mem::replace(scratch, Frame::none()));
+        let frame = std::mem::replace(scratch, Frame::none());
+        let mut kept = LeafRows::empty_of(frame, self.is_front);
         self.copy_to(indexes, &mut kept);
         let old = std::mem::replace(self, kept);
         *scratch = old.into_frame();
@@ -423,7 +481,7 @@ impl LeafRows {
         frame: Frame,
         scratch: &mut Frame,
     ) -> LeafRows {
-        let mut right = LeafRows::empty(frame);
+        let mut right = LeafRows::empty_of(frame, self.is_front);
         let (stay, go) = order.split_at(position);
         if !go.is_empty() {
             self.copy_to(go, &mut right);
@@ -487,12 +545,12 @@ impl LeafRows {
         (1..self.len()).all(|index| self.offset(index - 1) < self.offset(index))
     }
 
-    /// The index of a committed row at `key` that is older than `lsn`. Needed while a resolved intent
+    /// The index of a row at `key`, or of its removal, that is older than `lsn`. Needed while a resolved intent
     /// and the row it replaces stand side by side.
-    pub(crate) fn committed_below(&self, key: &[u8], lsn: Lsn) -> Option<usize> {
+    pub(crate) fn decided_below(&self, key: &[u8], lsn: Lsn) -> Option<usize> {
         (0..self.len()).find(|index| {
             let entry = self.entry(*index);
-            entry.key == key && entry.stamp.lsn().is_some_and(|own| own < lsn)
+            entry.key == key && entry.stamp.decided_at().is_some_and(|own| own < lsn)
         })
     }
 

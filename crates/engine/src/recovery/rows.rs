@@ -26,11 +26,10 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::logging::{RowChange, RowRecord};
-use crate::memory::Frame;
 use crate::node::fence::head;
 use crate::node::leaf::LargeOwner;
 use crate::options::Background;
-use crate::tree::{Hint, RedoneAs, SPARE_FRAMES, Seat};
+use crate::tree::{Hint, RedoneAs, Seat, Spares};
 use crate::units::ObjectId;
 
 /// Parts of a batch for each worker: with more than one, workers end at about the same time.
@@ -40,6 +39,7 @@ const SAMPLES_PER_PART: usize = 32;
 
 /// Redoes rows in batches, in threads or in the calling one.
 pub(super) struct RowRedo {
+    engine: Arc<Engine>,
     gathered: Batch,
     batch_bytes: usize,
     workers: Vec<Worker>,
@@ -115,6 +115,7 @@ impl RowRedo {
             Background::Callers => 0,
         };
         RowRedo {
+            engine: Arc::clone(engine),
             gathered: Batch::default(),
             batch_bytes: engine.options.redo_batch_bytes(),
             workers: (0..threads).map(|number| Worker::start(engine, number)).collect(),
@@ -157,6 +158,9 @@ impl RowRedo {
         self.wait()?;
         if self.gathered.rows.is_empty() {
             return Ok(());
+        }
+        if let Some(first) = self.gathered.rows.first() {
+            self.engine.ranges.set_redone_below(first.lsn);
         }
         let mut parts = self.spare.take().unwrap_or_default();
         let count = (self.workers.len() * PARTS_PER_WORKER).max(1);
@@ -294,7 +298,7 @@ struct Redoer {
     engine: Arc<Engine>,
     recorder: Arc<Recorder>,
     permit: usize,
-    spares: Vec<Frame>,
+    spares: Spares,
     row: Vec<u8>,
     table: Option<(ObjectId, Arc<TableEntry>)>,
     /// The leaf of the last row, which is mostly that of the next.
@@ -307,7 +311,7 @@ impl Redoer {
             engine: Arc::clone(engine),
             recorder: Recorder::new(&engine.registry, "redo"),
             permit: number,
-            spares: Vec::with_capacity(SPARE_FRAMES),
+            spares: Spares::default(),
             row: Vec::new(),
             table: None,
             hint: None,

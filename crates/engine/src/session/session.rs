@@ -413,13 +413,13 @@ impl Session {
             match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
                 Ok(written) => Ok(Some(written.end)),
                 Err(GroupRefusal::Refused(refusal)) => {
-                    let Refusal::Blocked(blocked) = refusal else { return Err(refusal) };
+                    let Refusal::Blocked(blocked) = &refusal else { return Err(refusal) };
                     // On a full disk a checkpoint may free some slots and never enough for all leaves:
                     // the next try, undone like this one, would find as many again. So it is with memory
                     // where each leaf that is read takes the place of another of them. The general way
                     // keeps what it has placed, so it gets on or finds the disk or the memory full.
                     tries += 1;
-                    slots_lacked += usize::from(blocked == Blocked::Slot);
+                    slots_lacked += usize::from(*blocked == Blocked::Slot);
                     let gives_up = slots_lacked > GROUP_SLOTS_TRIES_MAX || tries > GROUP_TRIES_MAX;
                     if gives_up { Ok(None) } else { Err(refusal) }
                 }
@@ -515,6 +515,7 @@ impl Session {
             Refusal::Missing(lsn) => self.conflict(table, key, lsn),
             // Whoever holds it has not committed, so there is nothing that this rests on.
             Refusal::Held => self.conflict(table, key, None),
+            Refusal::LargeInRange => Error::LargeTransactionPastMemory { table: name },
             // Nobody knows any more whether somebody was first.
             Refusal::TooOld => self.conflict(table, key, None),
             Refusal::Gone => Error::TableChanged { name },

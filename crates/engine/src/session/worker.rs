@@ -14,16 +14,15 @@ use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::memory::Frame;
 use crate::transaction::make_space;
-use crate::tree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat};
+use crate::tree::{Blocked, GROUP_LEAVES_MAX, Refusal, SPARE_FRAMES, Seat, Spares};
 
 /// One thread's way into the engine.
 pub(crate) struct Worker {
     pub(crate) engine: Arc<Engine>,
     pub(crate) recorder: Arc<Recorder>,
     ticket: Ticket,
-    spares: Vec<Frame>,
+    spares: Spares,
     /// Changes so far.
     changes: u32,
     /// Tells workers apart; from 1.
@@ -53,7 +52,7 @@ impl Worker {
             engine: Arc::clone(engine),
             recorder,
             ticket: engine.admission.ticket(),
-            spares: Vec::with_capacity(SPARE_FRAMES),
+            spares: Spares::default(),
             changes: 0,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             shared_calls: 0,
@@ -140,7 +139,8 @@ impl Worker {
 
     /// Gives back the frames that the batch did not need.
     pub(crate) fn give_back_spares(&mut self) {
-        for frame in self.spares.drain(SPARE_FRAMES.min(self.spares.len())..) {
+        let kept = SPARE_FRAMES.min(self.spares.len());
+        for frame in self.spares.drain(kept..) {
             self.engine.frames.give_back(frame);
         }
     }

@@ -15,4 +15,4 @@ mod slots;
 
 pub(crate) use blob::{Blob, BlobAddress};
 pub(crate) use file::{DataFiles, FORMAT_VERSION, data_file_path};
-pub(crate) use slots::{Cursor, Purpose, Slot, SlotId, Space};
+pub(crate) use slots::{Cursor, Purpose, Slot, SlotId, Slots, Space};

@@ -25,6 +25,8 @@ pub(crate) struct SlotId {
 
 impl SlotId {
     const RAW_NONE: u64 = u64::MAX;
+    /// Stands in a directory segment where a key range has a stock instead of an image.
+    pub(crate) const RAW_STOCK: u64 = u64::MAX - 1;
 
     /// The form that stands in directory segments: file in the top 16 bits.
     pub(crate) fn to_raw(self) -> u64 {
@@ -88,6 +90,50 @@ impl fmt::Debug for Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.space.free(self.id);
+    }
+}
+
+/// Owns many slots, with one pointer to the space for all of them; dropping it frees them.
+pub(crate) struct Slots {
+    ids: Vec<SlotId>,
+    space: Arc<Space>,
+}
+
+impl Slots {
+    pub(crate) fn none(space: &Arc<Space>) -> Slots {
+        Slots { ids: Vec::new(), space: Arc::clone(space) }
+    }
+
+    /// The owner of slots that the directory names, at open.
+    pub(crate) fn adopt(space: &Arc<Space>, ids: Vec<SlotId>) -> Slots {
+        Slots { ids, space: Arc::clone(space) }
+    }
+
+    pub(crate) fn ids(&self) -> &[SlotId] {
+        &self.ids
+    }
+
+    /// Turns a reservation into one more slot.
+    pub(crate) fn allocate(&mut self, cursor: &mut Cursor) -> SlotId {
+        let id = self.space.allocate_id(cursor);
+        self.ids.push(id);
+        id
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.ids.shrink_to_fit();
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ids.fmt(f)
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        self.ids.iter().for_each(|id| self.space.free(*id));
     }
 }
 
@@ -247,6 +293,10 @@ impl Space {
 
     /// Turns a reservation into a slot, next to the cursor's last one where that is free.
     pub(crate) fn allocate(self: &Arc<Space>, cursor: &mut Cursor) -> Slot {
+        Slot { id: self.allocate_id(cursor), space: Arc::clone(self) }
+    }
+
+    fn allocate_id(&self, cursor: &mut Cursor) -> SlotId {
         let mut map = self.map.lock();
         let (file, extent) = match cursor.at {
             Some((file, extent)) if map.free[file][extent] != 0 => (file, extent),
@@ -257,8 +307,7 @@ impl Space {
         let bit = bits.trailing_zeros();
         *bits &= *bits - 1;
         let index = extent as u32 * EXTENT_SLOTS as u32 + bit;
-        let id = SlotId { file: file as u16, index };
-        Slot { id, space: Arc::clone(self) }
+        SlotId { file: file as u16, index }
     }
 
     /// The owner of a slot that the directory names, at open.

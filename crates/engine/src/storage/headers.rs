@@ -1,4 +1,5 @@
-//! What leaves take beside their rows: headers, inner nodes, and so how many frames fit into the memory.
+//! What leaves take beside their rows: headers, inner nodes, what is known of stocks; and so how many frames fit into
+//! the memory.
 
 use super::Storage;
 use super::{Image, Leaf};
@@ -35,7 +36,7 @@ impl Storage {
         let Some(memory) = self.options.memory_bytes else { return 0 };
         let share = MemoryPlan::of(memory).leaves;
         let frames = self.frames.frames();
-        let beside = self.header_bytes() + self.inner_bytes();
+        let beside = self.header_bytes() + self.inner_bytes() + self.ranges.stock_bytes();
         let fitting = (share.saturating_sub(beside) / LEAF_BYTES as u64) as usize;
         // Below a quarter of the share a table is too large for the memory, and statistics tell so.
         let least = (share / 4 / LEAF_BYTES as u64) as usize;

@@ -167,12 +167,12 @@ impl BadImage {
     }
 }
 
-/// Checks the page read from `image`'s slot.
+/// Checks the page read from a slot, which the checksum beside the slot is named for.
 pub(crate) fn check_page(
     page: &[u8],
     database_id: u128,
     object: ObjectId,
-    image: &Image,
+    (slot, named): (SlotId, u32),
 ) -> Result<(), BadImage> {
     if &page[..4] != MAGIC {
         return Err(BadImage::Magic);
@@ -182,15 +182,24 @@ pub(crate) fn check_page(
         return Err(BadImage::Checksum);
     }
     if page[8..24] != database_id.to_le_bytes()
-        || page[24..32] != image.slot().to_raw().to_le_bytes()
+        || page[24..32] != slot.to_raw().to_le_bytes()
         || page[40..44] != object.number().to_le_bytes()
     {
         return Err(BadImage::WrongAddress);
     }
-    if checksum != image.checksum() {
+    if checksum != named {
         return Err(BadImage::Stale);
     }
     Ok(())
+}
+
+/// The entries of a checked page, one behind the other, and how many there are.
+pub(crate) fn entries_of(page: &[u8]) -> Result<(u32, &[u8]), BadImage> {
+    let number =
+        |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    let (count, bytes) = (number(32), number(36) as usize);
+    let entries = IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes;
+    Ok((count, page.get(entries).ok_or(BadImage::Entries)?))
 }
 
 /// Puts the rows of `leaf` from a checked page into the empty `rows`, trimmed to its fences.
@@ -199,11 +208,7 @@ pub(crate) fn load_rows(
     leaf: &LeafState,
     rows: &mut LeafRows,
 ) -> Result<(), BadImage> {
-    let number =
-        |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
-    let (count, bytes) = (number(32), number(36) as usize);
-    let entries =
-        page.get(IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes).ok_or(BadImage::Entries)?;
+    let (count, entries) = entries_of(page)?;
     let mut offset = 0;
     // Rows of an image ascend. That is seen by the heads of most keys, without a look at the rest.
     let mut last: Option<(u64, &[u8])> = None;
@@ -223,7 +228,7 @@ pub(crate) fn load_rows(
         }
         offset = next;
     }
-    if offset != bytes {
+    if offset != entries.len() {
         return Err(BadImage::Entries);
     }
     Ok(())

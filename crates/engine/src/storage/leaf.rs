@@ -1,7 +1,8 @@
 //! The header of a leaf: it stays in memory while the rows may be on disk only.
 //!
 //! Invariants
-//! 1. A leaf without rows in memory is clean, and its image is written; without an image it is empty.
+//! 1. A leaf without rows in memory is clean, and its image is written; without an image it is empty, or it is a
+//!    front leaf (`range.rs`).
 //! 2. `dirty_epoch` is set and the leaf is on the list of exactly that epoch before the LSN of the
 //!    change is reserved; a dirty leaf holds one reserved slot.
 //! 3. A leaf whose rows are not logged is in no directory; eviction alone images it. A list may hold
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_latch::Latch;
 
 use super::image::Image;
+use super::range::Range;
 use crate::node::fence::Fence;
 use crate::node::leaf::LeafRows;
 use crate::units::{Epoch, LeafId, ObjectId};
@@ -47,6 +49,8 @@ pub(crate) struct LeafState {
     /// The image that stands for the rows below the last checkpoint; may be shared with a sibling
     /// after a split. None for a leaf that never had one.
     pub(crate) image: Option<Arc<Image>>,
+    /// Of a front leaf: the range whose stock has the rows that are not in memory. Such a leaf has no image.
+    pub(crate) range: Option<Arc<Range>>,
 }
 
 impl Default for LeafState {
@@ -60,9 +64,13 @@ impl Default for LeafState {
             high: None,
             next: None,
             image: None,
+            range: None,
         }
     }
 }
+
+/// The rows of a leaf are on disk only.
+pub(crate) struct OnDisk;
 
 impl LeafState {
     /// Whether `key` of `object` belongs here.
@@ -93,9 +101,25 @@ impl LeafState {
         self.object.is_some() && self.logged
     }
 
+    /// The rows for a reader: none of a front leaf that has none in memory.
+    ///
+    /// # Errors
+    /// They are on disk.
+    pub(crate) fn rows_in_memory(&self) -> Result<Option<&LeafRows>, OnDisk> {
+        match &self.rows {
+            None if self.range.is_none() => Err(OnDisk),
+            rows => Ok(rows.as_ref()),
+        }
+    }
+
     /// Whether there are no rows and no intents, as far as memory tells: the image of a leaf whose
-    /// rows are on disk is not looked at.
+    /// rows are on disk is not looked at. Of a front leaf nothing is known.
     pub(crate) fn is_known_empty(&self) -> bool {
+        self.range.is_none() && self.has_nothing_in_memory()
+    }
+
+    /// Whether there are no rows and no intents, but for what a stock may have.
+    pub(crate) fn has_nothing_in_memory(&self) -> bool {
         match &self.rows {
             Some(rows) => rows.len() == 0,
             None => self.image.is_none(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
-use super::Storage;
+use super::{LeafState, Storage};
 use super::image::{Image, check_page, load_rows};
 use crate::error::{Damage, Error, Result};
 use crate::memory::Frame;
@@ -35,7 +35,8 @@ impl Storage {
             match &state.image {
                 Some(image) => Arc::clone(image),
                 None => {
-                    state.rows = Some(LeafRows::empty(frame));
+                    let rows = LeafRows::empty_of(frame, state.range.is_some());
+                    self.put_rows(&mut state, rows);
                     leaf.touch();
                     return Ok(());
                 }
@@ -54,7 +55,7 @@ impl Storage {
 
     /// The image that the rows of a leaf of `object` would have to be read from; none if they are in
     /// memory. Nothing is waited for: whoever holds the leaf's latch is about to use its rows.
-    pub(super) fn image_to_read(&self, object: ObjectId, leaf: LeafId) -> Option<Arc<Image>> {
+    pub(crate) fn image_to_read(&self, object: ObjectId, leaf: LeafId) -> Option<Arc<Image>> {
         let state = self.leaves.try_get(leaf.0)?.latch.try_shared()?;
         let is_on_disk = state.object == Some(object) && state.rows.is_none();
         state.image.as_ref().filter(|_| is_on_disk).map(Arc::clone)
@@ -80,13 +81,9 @@ impl Storage {
         let unchanged = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, image));
         if let Some(object) = state.object.filter(|_| state.rows.is_none() && unchanged) {
             let mut rows = LeafRows::empty(frame);
-            let loaded = check_page(page, self.database_id, object, image)
-                .and_then(|()| load_rows(page, &state, &mut rows));
-            if let Err(bad) = loaded {
+            if let Err(damaged) = self.read_rows(object, &state, image, page, &mut rows) {
                 self.frames.give_back(rows.into_frame());
-                let slot = image.slot();
-                let path = self.space.files().path(slot.file);
-                return Err(Error::Damaged(Damage::new(path, slot.offset(), bad.words())));
+                return Err(damaged);
             }
             state.rows = Some(rows);
             leaf.touch();
@@ -95,5 +92,27 @@ impl Storage {
         drop(state);
         self.frames.give_back(frame);
         Ok(())
+    }
+
+    /// Puts the rows of a leaf from `page`, which was read from its image, into `rows`, in place of what was there.
+    ///
+    /// # Errors
+    /// A damaged image, with its place.
+    pub(crate) fn read_rows(
+        &self,
+        object: ObjectId,
+        leaf: &LeafState,
+        image: &Image,
+        page: &[u8],
+        rows: &mut LeafRows,
+    ) -> Result<()> {
+        rows.clear();
+        let named = (image.slot(), image.checksum());
+        let read = check_page(page, self.database_id, object, named)
+            .and_then(|()| load_rows(page, leaf, rows));
+        read.map_err(|bad| {
+            let path = self.space.files().path(named.0.file);
+            Error::Damaged(Damage::new(path, named.0.offset(), bad.words()))
+        })
     }
 }

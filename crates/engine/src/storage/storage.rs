@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
-use super::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, ReadAhead};
+use super::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, Pace, Ranges, ReadAhead};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::runtime::Runtime;
@@ -22,6 +22,9 @@ pub(crate) struct Storage {
     pub(crate) image_writes: Arc<ImageWrites>,
     pub(crate) emptied: EmptiedLeaves,
     pub(crate) evictors: Evictors,
+    pub(crate) ranges: Arc<Ranges>,
+    /// Of flushes and compactions.
+    pub(crate) run_pace: Pace,
     pub(crate) read_ahead: ReadAhead,
     /// Woken when frames run short.
     evictor_thread: OnceLock<Thread>,
@@ -37,10 +40,10 @@ impl Deref for Storage {
 }
 
 impl Storage {
-    /// Without leaves. `image_writes` is one of those that the runtime stops.
+    /// Without leaves. `image_writes` and `ranges` are among those that the runtime stops.
     pub(crate) fn new(
         runtime: Runtime,
-        image_writes: Arc<ImageWrites>,
+        (image_writes, ranges): (Arc<ImageWrites>, Arc<Ranges>),
         frames: FramePool,
         space: Arc<Space>,
         epoch: Epoch,
@@ -54,6 +57,8 @@ impl Storage {
             image_writes,
             emptied: EmptiedLeaves::default(),
             evictors: Evictors::new(),
+            ranges,
+            run_pace: Pace::default(),
             read_ahead: ReadAhead::default(),
             evictor_thread: OnceLock::new(),
             runtime,
@@ -77,15 +82,13 @@ impl Storage {
         *leaf = LeafState::default();
     }
 
-    /// Gives the frame and the reserved slot of a leaf back, whatever its rows are.
-    pub(crate) fn drop_rows(&self, leaf: &mut LeafState) {
+    /// Gives the frame and the reserved slot of a leaf back, whatever its rows are. False if it had no frame.
+    pub(crate) fn drop_rows(&self, leaf: &mut LeafState) -> bool {
         if leaf.is_dirty() {
             self.space.unreserve(1);
             leaf.dirty_epoch = None;
         }
-        if let Some(rows) = leaf.rows.take() {
-            self.frames.give_back(rows.into_frame());
-        }
+        self.give_back_rows(leaf)
     }
 
     /// Leaves of all tables, those on disk only included.

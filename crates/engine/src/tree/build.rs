@@ -8,7 +8,7 @@ use super::Tree;
 use super::Trees;
 use crate::node::fence::Fence;
 use crate::node::inner::FANOUT;
-use crate::storage::{Image, LeafState};
+use crate::storage::{Image, LeafState, Stock};
 use crate::units::{InnerId, LeafId, ObjectId};
 
 /// Children that a node gets, so that it does not split at once.
@@ -18,8 +18,9 @@ const FILL: usize = FANOUT * 7 / 8;
 #[derive(Debug)]
 pub(crate) struct LeafDescription {
     pub(crate) low: Box<[u8]>,
-    /// None: an empty leaf.
+    /// None: an empty leaf, or one in front of a stock.
     pub(crate) image: Option<Arc<Image>>,
+    pub(crate) stock: Option<Stock>,
 }
 
 impl Tree {
@@ -58,6 +59,8 @@ fn place_leaves(
     let nexts = ids.iter().skip(1).map(|id| Some(LeafId(*id))).chain([None]);
     let mut placed = Vec::with_capacity(leaves.len());
     for (((leaf, id), high), next) in leaves.into_iter().zip(&ids).zip(highs).zip(nexts) {
+        let bounds = || (leaf.low.clone(), high.as_ref().map(|high| high.bytes().into()));
+        let range = leaf.stock.map(|stock| trees.ranges.add(object, bounds(), stock));
         let mut state = trees.leaves.get(*id).latch.exclusive(&trees.recorder, LatchClass::Leaf);
         *state = LeafState {
             object: Some(object),
@@ -65,6 +68,7 @@ fn place_leaves(
             high,
             next,
             image: leaf.image,
+            range,
             ..LeafState::default()
         };
         if state.is_known_empty() && !leaf.low.is_empty() {

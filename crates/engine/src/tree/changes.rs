@@ -9,8 +9,8 @@
 use onrush_log::Lsn;
 
 use super::Trees;
-use super::scan::{Batch, Bounds};
-use super::{Blocked, Refusal, Seat, Tree, View};
+use super::scan::{Batch, Bounds, Direction, stock_part};
+use super::{Refusal, Seat, Tree, View};
 use crate::node::fence::Fence;
 use crate::storage::LeafState;
 use crate::units::ObjectId;
@@ -48,20 +48,19 @@ impl Tree {
                 return Err(Refusal::TooOld);
             }
             if !is_unchanged {
-                if leaf.rows.is_none() {
-                    return Err(Blocked::LoadToRead(id).into());
-                }
+                let part = stock_part(seat, &leaf, bounds, Direction::Forward)?;
+                let leaf = (id, &*leaf, part);
                 let view = View::Before(earlier);
-                self.collect(trees, id, &leaf, view, bounds, &mut batches.earlier)?;
+                self.collect(trees, leaf, view, bounds, &mut batches.earlier)?;
                 let view = View::Before(later);
-                self.collect(trees, id, &leaf, view, bounds, &mut batches.later)?;
+                let reach = self.collect(trees, leaf, view, bounds, &mut batches.later)?;
+                let Some(high) = reach.high else { return Ok(false) };
+                bounds.low = high;
+                break;
             }
             match &leaf.high {
                 Some(high) => bounds.low = high.bytes().to_vec(),
                 None => return Ok(false),
-            }
-            if !is_unchanged {
-                break;
             }
         }
         Ok(true)
@@ -74,9 +73,14 @@ impl Tree {
         // The image of a clean leaf has all of its rows.
         let is_imaged =
             !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= earlier);
+        // What the stock has was written below its newest row, whatever leaves it came from.
+        let is_stock_old = leaf.range.as_ref().is_none_or(|range| range.stock().newest() < earlier);
         let has_new = match (&leaf.rows, &leaf.image) {
+            _ if !is_stock_old => true,
             _ if is_imaged => false,
-            (Some(rows), _) => (0..rows.len()).any(|index| is_new(rows.entry(index).stamp.lsn())),
+            (Some(rows), _) => {
+                (0..rows.len()).any(|index| is_new(rows.entry(index).stamp.decided_at()))
+            }
             (None, image) => image.is_some(),
         };
         let high = leaf.high.as_ref().map(Fence::bytes);

@@ -20,7 +20,7 @@ use super::write::make_dirty;
 use super::{Blocked, Hint, LeafPrefetch, Refusal, Seat, Tree};
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
-use crate::node::leaf::{Entry, Stamp};
+use crate::node::leaf::{Entry, Found, Stamp};
 use crate::space::Purpose;
 use crate::storage::LeafState;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
@@ -198,11 +198,17 @@ impl Tree {
             held.push(Held { id, leaf, first_index });
         }
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
+        // Whether a key is in the stock that memory cannot tell the general way finds out.
+        if let Some(range) = &last.leaf.range
+            && !matches!(range.find(seat.spares.part.as_ref(), key), Ok(None))
+        {
+            return Err(GroupRefusal::NotThisWay);
+        }
         let rows = last.leaf.rows.as_mut().ok_or(Blocked::Load(last.id))?;
         let bytes = Entry::bytes(key, value);
         if !rows.is_above_all(key) {
             let found = rows.find(key);
-            if found.committed.is_some() || found.intent.is_some() {
+            if found != Found::default() {
                 return Err(GroupRefusal::NotThisWay);
             }
         }

@@ -99,7 +99,10 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
-        let found = self.find(tree, seat, intent.key)?;
+        if matches!(intent.owner, Owner::Large(_)) && self.leaf.range.is_some() {
+            return Err(Refusal::LargeInRange);
+        }
+        let found = self.find_or_fetch(tree, seat, intent.key, intent.must_be_absent)?;
         if let Some(index) = found.intent {
             if !self.is_own(index, intent.owner) {
                 return Err(self.refusal_of(index));
@@ -209,7 +212,7 @@ pub(super) fn resolve_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: 
         TransactionStatus::Committed(lsn) => {
             let keeps = matches!(owner, Owner::Small(_)) || trees.horizon() <= lsn;
             if removal {
-                rows.remove(index);
+                rows.remove_at(index, lsn);
             } else {
                 rows.restamp(index, Stamp::committed(lsn));
             }
@@ -226,14 +229,14 @@ fn remove_older(
     key: &[u8],
     (ended_at, keeps): (Lsn, bool),
 ) {
-    let older = rows.committed_below(key, ended_at);
+    let older = rows.decided_below(key, ended_at);
     if let Some(index) = older {
         let entry = rows.entry(index);
-        if keeps {
-            let written_at = entry.stamp.lsn().expect("a committed row has an LSN");
+        let row = entry.stamp.lsn();
+        if let Some(written_at) = row.filter(|_| keeps) {
             let all = &trees.old_versions;
             tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(ended_at);
-        } else {
+        } else if row.is_some() {
             tree.versions.let_go(ended_at);
         }
         rows.remove(index);

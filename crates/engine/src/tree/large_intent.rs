@@ -12,6 +12,7 @@ use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{LargeOwner, Owner};
 use crate::space::Purpose;
+use crate::storage::OnDisk;
 use crate::units::{LeafId, ObjectId};
 
 /// Key bytes and value bytes.
@@ -73,7 +74,8 @@ impl Tree {
     ) -> Result<(Vec<Box<[u8]>>, Option<Vec<u8>>), Refusal> {
         let (id, leaf) = self.latch_shared(trees, recorder, key, object)?;
         let next = leaf.high.as_ref().map(|high| high.bytes().to_vec());
-        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
+        let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
+        let Some(rows) = rows else { return Ok((Vec::new(), next)) };
         let is_own = |owner: Owner| matches!(owner, Owner::Large(own) if own.id == from.id && own.piece >= from.piece);
         let keys = (0..rows.len())
             .map(|index| rows.entry(index))
@@ -92,7 +94,8 @@ impl Tree {
         id: u64,
     ) -> Result<Option<OwnIntent>, Refusal> {
         let (leaf_id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
-        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(leaf_id))?;
+        let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(leaf_id))?;
+        let Some(rows) = rows else { return Ok(None) };
         let Some(index) = rows.find(key).intent else { return Ok(None) };
         let entry = rows.entry(index);
         Ok(match entry.stamp.as_intent() {

@@ -14,6 +14,8 @@
 //!    that the checkpoint has begun, whose write-back therefore finds it. Only a checkpoint merges logged
 //!    leaves, in its write-back: a walk would meet a leaf that is wider than its image.
 
+use std::sync::Arc;
+
 use onrush_latch::{ExclusiveGuard, lock_counted};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
@@ -108,8 +110,11 @@ impl Tree {
             }
             let leaf = trees.leaves.get(empty.id.0);
             let mut right = leaf.latch.exclusive(recorder, LatchClass::Leaf);
-            if right.object != Some(empty.object) || !right.is_known_empty() {
+            if right.object != Some(empty.object) || !right.has_nothing_in_memory() {
                 return Merged::NotEmpty;
+            }
+            if !are_of_one_range(&left, &right) {
+                return Merged::NotNow;
             }
             if !prepare(trees, permit, left_id, &mut left, &mut right, epoch) {
                 return Merged::NotNow;
@@ -212,6 +217,15 @@ fn change(node: &InnerNode, recorder: &Recorder, work: impl FnOnce(&InnerNode)) 
     work(node);
 }
 
+/// Whether both have images, or the stock of one range behind them, whose bounds stay as they are.
+fn are_of_one_range(left: &LeafState, right: &LeafState) -> bool {
+    match (&left.range, &right.range) {
+        (None, None) => true,
+        (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+        _ => false,
+    }
+}
+
 /// Sees to it that the left leaf's image is never read for the range that it takes. False if no
 /// slot is free for a new one.
 fn prepare(
@@ -222,8 +236,8 @@ fn prepare(
     right: &mut LeafState,
     epoch: Epoch,
 ) -> bool {
-    if left.image.is_none() && left.rows.is_none() {
-        // Empty as well, and no image to be too wide.
+    if left.range.is_some() || (left.image.is_none() && left.rows.is_none()) {
+        // Empty as well, or in front of a stock, and no image to be too wide.
         return true;
     }
     if planted(Fault::MergeKeepsImage) {

@@ -2,8 +2,12 @@
 
 mod build;
 mod changes;
+mod compact;
+mod convert;
 mod cuts;
 mod descend;
+mod flush;
+mod front;
 mod group;
 mod intent;
 mod large_intent;
@@ -11,6 +15,7 @@ mod leaves_to_read;
 mod merge;
 mod old_versions;
 mod own_versions;
+mod pack;
 mod prefetch;
 mod read;
 mod scan;
@@ -24,6 +29,7 @@ mod write;
 
 pub(crate) use build::LeafDescription;
 pub(crate) use changes::TwoBatches;
+pub(crate) use convert::{LEAVES_OF_A_RANGE_MIN, Neighbours};
 pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 pub(crate) use group::{GroupRefusal, GroupRows};
 pub(crate) use intent::{Intent, OwnIntent, resolve_intents};
@@ -39,10 +45,13 @@ pub(crate) use tree::{Hint, Tree};
 pub(crate) use trees::Trees;
 pub(crate) use write::{Change, Expect, RedoneAs};
 
+use std::ops::{Deref, DerefMut};
+
 use onrush_log::Lsn;
 use onrush_waits::Recorder;
 
 use crate::memory::Frame;
+use crate::storage::{StockPart, WantedPart};
 use crate::units::LeafId;
 
 /// What a thread inside the engine has with it: taken before the first latch, so that nobody
@@ -51,20 +60,46 @@ pub(crate) struct Seat<'a> {
     /// Permit of the admission, which is also the in-flight mark in the log.
     pub(crate) permit: usize,
     pub(crate) recorder: &'a Recorder,
+    pub(crate) spares: &'a mut Spares,
+}
+
+/// What a thread has brought along for its next try.
+#[derive(Default)]
+pub(crate) struct Spares {
     /// Frames for splits: one for each new leaf, one to rearrange the old.
-    pub(crate) spares: &'a mut Vec<Frame>,
+    frames: Vec<Frame>,
+    /// What was read last of a stock.
+    pub(crate) part: Option<StockPart>,
+}
+
+impl Deref for Spares {
+    type Target = Vec<Frame>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<Frame> {
+        &self.frames
+    }
+}
+
+impl DerefMut for Spares {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<Frame> {
+        &mut self.frames
+    }
 }
 
 /// Frames that one split needs.
 pub(crate) const SPARE_FRAMES: usize = 2;
 
 /// What has to be done, outside of the engine's permits and latches, before another try.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Blocked {
     /// The rows of this leaf are on disk only, and one of them is to change.
     Load(LeafId),
     /// The rows of this leaf are on disk only, and are to be read.
     LoadToRead(LeafId),
+    /// A part of a stock must be read.
+    Stock(Box<WantedPart>),
     /// Two spare frames are needed for a split.
     Spares,
     /// A leaf was split, and the half of the key is still too full: the parent must learn of this split before
@@ -79,7 +114,7 @@ pub(crate) enum Blocked {
 }
 
 /// Why a change was not made. Nothing has happened then: no LSN was reserved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     Blocked(Blocked),
     /// The key is there already, written at this LSN.
@@ -90,10 +125,18 @@ pub(crate) enum Refusal {
     Changed(Lsn),
     /// A large transaction that is open has changed the row.
     Held,
+    /// A large transaction cannot write to a range that has a stock.
+    LargeInRange,
     /// The snapshot was given up, and something has gone that it may have seen here.
     TooOld,
     /// The table was truncated or dropped meanwhile.
     Gone,
+}
+
+impl From<WantedPart> for Blocked {
+    fn from(wanted: WantedPart) -> Blocked {
+        Blocked::Stock(Box::new(wanted))
+    }
 }
 
 impl From<Blocked> for Refusal {

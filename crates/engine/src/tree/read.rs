@@ -7,8 +7,9 @@ use onrush_log::Lsn;
 use super::Trees;
 use super::own_versions::OwnValue;
 use super::{Blocked, Refusal, Seat, Tree};
-use crate::node::leaf::{Entry, Owner};
+use crate::node::leaf::{Entry, Found, Owner};
 use crate::status::TransactionStatus;
+use crate::storage::OnDisk;
 use crate::units::ObjectId;
 
 /// Which versions a reader sees.
@@ -81,21 +82,29 @@ impl Tree {
             Look { is_there: true, lsn }
         };
         let (id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
-        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
-        let found = rows.find(key);
-        if let Some(index) = found.intent
-            && let Some((lsn, row)) = resolved_intent(trees, object, rows.entry(index), view)?
+        let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
+        let found = rows.map_or_else(Found::default, |rows| rows.find(key));
+        let entry = |index: usize| rows.map(|rows| rows.entry(index));
+        if let Some(intent) = found.intent.and_then(entry)
+            && let Some((lsn, row)) = resolved_intent(trees, object, intent, view)?
         {
             return Ok(match row {
                 Some(bytes) => take(lsn, &bytes),
                 None => Look { is_there: false, lsn },
             });
         }
-        if let Some(entry) = found.committed.map(|index| rows.entry(index))
+        if let Some(entry) = found.committed.and_then(entry)
             && let Some(lsn) = entry.stamp.lsn()
             && view.sees(lsn)
         {
             return Ok(take(Some(lsn), entry.value));
+        }
+        if let Some(range) = leaf.range.as_ref().filter(|_| found.decided().is_none())
+            && let Some((lsn, bytes)) =
+                range.find(seat.spares.part.as_ref(), key).map_err(Blocked::from)?
+            && view.sees(lsn)
+        {
+            return Ok(take(Some(lsn), bytes));
         }
         // The leaf's version is too new or gone; an older one may be kept. The latch is still
         // held, so no version moves between leaf and store meanwhile.

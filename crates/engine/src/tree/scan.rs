@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use super::Trees;
 use super::{Blocked, Refusal, Seat, Tree, View};
 use crate::node::fence::{Fence, head};
-use crate::node::leaf::LeafRows;
-use crate::storage::LeafState;
+use crate::node::leaf::{Entry, LeafRows};
+use crate::storage::{LeafState, OnDisk, StockPart, WantedPart};
 use crate::tree::read::{Seen, resolved_intent};
 use crate::units::{LeafId, ObjectId};
 use onrush_waits::LatchClass;
@@ -102,20 +102,22 @@ impl Tree {
         match direction {
             Direction::Forward => {
                 let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
-                self.collect(trees, id, &leaf, view, bounds, batch)?;
-                match &leaf.high {
-                    Some(high) => bounds.low = high.bytes().to_vec(),
+                let part = stock_part(seat, &leaf, bounds, direction)?;
+                let reach = self.collect(trees, (id, &leaf, part), view, bounds, batch)?;
+                match reach.high {
+                    Some(high) => bounds.low = high,
                     None => return Ok(false),
                 }
             }
             Direction::Backward => {
                 let (id, leaf) = self.latch_below(trees, seat, bounds.high.as_deref(), object)?;
-                self.collect(trees, id, &leaf, view, bounds, batch)?;
+                let part = stock_part(seat, &leaf, bounds, direction)?;
+                let reach = self.collect(trees, (id, &leaf, part), view, bounds, batch)?;
                 batch.rows.reverse();
-                if leaf.low.bytes() <= bounds.low.as_slice() {
+                if reach.low <= bounds.low {
                     return Ok(false);
                 }
-                bounds.high = Some(leaf.low.bytes().to_vec());
+                bounds.high = Some(reach.low);
             }
         }
         Ok(true)
@@ -154,60 +156,173 @@ impl Tree {
         }
     }
 
-    /// The rows of a latched leaf that are inside `bounds` and visible, in key order.
+    /// The rows of a latched leaf, and of the part of the stock behind it, that are inside `bounds` and visible, in
+    /// key order. Returns the keys that this is about: those of the leaf, but no more than of the part.
     pub(super) fn collect(
         &self,
         trees: &Trees,
-        id: LeafId,
-        leaf: &LeafState,
+        (id, leaf, part): (LeafId, &LeafState, Option<&StockPart>),
         view: View,
         bounds: &Bounds,
         batch: &mut Batch,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Bounds, Refusal> {
         let object = leaf.object.ok_or(Refusal::Gone)?;
-        let rows = leaf.rows.as_ref().ok_or(Blocked::LoadToRead(id))?;
-        let low = bounds.low.as_slice().max(leaf.low.bytes());
-        let high = match (&bounds.high, &leaf.high) {
-            (Some(bound), Some(fence)) => Some(bound.as_slice().min(fence.bytes())),
-            (Some(bound), None) => Some(bound.as_slice()),
-            (None, fence) => fence.as_ref().map(|fence| fence.bytes()),
-        };
+        let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
+        let reach_low = leaf.low.bytes().max(part.map_or(&[], StockPart::low));
+        let reach_high = lower(leaf.high.as_ref().map(Fence::bytes), part.and_then(StockPart::high));
+        let reach = Bounds { low: reach_low.to_vec(), high: reach_high.map(<[u8]>::to_vec) };
+        let low = bounds.low.as_slice().max(reach_low);
+        let high = lower(bounds.high.as_deref(), reach_high);
         let older = view.lsn().map_or_else(Vec::new, |lsn| self.versions.range(low, high, lsn));
         // After the look, not before: what is not there may have gone.
         if view.lsn().is_some_and(|snapshot| self.versions.lacks(snapshot)) {
             return Err(Refusal::TooOld);
         }
         let takes_all = low == leaf.low.bytes() && high == leaf.high.as_ref().map(Fence::bytes);
-        if takes_all && older.is_empty() && rows.intents() == 0 {
+        if let Some(rows) = rows.filter(|rows| rows.intents() == 0)
+            && takes_all
+            && part.is_none()
+            && older.is_empty()
+        {
             batch.take_leaf(rows, view);
-            return Ok(());
+            return Ok(reach);
         }
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
-        let order = rows.order();
-        let low_head = head(low);
-        let start = order.partition_point(|index| rows.compare(*index, low_head, low).is_lt());
-        let mut position = start;
-        while position < order.len() {
-            let key = rows.key_at(&order, position);
-            if high.is_some_and(|high| key >= high) {
-                break;
+        let mut stocked = StockRows::between(part, low, high);
+        let order = rows.map_or_else(Vec::new, LeafRows::order);
+        if let Some(rows) = rows {
+            let low_head = head(low);
+            let start = order.partition_point(|index| rows.compare(*index, low_head, low).is_lt());
+            let mut position = start;
+            while position < order.len() {
+                let key = rows.key_at(&order, position);
+                if high.is_some_and(|high| key >= high) {
+                    break;
+                }
+                let same = order[position..]
+                    .iter()
+                    .take(2)
+                    .filter(|i| rows.entry(usize::from(**i)).key == key);
+                let count = same.count();
+                let indexes = &order[position..position + count];
+                stocked.push_below(Some(key), view, &mut merged);
+                let row = match visible(trees, object, rows, indexes, view)? {
+                    // Beside an intent that is not seen: nothing of the leaf tells about the key.
+                    InLeaf::Nothing => stocked.take(key, view),
+                    row => row,
+                };
+                stocked.skip(key);
+                merged.push(key, row);
+                position += count;
             }
-            let same = order[position..]
-                .iter()
-                .take(2)
-                .filter(|i| rows.entry(usize::from(**i)).key == key);
-            let count = same.count();
-            let indexes = &order[position..position + count];
-            merged.push(key, visible(trees, object, rows, indexes, view)?);
-            position += count;
         }
+        stocked.push_below(None, view, &mut merged);
         merged.finish();
-        Ok(())
+        Ok(reach)
+    }
+}
+
+/// The lower of two upper bounds.
+fn lower<'b>(a: Option<&'b [u8]>, b: Option<&'b [u8]>) -> Option<&'b [u8]> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The part of the stock behind a leaf that a scan needs next; none if there is no stock, or nothing in it. `Blocked`
+/// if it must be read: twice as much as the scan has read before, up to a limit.
+pub(super) fn stock_part<'s>(
+    seat: &'s Seat<'_>,
+    leaf: &LeafState,
+    bounds: &Bounds,
+    direction: Direction,
+) -> Result<Option<&'s StockPart>, Blocked> {
+    let Some(range) = &leaf.range else { return Ok(None) };
+    let stock = range.stock();
+    if stock.is_empty() {
+        return Ok(None);
+    }
+    let low = bounds.low.as_slice().max(&range.low);
+    let high = lower(bounds.high.as_deref(), range.high.as_deref());
+    let from_high = direction == Direction::Backward;
+    let part = seat.spares.part.as_ref();
+    let is_next = |part: &&StockPart| match from_high {
+        false => part.covers(low.max(leaf.low.bytes())),
+        true => {
+            let high = lower(high, leaf.high.as_ref().map(Fence::bytes));
+            let reaches = part.high().is_none_or(|end| high.is_some_and(|high| high <= end));
+            reaches && high.is_none_or(|high| part.low() < high)
+        }
+    };
+    if let Some(part) = part.filter(|part| part.is_of(&stock)).filter(is_next) {
+        return Ok(Some(part));
+    }
+    // Whoever has come to the end of what it had goes on from there.
+    let goes_on = part.filter(|part| match from_high {
+        false => part.high() == Some(bounds.low.as_slice()),
+        true => bounds.high.as_deref() == Some(part.low()),
+    });
+    let images_max = goes_on.map_or(1, StockPart::images_next);
+    Err(WantedPart::keys(&stock, range.object, (low, high), from_high, images_max).into())
+}
+
+/// The rows of a part of a stock that are not merged yet.
+struct StockRows<'p> {
+    part: Option<&'p StockPart>,
+    next: usize,
+    end: usize,
+}
+
+impl<'p> StockRows<'p> {
+    fn between(part: Option<&'p StockPart>, low: &[u8], high: Option<&[u8]>) -> StockRows<'p> {
+        let next = part.map_or(0, |part| part.rows_below(low));
+        let below = |part: &StockPart| {
+            high.map_or_else(|| part.len(), |high| part.rows_below(high)).max(next)
+        };
+        StockRows { part, next, end: part.map_or(0, below) }
+    }
+
+    fn first(&self) -> Option<Entry<'p>> {
+        self.part.filter(|_| self.next < self.end).map(|part| part.row(self.next))
+    }
+
+    /// Merges the rows below `key`, or all.
+    fn push_below<I: Iterator<Item = (Box<[u8]>, Seen)>>(
+        &mut self,
+        key: Option<&[u8]>,
+        view: View,
+        merged: &mut Merged<'_, I>,
+    ) {
+        while let Some(entry) = self.first().filter(|entry| key.is_none_or(|key| entry.key < key)) {
+            merged.push(entry.key, seen_in_stock(entry, view));
+            self.next += 1;
+        }
+    }
+
+    /// What the stock says about a key, below which all is merged.
+    fn take(&self, key: &[u8], view: View) -> InLeaf<'p> {
+        let entry = self.first().filter(|entry| entry.key == key);
+        entry.map_or(InLeaf::Nothing, |entry| seen_in_stock(entry, view))
+    }
+
+    /// The leaf has told about the key.
+    fn skip(&mut self, key: &[u8]) {
+        self.next += usize::from(self.first().is_some_and(|entry| entry.key == key));
+    }
+}
+
+fn seen_in_stock(entry: Entry<'_>, view: View) -> InLeaf<'_> {
+    match entry.stamp.lsn() {
+        Some(lsn) if view.sees(lsn) => InLeaf::Row(Cow::Borrowed(entry.value)),
+        _ => InLeaf::NotVisible,
     }
 }
 
 /// What the leaf itself says about a key.
 enum InLeaf<'a> {
+    /// Nothing that is decided.
+    Nothing,
     /// The snapshot sees this value.
     Row(Cow<'a, [u8]>),
     /// The snapshot sees that the key is removed.
@@ -224,12 +339,13 @@ fn visible<'a>(
     indexes: &[u16],
     view: View,
 ) -> Result<InLeaf<'a>, Blocked> {
-    let mut answer = InLeaf::NotVisible;
+    let mut answer = InLeaf::Nothing;
     for index in indexes {
         let entry = rows.entry(usize::from(*index));
         match entry.stamp.lsn() {
             Some(lsn) if view.sees(lsn) => answer = InLeaf::Row(Cow::Borrowed(entry.value)),
-            Some(_) => {}
+            Some(_) => answer = InLeaf::NotVisible,
+            None if entry.stamp.as_intent().is_none() => answer = InLeaf::NotVisible,
             None => match resolved_intent(trees, object, entry, view)? {
                 Some((_, Some(value))) => return Ok(InLeaf::Row(value)),
                 Some((_, None)) => return Ok(InLeaf::Removed),
@@ -254,8 +370,8 @@ impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
         let older = self.older.next_if(|(older, _)| **older == *key);
         match (row, older) {
             (InLeaf::Row(value), _) => self.batch.push(key, &value),
-            (InLeaf::NotVisible, Some((_, seen))) => self.batch.push(key, &seen.value),
-            (InLeaf::Removed | InLeaf::NotVisible, _) => {}
+            (InLeaf::NotVisible | InLeaf::Nothing, Some((_, seen))) => self.batch.push(key, &seen.value),
+            (InLeaf::Removed | InLeaf::NotVisible | InLeaf::Nothing, _) => {}
         }
     }
 

@@ -15,6 +15,7 @@ use super::split_point::{self, Side, SplitKind};
 use super::{Blocked, SPARE_FRAMES, Seat};
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, separator};
+use crate::node::leaf::LeafRows;
 use crate::space::Purpose;
 use crate::storage::LeafState;
 use crate::units::LeafId;
@@ -54,7 +55,7 @@ pub(crate) fn split<'e>(
     let frame = seat.spares.pop().expect("two spares were counted above");
     let moved = rows.split_off(&order, point.position, frame, &mut seat.spares[0]);
     let (half, mut right) = add_sibling(trees, seat, left, boundary);
-    right.rows = Some(moved);
+    trees.put_rows(&mut right, moved);
     seat.recorder.count(
         match point.kind {
             SplitKind::RightEdge => Counter::SplitsRightEdge,
@@ -68,7 +69,7 @@ pub(crate) fn split<'e>(
 
 /// Makes the leaf right of `left`, from `boundary` on: fences, link, epoch, list and image. The
 /// caller has reserved its slot and gives it rows.
-fn add_sibling<'e>(
+pub(super) fn add_sibling<'e>(
     trees: &'e Trees,
     seat: &Seat<'_>,
     left: &mut LeafState,
@@ -82,6 +83,7 @@ fn add_sibling<'e>(
     right.low = Fence::new(&boundary);
     right.high = left.high.replace(Fence::new(&boundary));
     right.next = left.next.replace(id);
+    right.range = left.range.clone();
     right.image = left.image.clone().filter(|_| !planted(Fault::SplitNoShare));
     right.dirty_epoch =
         if planted(Fault::SplitNoEpoch) { Some(trees.dirty.epoch()) } else { left.dirty_epoch };
@@ -111,7 +113,8 @@ pub(crate) fn open_edge<'e>(
     }
     let (half, mut right) = add_sibling(trees, seat, left, boundary.into());
     let frame = seat.spares.pop().expect("two spares were counted above");
-    right.rows = Some(crate::node::leaf::LeafRows::empty(frame));
+    let rows = LeafRows::empty_of(frame, right.range.is_some());
+    trees.put_rows(&mut right, rows);
     seat.recorder.count(Counter::SplitsBlockGrant, 1);
     Ok(Some((half, right)))
 }

@@ -365,6 +365,9 @@ impl Tree {
                 break;
             }
             next = state.next;
+            if let Some(range) = &state.range {
+                trees.ranges.retire(range);
+            }
             trees.retire_leaf(&mut state);
             drop(state);
             trees.leaves.give_back(id.0);
@@ -385,7 +388,8 @@ fn empty_root(trees: &Trees, object: Option<ObjectId>, logged: bool) -> InnerId 
     let leaf = trees.leaves.add();
     {
         let mut state = trees.leaves.get(leaf).latch.exclusive(&trees.recorder, LatchClass::Leaf);
-        *state = LeafState { object, logged, ..LeafState::default() };
+        let range = object.and_then(|object| trees.first_range(object, logged));
+        *state = LeafState { object, logged, range, ..LeafState::default() };
     }
     let id = trees.inners.add();
     let node = trees.inners.get(id);

@@ -156,7 +156,8 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
-        let found = self.find(tree, seat, change.key)?;
+        let must_be_absent = change.expect == Expect::Absent;
+        let found = self.find_or_fetch(tree, seat, change.key, must_be_absent)?;
         if let Some(index) = found.intent {
             return Err(self.refusal_of(index));
         }
@@ -173,7 +174,7 @@ impl Placing<'_> {
                 let kept = self.keep_version(tree, index);
                 let reservation = self.reserve(seat, change);
                 kept.ends_at(reservation.lsn);
-                self.rows().remove(index);
+                self.rows().remove_at(index, reservation.lsn);
                 Ok(reservation)
             }
             (None, None) => Err(Refusal::Missing(None)),
@@ -259,6 +260,9 @@ impl Placing<'_> {
             note_reservation(self.trees, seat.recorder, &reservation);
         }
         let stamp = Stamp::committed(reservation.lsn);
+        if !keeps_order && self.leaf.range.is_some() {
+            self.forget_removal(change.key);
+        }
         self.rows().append_in_order(stamp, change.key, value, keeps_order);
         reservation
     }
@@ -360,7 +364,7 @@ impl Placing<'_> {
         (lsn, owner): (Lsn, LargeOwner),
     ) -> Result<(), Blocked> {
         let found = self.find(tree, seat, key)?;
-        let known = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
+        let known = found.decided().and_then(|index| self.rows().entry(index).stamp.decided_at());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
@@ -374,24 +378,31 @@ impl Placing<'_> {
         (key, value): (&[u8], Option<&[u8]>),
         lsn: Lsn,
     ) -> Result<(), Blocked> {
+        // What the stock has is not looked at: a record below is in it, and what comes later goes before it.
+        if self.leaf.range.as_ref().is_some_and(|range| lsn < range.stock().flushed_below()) {
+            return Ok(());
+        }
         let found = self.find(tree, seat, key)?;
-        let known = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
+        let known = found.decided().and_then(|index| self.rows().entry(index).stamp.decided_at());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
-        match (value, found.committed) {
-            (None, None) => return Ok(()),
+        let is_front = self.leaf.range.is_some();
+        match (value, found.decided()) {
+            (None, None) if !is_front => return Ok(()),
             (None, Some(index)) => {
                 self.make_dirty(seat)?;
-                self.rows().remove(index);
+                self.rows().remove_at(index, lsn);
             }
-            (Some(value), _) => {
+            (value, _) => {
                 self.make_dirty(seat)?;
+                let stamp = value.map_or(Stamp::removed(lsn), |_| Stamp::committed(lsn));
+                let value = value.unwrap_or_default();
                 self.make_space(seat, key, Entry::bytes(key, value))?;
-                if let Some(index) = self.find(tree, seat, key)?.committed {
+                if let Some(index) = self.find(tree, seat, key)?.decided() {
                     self.rows().remove(index);
                 }
-                self.rows().append(Stamp::committed(lsn), key, value);
+                self.rows().append(stamp, key, value);
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! Keeps what a checkpoint writes from standing between the log and its device.
+//! Keeps what checkpoints, flushes and compactions write from standing between the log and its device.
 //!
 //! A write of the log is durable once the device has emptied its cache, and a cache takes images faster than it is
-//! emptied: behind two gigabytes of them each round of the log took 100 ms and more. So the writers of a checkpoint
+//! emptied: behind two gigabytes of them each round of the log took 100 ms and more. So their writers
 //! sync what they have written every few mebibytes. That is as long as a round has to wait for them.
 //!
 //! Invariant: between two syncs writers put no more than [`UNSYNCED_BYTES_MAX`] into the device's cache, and one batch
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onrush_waits::{Recorder, Wait};
 use parking_lot::Mutex;
 
-use super::Store;
+use super::Storage;
 use crate::error::Result;
 
 /// At a gigabyte a second a device takes it in 8 ms, less than the window of delayed commits.
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
-/// See the module. One for each write-back.
+/// See the module. One for each write-back, and one for all flushes and compactions.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     unsynced_bytes: AtomicU64,
     /// Held by the writer that syncs; the others wait for it.
     syncing: Mutex<()>,
@@ -31,9 +31,9 @@ impl Pace {
     ///
     /// # Errors
     /// A failed sync: the engine stops.
-    pub(super) fn wrote(&self, store: &Store, recorder: &Recorder, bytes: u64) -> Result<()> {
+    pub(crate) fn wrote(&self, storage: &Storage, recorder: &Recorder, bytes: u64) -> Result<()> {
         self.unsynced_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if !self.is_due() || store.is_closing() {
+        if !self.is_due() || storage.is_closing() {
             return Ok(());
         }
         let _wait = recorder.wait(Wait::DataSync);
@@ -41,7 +41,7 @@ impl Pace {
         // Another writer's sync may have been enough.
         if self.is_due() {
             let bytes = self.unsynced_bytes.load(Ordering::Relaxed);
-            store.space.files().sync().map_err(|error| store.stop(error))?;
+            storage.space.files().sync().map_err(|error| storage.stop(error))?;
             self.unsynced_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         Ok(())
