@@ -2,14 +2,14 @@
 //!
 //! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
 //! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
-//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `COLD` leaves memory untouched at
+//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in stocks; `COLD` leaves memory untouched at
 //! open; `READ` reads afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced
 //! and removed.
 use std::sync::Arc;
 use std::time::Instant;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, TableDefinition,
+    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, PastMemory, TableDefinition,
 };
 
 fn main() {
@@ -33,6 +33,10 @@ fn main() {
         checkpoint_log_bytes: std::env::var("CKPT")
             .map_or(1 << 30, |m| m.parse::<u64>().unwrap() << 20),
         prefault_leaf_memory: std::env::var("COLD").is_err(),
+        past_memory: match std::env::var("PAST") {
+            Ok(_) => PastMemory::Auto,
+            Err(_) => PastMemory::Off,
+        },
         ..Options::default()
     };
     let db = Database::create(&folder, options.clone()).unwrap();

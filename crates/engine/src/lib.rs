@@ -101,7 +101,9 @@ pub use onrush_types::{
     TableDefinition, TypeError, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
-pub use options::{Background, Durability, LargePages, MemoryPlan, Options, SequentialKeys};
+pub use options::{
+    Background, Durability, LargePages, MemoryPlan, Options, PastMemory, SequentialKeys,
+};
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
     Changes, CommitToken, KeyRange, RowChange, Savepoint, Scan, ScanOptions, Session, Snapshot,

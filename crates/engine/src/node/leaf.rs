@@ -208,12 +208,6 @@ impl LeafRows {
         LeafRows { is_front, ..LeafRows::empty(frame) }
     }
 
-    /// Takes all entries out.
-    pub(crate) fn clear(&mut self) {
-        (self.count, self.end, self.dead_bytes, self.intents) = (0, 0, 0, 0);
-        self.sorted = true;
-    }
-
     /// The leaf stands in front of a stock from now on.
     pub(crate) fn set_front(&mut self) {
         self.is_front = true;
@@ -244,6 +238,15 @@ impl LeafRows {
     /// Whether there are intents of transactions that only memory knows: such a leaf must stay in memory.
     pub(crate) fn holds_small_intents(&self) -> bool {
         self.intents > 0 && (0..self.len()).any(|index| self.entry(index).stamp.is_small_intent())
+    }
+
+    /// Whether there are intents of large transactions.
+    pub(crate) fn holds_large_intents(&self) -> bool {
+        let is_large = |index| {
+            let stamp = self.entry(index).stamp;
+            stamp.as_intent().is_some() && !stamp.is_small_intent()
+        };
+        self.intents > 0 && (0..self.len()).any(is_large)
     }
 
     /// Bytes of all live entries.

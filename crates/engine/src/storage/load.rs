@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
-use super::{LeafState, Storage};
+use super::Storage;
 use super::image::{Image, check_page, load_rows};
 use crate::error::{Damage, Error, Result};
 use crate::memory::Frame;
@@ -81,9 +81,14 @@ impl Storage {
         let unchanged = state.image.as_ref().is_some_and(|now| Arc::ptr_eq(now, image));
         if let Some(object) = state.object.filter(|_| state.rows.is_none() && unchanged) {
             let mut rows = LeafRows::empty(frame);
-            if let Err(damaged) = self.read_rows(object, &state, image, page, &mut rows) {
+            let named = (image.slot(), image.checksum());
+            let loaded = check_page(page, self.database_id, object, named)
+                .and_then(|()| load_rows(page, &state, &mut rows));
+            if let Err(bad) = loaded {
                 self.frames.give_back(rows.into_frame());
-                return Err(damaged);
+                let slot = image.slot();
+                let path = self.space.files().path(slot.file);
+                return Err(Error::Damaged(Damage::new(path, slot.offset(), bad.words())));
             }
             state.rows = Some(rows);
             leaf.touch();
@@ -92,27 +97,5 @@ impl Storage {
         drop(state);
         self.frames.give_back(frame);
         Ok(())
-    }
-
-    /// Puts the rows of a leaf from `page`, which was read from its image, into `rows`, in place of what was there.
-    ///
-    /// # Errors
-    /// A damaged image, with its place.
-    pub(crate) fn read_rows(
-        &self,
-        object: ObjectId,
-        leaf: &LeafState,
-        image: &Image,
-        page: &[u8],
-        rows: &mut LeafRows,
-    ) -> Result<()> {
-        rows.clear();
-        let named = (image.slot(), image.checksum());
-        let read = check_page(page, self.database_id, object, named)
-            .and_then(|()| load_rows(page, leaf, rows));
-        read.map_err(|bad| {
-            let path = self.space.files().path(named.0.file);
-            Error::Damaged(Damage::new(path, named.0.offset(), bad.words()))
-        })
     }
 }

@@ -15,6 +15,7 @@ use super::{Seat, Spares, Tree, Trees};
 use crate::error::Result;
 use crate::memory::Frame;
 use crate::node::fence::head;
+use crate::options::Background;
 use crate::space::Purpose;
 use crate::storage::{PART_IMAGES_MAX, Range, Run, RunKeys, RunWriter, Stock};
 use crate::units::LeafId;
@@ -40,8 +41,11 @@ impl Tree {
         range: &Arc<Range>,
         may_divide: bool,
     ) -> Result<()> {
-        let _one = range.maintenance.lock();
-        if range.is_retired() {
+        let one = match trees.options.background {
+            Background::Threads => Some(range.maintenance.lock()),
+            Background::Callers => range.maintenance.try_lock(),
+        };
+        if one.is_none() || range.is_retired() {
             return Ok(());
         }
         let _work = recorder.work(Phase::Compact);

@@ -1,59 +1,52 @@
-//! Makes a range with a stock of neighbouring leaves whose rows are mostly on the disk: all leaves of one node above them.
+//! Makes a range with a stock of neighbouring leaves that are read from the disk for changes again and again: the leaves
+//! of one node above them, or where there is little memory a part of these.
 //!
-//! 1. Leaf by leaf they are latched, from left to right, and stay latched: each keeps its order after the one before it.
-//! 2. What is below the completed prefix, in memory or in images, is written as a base. 3. The leaves lose their images
-//!    and look at the range; what is in memory above the prefix stays in them. 4. Those with nothing left are merged.
+//! 1. Those that are on disk only are loaded. 2. All are latched, from left to right, and lose their images: they stand
+//!    in front of a stock in which nothing is yet, and are dirty. 3. The range is flushed, which writes its base.
 //!
 //! Invariants
 //! 1. No checkpoint is taken meanwhile: it would meet leaves with images beside leaves of the range.
 //! 2. Leaves with intents of large transactions are not converted: a stock has none.
+//! 3. Nothing is read or written under the latches.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use onrush_files::AlignedBuffer;
 use onrush_latch::{ExclusiveGuard, lock_counted};
-use onrush_log::Lsn;
-use onrush_waits::{Counter, LatchClass, Phase, Recorder, Wait};
+use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
-use super::flush::shed;
 use super::intent::resolve_intents;
 use super::{Tree, Trees};
 use crate::error::Result;
 use crate::node::fence::{Fence, head};
-use crate::node::leaf::LeafRows;
-use crate::storage::{Image, LeafState, Range, RunWriter, Stock};
-use crate::units::{LEAF_BYTES, LeafId, ObjectId};
+use crate::space::Purpose;
+use crate::storage::{LeafState, Range, Stock};
+use crate::units::{LeafId, ObjectId};
 
 /// Fewer leaves are not worth a range.
 pub(crate) const LEAVES_OF_A_RANGE_MIN: usize = 8;
+/// The leaves are in memory at once: they take this part of the frames at most.
+const PART_OF_FRAMES: usize = 4;
 
 /// A latched leaf.
 type Held<'e> = (LeafId, ExclusiveGuard<'e, LeafState>);
 
-/// The leaves of a node, as many as there are and as many as have rows in memory.
+/// Leaves of a node, as many as there are and as many as have rows in memory.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Neighbours {
     pub(crate) leaves: usize,
     pub(crate) in_memory: usize,
 }
 
-/// The leaves of one node right above leaves, and where their keys begin and end.
+/// Leaves of one node right above leaves, and where their keys begin and end.
 struct Node {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
     leaves: Vec<LeafId>,
 }
 
-/// What a leaf's image holds, read before the leaf is latched.
-struct ReadAhead {
-    image: Arc<Image>,
-    page: AlignedBuffer,
-}
-
 impl Tree {
-    /// Where the keys of the node above the leaf of `key` begin.
+    /// Where the keys begin of the leaves that would become a range with that of `key`.
     pub(crate) fn node_low(&self, trees: &Trees, recorder: &Recorder, key: &[u8]) -> Vec<u8> {
         self.node_of(trees, recorder, key).low
     }
@@ -73,7 +66,7 @@ impl Tree {
     /// checkpoints away, and holds no latch.
     ///
     /// # Errors
-    /// A full disk, a damaged image: nothing has changed. A failed write: the engine stops.
+    /// A full disk, a damaged image. A failed write: the engine stops.
     pub(crate) fn convert(
         &self,
         trees: &Trees,
@@ -81,20 +74,24 @@ impl Tree {
         object: ObjectId,
         key: &[u8],
     ) -> Result<bool> {
-        let _work = recorder.work(Phase::Compact);
         let node = self.node_of(trees, recorder, key);
-        let read = self.read_images(trees, recorder, object, &node)?;
-        let frame = trees.take_frame(recorder)?;
-        let mut scratch = LeafRows::empty(frame);
-        let converted = match self.latch_all(trees, recorder, object, &node) {
-            Some(held) => convert_held(self, trees, recorder, (object, &node), held, &read, &mut scratch),
-            None => Ok(None),
+        for leaf in &node.leaves {
+            if trees.image_to_read(object, *leaf).is_some() {
+                trees.load_leaf(*leaf, Wait::PageIoLatchEx, recorder)?;
+            }
+        }
+        let leaves = node.leaves.len() as i64;
+        while !trees.space.try_reserve(leaves, Purpose::Checkpoint) {
+            trees.space.grow()?;
+        }
+        let held = self.latch_all(trees, recorder, object, &node);
+        let range = held.and_then(|held| self.put_behind(trees, (object, &node), held, leaves));
+        let Some(range) = range else {
+            trees.space.unreserve(leaves);
+            return Ok(false);
         };
-        trees.frames.give_back(scratch.into_frame());
-        let Some((range, emptied)) = converted? else { return Ok(false) };
         recorder.count(Counter::RangesMade, 1);
-        let _one = range.maintenance.lock();
-        self.pack(trees, recorder, &range, emptied);
+        self.flush(trees, recorder, &range, None)?;
         Ok(true)
     }
 
@@ -112,28 +109,20 @@ impl Tree {
             }
             node = trees.inners.get(node.child(index));
         }
-        let leaves = (0..node.len()).map(|index| LeafId(node.child(index))).collect();
+        let most = (trees.frames.frames() / PART_OF_FRAMES).max(1);
+        let first = node.search(head(key), key) / most * most;
+        let end = (first + most).min(node.len());
+        if first > 0 {
+            low = node.separator(first);
+        }
+        if end < node.len() {
+            high = Some(node.separator(end));
+        }
+        let leaves = (first..end).map(|index| LeafId(node.child(index))).collect();
         Node { low, high, leaves }
     }
 
-    /// Reads the images of the leaves that are on disk only.
-    fn read_images(
-        &self,
-        trees: &Trees,
-        recorder: &Recorder,
-        object: ObjectId,
-        node: &Node,
-    ) -> Result<HashMap<LeafId, ReadAhead>> {
-        let mut read = HashMap::new();
-        for id in &node.leaves {
-            let Some(image) = trees.image_to_read(object, *id) else { continue };
-            let page = read_page(trees, recorder, &image)?;
-            read.insert(*id, ReadAhead { image, page });
-        }
-        Ok(read)
-    }
-
-    /// Latches the leaves of a node from left to right. None if they are not what they were.
+    /// Latches the leaves of a node from left to right. None if they are not what they were, or not in memory.
     fn latch_all<'e>(
         &self,
         trees: &'e Trees,
@@ -144,7 +133,8 @@ impl Tree {
         let key = (head(&node.low), node.low.as_slice());
         let (id, first) = self.latch_exclusive(trees, recorder, None, key, object).ok()?;
         let is_convertible = |leaf: &LeafState, low: &[u8]| {
-            leaf.object == Some(object) && leaf.low.bytes() == low && leaf.range.is_none()
+            let is_whole = leaf.range.is_none() && (leaf.rows.is_some() || leaf.image.is_none());
+            leaf.object == Some(object) && leaf.logged && leaf.low.bytes() == low && is_whole
         };
         if !is_convertible(&first, &node.low) {
             return None;
@@ -156,8 +146,9 @@ impl Tree {
             if high == node.high.as_deref() {
                 return Some(held);
             }
-            let low = high.filter(|high| node.high.as_ref().is_none_or(|end| *high < end.as_slice()))?;
-            let next = last.next?;
+            let is_inside = |high: &&[u8]| node.high.as_ref().is_none_or(|end| *high < end.as_slice());
+            let low = high.filter(is_inside)?;
+            let next = last.next.filter(|_| held.len() < node.leaves.len())?;
             let leaf = trees.leaves.get(next.0).latch.exclusive(recorder, LatchClass::Leaf);
             if !is_convertible(&leaf, low) {
                 return None;
@@ -165,95 +156,38 @@ impl Tree {
             held.push((next, leaf));
         }
     }
-}
 
-fn read_page(trees: &Trees, recorder: &Recorder, image: &Image) -> Result<AlignedBuffer> {
-    let mut page = AlignedBuffer::new(LEAF_BYTES);
-    let _wait = recorder.wait(Wait::PageIoLatchEx);
-    trees.space.files().read(image.slot(), &mut page)?;
-    recorder.count(Counter::LeafLoads, 1);
-    recorder.count(Counter::LeafLoadBytes, LEAF_BYTES as u64);
-    Ok(page)
-}
-
-/// Leaves that a conversion has left empty, but for the first.
-type Converted = (Arc<Range>, Vec<(LeafId, Box<[u8]>)>);
-
-fn convert_held(
-    tree: &Tree,
-    trees: &Trees,
-    recorder: &Recorder,
-    (object, node): (ObjectId, &Node),
-    mut held: Vec<Held<'_>>,
-    read: &HashMap<LeafId, ReadAhead>,
-    scratch: &mut LeafRows,
-) -> Result<Option<Converted>> {
-    let below = wait_complete(trees);
-    let mut writer = RunWriter::new(trees, recorder, object);
-    for (id, leaf) in &mut held {
-        if let Some(rows) = leaf.rows.as_mut() {
-            resolve_intents(trees, tree, rows);
-        } else if let Some(image) = &leaf.image {
-            let ahead = read.get(id).filter(|ahead| Arc::ptr_eq(&ahead.image, image));
-            let fresh = match ahead {
-                Some(_) => None,
-                None => Some(read_page(trees, recorder, image)?),
-            };
-            let page = fresh.as_ref().or(ahead.map(|ahead| &ahead.page));
-            if let Some(page) = page {
-                trees.read_rows(object, leaf, image, page, scratch)?;
+    /// Puts the leaves in front of an empty stock, and makes them dirty; of the reserved slots the clean ones take one
+    /// each. None if one of them has an intent that a stock cannot have.
+    fn put_behind(
+        &self,
+        trees: &Trees,
+        (object, node): (ObjectId, &Node),
+        mut held: Vec<Held<'_>>,
+        reserved: i64,
+    ) -> Option<Arc<Range>> {
+        for (_, leaf) in &mut held {
+            if let Some(rows) = leaf.rows.as_mut() {
+                resolve_intents(trees, self, rows);
+                if rows.holds_large_intents() {
+                    return None;
+                }
             }
         }
-        let rows = match &leaf.rows {
-            Some(rows) => Some(rows),
-            None => leaf.image.as_ref().map(|_| &*scratch),
-        };
-        if let Some(rows) = rows
-            && !write_rows(rows, below, &mut writer)?
-        {
-            return Ok(None);
-        }
-    }
-    let base = match writer.is_empty() {
-        true => None,
-        false => Some(writer.finish(Some(trees.filter_bits()))?),
-    };
-    let bounds = (node.low.as_slice().into(), node.high.as_deref().map(Box::from));
-    let range = trees.ranges.add(object, bounds, Stock::of_base(base, below));
-    let mut emptied = Vec::new();
-    for (number, (id, leaf)) in held.iter_mut().enumerate() {
-        leaf.image = None;
-        trees.set_range(leaf, &range);
-        shed(leaf, below);
-        if leaf.has_nothing_in_memory() {
-            trees.drop_rows(leaf);
-            if number > 0 {
-                emptied.push((*id, leaf.low.bytes().into()));
+        let bounds = (node.low.as_slice().into(), node.high.as_deref().map(Box::from));
+        let range = trees.ranges.add(object, bounds, Stock::default());
+        let mut left = reserved;
+        for (id, leaf) in &mut held {
+            leaf.image = None;
+            trees.set_range(leaf, &range);
+            if leaf.rows.is_some() && !leaf.is_dirty() {
+                leaf.dirty_epoch = Some(trees.dirty.epoch());
+                trees.list_dirty(trees.background_permit(), *id, leaf);
+                left -= 1;
             }
+            trees.ranges.note_changed(object, leaf.low.bytes());
         }
-        trees.ranges.note_changed(object, leaf.low.bytes());
+        trees.space.unreserve(left);
+        Some(range)
     }
-    Ok(Some((range, emptied)))
-}
-
-/// Waits until all that has an LSN is complete. Whoever has one needs no latch any more.
-fn wait_complete(trees: &Trees) -> Lsn {
-    let end = trees.log.tail();
-    while trees.completed_below() < end && !trees.has_failed() {
-        std::thread::yield_now();
-    }
-    trees.completed_below()
-}
-
-/// Writes rows below `below`. False if there are intents of large transactions.
-fn write_rows(rows: &LeafRows, below: Lsn, writer: &mut RunWriter<'_>) -> Result<bool> {
-    for index in rows.order() {
-        let entry = rows.entry(usize::from(index));
-        match entry.stamp.lsn() {
-            Some(lsn) if lsn < below => writer.push(entry.stamp, entry.key, entry.value)?,
-            None if !entry.stamp.is_small_intent() => return Ok(false),
-            _ => {}
-        }
-    }
-    Ok(true)
 }

@@ -23,6 +23,7 @@ use super::{Refusal, Tree, Trees};
 use crate::error::{Error, Result};
 use crate::node::fence::head;
 use crate::node::leaf::{LeafRows, Stamp};
+use crate::options::Background;
 use crate::storage::{LeafState, Range, RunWriter};
 use crate::units::{Epoch, LeafId};
 
@@ -48,8 +49,12 @@ impl Copied {
         });
     }
 
-    fn write(&self, writer: &mut RunWriter<'_>) -> Result<()> {
+    /// Without the removals where there is nothing that they could hide.
+    fn write(&self, writer: &mut RunWriter<'_>, first: bool) -> Result<()> {
         for (stamp, key_at, value_at, end) in &self.rows {
+            if stamp.is_removal() && first {
+                continue;
+            }
             let end = if stamp.is_removal() { value_at } else { end };
             let (key, value) = (&self.bytes[*key_at..*value_at], &self.bytes[*value_at..*end]);
             writer.push(*stamp, key, value)?;
@@ -71,14 +76,20 @@ impl Tree {
         range: &Arc<Range>,
         checkpoint: Option<Epoch>,
     ) -> Result<u64> {
-        let _one = range.maintenance.lock();
-        if range.is_retired() {
+        let one = match trees.options.background {
+            Background::Threads => Some(range.maintenance.lock()),
+            // The caller may be at it himself: he came here while the disk was busy for him.
+            Background::Callers => range.maintenance.try_lock(),
+        };
+        if one.is_none() || range.is_retired() {
             return Ok(0);
         }
         let _work = recorder.work(Phase::Flush);
         let below = trees.completed_below();
         let mut writer = RunWriter::new(trees, recorder, range.object);
-        match self.copy_front(trees, recorder, range, below, &mut writer) {
+        let first = range.stock().is_empty();
+        let copied = self.copy_front(trees, recorder, range, (below, first), &mut writer);
+        match copied {
             Ok(()) => {}
             // The table is gone, and with it the range.
             Err(CopyError::Gone) => return Ok(0),
@@ -86,7 +97,9 @@ impl Tree {
         }
         let rows = writer.totals().rows;
         if rows > 0 {
-            let (run, keys) = writer.finish(None)?;
+            // The first run is a base, since there is nothing below it.
+            let bits = first.then(|| trees.filter_bits());
+            let (run, keys) = writer.finish(bits)?;
             recorder.count(Counter::RangeFlushes, 1);
             recorder.count(Counter::RangeRowsFlushed, rows);
             trees.ranges.publish(range, range.stock().with(run, keys, below));
@@ -102,7 +115,7 @@ impl Tree {
         trees: &Trees,
         recorder: &Recorder,
         range: &Range,
-        below: Lsn,
+        (below, first): (Lsn, bool),
         writer: &mut RunWriter<'_>,
     ) -> std::result::Result<(), CopyError> {
         let mut copied = Copied::default();
@@ -119,7 +132,7 @@ impl Tree {
                 }
                 next_in(range, &leaf)
             };
-            copied.write(writer).map_err(CopyError::Failed)?;
+            copied.write(writer, first).map_err(CopyError::Failed)?;
             match next {
                 Some(next) => at = next,
                 None => return Ok(()),
@@ -175,7 +188,7 @@ fn next_in(range: &Range, leaf: &LeafState) -> Option<Vec<u8>> {
 }
 
 /// Drops rows and removals below `below`, but for those under an intent.
-pub(super) fn shed(leaf: &mut LeafState, below: Lsn) {
+fn shed(leaf: &mut LeafState, below: Lsn) {
     let Some(rows) = leaf.rows.as_mut() else { return };
     let has_intents = rows.intents() > 0;
     for index in (0..rows.len()).rev() {

@@ -4,7 +4,7 @@ use clap::Args;
 use onrush::Options;
 use onrush_measure::units::parse_bytes;
 
-use super::words::{LargePages, SequentialKeys, Switch, cpu_mask};
+use super::words::{LargePages, PastMemory, SequentialKeys, Switch, cpu_mask};
 
 /// Settings of the engine.
 #[derive(Args, Clone, Debug, Default)]
@@ -49,6 +49,9 @@ pub struct EngineArguments {
     /// What happens where many sessions insert ascending keys [default: blocks]
     #[arg(long, value_name = "HOW")]
     pub sequential_keys: Option<SequentialKeys>,
+    /// Random keys in tables larger than memory: keep cold key ranges in stocks [default: off]
+    #[arg(long, value_name = "HOW")]
+    pub past_memory: Option<PastMemory>,
     /// Start a checkpoint before redoing the log would take longer; 0 is never [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub recovery_seconds: Option<u64>,
@@ -70,7 +73,7 @@ pub struct EngineArguments {
 }
 
 /// The flag of each setting of the engine that has one.
-const FLAGS: [(&str, &str); 19] = [
+const FLAGS: [(&str, &str); 20] = [
     ("memory_bytes", "memory"),
     ("leaf_memory_bytes", "leaf-memory"),
     ("log_block_bytes_max", "log-block"),
@@ -84,6 +87,7 @@ const FLAGS: [(&str, &str); 19] = [
     ("commit_polling_us", "commit-polling-us"),
     ("elide_defaults", "elide-defaults"),
     ("sequential_keys", "sequential-keys"),
+    ("past_memory", "past-memory"),
     ("recovery_seconds", "recovery-seconds"),
     ("large_pages", "large-pages"),
     ("prefault_leaf_memory", "prefault-leaf-memory"),
@@ -123,6 +127,7 @@ impl EngineArguments {
         set(&mut options.commit_polling_us, self.commit_polling_us);
         set(&mut options.elide_defaults, self.elide_defaults.map(|word| word == Switch::On));
         set(&mut options.sequential_keys, self.sequential_keys);
+        set(&mut options.past_memory, self.past_memory);
         set(&mut options.large_pages, self.large_pages);
         let prefault = self.prefault_leaf_memory.map(|word| word == Switch::On);
         set(&mut options.prefault_leaf_memory, prefault);

@@ -96,6 +96,24 @@ impl From<SequentialKeys> for onrush::SequentialKeys {
     }
 }
 
+/// What becomes of tables that are larger than memory and whose keys come in no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PastMemory {
+    /// Each insert into a leaf that is not in memory reads it.
+    Off,
+    /// Key ranges whose leaves are read for inserts again and again get a stock.
+    Auto,
+}
+
+impl From<PastMemory> for onrush::PastMemory {
+    fn from(word: PastMemory) -> onrush::PastMemory {
+        match word {
+            PastMemory::Off => onrush::PastMemory::Off,
+            PastMemory::Auto => onrush::PastMemory::Auto,
+        }
+    }
+}
+
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
