@@ -146,6 +146,32 @@ faults! {
     SweepNotDirty,
     /// A snapshot that was given up is not told that what it may have seen has gone.
     GivenUpSnapshotUnnoticed,
+    /// A flush drops rows from front leaves before the stock with them is published.
+    ShedBeforePublish,
+    /// A flush drops a row that an intent is on.
+    ShedUnderIntent,
+    /// A flush gives what leaves keep to the next checkpoint, though it began before this one.
+    KeptRowsPostponed,
+    /// A flush writes no removals.
+    RemovalsNotFlushed,
+    /// A fragment's keys are not in the locator.
+    FragmentNotLocated,
+    /// The filter of a base lacks the last key.
+    FilterLacksKey,
+    /// A stock says that more of the log is in it than is.
+    FlushLsnTooHigh,
+    /// Of a key in two runs that of the older one counts.
+    OlderRunWins,
+    /// A compaction leaves the newest fragment out.
+    CompactionLacksFragment,
+    /// The directory is not told that a stock was replaced.
+    StockNotNoted,
+    /// A range is divided without a cut of the leaf across.
+    DividedWithoutCut,
+    /// The evictor images a front leaf as if it were a whole one.
+    FrontLeafImaged,
+    /// A redone removal of a key that is not in its front leaf is left out.
+    RedoneRemovalLost,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use onrush::{
     Background, ColumnDefinition, DataType, Durability, KeyStrategy, LargePages, Options,
-    SequentialKeys, TableDefinition,
+    PastMemory, SequentialKeys, TableDefinition,
 };
 
 use crate::random::Random;
@@ -208,6 +208,14 @@ impl Plan {
         } else {
             options
         };
+        // A stock has no intents of large transactions.
+        let mut ranges = Random::for_part(seed, RANGES_PART);
+        let options = if ranges.chance(1, 6) && options.large_transaction_bytes > 3000 {
+            let past_memory = [PastMemory::Always, PastMemory::Auto][ranges.below(2) as usize];
+            Options { past_memory, ..options }
+        } else {
+            options
+        };
         let passes_names = Random::for_part(seed, NAMES_PART).chance(1, 8);
         if passes_names {
             weights.push((Action::PassNames, 30));
@@ -313,6 +321,7 @@ const COMMITS_PART: u64 = 9;
 const HEARSAY_PART: u64 = 30;
 const ALTERS_PART: u64 = 87;
 const NAMES_PART: u64 = 88;
+const RANGES_PART: u64 = 221;
 
 /// What kind of run it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -126,7 +126,7 @@ impl Evictor {
         if rows.holds_small_intents() {
             return Visit::Kept;
         }
-        if state.range.is_some() {
+        if state.range.is_some() && !planted(Fault::FrontLeafImaged) {
             // Rows leave it by a flush.
             let is_empty = rows.len() == 0;
             return if is_empty && storage.drop_rows(&mut state) { Visit::Dropped } else { Visit::Kept };

@@ -16,6 +16,7 @@ use super::Storage;
 use super::image::{IMAGE_HEADER_BYTES, seal};
 use super::run_head::{RunHead, push_head};
 use crate::error::Result;
+use crate::fault::{Fault, planted};
 use crate::node::fence::separator;
 use crate::node::leaf::{ENTRY_HEADER_BYTES, Entry, Stamp};
 use crate::space::{Blob, BlobAddress, Cursor, Purpose, SlotId, Slots, Space};
@@ -260,6 +261,9 @@ impl<'s> RunWriter<'s> {
             self.write_pages()?;
         }
         self.slots.shrink();
+        if planted(Fault::FilterLacksKey) && base.is_some() {
+            self.hashes.pop();
+        }
         let keys = match base {
             Some(bits) => RunKeys::Base(Filter::build(&self.hashes, bits)),
             None => RunKeys::Fragment(self.hashes.iter().map(|hash| short_hash(*hash)).collect()),

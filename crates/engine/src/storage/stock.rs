@@ -14,6 +14,7 @@ use onrush_filter::{Filter, Locator};
 use onrush_log::Lsn;
 
 use super::run::{Run, RunKeys, short_hash};
+use crate::fault::{Fault, planted};
 
 /// See the module.
 #[derive(Clone, Default, Debug)]
@@ -80,6 +81,7 @@ impl Stock {
             self.groups.push(Group { locator, first, fragments: 0, keys: 0 });
         }
         let Some(group) = self.groups.last_mut() else { return };
+        let hashes = if planted(Fault::FragmentNotLocated) { &[] } else { hashes };
         hashes.iter().for_each(|hash| group.locator.add(locator_hash(*hash), group.fragments));
         group.fragments += 1;
         group.keys += hashes.len();
@@ -91,6 +93,13 @@ impl Stock {
         let rows: u64 = self.fragments.iter().map(|run| run.totals().rows).sum();
         let expected = (base_rows + base_rows / 4).saturating_sub(rows);
         (run.totals().rows * FRAGMENTS_MAX as u64).min(expected) as usize
+    }
+
+    /// The planted fault: one fragment fewer.
+    pub(crate) fn without_newest(&self) -> Stock {
+        let mut stock = self.clone();
+        stock.fragments.pop();
+        stock
     }
 
     /// The runs that may have the key with this hash, the newest first.

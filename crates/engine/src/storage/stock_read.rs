@@ -14,6 +14,7 @@ use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, entries_of};
 use super::run::{Run, hash_of, side_by_side};
 use super::stock::Stock;
 use crate::error::{Damage, Error, Result};
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, read_entry};
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES, ObjectId};
@@ -228,7 +229,11 @@ impl Storage {
         let (stock, pages) = (Arc::clone(stock), Vec::new());
         let mut part = StockPart { stock, low, high, images: 0, pages, rows: Vec::new() };
         let stock = Arc::clone(&part.stock);
-        for run in stock.runs() {
+        let mut runs: Vec<&Arc<Run>> = stock.runs().collect();
+        if planted(Fault::OlderRunWins) {
+            runs.reverse();
+        }
+        for run in runs {
             let images = run.images_in(&part.low, part.high.as_deref());
             part.images = part.images.max(images.len());
             self.read_images(run, object, images, &mut part, recorder)?;

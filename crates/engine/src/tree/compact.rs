@@ -13,6 +13,7 @@ use onrush_waits::{Counter, Phase, Recorder};
 use super::split::add_sibling;
 use super::{Seat, Spares, Tree, Trees};
 use crate::error::Result;
+use crate::fault::{Fault, planted};
 use crate::memory::Frame;
 use crate::node::fence::head;
 use crate::options::Background;
@@ -54,7 +55,9 @@ impl Tree {
         let usual = trees.range_bytes();
         let is_large = base + fragments > 2 * usual;
         let divide_at = if may_divide && is_large { (base + fragments) / 2 } else { u64::MAX };
-        let parts = write_bases(trees, recorder, range, &stock, divide_at)?;
+        let lacking = planted(Fault::CompactionLacksFragment).then(|| stock.without_newest());
+        let source = lacking.map_or_else(|| Arc::clone(&stock), Arc::new);
+        let parts = write_bases(trees, recorder, range, &source, divide_at)?;
         recorder.count(Counter::RangeCompactions, 1);
         let flushed_below = stock.flushed_below();
         drop(stock);
@@ -140,7 +143,7 @@ impl Tree {
         let key_head = head(cut);
         let latched = self.latch_exclusive(trees, seat.recorder, None, (key_head, cut), range.object);
         let Ok((_, mut left)) = latched else { return Ok(Cut::Gone) };
-        if left.low.bytes() == cut {
+        if left.low.bytes() == cut || planted(Fault::DividedWithoutCut) {
             return Ok(Cut::Was);
         }
         if left.is_dirty() {

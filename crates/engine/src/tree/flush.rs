@@ -21,6 +21,7 @@ use onrush_waits::{Counter, Phase, Recorder};
 use super::intent::resolve_intents;
 use super::{Refusal, Tree, Trees};
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{LeafRows, Stamp};
 use crate::options::Background;
@@ -52,7 +53,7 @@ impl Copied {
     /// Without the removals where there is nothing that they could hide.
     fn write(&self, writer: &mut RunWriter<'_>, first: bool) -> Result<()> {
         for (stamp, key_at, value_at, end) in &self.rows {
-            if stamp.is_removal() && first {
+            if stamp.is_removal() && (first || planted(Fault::RemovalsNotFlushed)) {
                 continue;
             }
             let end = if stamp.is_removal() { value_at } else { end };
@@ -95,6 +96,8 @@ impl Tree {
             Err(CopyError::Gone) => return Ok(0),
             Err(CopyError::Failed(error)) => return Err(error),
         }
+        let early = planted(Fault::ShedBeforePublish)
+            .then(|| self.shed_front(trees, recorder, range, below, checkpoint));
         let rows = writer.totals().rows;
         if rows > 0 {
             // The first run is a base, since there is nothing below it.
@@ -102,9 +105,11 @@ impl Tree {
             let (run, keys) = writer.finish(bits)?;
             recorder.count(Counter::RangeFlushes, 1);
             recorder.count(Counter::RangeRowsFlushed, rows);
-            trees.ranges.publish(range, range.stock().with(run, keys, below));
+            let told = if planted(Fault::FlushLsnTooHigh) { Lsn(below.0 + 4096) } else { below };
+            trees.ranges.publish(range, range.stock().with(run, keys, told));
         }
-        let emptied = self.shed_front(trees, recorder, range, below, checkpoint);
+        let shed = || self.shed_front(trees, recorder, range, below, checkpoint);
+        let emptied = early.unwrap_or_else(shed);
         self.pack(trees, recorder, range, emptied);
         trees.ranges.note_flushed();
         Ok(rows)
@@ -150,6 +155,7 @@ impl Tree {
         checkpoint: Option<Epoch>,
     ) -> Vec<(LeafId, Box<[u8]>)> {
         let mut emptied = Vec::new();
+        let postponed = planted(Fault::KeptRowsPostponed).then(|| trees.dirty.epoch());
         let mut at = range.low.to_vec();
         loop {
             let key = (head(&at), at.as_slice());
@@ -161,7 +167,7 @@ impl Tree {
                 if leaf.low.bytes() > &*range.low {
                     emptied.push((id, leaf.low.bytes().into()));
                 }
-            } else if let Some(epoch) = checkpoint
+            } else if let Some(epoch) = checkpoint.or(postponed)
                 && leaf.dirty_epoch.is_some_and(|own| own < epoch)
             {
                 leaf.dirty_epoch = Some(trees.dirty.epoch());
@@ -194,7 +200,8 @@ fn shed(leaf: &mut LeafState, below: Lsn) {
     for index in (0..rows.len()).rev() {
         let entry = rows.entry(index);
         let is_below = entry.stamp.decided_at().is_some_and(|lsn| lsn < below);
-        if is_below && !(has_intents && rows.find(entry.key).intent.is_some()) {
+        let stays = has_intents && rows.find(entry.key).intent.is_some();
+        if is_below && (!stays || planted(Fault::ShedUnderIntent)) {
             rows.remove(index);
         }
     }

@@ -387,7 +387,7 @@ impl Placing<'_> {
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
-        let is_front = self.leaf.range.is_some();
+        let is_front = self.leaf.range.is_some() && !planted(Fault::RedoneRemovalLost);
         match (value, found.decided()) {
             (None, None) if !is_front => return Ok(()),
             (None, Some(index)) => {
