@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, PastMemory, TableDefinition,
+    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, PastMemory,
+    TableDefinition,
 };
 
 fn main() {

@@ -72,8 +72,11 @@ impl Engine {
         let image_writes = Arc::new(ImageWrites::default());
         let ranges = Arc::new(Ranges::default());
         let transactions = Arc::new(TransactionStates::new());
-        let waiting: Vec<Arc<dyn StopsWaiting>> =
-            vec![Arc::clone(&transactions) as _, Arc::clone(&image_writes) as _, Arc::clone(&ranges) as _];
+        let waiting: Vec<Arc<dyn StopsWaiting>> = vec![
+            Arc::clone(&transactions) as _,
+            Arc::clone(&image_writes) as _,
+            Arc::clone(&ranges) as _,
+        ];
         let recorders = (registry, recorder);
         let runtime = Runtime::new(options, disk, database_id, recorders, admission, waiting);
         let storage = Storage::new(runtime, (image_writes, ranges), frames, space, epoch);

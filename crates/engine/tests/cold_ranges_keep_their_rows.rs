@@ -105,7 +105,9 @@ fn ascending_keys_stay_in_leaves() {
     let (db, table) = fixture.create_with(notes());
     let mut session = delayed_session(&db);
     for id in 0..20_000 {
-        session.insert(&table, &note(id, "a note of a hundred bytes or so, with nothing in it")).unwrap();
+        session
+            .insert(&table, &note(id, "a note of a hundred bytes or so, with nothing in it"))
+            .unwrap();
         if id % 4000 == 3999 {
             db.checkpoint().unwrap();
         }
@@ -175,11 +177,8 @@ fn a_snapshot_sees_what_was_there_before_flushes_and_compactions() {
         }
     }
     assert!(count(&db, Counter::RangeCompactions) > compactions);
-    let seen: Vec<Row> = snapshot
-        .scan(&table, &ScanOptions::default())
-        .unwrap()
-        .map(|row| row.unwrap())
-        .collect();
+    let seen: Vec<Row> =
+        snapshot.scan(&table, &ScanOptions::default()).unwrap().map(|row| row.unwrap()).collect();
     assert_same_rows(&seen, &rows(&before), "the snapshot");
 }
 

@@ -74,7 +74,9 @@ impl Store {
         };
         let before = range.front_frames();
         tree.flush(self, recorder, range, None)?;
-        if self.options.background == Background::Callers && is_due(&range.stock(), self.range_bytes()) {
+        if self.options.background == Background::Callers
+            && is_due(&range.stock(), self.range_bytes())
+        {
             self.compact(recorder, range)?;
         }
         Ok(range.front_frames() < before)
@@ -180,7 +182,8 @@ impl ColdNodes {
 /// Keeps frames of front leaves free; for a thread.
 pub(crate) fn flush_ranges(store: &Store, recorder: &Recorder) {
     while !store.is_closing() && !store.has_failed() {
-        let outcome = if store.is_front_filling() { store.flush_fullest(recorder) } else { Ok(false) };
+        let outcome =
+            if store.is_front_filling() { store.flush_fullest(recorder) } else { Ok(false) };
         if !go_on(store, recorder, outcome) {
             return;
         }

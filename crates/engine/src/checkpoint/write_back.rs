@@ -127,8 +127,7 @@ fn image_leaves(
         // The leaf that was listed may have been dropped, and another table have its place.
         let ours = leaf.is_for_checkpoints();
         // A front leaf was flushed, and is on the list of a later epoch if it has rows still.
-        let due =
-            ours && leaf.range.is_none() && leaf.dirty_epoch.is_some_and(|own| own < epoch);
+        let due = ours && leaf.range.is_none() && leaf.dirty_epoch.is_some_and(|own| own < epoch);
         panic_if_planted(Fault::PanicInCheckpoint);
         let empty = due && leaf.is_known_empty();
         if empty {

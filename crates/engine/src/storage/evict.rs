@@ -129,7 +129,11 @@ impl Evictor {
         if state.range.is_some() && !planted(Fault::FrontLeafImaged) {
             // Rows leave it by a flush.
             let is_empty = rows.len() == 0;
-            return if is_empty && storage.drop_rows(&mut state) { Visit::Dropped } else { Visit::Kept };
+            return if is_empty && storage.drop_rows(&mut state) {
+                Visit::Dropped
+            } else {
+                Visit::Kept
+            };
         }
         if rows.len() == 0 && (state.is_dirty() || !state.logged) {
             // Nothing to image: a leaf without rows and without an image is empty. It stays on its

@@ -72,8 +72,7 @@ impl Stock {
     /// Makes the keys of the next fragment known.
     fn locate(&mut self, run: &Run, hashes: &[u32]) {
         let has_space = |group: &Group| {
-            group.fragments < FRAGMENTS_MAX
-                && group.keys + hashes.len() <= group.locator.keys_max()
+            group.fragments < FRAGMENTS_MAX && group.keys + hashes.len() <= group.locator.keys_max()
         };
         if !self.groups.last().is_some_and(has_space) {
             let keys = self.keys_expected(run).max(hashes.len());

@@ -9,10 +9,10 @@ use onrush_files::AlignedBuffer;
 use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
-use super::{Range, Storage};
 use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, entries_of};
 use super::run::{Run, hash_of, side_by_side};
 use super::stock::Stock;
+use super::{Range, Storage};
 use crate::error::{Damage, Error, Result};
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
@@ -55,7 +55,12 @@ enum Extent {
     Key(Box<[u8]>),
     /// The first keys from `low` on, or the last ones below `high`: as many as lie in so many images of the run
     /// that has the most of them.
-    Keys { low: Box<[u8]>, high: Option<Box<[u8]>>, from_high: bool, images_max: usize },
+    Keys {
+        low: Box<[u8]>,
+        high: Option<Box<[u8]>>,
+        from_high: bool,
+        images_max: usize,
+    },
 }
 
 impl WantedPart {

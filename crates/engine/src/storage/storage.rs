@@ -4,7 +4,9 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
-use super::{DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, Pace, Ranges, ReadAhead};
+use super::{
+    DirtyLists, EmptiedLeaves, Evictors, ImageWrites, Leaf, LeafState, Pace, Ranges, ReadAhead,
+};
 use crate::memory::{Arena, FramePool};
 use crate::node::inner::InnerNode;
 use crate::runtime::Runtime;

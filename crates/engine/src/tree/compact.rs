@@ -61,9 +61,8 @@ impl Tree {
         recorder.count(Counter::RangeCompactions, 1);
         let flushed_below = stock.flushed_below();
         drop(stock);
-        let mut parts = parts.into_iter().map(|Part { low, base }| {
-            (low, Stock::of_base(base, flushed_below))
-        });
+        let mut parts =
+            parts.into_iter().map(|Part { low, base }| (low, Stock::of_base(base, flushed_below)));
         match (parts.next(), parts.next()) {
             (Some((_, stock)), None) => trees.ranges.publish(range, stock),
             (Some(left), Some(right)) => self.divide(trees, recorder, range, left.1, right)?,
@@ -121,7 +120,12 @@ impl Tree {
         spares.push(trees.take_frame(recorder)?);
         spares.push(trees.take_frame(recorder)?);
         let permit = trees.background_permit();
-        let made = self.split_latched(trees, &mut Seat { permit, recorder, spares: &mut spares }, range, cut);
+        let made = self.split_latched(
+            trees,
+            &mut Seat { permit, recorder, spares: &mut spares },
+            range,
+            cut,
+        );
         spares.drain(..).for_each(|frame: Frame| trees.frames.give_back(frame));
         match made? {
             Cut::Gone => Ok(false),
@@ -141,7 +145,8 @@ impl Tree {
         cut: &[u8],
     ) -> Result<Cut> {
         let key_head = head(cut);
-        let latched = self.latch_exclusive(trees, seat.recorder, None, (key_head, cut), range.object);
+        let latched =
+            self.latch_exclusive(trees, seat.recorder, None, (key_head, cut), range.object);
         let Ok((_, mut left)) = latched else { return Ok(Cut::Gone) };
         if left.low.bytes() == cut || planted(Fault::DividedWithoutCut) {
             return Ok(Cut::Was);
@@ -153,7 +158,8 @@ impl Tree {
         }
         let moved = left.rows.as_mut().and_then(|rows| {
             let order = rows.order();
-            let position = order.partition_point(|index| rows.compare(*index, key_head, cut).is_lt());
+            let position =
+                order.partition_point(|index| rows.compare(*index, key_head, cut).is_lt());
             let frame = seat.spares.pop()?;
             Some(rows.split_off(&order, position, frame, &mut seat.spares[0]))
         });
@@ -209,4 +215,3 @@ fn write_bases(
     parts.push(Part { low, base: finish(writer)? });
     Ok(parts)
 }
-

@@ -146,7 +146,8 @@ impl Tree {
             if high == node.high.as_deref() {
                 return Some(held);
             }
-            let is_inside = |high: &&[u8]| node.high.as_ref().is_none_or(|end| *high < end.as_slice());
+            let is_inside =
+                |high: &&[u8]| node.high.as_ref().is_none_or(|end| *high < end.as_slice());
             let low = high.filter(is_inside)?;
             let next = last.next.filter(|_| held.len() < node.leaves.len())?;
             let leaf = trees.leaves.get(next.0).latch.exclusive(recorder, LatchClass::Leaf);

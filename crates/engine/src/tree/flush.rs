@@ -206,4 +206,3 @@ fn shed(leaf: &mut LeafState, below: Lsn) {
         }
     }
 }
-

@@ -169,7 +169,8 @@ impl Tree {
         let object = leaf.object.ok_or(Refusal::Gone)?;
         let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
         let reach_low = leaf.low.bytes().max(part.map_or(&[], StockPart::low));
-        let reach_high = lower(leaf.high.as_ref().map(Fence::bytes), part.and_then(StockPart::high));
+        let reach_high =
+            lower(leaf.high.as_ref().map(Fence::bytes), part.and_then(StockPart::high));
         let reach = Bounds { low: reach_low.to_vec(), high: reach_high.map(<[u8]>::to_vec) };
         let low = bounds.low.as_slice().max(reach_low);
         let high = lower(bounds.high.as_deref(), reach_high);
@@ -370,7 +371,9 @@ impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
         let older = self.older.next_if(|(older, _)| **older == *key);
         match (row, older) {
             (InLeaf::Row(value), _) => self.batch.push(key, &value),
-            (InLeaf::NotVisible | InLeaf::Nothing, Some((_, seen))) => self.batch.push(key, &seen.value),
+            (InLeaf::NotVisible | InLeaf::Nothing, Some((_, seen))) => {
+                self.batch.push(key, &seen.value)
+            }
             (InLeaf::Removed | InLeaf::NotVisible | InLeaf::Nothing, _) => {}
         }
     }
