@@ -53,7 +53,8 @@ pub trait Companion: Sync {
     /// What the log says of the row with this key, one record after the other.
     fn log_change(&self, _object: u32, _key: &[u8], _change: LogChange<'_>) {}
 
-    /// The rows of the leaf that begins at `low`, as key and value, as its image says.
+    /// The rows of the leaf that begins at `low`, as key and value, as its image says; or some of a range with a
+    /// stock, from `low` on.
     fn leaf(&self, _object: u32, _low: &[u8], _rows: &mut dyn Iterator<Item = (&[u8], &[u8])>) {}
 
     /// The log has been read to the end: nothing more of it is needed.

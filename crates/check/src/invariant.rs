@@ -65,7 +65,8 @@ impl Invariant {
             6 => "rows",
             7 => "catalogue",
             8 => "log",
-            _ => "memory",
+            9 => "memory",
+            _ => "stocks",
         }
     }
 }
@@ -158,6 +159,9 @@ invariants! {
     ValuesFit = 606, Damage,
         "every value is one that its column can hold",
         "restore a backup, or write the named row anew";
+    EntryPlace = 607, Damage,
+        "removals stand in fragments only, and intents in none of a run's images",
+        "restore a backup, and report this as a bug: the bytes are as they were written";
     DefinitionDecodes = 701, Damage,
         "every table definition decodes and is sound",
         "restore a backup, and report this as a bug: the table cannot be opened";
@@ -197,6 +201,18 @@ invariants! {
     LiveAsStored = 901, Damage,
         "the rows that sessions see are those of the images with the changes of the log",
         "make a backup, do not close the database, and report this as a bug: what is in memory may not come back";
+    RunHeadDecodes = 1001, Damage,
+        "the head of every run decodes and is of its table",
+        "restore a backup, and report this as a bug: the bytes are as they were written";
+    RunsFit = 1002, Damage,
+        "runs lie inside their range, the oldest alone may be a base, and none is newer than the log that the checkpoint needs (E)",
+        "restore a backup, and report this as a bug: rows in the named range may be missing or old";
+    RunAddsUp = 1003, Damage,
+        "the head of a run says how many entries its images have, of how many bytes, and up to which LSN",
+        "restore a backup, and report this as a bug: rows in the named range may be missing";
+    RunKnowsKeys = 1004, Damage,
+        "the filter of a base misses no key, and a fragment has the hash of each in its place",
+        "restore a backup, and report this as a bug: a row may not be found by its key, and its key be given twice";
 }
 
 #[cfg(test)]

@@ -49,11 +49,11 @@ pub struct CheckReport {
 pub struct TableReport {
     /// The name.
     pub name: String,
-    /// Leaves that the directory names.
+    /// Leaves that the directory names, and ranges with a stock.
     pub leaves: u64,
     /// Images read.
     pub images: u64,
-    /// Rows in them that count: those inside their leaf's fences. 0 when only structure was checked.
+    /// Rows in them that count: those inside their leaf's fences, of runs those of the newest. 0 when only structure was checked.
     /// What the log changes on top is not in it.
     pub rows: u64,
     /// Changes in them, not among the rows, of large transactions that were not committed when the checkpoint

@@ -1,7 +1,7 @@
 //! One check from its first step to its report.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use onrush_files::{Disk, FolderLock, Unfinished};
@@ -23,6 +23,7 @@ use crate::steps::large::LargeStatuses;
 use crate::steps::log::{self, LogTally};
 use crate::steps::owners::Owners;
 use crate::steps::records::Records;
+use crate::steps::stocks::Stocks;
 use crate::steps::superblock::{self, Contents};
 use crate::store::Store;
 
@@ -262,6 +263,8 @@ fn check_batch(
     };
     pieces::check_all(&mut checkers, &pieces, &left);
     checkers.iter().for_each(|checker| tally.add(&checker.tally));
+    let stocks = Stocks { store, catalogue, batch: &batch, physical_only: options.physical_only };
+    stocks.check(dop, &Mutex::new(owners), tally);
 }
 
 fn fill_report(

@@ -110,8 +110,10 @@ impl Store<'_> {
         let mut page = AlignedBuffer::new(SLOT_BYTES);
         let (mut bytes, mut slots) = (Vec::new(), Vec::new());
         let mut next = Some(place.first);
+        // No chain is longer, unless it goes in a circle.
+        let most = self.files.iter().flatten().map(|file| file.slots).sum::<u64>().min(1 << 20);
         while let Some(slot) = next {
-            if bytes.len() as u64 > place.bytes || slots.len() >= 1 << 20 {
+            if bytes.len() as u64 > place.bytes || slots.len() as u64 >= most {
                 break;
             }
             self.read(slot, &mut page).ok()?;

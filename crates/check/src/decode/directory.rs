@@ -95,14 +95,39 @@ pub(crate) fn read_root(bytes: &[u8]) -> Option<Root> {
     input.is_empty().then_some(Root { next_object, tables, large })
 }
 
-/// One leaf of a segment; its low fence is a part of the segment's bytes.
+/// Stands in place of a slot where a range with a stock follows.
+const STOCK_MARK: u64 = u64::MAX - 1;
+
+/// One leaf of a segment, or a range with a stock; its low fence is a part of the segment's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf {
-    /// None: the leaf is empty and has no image.
+    /// None: the leaf is empty and has no image, or it is a range with a stock.
     pub(crate) slot: Option<SlotNumber>,
     pub(crate) checksum: u32,
     low_at: u32,
     low_bytes: u16,
+}
+
+/// The stock of a range.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    /// Which of the segment's leaves the range is.
+    pub(crate) leaf: usize,
+    /// Every change of the range below is in the stock.
+    pub(crate) flushed_below: Lsn,
+    /// The heads of its runs, the oldest first.
+    pub(crate) heads: Vec<BlobAddress>,
+}
+
+impl Stock {
+    fn read(leaf: usize, input: &mut Input<'_>) -> Option<Stock> {
+        let flushed_below = Lsn(input.u64()?);
+        let mut heads = Vec::new();
+        for _ in 0..input.varint()? {
+            heads.push(BlobAddress::read(input)?);
+        }
+        Some(Stock { leaf, flushed_below, heads })
+    }
 }
 
 /// A segment: its bytes, and the leaves they name.
@@ -111,6 +136,8 @@ pub(crate) struct Segment {
     bytes: Vec<u8>,
     pub(crate) object: u32,
     pub(crate) leaves: Vec<Leaf>,
+    /// Of those of the leaves that are ranges with a stock, in their order.
+    pub(crate) stocks: Vec<Stock>,
 }
 
 impl Segment {
@@ -119,17 +146,22 @@ impl Segment {
         let mut input = Input::new(&bytes);
         let object = input.u32()?;
         let count = input.varint()?;
-        // A leaf takes 13 bytes at least, so a wrong count is no reason to take much memory.
+        // A leaf takes 13 bytes at least, a range more, so a wrong count is no reason to take much memory.
         let mut leaves = Vec::with_capacity((bytes.len() / 13).min(count as usize));
+        let mut stocks = Vec::new();
         for _ in 0..count {
             let low = input.counted()?;
             let low_at = u32::try_from(input.at() - low.len()).ok()?;
             let low_bytes = u16::try_from(low.len()).ok()?;
-            let slot = SlotNumber::or_none(input.u64()?);
-            leaves.push(Leaf { slot, checksum: input.u32()?, low_at, low_bytes });
+            let (mark, checksum) = (input.u64()?, input.u32()?);
+            let slot = SlotNumber::or_none(mark).filter(|_| mark != STOCK_MARK);
+            if mark == STOCK_MARK {
+                stocks.push(Stock::read(leaves.len(), &mut input).filter(|_| checksum == 0)?);
+            }
+            leaves.push(Leaf { slot, checksum, low_at, low_bytes });
         }
         let whole = input.is_empty() && !leaves.is_empty();
-        whole.then_some(Segment { bytes, object, leaves })
+        whole.then_some(Segment { bytes, object, leaves, stocks })
     }
 
     /// The low fence of a leaf.

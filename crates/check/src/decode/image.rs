@@ -71,10 +71,10 @@ impl<'b> Image<'b> {
     }
 }
 
-/// One row of an image, or an intent.
+/// One row of an image, or an intent, or a removal.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'b> {
-    /// The LSN of a row; with its top bit an intent.
+    /// The LSN of a row; with its top bit an intent, with the next one alone a removal.
     pub(crate) stamp: u64,
     pub(crate) key: &'b [u8],
     pub(crate) value: &'b [u8],
@@ -89,10 +89,16 @@ pub(crate) struct Intent {
 }
 
 impl Entry<'_> {
-    /// The LSN of a row; none for an intent.
+    /// The LSN of a row, or of its removal; none for an intent.
     #[inline]
     pub(crate) fn lsn(&self) -> Option<Lsn> {
-        (self.stamp >> 63 == 0).then_some(Lsn(self.stamp))
+        (self.stamp >> 63 == 0).then_some(Lsn(self.stamp & !(1 << 62)))
+    }
+
+    /// Whether it says that the row with its key is gone, whatever older runs have.
+    #[inline]
+    pub(crate) fn is_removal(&self) -> bool {
+        self.stamp >> 62 == 0b01
     }
 
     /// Whose intent it is; none for a row.

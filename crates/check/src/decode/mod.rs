@@ -13,6 +13,7 @@ pub(crate) mod input;
 pub(crate) mod key;
 pub(crate) mod record;
 pub(crate) mod row;
+pub(crate) mod run_head;
 pub(crate) mod slot;
 pub(crate) mod superblock;
 

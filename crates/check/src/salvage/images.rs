@@ -1,6 +1,7 @@
 //! The rows of images: each image is checked as a check does it, then its good rows are handed over.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
 
 use onrush_files::AlignedBuffer;
 use onrush_lsn::Lsn;
@@ -12,10 +13,12 @@ use crate::salvage::report::Loss;
 use crate::salvage::survey::Wanted;
 use crate::salvage::{SalvageReport, SalvageTarget};
 use crate::steps::catalogue::Catalogue;
-use crate::steps::directory::{self, Batch, Named, range_words};
+use crate::steps::directory::{self, Batch, Holding, Named, NamedStock, range_words};
 use crate::steps::images::{ImageChecker, Tally};
 use crate::steps::large::LargeStatuses;
+use crate::steps::merge::Merge;
 use crate::steps::owners::Owners;
+use crate::steps::runs::RangeWork;
 use crate::store::Store;
 
 /// Keys by table.
@@ -65,8 +68,15 @@ impl<'a> Images<'a> {
             let segment = [(place, number)];
             let batch = Batch::read(store, &mut self.owners, catalogue, &segment, 1);
             report.take_directory(store.findings);
-            for image in batch.images_by_key() {
-                self.image(wanted, table, &batch, image, target, report)?;
+            for holding in batch.by_key() {
+                match holding {
+                    Holding::Image(image) => {
+                        self.image(wanted, table, &batch, image, target, report)?;
+                    }
+                    Holding::Stock(stock) => {
+                        self.stock(wanted, table, &batch, stock, target, report)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -85,6 +95,43 @@ impl<'a> Images<'a> {
                 !next.is_some_and(|next| counts(&next))
             }
         }
+    }
+
+    /// The rows of a range, of each key what the newest run has that can be read.
+    fn stock<T: SalvageTarget>(
+        &mut self,
+        wanted: &mut Wanted,
+        table: usize,
+        batch: &Batch,
+        named: NamedStock,
+        target: &mut T,
+        report: &mut SalvageReport,
+    ) -> Result<(), T::Error> {
+        let (stock, range) = batch.stock(named);
+        let work = RangeWork::new(self.store, self.catalogue, range, false, true);
+        let mut merge = Merge::new(work.open(&Mutex::new(&mut self.owners), stock));
+        while let Some(entry) = merge.next() {
+            if !work.has(entry.key) {
+                continue;
+            }
+            if entry.lsn().is_some_and(|lsn| lsn >= self.end) {
+                self.newer.insert((table, entry.key.into()));
+            }
+            if entry.is_removal() {
+                continue;
+            }
+            wanted.tables[table].note_numbers(entry.key, entry.value);
+            report.tables[table].image_rows += 1;
+            target.image_row(table, entry.key, entry.value)?;
+        }
+        for mut run in merge.into_runs() {
+            run.finish();
+            report.tables[table].images += run.tally.images;
+            report.take_lost(run.lost);
+        }
+        // Of runs whose heads cannot be read.
+        report.take_directory(self.store.findings);
+        Ok(())
     }
 
     fn image<T: SalvageTarget>(

@@ -9,6 +9,7 @@ use crate::finding::Finding;
 use crate::findings::Findings;
 use crate::invariant::{Invariant, Severity};
 use crate::salvage::survey::Wanted;
+use crate::steps::runs::Lost;
 
 /// Something that was stored and is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,9 +45,9 @@ pub struct SalvageReport {
 pub struct SalvagedRows {
     /// The name.
     pub name: String,
-    /// Leaves whose image is good.
+    /// Images that are good.
     pub images: u64,
-    /// Rows from images.
+    /// Rows from images; of a range with a stock those that count.
     pub image_rows: u64,
     /// Rows that the log put.
     pub log_puts: u64,
@@ -91,6 +92,17 @@ impl SalvageReport {
         self.losses.extend(unlike.map(loss));
     }
 
+    /// Takes what was found in a stock.
+    pub(super) fn take_lost(&mut self, lost: Vec<Lost>) {
+        for (finding, images, bytes) in lost {
+            if is_loss(&finding) {
+                self.losses.push(Loss { finding, images, bytes });
+            } else {
+                self.warnings.push(finding);
+            }
+        }
+    }
+
     fn take_as(
         &mut self,
         findings: &Findings,
@@ -109,7 +121,10 @@ impl SalvageReport {
 
 /// Whether damage of this kind takes rows away, or may.
 fn is_loss(finding: &Finding) -> bool {
-    use Invariant::{Counters, DataFileHeader, Folders, SuperblockFields, SuperblockTurns};
-    let harmless = [Counters, DataFileHeader, Folders, SuperblockFields, SuperblockTurns];
+    use Invariant::{
+        Counters, DataFileHeader, Folders, RunKnowsKeys, SuperblockFields, SuperblockTurns,
+    };
+    let harmless =
+        [Counters, DataFileHeader, Folders, RunKnowsKeys, SuperblockFields, SuperblockTurns];
     finding.severity == Severity::Damage && !harmless.contains(&finding.invariant)
 }

@@ -1,7 +1,7 @@
 //! A batch of directory segments: read by all threads, their leaves and fences checked, their images
-//! put in the order of the disk.
+//! put in the order of the disk. Stocks are listed, and read by who checks them.
 
-use crate::decode::directory::Segment;
+use crate::decode::directory::{Segment, Stock};
 use crate::decode::slot::{BlobAddress, SlotNumber};
 use crate::invariant::Invariant;
 use crate::pieces;
@@ -18,6 +18,8 @@ pub(crate) struct Batch {
     parts: Vec<Part>,
     /// Every leaf that has an image, by slot.
     pub(crate) images: Vec<Named>,
+    /// Every range that has a stock.
+    pub(crate) stocks: Vec<NamedStock>,
 }
 
 struct Part {
@@ -33,6 +35,20 @@ pub(crate) struct Named {
     pub(crate) slot: SlotNumber,
     part: u32,
     leaf: u32,
+}
+
+/// A range's stock: which of the batch.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedStock {
+    part: u32,
+    stock: u32,
+}
+
+/// What a leaf of the batch has.
+#[derive(Clone, Copy)]
+pub(crate) enum Holding {
+    Image(Named),
+    Stock(NamedStock),
 }
 
 /// A leaf as the directory describes it.
@@ -71,6 +87,8 @@ impl Batch {
 
     fn add(&mut self, store: &Store<'_>, owners: &mut Owners, catalogue: &Catalogue, part: Part) {
         let number = self.parts.len() as u32;
+        let stocks = 0..part.segment.stocks.len() as u32;
+        self.stocks.extend(stocks.map(|stock| NamedStock { part: number, stock }));
         for (leaf, described) in part.segment.leaves.iter().enumerate() {
             let Some(slot) = described.slot else { continue };
             let (invariant, found) = match store.file_of(slot) {
@@ -97,11 +115,22 @@ impl Batch {
         self.parts[named.part as usize].view(named.leaf as usize)
     }
 
-    /// The images as their leaves follow each other.
-    pub(crate) fn images_by_key(&self) -> Vec<Named> {
-        let mut images = self.images.clone();
-        images.sort_unstable_by_key(|named| (named.part, named.leaf));
-        images
+    /// A stock, and its range.
+    pub(crate) fn stock(&self, named: NamedStock) -> (&Stock, LeafView<'_>) {
+        let part = &self.parts[named.part as usize];
+        let stock = &part.segment.stocks[named.stock as usize];
+        (stock, part.view(stock.leaf))
+    }
+
+    /// Images and stocks as their leaves follow each other.
+    pub(crate) fn by_key(&self) -> Vec<Holding> {
+        let images = self.images.iter().map(|named| (named.part, named.leaf, Holding::Image(*named)));
+        let stocks = self.stocks.iter().map(|named| {
+            (named.part, self.stock(*named).0.leaf as u32, Holding::Stock(*named))
+        });
+        let mut all: Vec<_> = images.chain(stocks).collect();
+        all.sort_unstable_by_key(|(part, leaf, _)| (*part, *leaf));
+        all.into_iter().map(|(_, _, holding)| holding).collect()
     }
 
     /// Table and number of leaves of each segment that was read.

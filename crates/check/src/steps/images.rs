@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::decode::image::{self, Image};
-use crate::decode::slot::SLOT_BYTES;
+use crate::decode::slot::{SLOT_BYTES, SlotNumber};
 use crate::finding::Finding;
 use crate::invariant::Invariant;
 use crate::pieces::{Piece, PieceChecker};
-use crate::steps::catalogue::Catalogue;
+use crate::steps::catalogue::{Catalogue, CatalogueTable};
 use crate::steps::directory::{Batch, LeafView, Named, range_words};
 use crate::steps::large::LargeStatuses;
-use crate::steps::rows::{self, Counted};
+use crate::steps::rows::{self, Counted, Holder, Limits};
 use crate::store::Store;
 
 /// What one thread has seen.
@@ -33,23 +33,29 @@ pub(crate) struct TableTally {
 
 impl Tally {
     pub(crate) fn new(catalogue: &Catalogue) -> Tally {
-        let columns = |table: &crate::steps::catalogue::CatalogueTable| {
-            table.plan.as_ref().map_or(0, |plan| plan.generated.len())
-        };
-        let table =
-            |table| TableTally { highest: vec![None; columns(table)], ..TableTally::default() };
-        Tally { read_bytes: 0, tables: catalogue.tables.iter().map(table).collect() }
+        Tally { read_bytes: 0, tables: catalogue.tables.iter().map(TableTally::of).collect() }
     }
 
     pub(crate) fn add(&mut self, other: &Tally) {
         self.read_bytes += other.read_bytes;
         for (own, other) in self.tables.iter_mut().zip(&other.tables) {
-            own.images += other.images;
-            own.rows += other.rows;
-            own.undecided += other.undecided;
-            for (own, other) in own.highest.iter_mut().zip(&other.highest) {
-                *own = (*own).max(*other);
-            }
+            own.add(other);
+        }
+    }
+}
+
+impl TableTally {
+    pub(crate) fn of(table: &CatalogueTable) -> TableTally {
+        let columns = table.plan.as_ref().map_or(0, |plan| plan.generated.len());
+        TableTally { highest: vec![None; columns], ..TableTally::default() }
+    }
+
+    pub(crate) fn add(&mut self, other: &TableTally) {
+        self.images += other.images;
+        self.rows += other.rows;
+        self.undecided += other.undecided;
+        for (own, other) in self.highest.iter_mut().zip(&other.highest) {
+            *own = (*own).max(*other);
         }
     }
 }
@@ -128,32 +134,9 @@ impl ImageChecker<'_> {
     #[inline]
     pub(crate) fn check_image(&mut self, named: Named, page: &[u8], is_shared: bool) {
         let leaf = self.batch.leaf(named);
-        let checksum = match image::checksum(page) {
-            Ok(checksum) => checksum,
-            Err(found) => return self.report(named, &leaf, Invariant::ImageWhole, found),
+        let Some((image, _)) = open(self.store, self.catalogue, named.slot, &leaf, page) else {
+            return;
         };
-        let image = match Image::read(page) {
-            Ok(image) => image,
-            Err(found) => return self.report(named, &leaf, Invariant::ImageAddsUp, found),
-        };
-        let table = &self.catalogue.tables[leaf.table];
-        let is_ours = image.database_id == self.store.superblock.database_id;
-        if !is_ours || image.slot != named.slot || image.object != table.root.object {
-            let found = format!(
-                "an image of object {} for {} of {} database, where object {} is expected",
-                image.object,
-                image.slot,
-                if is_ours { "this" } else { "another" },
-                table.root.object
-            );
-            return self.report(named, &leaf, Invariant::ImagePlace, found);
-        }
-        if checksum != leaf.checksum {
-            let named_checksum = leaf.checksum;
-            let found =
-                format!("checksum {checksum:08x}, the directory names {named_checksum:08x}");
-            self.report(named, &leaf, Invariant::ImageNamed, found);
-        }
         let is_inside = image.fences.is_none_or(|(low, high)| {
             let below = match (leaf.high, high) {
                 (_, None) => true,
@@ -164,8 +147,10 @@ impl ImageChecker<'_> {
         });
         if !is_inside {
             let (low, high) = image.fences.unwrap_or_default();
+            let table = &self.catalogue.tables[leaf.table];
             let found = format!("an image made for {}", range_words(table, low, high));
-            self.report(named, &leaf, Invariant::LeafInsideImage, found);
+            let invariant = Invariant::LeafInsideImage;
+            report(self.store, self.catalogue, named.slot, &leaf, invariant, found);
         }
         self.tally.tables[leaf.table].images += u64::from(!is_shared);
         if !self.physical_only {
@@ -203,7 +188,8 @@ impl ImageChecker<'_> {
             return;
         }
         let store = self.store;
-        let limits = (store.superblock.end, self.catalogue.large.next);
+        let (end, next_large) = (store.superblock.end, self.catalogue.large.next);
+        let limits = Limits { holder: Holder::Leaf, fences: image.fences, end, next_large };
         rows::check(image, plan, limits, &mut tally.highest, |fault| {
             let offset = named.slot.offset() + fault.offset as u64;
             let finding =
@@ -225,17 +211,59 @@ impl ImageChecker<'_> {
             .map(|entry| (entry.key, entry.value));
         self.store.companion.leaf(object, leaf.low, &mut rows);
     }
+}
 
-    #[cold]
-    fn report(
-        &self,
-        named: Named,
-        leaf: &LeafView<'_>,
-        invariant: Invariant,
-        found: impl Into<String>,
-    ) {
-        let table = &self.catalogue.tables[leaf.table];
-        let finding = self.store.at_slot(invariant, named.slot, found).of_table(&table.name());
-        self.store.findings.add(finding.with_keys(range_words(table, leaf.low, leaf.high)));
+/// The image of a leaf, or of as much of a run, in the page of its slot; none if it is not one, and false if it is not
+/// the one that was named. Both have their finding.
+#[inline]
+pub(crate) fn open<'p>(
+    store: &Store<'_>,
+    catalogue: &Catalogue,
+    slot: SlotNumber,
+    leaf: &LeafView<'_>,
+    page: &'p [u8],
+) -> Option<(Image<'p>, bool)> {
+    let report = |invariant, found: &str| {
+        report(store, catalogue, slot, leaf, invariant, found);
+        None
+    };
+    let checksum = match image::checksum(page) {
+        Ok(checksum) => checksum,
+        Err(found) => return report(Invariant::ImageWhole, found),
+    };
+    let image = match Image::read(page) {
+        Ok(image) => image,
+        Err(found) => return report(Invariant::ImageAddsUp, found),
+    };
+    let object = catalogue.tables[leaf.table].root.object;
+    let is_ours = image.database_id == store.superblock.database_id;
+    if !is_ours || image.slot != slot || image.object != object {
+        let found = format!(
+            "an image of object {} for {} of {} database, where object {object} is expected",
+            image.object,
+            image.slot,
+            if is_ours { "this" } else { "another" },
+        );
+        return report(Invariant::ImagePlace, &found);
     }
+    if checksum != leaf.checksum {
+        let found = format!("checksum {checksum:08x}, {:08x} was named", leaf.checksum);
+        report(Invariant::ImageNamed, &found);
+    }
+    Some((image, checksum == leaf.checksum))
+}
+
+/// Reports what is wrong with a whole image.
+#[cold]
+pub(crate) fn report(
+    store: &Store<'_>,
+    catalogue: &Catalogue,
+    slot: SlotNumber,
+    leaf: &LeafView<'_>,
+    invariant: Invariant,
+    found: impl Into<String>,
+) {
+    let table = &catalogue.tables[leaf.table];
+    let finding = store.at_slot(invariant, slot, found).of_table(&table.name());
+    store.findings.add(finding.with_keys(range_words(table, leaf.low, leaf.high)));
 }

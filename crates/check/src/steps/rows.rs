@@ -2,7 +2,7 @@
 
 use onrush_lsn::Lsn;
 
-use crate::decode::image::{Entry, Image, Intent, entry_offset, take_entry};
+use crate::decode::image::{Entry, Fences, Image, Intent, entry_offset, take_entry};
 use crate::decode::row::RowFault;
 use crate::invariant::Invariant;
 use crate::steps::catalogue::TablePlan;
@@ -20,13 +20,56 @@ pub(crate) struct Fault<'b> {
     pub(crate) found: String,
 }
 
-/// Checks all rows of an image against its table; `end` is E, and large transactions below `next_large` were
-/// begun. Raises the highest numbers of the
-/// generated columns.
+/// What the images are of: not all may have the same kinds of entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holder {
+    /// Rows, and intents of large transactions.
+    Leaf,
+    /// Rows.
+    Base,
+    /// Rows and removals.
+    Fragment,
+}
+
+/// What entries are held against.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits<'a> {
+    pub(crate) holder: Holder,
+    /// The low fence, and the high one if there is one; None where nobody knows them.
+    pub(crate) fences: Option<Fences<'a>>,
+    /// E.
+    pub(crate) end: Lsn,
+    /// Large transactions below were begun.
+    pub(crate) next_large: u64,
+}
+
+impl Limits<'_> {
+    /// What is wrong with the stamp of an entry.
+    fn stamp_fault(&self, entry: &Entry<'_>) -> Option<(Invariant, String)> {
+        let Limits { holder, end, next_large, .. } = *self;
+        let misplaced = |found: &str| Some((Invariant::EntryPlace, found.to_owned()));
+        if entry.is_removal() && holder != Holder::Fragment {
+            return misplaced("a removal outside of a fragment");
+        }
+        let Some(Intent { id, .. }) = entry.intent() else {
+            let is_possible = entry.lsn().is_some_and(|lsn| (Lsn::FIRST..end).contains(&lsn));
+            let found = || format!("LSN {}, where E is {end}", entry.lsn().unwrap_or_default());
+            return (!is_possible).then(|| (Invariant::RowLsn, found()));
+        };
+        if holder != Holder::Leaf {
+            return misplaced("an intent in a run");
+        }
+        let is_possible = entry.is_of_large() && id > 0 && id < next_large;
+        let found = || format!("an intent of transaction {id}, where {next_large} comes next");
+        (!is_possible).then(|| (Invariant::RowLsn, found()))
+    }
+}
+
+/// Checks all rows of an image against its table. Raises the highest numbers of the generated columns.
 pub(crate) fn check<'b>(
     image: &Image<'b>,
     plan: &TablePlan,
-    (end, next_large): (Lsn, u64),
+    limits: Limits<'_>,
     highest: &mut [Option<u64>],
     mut report: impl FnMut(Fault<'b>),
 ) {
@@ -42,16 +85,8 @@ pub(crate) fn check<'b>(
         let key = entry.key;
         let mut at = |invariant, found: String| report(fault(image, invariant, start, key, found));
         let intent = entry.intent();
-        match intent {
-            Some(Intent { id, .. }) if !entry.is_of_large() || id == 0 || id >= next_large => {
-                let found = format!("an intent of transaction {id}, where {next_large} comes next");
-                at(Invariant::RowLsn, found);
-            }
-            Some(_) => {}
-            None if entry.lsn().is_none_or(|lsn| !(Lsn::FIRST..end).contains(&lsn)) => {
-                at(Invariant::RowLsn, format!("LSN {}, where E is {end}", entry.stamp));
-            }
-            None => {}
+        if let Some((invariant, found)) = limits.stamp_fault(&entry) {
+            at(invariant, found);
         }
         // An intent stands behind the row of its key.
         let is_beside = intent.is_some() && !had_intent && previous == key;
@@ -62,7 +97,7 @@ pub(crate) fn check<'b>(
         if let Err(found) = plan.key.check(key) {
             at(Invariant::KeyDecodes, found.to_owned());
         }
-        let removes = intent.is_some_and(|intent| intent.removes);
+        let removes = entry.is_removal() || intent.is_some_and(|intent| intent.removes);
         let checked = match removes {
             true if entry.value.is_empty() => Ok(()),
             true => Err(RowFault::Shape("a removal with a row")),
@@ -84,7 +119,7 @@ pub(crate) fn check<'b>(
                 at(Invariant::ValuesFit, format!("column {column}: {found}"));
             }
         }
-        if let Some((low, high)) = image.fences
+        if let Some((low, high)) = limits.fences
             && (number == 0 || number + 1 == image.count)
             && (key < low || high.is_some_and(|high| key >= high))
         {
