@@ -40,7 +40,13 @@ fn rows(model: &Model) -> Vec<Row> {
 }
 
 /// Inserts, changes and removes rows, in the table and in the model.
-fn change(session: &mut Session, table: &Table, random: &mut Random, model: &mut Model, times: u64) {
+fn change(
+    session: &mut Session,
+    table: &Table,
+    random: &mut Random,
+    model: &mut Model,
+    times: u64,
+) {
     for _ in 0..times {
         let id = random.id_below(5000);
         let text = format!("{id} {}", "x".repeat(random.below(300) as usize));
@@ -170,8 +176,9 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// Replaces bytes wherever they stand; whether they stood somewhere.
 fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) -> bool {
-    let places: Vec<usize> =
-        (0..=bytes.len().saturating_sub(old.len())).filter(|at| bytes[*at..].starts_with(old)).collect();
+    let places: Vec<usize> = (0..=bytes.len().saturating_sub(old.len()))
+        .filter(|at| bytes[*at..].starts_with(old))
+        .collect();
     places.iter().for_each(|at| bytes[*at..*at + new.len()].copy_from_slice(new));
     !places.is_empty()
 }
@@ -212,7 +219,9 @@ impl Stored {
     fn heads(&self, kind: u8) -> Vec<usize> {
         self.pages(|page| {
             let is_alone = u64_at(page, 32) == u64::MAX;
-            page.starts_with(b"ONRB") && is_alone && page[48..].starts_with(&[b'O', b'N', b'R', b'R', kind])
+            page.starts_with(b"ONRB")
+                && is_alone
+                && page[48..].starts_with(&[b'O', b'N', b'R', b'R', kind])
         })
     }
 
@@ -263,7 +272,8 @@ impl Stored {
         self.rename(&old, &new);
         for block in self.superblock.chunks_mut(65_536) {
             if replace(&mut block[..4096], &old, &new) {
-                let checksum = crc32c::crc32c_append(crc32c::crc32c(&block[..12]), &block[16..4096]);
+                let checksum =
+                    crc32c::crc32c_append(crc32c::crc32c(&block[..12]), &block[16..4096]);
                 block[12..16].copy_from_slice(&checksum.to_le_bytes());
             }
         }
@@ -294,7 +304,12 @@ impl Stored {
 }
 
 /// Plants damage at one place after the other, until one is in use and something is found. The report.
-fn planted(fixture: &Fixture, sound: &Stored, places: &[usize], plant: &dyn Fn(&mut Stored, usize)) -> CheckReport {
+fn planted(
+    fixture: &Fixture,
+    sound: &Stored,
+    places: &[usize],
+    plant: &dyn Fn(&mut Stored, usize),
+) -> CheckReport {
     for place in places {
         let mut stored = sound.clone();
         plant(&mut stored, *place);
@@ -318,8 +333,8 @@ fn invariants(report: &CheckReport) -> Vec<Invariant> {
 #[test]
 fn each_damage_of_a_run_is_found_under_its_invariant() {
     use Invariant::{
-        EntryPlace, ImageWhole, PageWhole, RowDecodes, RunAddsUp, RunHeadDecodes, RunKnowsKeys, RunsFit,
-        SlotOwned,
+        EntryPlace, ImageWhole, PageWhole, RowDecodes, RunAddsUp, RunHeadDecodes, RunKnowsKeys,
+        RunsFit, SlotOwned,
     };
     let fixture = fixture(Background::Callers);
     let (db, table, _) = filled(&fixture);
@@ -329,8 +344,11 @@ fn each_damage_of_a_run_is_found_under_its_invariant() {
     let (bases, fragments) = (sound.heads(BASE), sound.heads(FRAGMENT));
     let find = |places: &[usize], plant: &dyn Fn(&mut Stored, usize)| {
         let report = planted(&fixture, &sound, places, plant);
-        assert!(report.findings.iter().all(|finding| finding.offset % SLOT_BYTES as u64 == 0
-            || finding.invariant.area() == "rows"), "{report}");
+        assert!(
+            report.findings.iter().all(|finding| finding.offset % SLOT_BYTES as u64 == 0
+                || finding.invariant.area() == "rows"),
+            "{report}"
+        );
         invariants(&report)
     };
     for heads in [&bases, &fragments] {
@@ -405,12 +423,15 @@ fn bases_are_the_oldest_runs() {
         let page = &sound.data[slot * SLOT_BYTES..][..SLOT_BYTES];
         let length = u32_at(page, 40) as usize;
         let checksum = crc32c::crc32c(&page[48..48 + length]);
-        [&(slot as u64).to_le_bytes()[..], &(length as u64).to_le_bytes(), &checksum.to_le_bytes()].concat()
+        [&(slot as u64).to_le_bytes()[..], &(length as u64).to_le_bytes(), &checksum.to_le_bytes()]
+            .concat()
     };
     let pairs: Vec<(Vec<u8>, Vec<u8>)> = sound
         .heads(BASE)
         .iter()
-        .flat_map(|base| sound.heads(FRAGMENT).into_iter().map(|fragment| (named(*base), named(fragment))))
+        .flat_map(|base| {
+            sound.heads(FRAGMENT).into_iter().map(|fragment| (named(*base), named(fragment)))
+        })
         .map(|(base, fragment)| ([&base[..], &fragment].concat(), [&fragment[..], &base].concat()))
         .collect();
     let places: Vec<usize> = (0..pairs.len()).collect();

@@ -18,7 +18,7 @@ use onrush_repair::{Outcome, RepairReport};
 const SLOT: usize = 16_384;
 const ROWS: i64 = 1000;
 
-/// What the second fragment has of a row.
+/// What the newest fragment has of a row.
 enum Newer {
     Nothing,
     Changed,
@@ -37,7 +37,7 @@ fn row(number: i64, text: &str) -> Row {
     vec![Value::Int64(number), Value::Text(text.repeat(150).into())]
 }
 
-/// A table `orders` whose rows lie in one run, and what is newer in another; closed.
+/// A table `orders` whose rows lie in some runs, and what is newer in another; closed.
 fn stored(disk: &MemoryDisk) {
     let options = Options { past_memory: PastMemory::Always, ..options() };
     let database = Database::create_on(Arc::new(disk.clone()), folder(), options).unwrap();
@@ -82,8 +82,12 @@ fn data_file() -> PathBuf {
     folder().join("data-00.onrush")
 }
 
-/// A disk where a byte of a slot is damaged such that a check finds just this.
-fn with_damaged(sound: &MemoryDisk, magic: &[u8], meant: impl Fn(&[Invariant]) -> bool) -> Vec<MemoryDisk> {
+/// Disks where a byte of one slot is damaged, a slot that is in use and of that kind.
+fn with_damaged(
+    sound: &MemoryDisk,
+    magic: &[u8],
+    meant: impl Fn(&[Invariant]) -> bool,
+) -> Vec<MemoryDisk> {
     let bytes = files(sound, &folder());
     let slots = bytes[&data_file()].chunks(SLOT).enumerate();
     let slots = slots.filter(|(_, slot)| slot.starts_with(magic)).map(|(number, _)| number);
@@ -121,7 +125,10 @@ fn check_losses(disk: &MemoryDisk, images: Option<u64>) -> bool {
     let shows_older = losses.iter().any(|loss| loss.finding.found.contains("older versions"));
     for (number, found) in &rows {
         let is_older = *found == row(*number, "n") && !matches!(newer(*number), Newer::Nothing);
-        assert!(expected.get(number) == Some(found) || is_older && shows_older, "{number}: {report}");
+        assert!(
+            expected.get(number) == Some(found) || is_older && shows_older,
+            "{number}: {report}"
+        );
     }
     let lost = expected.keys().filter(|number| !rows.contains_key(number)).count();
     let older = rows.iter().filter(|(number, row)| expected.get(number) != Some(row)).count();
@@ -146,7 +153,7 @@ fn a_damaged_head_loses_its_run() {
     stored(&disk);
     let is_meant = |found: &[Invariant]| found.contains(&Invariant::RunHeadDecodes);
     let disks = with_damaged(&disk, b"ONRB", is_meant);
-    assert_eq!(disks.len(), 2, "one of each run");
+    assert!(disks.len() > 1, "one of each run");
     let older = disks.iter().filter(|disk| check_losses(disk, None)).count();
-    assert_eq!(older, 1, "the newer one");
+    assert!((1..disks.len()).contains(&older), "{older} of {}", disks.len());
 }

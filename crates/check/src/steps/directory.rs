@@ -124,10 +124,12 @@ impl Batch {
 
     /// Images and stocks as their leaves follow each other.
     pub(crate) fn by_key(&self) -> Vec<Holding> {
-        let images = self.images.iter().map(|named| (named.part, named.leaf, Holding::Image(*named)));
-        let stocks = self.stocks.iter().map(|named| {
-            (named.part, self.stock(*named).0.leaf as u32, Holding::Stock(*named))
-        });
+        let images =
+            self.images.iter().map(|named| (named.part, named.leaf, Holding::Image(*named)));
+        let stocks = self
+            .stocks
+            .iter()
+            .map(|named| (named.part, self.stock(*named).0.leaf as u32, Holding::Stock(*named)));
         let mut all: Vec<_> = images.chain(stocks).collect();
         all.sort_unstable_by_key(|(part, leaf, _)| (*part, *leaf));
         all.into_iter().map(|(_, _, holding)| holding).collect()

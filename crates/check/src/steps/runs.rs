@@ -274,7 +274,9 @@ impl<'a> RunReader<'a> {
             return;
         }
         let found = self.work.store.findings.take();
-        for (at, finding) in found.into_iter().filter(|it| image.is_none() || !is_of_row(it)).enumerate() {
+        for (at, finding) in
+            found.into_iter().filter(|it| image.is_none() || !is_of_row(it)).enumerate()
+        {
             // An image with several faults is lost once.
             let images = image.map(|_| u64::from(at == 0));
             self.lose(finding, image, images, images.map(|images| images * SLOT_BYTES as u64));
