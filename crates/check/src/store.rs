@@ -111,7 +111,8 @@ impl Store<'_> {
         let (mut bytes, mut slots) = (Vec::new(), Vec::new());
         let mut next = Some(place.first);
         // No chain is longer, unless it goes in a circle.
-        let most = self.files.iter().flatten().map(|file| file.slots).sum::<u64>().min(1 << 20);
+        let most =
+            self.files.iter().flatten().map(|file| file.slots).sum::<u64>().clamp(1, 1 << 20);
         while let Some(slot) = next {
             if bytes.len() as u64 > place.bytes || slots.len() as u64 >= most {
                 break;

@@ -184,3 +184,66 @@ const fn mixed(value: u64) -> u64 {
     let value = (value ^ value >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     value ^ value >> 33
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head with an image whose low fence is a byte, and so many entries.
+    fn head(kind: u8, entries: u8, keys: &[u8]) -> Vec<u8> {
+        let mut bytes = [b"ONRR".as_slice(), &[kind], &7u32.to_le_bytes()].concat();
+        bytes.extend_from_slice(&99u64.to_le_bytes());
+        bytes.extend_from_slice(&[entries, 60, 1, 1, b'k']);
+        bytes.extend_from_slice(&5u64.to_le_bytes());
+        bytes.extend_from_slice(&6u32.to_le_bytes());
+        bytes.extend_from_slice(keys);
+        bytes
+    }
+
+    /// A filter of three segments of four positions, of 8 bits each, whose fingerprints are all 0.
+    fn filter() -> Vec<u8> {
+        let numbers = [4u32, 1, 8].map(u32::to_le_bytes).concat();
+        [[9; 8].as_slice(), &numbers, &[0; 12 + FILTER_ZEROS]].concat()
+    }
+
+    #[test]
+    fn a_fragment_knows_its_keys_in_their_order() {
+        let keys: [&[u8]; 2] = [b"k", b"key"];
+        let hashes: Vec<u8> =
+            keys.iter().flat_map(|key| ((xxh3_64(key) >> 32) as u32).to_le_bytes()).collect();
+        let head = RunHead::read(head(2, 2, &hashes)).unwrap();
+        assert_eq!((head.kind, head.object, head.newest), (RunKind::Fragment, 7, Lsn(99)));
+        assert_eq!((head.entries, head.entry_bytes, head.low(0)), (2, 60, b"k".as_slice()));
+        assert_eq!((head.images[0].slot, head.images[0].checksum), (SlotNumber(5), 6));
+        assert!(head.knows(0, b"k") && head.knows(1, b"key"));
+        assert!(!head.knows(0, b"key") && !head.knows(2, b"k") && !head.knows(u64::MAX, b"k"));
+    }
+
+    #[test]
+    fn a_filter_knows_keys_whose_fingerprints_add_up() {
+        let head = RunHead::read(head(1, 3, &filter())).unwrap();
+        let known = (0..10_000u32).filter(|key| head.knows(0, &key.to_le_bytes())).count();
+        assert!(
+            (10..100).contains(&known),
+            "one of 256 has the fingerprint 0, not {known} of 10,000"
+        );
+    }
+
+    #[test]
+    fn heads_that_end_early_or_say_too_much_do_not_decode() {
+        for whole in [head(1, 3, &filter()), head(2, 3, &[0; 12])] {
+            assert!(RunHead::read(whole.clone()).is_ok());
+            for length in 0..whole.len() {
+                assert!(RunHead::read(whole[..length].to_vec()).is_err());
+            }
+            assert!(RunHead::read([whole.as_slice(), &[0]].concat()).is_err());
+            for bit in 0..whole.len() * 8 {
+                let mut other = whole.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                if let Ok(head) = RunHead::read(other) {
+                    head.knows(1, b"key");
+                }
+            }
+        }
+    }
+}

@@ -119,7 +119,7 @@ impl<'a> RangeWork<'a> {
             report("the head cannot be read, see its page");
             return None;
         };
-        claim_pages(self.store, &mut lock(), &slots[1..]);
+        claim_pages(self.store, &mut lock(), slots.get(1..).unwrap_or_default());
         let head = match RunHead::read(bytes) {
             Ok(head) => head,
             Err(found) => {

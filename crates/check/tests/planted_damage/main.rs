@@ -165,7 +165,6 @@ fn every_kind_of_damage_is_reported_under_its_invariant() {
         // Of an open database: a test of the engine.
         Invariant::LiveAsStored,
         // Of key ranges with a stock: the same.
-        Invariant::EntryPlace,
         Invariant::RunHeadDecodes,
         Invariant::RunsFit,
         Invariant::RunAddsUp,

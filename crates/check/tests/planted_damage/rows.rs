@@ -12,7 +12,7 @@ pub fn kinds() -> Vec<Kind> {
 }
 
 fn keys() -> Vec<Kind> {
-    use Invariant::{KeyDecodes, KeysAscend, RowInsideFences, RowLsn};
+    use Invariant::{EntryPlace, KeyDecodes, KeysAscend, RowInsideFences, RowLsn};
     vec![
         kind("two rows in the wrong order", KeysAscend, |case| {
             row(
@@ -57,6 +57,9 @@ fn keys() -> Vec<Kind> {
         }),
         kind("a row that was never committed", RowLsn, |case| {
             row(case, |_| true, |image, at, dice| image.rows[at].0 = (1 << 63) | (dice % 100))
+        }),
+        kind("a removal among the rows of a leaf", EntryPlace, |case| {
+            row(case, |_| true, |image, at, _| image.rows[at].0 |= 1 << 62)
         }),
         kind("a key with a byte too many", KeyDecodes, |case| {
             row(case, |_| true, |image, at, dice| image.rows[at].1.push(dice as u8))
