@@ -14,7 +14,7 @@ use onrush_waits::{Recorder, Wait};
 use super::Store;
 use crate::error::{Error, Result};
 use crate::options::{Background, PastMemory};
-use crate::storage::{Range, Stock};
+use crate::storage::Range;
 use crate::tree::{LEAVES_OF_A_RANGE_MIN, Neighbours};
 use crate::units::{LeafId, ObjectId};
 
@@ -75,7 +75,7 @@ impl Store {
         let before = range.front_frames();
         tree.flush(self, recorder, range, None)?;
         if self.options.background == Background::Callers
-            && is_due(&range.stock(), self.range_bytes())
+            && is_due(range, self.range_bytes())
         {
             self.compact(recorder, range)?;
         }
@@ -88,9 +88,12 @@ impl Store {
             return Ok(());
         };
         let (base, fragments) = range.stock().bytes();
-        let no_checkpoint =
-            (base + fragments > 2 * self.range_bytes()).then(|| self.checkpointer.try_lock());
-        tree.compact(self, recorder, range, no_checkpoint.flatten().is_some())
+        let is_large = base + fragments > 2 * self.range_bytes();
+        let no_checkpoint = is_large.then(|| self.checkpointer.try_lock()).flatten();
+        let may_divide = no_checkpoint.is_some();
+        let compacted = tree.compact(self, recorder, range, may_divide);
+        drop(no_checkpoint);
+        go_on_with_damage(range, compacted)
     }
 
     /// Does what is due with all ranges, where there are no threads for that; in a checkpoint, which has the right
@@ -100,10 +103,10 @@ impl Store {
             return Ok(());
         }
         for range in self.ranges.all() {
-            if is_due(&range.stock(), self.range_bytes())
+            if is_due(&range, self.range_bytes())
                 && let Some(tree) = self.tree_of(range.object)
             {
-                tree.compact(self, recorder, &range, true)?;
+                go_on_with_damage(&range, tree.compact(self, recorder, &range, true))?;
             }
         }
         let mut counts = ColdNodes::default();
@@ -125,11 +128,24 @@ impl Store {
     }
 }
 
-/// Whether a stock is to be compacted.
-fn is_due(stock: &Stock, usual: u64) -> bool {
+/// A damaged image is for those to report who need its rows. The range is left as it is.
+fn go_on_with_damage(range: &Range, outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Err(Error::Damaged(_)) => {
+            range.set_damaged();
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Whether the stock of a range is to be compacted.
+fn is_due(range: &Range, usual: u64) -> bool {
+    let stock = range.stock();
     let (base, fragments) = stock.bytes();
     let fragments_max = base.max(usual / SMALL_PART);
-    fragments >= fragments_max.max(1) || stock.fragments() >= FRAGMENTS_MAX
+    let is_due = fragments >= fragments_max.max(1) || stock.fragments() >= FRAGMENTS_MAX;
+    is_due && !range.is_damaged()
 }
 
 /// How often leaves below each node were read for changes.
@@ -218,9 +234,8 @@ pub(crate) fn compact_ranges(store: &Store, recorder: &Recorder) {
 fn compact_one(store: &Store, recorder: &Recorder) -> Result<bool> {
     let usual = store.range_bytes();
     let share = |range: &Arc<Range>| {
-        let stock = range.stock();
-        let (base, fragments) = stock.bytes();
-        is_due(&stock, usual).then(|| fragments * 1000 / base.max(usual / SMALL_PART).max(1))
+        let (base, fragments) = range.stock().bytes();
+        is_due(range, usual).then(|| fragments * 1000 / base.max(usual / SMALL_PART).max(1))
     };
     let ranges = store.ranges.all();
     let due = ranges.iter().filter_map(|range| Some((share(range)?, range)));
@@ -233,7 +248,7 @@ fn go_on(store: &Store, recorder: &Recorder, outcome: Result<bool>) -> bool {
     let rest = match outcome {
         Ok(true) => return true,
         Ok(false) => LOOK_EVERY,
-        Err(Error::DiskFull { .. }) => RETRY_AFTER,
+        Err(Error::DiskFull { .. } | Error::LeafMemoryTooSmall { .. }) => RETRY_AFTER,
         Err(error) => {
             store.stop_for(&error.to_string());
             return false;

@@ -98,7 +98,13 @@ impl Worker {
             if self.shares_its_thread() {
                 self.ticket.release();
             }
-            let Err(Refusal::Blocked(blocked)) = outcome else { return Ok(outcome) };
+            let Err(Refusal::Blocked(blocked)) = outcome else {
+                if payload > 0 {
+                    // The next change is of another key.
+                    self.spares.part = None;
+                }
+                return Ok(outcome);
+            };
             self.unblock(blocked)?;
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Range {
     /// Frames that its front leaves have.
     front_frames: AtomicUsize,
     is_retired: AtomicBool,
+    /// An image or a head of its stock could not be read: it stays as it is.
+    is_damaged: AtomicBool,
 }
 
 impl Range {
@@ -75,6 +77,15 @@ impl Range {
 
     pub(crate) fn front_frames(&self) -> usize {
         self.front_frames.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// The stock cannot be read as a whole. Whoever needs the damaged part is told so.
+    pub(crate) fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 }
 
@@ -154,6 +165,7 @@ impl Ranges {
             maintenance: Mutex::new(()),
             front_frames: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
         });
         self.all.lock().push(Arc::clone(&range));
         range
@@ -162,9 +174,16 @@ impl Ranges {
     /// Gives a range another stock. The caller holds its maintenance mutex.
     pub(crate) fn publish(&self, range: &Range, stock: Stock) {
         let bytes = stock.memory_bytes() as u64;
-        let old = std::mem::replace(&mut *range.stock.write(), Arc::new(stock));
-        self.stock_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.stock_bytes.fetch_sub(old.memory_bytes() as u64, Ordering::Relaxed);
+        {
+            // Nobody retires it meanwhile, who would give back what the stock takes.
+            let _all = self.all.lock();
+            if range.is_retired() {
+                return;
+            }
+            let old = std::mem::replace(&mut *range.stock.write(), Arc::new(stock));
+            self.stock_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.stock_bytes.fetch_sub(old.memory_bytes() as u64, Ordering::Relaxed);
+        }
         if !planted(Fault::StockNotNoted) {
             self.note_changed(range.object, &range.low);
         }
@@ -195,8 +214,9 @@ impl Ranges {
 
     /// The range is never flushed again: it was divided, or its table is gone.
     pub(crate) fn retire(&self, range: &Arc<Range>) {
+        let mut all = self.all.lock();
         if !range.is_retired.swap(true, Ordering::AcqRel) {
-            self.all.lock().retain(|own| !Arc::ptr_eq(own, range));
+            all.retain(|own| !Arc::ptr_eq(own, range));
             let bytes = range.stock.read().memory_bytes() as u64;
             self.stock_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
