@@ -212,7 +212,9 @@ impl Plan {
         let mut ranges = Random::for_part(seed, RANGES_PART);
         let options = if ranges.chance(1, 6) && options.large_transaction_bytes > 3000 {
             let past_memory = [PastMemory::Always, PastMemory::Auto][ranges.below(2) as usize];
-            Options { past_memory, ..options }
+            // The ring bounds the memory for a transaction's changes.
+            let (log_ring_bytes, log_capacity_bytes) = (4 << 20, 16 << 20);
+            Options { past_memory, log_ring_bytes, log_capacity_bytes, ..options }
         } else {
             options
         };
