@@ -159,7 +159,7 @@ invariants! {
     ValuesFit = 606, Damage,
         "every value is one that its column can hold",
         "restore a backup, or write the named row anew";
-    EntryPlace = 607, Damage,
+    EntryHolder = 607, Damage,
         "removals stand in fragments only, and intents in none of a run's images",
         "restore a backup, and report this as a bug: the bytes are as they were written";
     DefinitionDecodes = 701, Damage,

@@ -53,8 +53,8 @@ pub struct TableReport {
     pub leaves: u64,
     /// Images read.
     pub images: u64,
-    /// Rows in them that count: those inside their leaf's fences, of runs those of the newest. 0 when only structure was checked.
-    /// What the log changes on top is not in it.
+    /// Rows in them that count: those inside their leaf's fences, of several runs those of the newest. 0 when only
+    /// structure was checked. What the log changes on top is not in it.
     pub rows: u64,
     /// Changes in them, not among the rows, of large transactions that were not committed when the checkpoint
     /// began: the log tells what became of those, and nothing if it does not tell of their commit.

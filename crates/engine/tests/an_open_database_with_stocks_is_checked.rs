@@ -333,7 +333,7 @@ fn invariants(report: &CheckReport) -> Vec<Invariant> {
 #[test]
 fn each_damage_of_a_run_is_found_under_its_invariant() {
     use Invariant::{
-        EntryPlace, ImageWhole, PageWhole, RowDecodes, RunAddsUp, RunHeadDecodes, RunKnowsKeys,
+        EntryHolder, ImageWhole, PageWhole, RowDecodes, RunAddsUp, RunHeadDecodes, RunKnowsKeys,
         RunsFit, SlotOwned,
     };
     let fixture = fixture(Background::Callers);
@@ -373,13 +373,13 @@ fn each_damage_of_a_run_is_found_under_its_invariant() {
             let image = stored.first_image(head);
             stored.change_image(image, &|page| page[64 + 7] |= 1 << 7);
         });
-        assert!(found.contains(&EntryPlace), "{found:?}");
+        assert!(found.contains(&EntryHolder), "{found:?}");
     }
     let found = find(&bases, &|stored, head| {
         let image = stored.first_image(head);
         stored.change_image(image, &|page| page[64 + 7] |= 1 << 6);
     });
-    assert_eq!(found, [RowDecodes, EntryPlace]);
+    assert_eq!(found, [RowDecodes, EntryHolder]);
     // A hash of a fragment.
     let found = find(&fragments, &|stored, head| {
         stored.change_blob(head, &|head| *head.last_mut().unwrap() ^= 1);

@@ -165,7 +165,7 @@ impl Filter {
         let hash = mixed(key_hash.wrapping_add(self.seed));
         let length = u64::from(self.segment_length);
         let firsts = u128::from(self.first_segments) * u128::from(length);
-        let first = (u128::from(hash) * firsts >> 64) as u64;
+        let first = ((u128::from(hash) * firsts) >> 64) as u64;
         let second = (first + length) ^ (hash >> 18 & (length - 1));
         let third = (first + 2 * length) ^ (hash & (length - 1));
         let mask = (1 << self.bits) - 1;

@@ -47,7 +47,7 @@ impl Limits<'_> {
     /// What is wrong with the stamp of an entry.
     fn stamp_fault(&self, entry: &Entry<'_>) -> Option<(Invariant, String)> {
         let Limits { holder, end, next_large, .. } = *self;
-        let misplaced = |found: &str| Some((Invariant::EntryPlace, found.to_owned()));
+        let misplaced = |found: &str| Some((Invariant::EntryHolder, found.to_owned()));
         if entry.is_removal() && holder != Holder::Fragment {
             return misplaced("a removal outside of a fragment");
         }

@@ -12,7 +12,7 @@ pub fn kinds() -> Vec<Kind> {
 }
 
 fn keys() -> Vec<Kind> {
-    use Invariant::{EntryPlace, KeyDecodes, KeysAscend, RowInsideFences, RowLsn};
+    use Invariant::{EntryHolder, KeyDecodes, KeysAscend, RowInsideFences, RowLsn};
     vec![
         kind("two rows in the wrong order", KeysAscend, |case| {
             row(
@@ -58,7 +58,7 @@ fn keys() -> Vec<Kind> {
         kind("a row that was never committed", RowLsn, |case| {
             row(case, |_| true, |image, at, dice| image.rows[at].0 = (1 << 63) | (dice % 100))
         }),
-        kind("a removal among the rows of a leaf", EntryPlace, |case| {
+        kind("a removal among the rows of a leaf", EntryHolder, |case| {
             row(case, |_| true, |image, at, _| image.rows[at].0 |= 1 << 62)
         }),
         kind("a key with a byte too many", KeyDecodes, |case| {
