@@ -380,6 +380,14 @@ fn each_damage_of_a_run_is_found_under_its_invariant() {
         stored.change_image(image, &|page| page[64 + 7] |= 1 << 6);
     });
     assert_eq!(found, [RowDecodes, EntryHolder]);
+    // The flush LSN of a stock.
+    let mark = [&(u64::MAX - 1).to_le_bytes()[..], &[0; 4]].concat();
+    let at = |page: &[u8]| page.windows(mark.len()).position(|bytes| bytes == mark);
+    let segments = sound.pages(|page| page.starts_with(b"ONRB") && at(page).is_some());
+    let found = find(&segments, &|stored, segment| {
+        stored.change_blob(segment, &|segment| segment[at(segment).unwrap() + 12 + 6] = 1);
+    });
+    assert_eq!(found, [RunsFit]);
     // A hash of a fragment.
     let found = find(&fragments, &|stored, head| {
         stored.change_blob(head, &|head| *head.last_mut().unwrap() ^= 1);
@@ -439,4 +447,25 @@ fn bases_are_the_oldest_runs() {
         stored.rename(&pairs[pair].0, &pairs[pair].1);
     });
     assert_eq!(invariants(&report), [Invariant::RunsFit], "{report}");
+}
+
+#[test]
+fn no_bytes_of_a_head_or_a_segment_make_a_check_panic() {
+    let fixture = fixture(Background::Callers);
+    let (db, table, _) = filled(&fixture);
+    drop(table);
+    db.close().unwrap();
+    let sound = Stored::load(&fixture);
+    let blobs = sound.pages(|page| page.starts_with(b"ONRB") && u64_at(page, 32) == u64::MAX);
+    let mut random = Random(5);
+    for _ in 0..120 {
+        let mut stored = sound.clone();
+        let blob = blobs[random.below(blobs.len() as u64) as usize];
+        let (at, new) = (random.below(1 << 30) as usize, random.below(256) as u8);
+        // Mostly what comes first, where the numbers are.
+        let near = if at % 4 == 0 { usize::MAX } else { 60 };
+        stored.change_blob(blob, &|content| content[at / 4 % content.len().min(near)] = new);
+        stored.save(&fixture);
+        checked(&fixture, &CheckOptions::default());
+    }
 }

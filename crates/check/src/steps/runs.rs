@@ -78,8 +78,8 @@ impl<'a> RangeWork<'a> {
     /// The runs, the newest first. One whose head cannot be read has its finding and is left out.
     pub(crate) fn open(&'a self, owners: &SharedOwners<'_>, stock: &Stock) -> Vec<RunReader<'a>> {
         let end = self.store.superblock.end;
-        let first = stock.heads.first().map(|head| head.first);
-        if let Some(slot) = first.filter(|_| stock.flushed_below > end) {
+        let place = stock.heads.first().copied().or(self.store.superblock.root);
+        if let Some(slot) = place.map(|place| place.first).filter(|_| stock.flushed_below > end) {
             let found = format!("a stock of LSN {}, where E is {end}", stock.flushed_below);
             self.report(Invariant::RunsFit, slot, found);
         }
