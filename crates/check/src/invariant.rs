@@ -205,7 +205,8 @@ invariants! {
         "the head of every run decodes and is of its table",
         "restore a backup, and report this as a bug: the bytes are as they were written";
     RunsFit = 1002, Damage,
-        "runs lie inside their range, the oldest alone may be a base, and none is newer than the log that the checkpoint needs (E)",
+        "runs lie inside their range, the oldest alone may be a base, and none is newer than the log that \
+          the checkpoint needs (E)",
         "restore a backup, and report this as a bug: rows in the named range may be missing or old";
     RunAddsUp = 1003, Damage,
         "the head of a run says how many entries its images have, of how many bytes, and up to which LSN",

@@ -150,8 +150,6 @@ faults! {
     ShedBeforePublish,
     /// A flush drops a row that an intent is on.
     ShedUnderIntent,
-    /// A flush gives what leaves keep to the next checkpoint, though it began before this one.
-    KeptRowsPostponed,
     /// A flush writes no removals.
     RemovalsNotFlushed,
     /// A fragment's keys are not in the locator.

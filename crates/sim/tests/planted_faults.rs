@@ -56,6 +56,14 @@ const KNOWN: &[(Fault, u64)] = &[
     (Fault::DuplicateNoWait, 145_366_638),
     (Fault::ListsTakenOnce, 97),
     (Fault::FencesUnchecked, 1_045_618_367),
+    (Fault::ShedBeforePublish, 26),
+    (Fault::ShedUnderIntent, 118),
+    (Fault::RemovalsNotFlushed, 7),
+    (Fault::FragmentNotLocated, 7),
+    (Fault::FilterLacksKey, 7),
+    (Fault::FlushLsnTooHigh, 7),
+    (Fault::OlderRunWins, 7),
+    (Fault::CompactionLacksFragment, 7),
 ];
 
 fn known_seed(fault: Fault) -> Option<u64> {

@@ -74,9 +74,7 @@ impl Store {
         };
         let before = range.front_frames();
         tree.flush(self, recorder, range, None)?;
-        if self.options.background == Background::Callers
-            && is_due(range, self.range_bytes())
-        {
+        if self.options.background == Background::Callers && is_due(range, self.range_bytes()) {
             self.compact(recorder, range)?;
         }
         Ok(range.front_frames() < before)

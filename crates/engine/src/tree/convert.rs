@@ -1,5 +1,5 @@
-//! Makes a range with a stock of neighbouring leaves that are read from the disk for changes again and again: the leaves
-//! of one node above them, or where there is little memory a part of these.
+//! Makes a range with a stock of neighbouring leaves that are read from the disk for changes again and again: the
+//! leaves of one node above them, or where there is little memory a part of these.
 //!
 //! 1. Those that are on disk only are loaded. 2. All are latched, from left to right, and lose their images: they stand
 //!    in front of a stock in which nothing is yet, and are dirty. 3. The range is flushed, which writes its base.

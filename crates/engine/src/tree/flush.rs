@@ -82,8 +82,13 @@ impl Tree {
             // The caller may be at it himself: he came here while the disk was busy for him.
             Background::Callers => range.maintenance.try_lock(),
         };
-        if one.is_none() || range.is_retired() {
+        if range.is_retired() {
             return Ok(0);
+        }
+        if one.is_none() {
+            // A checkpoint that cannot have the rows below C fails.
+            let frames = trees.frames.frames();
+            return checkpoint.map_or(Ok(0), |_| Err(Error::LeafMemoryTooSmall { frames }));
         }
         let _work = recorder.work(Phase::Flush);
         let below = trees.completed_below();
@@ -155,7 +160,6 @@ impl Tree {
         checkpoint: Option<Epoch>,
     ) -> Vec<(LeafId, Box<[u8]>)> {
         let mut emptied = Vec::new();
-        let postponed = planted(Fault::KeptRowsPostponed).then(|| trees.dirty.epoch());
         let mut at = range.low.to_vec();
         loop {
             let key = (head(&at), at.as_slice());
@@ -167,7 +171,7 @@ impl Tree {
                 if leaf.low.bytes() > &*range.low {
                     emptied.push((id, leaf.low.bytes().into()));
                 }
-            } else if let Some(epoch) = checkpoint.or(postponed)
+            } else if let Some(epoch) = checkpoint
                 && leaf.dirty_epoch.is_some_and(|own| own < epoch)
             {
                 leaf.dirty_epoch = Some(trees.dirty.epoch());

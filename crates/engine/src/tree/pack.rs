@@ -1,5 +1,5 @@
-//! Takes front leaves that a flush has emptied out of the tree: fewer and fuller leaves hold what comes next. As long as
-//! they are many, each with a row or two, the front has few rows in many frames.
+//! Takes front leaves that a flush has emptied out of the tree: fewer and fuller leaves hold what comes next. As long
+//! as they are many, each with a row or two, the front has few rows in many frames.
 //! [how a leaf is taken out](super::merge)
 
 use std::sync::Arc;
