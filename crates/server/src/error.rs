@@ -69,6 +69,8 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
     pub(crate) const DUPLICATE_TABLE: &str = "42P07";
+    pub(crate) const GENERATED_ALWAYS: &str = "428C9";
+    pub(crate) const CANT_CHANGE_PARAMETER: &str = "55P02";
     pub(crate) const RESERVED_NAME: &str = "42939";
     pub(crate) const INVALID_COLUMN_REFERENCE: &str = "42P10";
     pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
@@ -206,6 +208,10 @@ impl SqlError {
     pub(crate) fn warning(mut self) -> SqlError {
         self.severity = Severity::Warning;
         self
+    }
+
+    pub(crate) fn is_warning(&self) -> bool {
+        self.severity == Severity::Warning
     }
 
     /// Whether the query engine may be able to do what cannot be done the short way.

@@ -58,6 +58,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("numeric_scale", INT4),
             ("udt_name", NAME),
             ("is_identity", TEXT),
+            ("identity_generation", TEXT),
             ("is_generated", TEXT),
             ("is_updatable", TEXT),
         ],
@@ -195,6 +196,11 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
             scale,
             crate::values::type_of(column.data_type).name().to_owned().into(),
             word(names::is_identity(column)),
+            match names::is_identity(column) {
+                true if column.is_always_generated => "ALWAYS".into(),
+                true => "BY DEFAULT".into(),
+                false => Value::Null,
+            },
             "NEVER".into(),
             word(true),
         ]);

@@ -286,7 +286,11 @@ fn attributes(table: &Table) -> Vec<Row> {
             Value::Boolean(is_own && (is_key || !column.nullable)),
             Value::Boolean(is_own && names::default_of(column).is_some()),
             no.clone(),
-            if is_own && names::is_identity(column) { "d".into() } else { "".into() },
+            match is_own && names::is_identity(column) {
+                true if column.is_always_generated => "a".into(),
+                true => "d".into(),
+                false => "".into(),
+            },
             "".into(),
             no.clone(),
             Value::Boolean(true),

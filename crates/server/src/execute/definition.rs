@@ -276,7 +276,13 @@ fn changes(
                 let is_key = definition.primary_key().contains(&at);
                 column_change::apply(&mut column, change, is_key)?;
                 if column != definition.columns()[at] {
-                    let ColumnDefinition { name, nullable, default, data_type: _ } = column;
+                    let ColumnDefinition {
+                        name,
+                        nullable,
+                        default,
+                        data_type: _,
+                        is_always_generated: _stays_as_it_is,
+                    } = column;
                     let change = TableChange::SetColumn { name, nullable, default };
                     definition = definition.altered(&change, 0)?;
                     changes.push(change);

@@ -175,7 +175,7 @@ pub(super) fn column_of(
                     super::default::default_of(planner, value, data_type, is_strict)?;
             }
             ColumnOption::Generated {
-                generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
+                generated_as: generated_as @ (GeneratedAs::Always | GeneratedAs::ByDefault),
                 sequence_options,
                 generation_expr: None,
                 ..
@@ -183,6 +183,7 @@ pub(super) fn column_of(
                 let start = identity_start(sequence_options.as_deref().unwrap_or_default())?;
                 let strategy = KeyStrategy::Identity { start, strict: is_strict };
                 definition = definition.not_null().default_key(strategy);
+                definition.is_always_generated = *generated_as == GeneratedAs::Always;
             }
             other => {
                 return Err(SqlError::not_supported(

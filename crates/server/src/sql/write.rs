@@ -282,6 +282,13 @@ pub(super) fn assignments(
                 }
             },
         };
+        let is_default = matches!(value, NewValue::Given(Operand::Default));
+        if definition.columns()[column].is_always_generated && !is_default {
+            let message = format!("column \"{name}\" can only be updated to DEFAULT");
+            let detail =
+                format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.");
+            return Err(SqlError::new(state::GENERATED_ALWAYS, message).with_detail(detail));
+        }
         assignments.push(Assignment { column, value });
     }
     Ok(assignments)

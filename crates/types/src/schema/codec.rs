@@ -16,7 +16,8 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in format 5 only, expression with its form
+//!          5 expression; 6, in format 5 only, expression with its form; 7 key strategy whose keys
+//!          SQL statements must leave to be made
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -308,8 +309,8 @@ fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> 
     let name = input.name()?;
     let data_type = read_type(input)?;
     let nullable = input.flag()?;
-    let default = defaults::read_default(data_type, input)?;
-    Ok(ColumnDefinition { name, data_type, nullable, default })
+    let (default, is_always_generated) = defaults::read_default(data_type, input)?;
+    Ok(ColumnDefinition { name, data_type, nullable, default, is_always_generated })
 }
 
 fn read_history(

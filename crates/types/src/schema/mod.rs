@@ -55,6 +55,8 @@ pub struct ColumnDefinition {
     pub nullable: bool,
     /// The default.
     pub default: DefaultValue,
+    /// Whether SQL statements must leave a generated key to be made: `GENERATED ALWAYS`.
+    pub is_always_generated: bool,
 }
 
 impl ColumnDefinition {
@@ -65,6 +67,7 @@ impl ColumnDefinition {
             data_type,
             nullable: true,
             default: DefaultValue::None,
+            is_always_generated: false,
         }
     }
 

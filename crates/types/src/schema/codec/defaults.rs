@@ -22,7 +22,7 @@ pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
             }
         }
         DefaultValue::Key(strategy) => {
-            out.push(3);
+            out.push(if column.is_always_generated { 7 } else { 3 });
             push_strategy(*strategy, out);
         }
     }
@@ -48,15 +48,17 @@ fn push_strategy(strategy: KeyStrategy, out: &mut Vec<u8>) {
     }
 }
 
+/// The default, and whether its key must be left to be made.
 pub(super) fn read_default(
     data_type: DataType,
     input: &mut Input<'_>,
-) -> Result<DefaultValue, &'static str> {
-    Ok(match input.u8()? {
+) -> Result<(DefaultValue, bool), &'static str> {
+    let tag = input.u8()?;
+    let default = match tag {
         0 => DefaultValue::None,
         1 => DefaultValue::Constant(field::read(data_type, input.short()?)?.into_owned()),
         2 => DefaultValue::Now,
-        3 => DefaultValue::Key(read_strategy(input)?),
+        3 | 7 => DefaultValue::Key(read_strategy(input)?),
         4 => DefaultValue::Constant(Value::Null),
         5 => DefaultValue::Expression(ComputedDefault { expression: input.name()?, form: None }),
         6 => {
@@ -67,7 +69,8 @@ pub(super) fn read_default(
             DefaultValue::Expression(ComputedDefault { expression, form })
         }
         _ => return Err("a default is not known"),
-    })
+    };
+    Ok((default, tag == 7))
 }
 
 fn read_strategy(input: &mut Input<'_>) -> Result<KeyStrategy, &'static str> {
