@@ -416,6 +416,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn notices(&mut self) {
         for notice in std::mem::take(&mut self.backend.notices) {
+            if !self.backend.settings.wants_notice(notice.is_warning()) {
+                continue;
+            }
             self.wire.put(&NoticeResponse::new(notice.to_response().fields));
         }
     }

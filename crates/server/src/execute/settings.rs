@@ -10,8 +10,6 @@ use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
 
 /// What cannot be changed, and what it is.
 const FIXED: &[(&str, &str)] = &[
-    ("default_table_access_method", "onrush"),
-    ("default_tablespace", ""),
     ("integer_datetimes", "on"),
     ("in_hot_standby", "off"),
     ("is_superuser", "on"),
@@ -21,32 +19,78 @@ const FIXED: &[(&str, &str)] = &[
     ("server_version", "15.0"),
     ("server_version_num", "150000"),
     ("session_authorization", "onrush"),
-    ("standard_conforming_strings", "on"),
-    ("transaction_isolation", "repeatable read"),
 ];
 
-/// What clients set for themselves and this server takes note of without doing anything about it.
+/// What clients set for themselves and no answer depends on.
 const NOTED: &[(&str, &str)] = &[
     ("application_name", ""),
-    ("backslash_quote", "safe_encoding"),
-    ("client_min_messages", "notice"),
-    ("default_transaction_isolation", "repeatable read"),
-    ("extra_float_digits", "1"),
     ("jit", "off"),
     ("row_security", "off"),
     ("search_path", DEFAULT_PATH),
     ("work_mem", "4MB"),
 ];
 
-/// What can be set to one value only.
-const SINGLE: &[(&str, &[&str], &str)] = &[
-    ("bytea_output", &["hex"], "hex"),
-    ("client_encoding", &["utf8", "unicode"], "UTF8"),
-    ("datestyle", &["iso", "iso, mdy", "iso, dmy", "iso, ymd"], "ISO, MDY"),
-    ("intervalstyle", &["postgres"], "postgres"),
+/// What can be set to some values only: those that say what is done, in lower case and as they are shown, the default
+/// first. Any other would change answers, and is refused.
+const CHOICES: &[(&str, &[(&str, &str)])] = &[
+    ("backslash_quote", &[("safe_encoding", "safe_encoding")]),
+    ("bytea_output", &[("hex", "hex")]),
+    ("client_encoding", &[("utf8", "UTF8"), ("unicode", "UTF8")]),
+    (
+        "client_min_messages",
+        &[
+            ("notice", "notice"),
+            ("debug5", "debug5"),
+            ("debug4", "debug4"),
+            ("debug3", "debug3"),
+            ("debug2", "debug2"),
+            ("debug1", "debug1"),
+            ("debug", "debug2"),
+            ("log", "log"),
+            ("warning", "warning"),
+            ("error", "error"),
+        ],
+    ),
+    (
+        "datestyle",
+        &[
+            ("iso, mdy", "ISO, MDY"),
+            ("iso", "ISO, MDY"),
+            ("mdy", "ISO, MDY"),
+            // No date is read that would be another one in another order.
+            ("iso, dmy", "ISO, DMY"),
+            ("dmy", "ISO, DMY"),
+            ("iso, ymd", "ISO, YMD"),
+            ("ymd", "ISO, YMD"),
+        ],
+    ),
+    ("default_table_access_method", &[("onrush", "onrush")]),
+    ("default_tablespace", &[("", "")]),
+    ("default_transaction_isolation", ISOLATION),
+    ("extra_float_digits", &[("1", "1"), ("2", "2"), ("3", "3")]),
+    ("intervalstyle", &[("postgres", "postgres")]),
     // psql's \password asks for it, and makes the verifier itself.
-    ("password_encryption", &["scram-sha-256"], "scram-sha-256"),
-    ("timezone", &["utc", "gmt", "etc/utc", "0", "+00", "+00:00"], "UTC"),
+    ("password_encryption", &[("scram-sha-256", "scram-sha-256")]),
+    ("standard_conforming_strings", &[("on", "on"), ("true", "on"), ("yes", "on"), ("1", "on")]),
+    (
+        "timezone",
+        &[
+            ("utc", "UTC"),
+            ("gmt", "UTC"),
+            ("etc/utc", "UTC"),
+            ("0", "UTC"),
+            ("+00", "UTC"),
+            ("+00:00", "UTC"),
+        ],
+    ),
+    ("transaction_isolation", ISOLATION),
+];
+
+/// What there is gives what the others promise.
+const ISOLATION: &[(&str, &str)] = &[
+    ("repeatable read", "repeatable read"),
+    ("read committed", "repeatable read"),
+    ("read uncommitted", "repeatable read"),
 ];
 
 /// What a session begins with, and goes back to by RESET.
@@ -109,6 +153,15 @@ impl Settings {
             let _ = settings.set(name, None);
         }
         settings
+    }
+
+    /// Whether the client wants to be told what is as weighty as this.
+    pub(crate) fn wants_notice(&self, is_warning: bool) -> bool {
+        match self.noted.get("client_min_messages").map(String::as_str) {
+            Some("error") => false,
+            Some("warning") => is_warning,
+            _ => true,
+        }
     }
 
     /// What the client calls itself.
@@ -237,13 +290,21 @@ impl Settings {
     }
 
     fn note(&mut self, name: &str, value: Option<&str>) -> Result<()> {
-        if let Some((_, allowed, shown)) = SINGLE.iter().find(|(known, ..)| *known == name) {
-            return match value {
-                Some(value) if !allowed.contains(&comparable(name, value).as_str()) => {
-                    Err(bad_value(name, value, shown))
-                }
-                _ => Ok(()),
+        if let Some((_, choices)) = CHOICES.iter().find(|(known, _)| *known == name) {
+            let shown = value.map(|value| {
+                let given = comparable(name, value);
+                let known = choices.iter().find(|(choice, _)| *choice == given);
+                known.map(|(_, shown)| *shown).ok_or_else(|| {
+                    let mut all: Vec<_> = choices.iter().map(|(_, shown)| *shown).collect();
+                    all.dedup();
+                    bad_value(name, value, &all.join(", "))
+                })
+            });
+            match shown.transpose()? {
+                Some(shown) => self.noted.insert(name.to_owned(), shown.to_owned()),
+                None => self.noted.remove(name),
             };
+            return Ok(());
         }
         if FIXED.iter().any(|(known, _)| *known == name) {
             return Err(fixed(name));
@@ -271,9 +332,10 @@ impl Settings {
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
             other => {
                 let noted = self.noted.get(other).map(String::as_str);
-                let single = SINGLE.iter().find(|(known, ..)| *known == other).map(|known| known.2);
+                let choice = CHOICES.iter().find(|(known, _)| *known == other);
+                let choice = choice.and_then(|(_, choices)| Some(choices.first()?.1));
                 let plain = FIXED.iter().chain(NOTED).find(|(known, _)| *known == other);
-                let found = noted.or(single).or(plain.map(|(_, value)| *value));
+                let found = noted.or(choice).or(plain.map(|(_, value)| *value));
                 found.ok_or_else(|| unknown(name))?.to_owned()
             }
         };
@@ -298,9 +360,9 @@ impl Settings {
             "synchronous_commit",
             "transaction_read_only",
         ];
-        let single = SINGLE.iter().map(|(name, ..)| *name);
+        let choices = CHOICES.iter().map(|(name, _)| *name);
         let plain = FIXED.iter().chain(NOTED).map(|(name, _)| *name);
-        let names = own.into_iter().chain(single).chain(plain);
+        let names = own.into_iter().chain(choices).chain(plain);
         let mut all: Vec<_> =
             names.filter_map(|name| Some((name, self.show(name).ok()?))).collect();
         all.sort_unstable();
@@ -335,6 +397,7 @@ fn comparable(name: &str, value: &str) -> String {
     let lower = value.to_lowercase();
     match name {
         "client_encoding" => lower.chars().filter(char::is_ascii_alphanumeric).collect(),
+        "datestyle" => lower.split(',').map(str::trim).collect::<Vec<_>>().join(", "),
         _ => lower,
     }
 }
@@ -383,7 +446,7 @@ fn bad_value(name: &str, value: &str, expected: &str) -> SqlError {
 }
 
 fn fixed(name: &str) -> SqlError {
-    SqlError::new(state::INVALID_PARAMETER_VALUE, format!("parameter {name:?} cannot be changed"))
+    SqlError::new(state::CANT_CHANGE_PARAMETER, format!("parameter {name:?} cannot be changed"))
 }
 
 fn unknown(name: &str) -> SqlError {
