@@ -22,7 +22,8 @@ use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
 use crate::functions::{
-    self, CheckedArithmetic, CheckedCasts, ExistsAsValue, SingleRows, SystemFunction,
+    self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
+    SystemFunction,
 };
 use crate::interrupt::Interest;
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
@@ -93,6 +94,8 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
             .with_analyzer_rule(Arc::new(ExistsAsValue))
             .with_analyzer_rule(Arc::new(SingleRows))
+            .with_analyzer_rule(Arc::new(GroupSets))
+            .with_analyzer_rule(Arc::new(InputOrder))
             .build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
         for function in functions::all().into_iter().chain(brought) {

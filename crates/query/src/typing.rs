@@ -32,9 +32,7 @@ use onrush::{DataType, Value};
 use onrush_types::text;
 
 use crate::error::QueryError;
-use crate::functions::{
-    TYPE_OF, bigint_as_numeric, parse_function, read_interval, round_to_even, text_function,
-};
+use crate::functions::{TYPE_OF, parse_function, read_interval, round_to_even, text_function};
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
@@ -251,6 +249,12 @@ fn narrow(number: i64) -> ScalarValue {
         .map_or(ScalarValue::Int64(Some(number)), |number| ScalarValue::Int32(Some(number)))
 }
 
+fn narrow_literal(expression: &mut Expr) {
+    if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = expression {
+        *expression = Expr::Literal(narrow(*number), metadata.clone());
+    }
+}
+
 fn rewrite(
     expression: Expr,
     schema: &DFSchema,
@@ -304,11 +308,7 @@ fn rewrite(
             Transformed::yes(calls::logarithm(call)?)
         }
         Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
-            for given in &mut call.args {
-                if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = given {
-                    *given = Expr::Literal(narrow(*number), metadata.clone());
-                }
-            }
+            call.args.iter_mut().for_each(narrow_literal);
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::ScalarFunction(call) if matches!(call.func.name(), "ceil" | "floor" | "trunc") => {
@@ -316,6 +316,13 @@ fn rewrite(
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))
+        }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "concat" | "concat_ws") => {
+            Transformed::yes(calls::joined(call, schema))
+        }
+        Expr::ScalarFunction(mut call) if matches!(call.func.name(), "gcd" | "lcm") => {
+            call.args.iter_mut().for_each(narrow_literal);
+            Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::ScalarFunction(call) if call.func.name() == "character_length" => {
             Transformed::yes(calls::length(call, schema))
@@ -355,11 +362,8 @@ fn rewrite(
             Transformed::yes(Expr::AggregateFunction(intervals::aggregate(aggregate)?))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
-            // As in PostgreSQL: a sum of bigint is numeric, and so does not overflow.
-            for argument in &mut aggregate.params.args {
-                if argument.get_type(schema).is_ok_and(|given| given == ArrowType::Int64) {
-                    *argument = bigint_as_numeric(std::mem::take(argument));
-                }
+            if let Some(own) = calls::sum(&mut aggregate.params.args, schema) {
+                aggregate.func = own;
             }
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }

@@ -155,27 +155,34 @@ fn date(text: &str) -> Result<Value<'static>, Box<str>> {
 }
 
 fn time(text: &str) -> Result<Value<'static>, Box<str>> {
+    let (text, later) = without_second_60(text);
     let time: civil::Time =
         text.parse().map_err(|error| format!("expected a time such as 23:59:59.5 ({error})"))?;
     if text.bytes().any(|byte| matches!(byte, b'+' | b'-' | b'Z' | b'z' | b'[')) {
         return Err("this type keeps no date and no time zone".into());
     }
-    check_seconds(text)?;
-    Ok(Value::Time(micros_of(time)?))
+    match micros_of(time)? + later {
+        DAY_MICROS.. => Err("a time of day is below 24:00:00".into()),
+        micros => Ok(Value::Time(micros)),
+    }
 }
 
-/// A leap second would be read as the one before it.
-fn check_seconds(text: &str) -> Result<(), Box<str>> {
-    match text.split(':').nth(2) {
-        Some(seconds) if seconds.starts_with("60") => Err("seconds go to 59".into()),
-        _ => Ok(()),
+/// Second 60 is the first of the next minute: the text with second 59, and the microseconds from there. Of a leap
+/// second the library would make the one before it.
+fn without_second_60(text: &str) -> (Cow<'_, str>, i64) {
+    let second = text.match_indices(':').nth(1).map(|(colon, _)| colon + 1);
+    match second.and_then(|at| Some((at, text[at..].strip_prefix("60")?))) {
+        Some((at, rest)) if !rest.starts_with(|next: char| next.is_ascii_digit()) => {
+            (Cow::Owned(format!("{}59{rest}", &text[..at])), 1_000_000)
+        }
+        _ => (Cow::Borrowed(text), 0),
     }
 }
 
 fn timestamp(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
-    let pieces = pieces(text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
-    check_seconds(text)?;
-    let time = pieces.time().map_or(Ok(0), micros_of)?;
+    let (text, later) = without_second_60(text);
+    let pieces = pieces(&text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
+    let time = pieces.time().map_or(Ok(0), micros_of)? + later;
     let local = i64::from(days_of(pieces.date())?) * DAY_MICROS + time;
     if data_type == DataType::Timestamp {
         return match pieces.offset() {

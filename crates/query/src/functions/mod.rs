@@ -6,14 +6,18 @@ mod casts;
 mod checked;
 mod digest;
 mod exists;
+mod group_sets;
+mod input_order;
 mod interval_sums;
 mod intervals;
 mod json;
 mod json_parts;
 mod json_values;
+mod letters;
 mod numbers;
 mod patterns;
 mod quoting;
+mod real_sums;
 mod rounded;
 mod session;
 mod single;
@@ -41,6 +45,8 @@ use crate::values::readable;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
+pub(crate) use group_sets::GroupSets;
+pub(crate) use input_order::InputOrder;
 pub(crate) use interval_sums::interval_sum;
 pub(crate) use intervals::{
     READ_INTERVAL, between, divided, epoch, read_interval, seconds, span, times,
@@ -56,6 +62,7 @@ pub(crate) use json_values::{
 };
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
+pub(crate) use real_sums::real_sum;
 pub(crate) use rounded::{product, quotient};
 pub(crate) use session::{bind, bind_to_column};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
@@ -75,6 +82,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(json_parts::all());
     all.extend(json_values::all());
     all.extend(bytes::all());
+    all.extend(letters::all());
     all.extend(digest::all());
     all.extend(numbers::all());
     all.extend(patterns::all());

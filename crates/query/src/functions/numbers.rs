@@ -32,6 +32,8 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new(LOGARITHM, float, logarithm),
         TypedFunction::new("power", float, power),
         TypedFunction::new("pow", float, power),
+        TypedFunction::new("gcd", divided_alike, gcd),
+        TypedFunction::new("lcm", divided_alike, lcm),
         TypedFunction::new("width_bucket", |_| DataType::Int32.into(), width_bucket),
     ];
     functions.into_iter().map(|function| function.strict().into_udf()).collect()
@@ -106,6 +108,78 @@ fn div(given: &Given<'_>) -> Result<Value<'static>> {
     let whole =
         whole.ok_or_else(|| QueryError::refused("22003", "value overflows numeric format"))?;
     Ok(Value::Decimal(whole.round()))
+}
+
+/// The type of whole numbers that both have, or `numeric` with the digits of both.
+fn divided_alike(given: &[ColumnType]) -> ColumnType {
+    let scale = |given: &ColumnType| match given {
+        ColumnType::Stored(DataType::Decimal { scale, .. }) => Some(*scale),
+        _ => None,
+    };
+    let is_small =
+        |given: &ColumnType| matches!(given, ColumnType::Stored(DataType::Int16 | DataType::Int32));
+    match given.iter().filter_map(scale).max() {
+        Some(scale) => DataType::Decimal { precision: 28, scale }.into(),
+        None if given.iter().all(is_small) => DataType::Int32.into(),
+        None => DataType::Int64.into(),
+    }
+}
+
+/// The greatest common divisor.
+fn gcd(given: &Given<'_>) -> Result<Value<'static>> {
+    let [one, other] = given.values else { return Err(not_a_number()) };
+    if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
+        return whole(divisor(one.into(), other.into()), divided_alike(given.types));
+    }
+    let (one, other) = (decimal(one)?, decimal(other)?);
+    Ok(Value::Decimal(decimal_divisor(one, other)))
+}
+
+/// The least common multiple.
+fn lcm(given: &Given<'_>) -> Result<Value<'static>> {
+    let [one, other] = given.values else { return Err(not_a_number()) };
+    if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
+        let (one, other) = (i128::from(one), i128::from(other));
+        let multiple = match divisor(one, other) {
+            0 => 0,
+            divisor => (one / divisor * other).abs(),
+        };
+        return whole(multiple, divided_alike(given.types));
+    }
+    let (one, other) = (decimal(one)?, decimal(other)?);
+    let divisor = decimal_divisor(one, other);
+    if divisor.is_zero() {
+        return Ok(Value::Decimal(divisor));
+    }
+    let multiple = one.checked_div(divisor).and_then(|part| part.checked_mul(other));
+    let multiple =
+        multiple.ok_or_else(|| QueryError::refused("22003", "value overflows numeric format"))?;
+    Ok(Value::Decimal(multiple.abs()))
+}
+
+fn divisor(mut one: i128, mut other: i128) -> i128 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one.abs()
+}
+
+fn decimal_divisor(mut one: Decimal, mut other: Decimal) -> Decimal {
+    while !other.is_zero() {
+        (one, other) = (other, one % other);
+    }
+    one.abs()
+}
+
+/// A whole number of a type, if it has space for it.
+fn whole(number: i128, column: ColumnType) -> Result<Value<'static>> {
+    let (value, name) = match column {
+        ColumnType::Stored(DataType::Int32) => {
+            (i32::try_from(number).ok().map(Value::Int32), "integer")
+        }
+        _ => (i64::try_from(number).ok().map(Value::Int64), "bigint"),
+    };
+    value.ok_or_else(|| QueryError::refused("22003", format!("{name} out of range")))
 }
 
 fn positive(given: &Given<'_>) -> Result<Value<'static>> {

@@ -1,14 +1,24 @@
 //! Functions that DataFusion has otherwise than PostgreSQL.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
+use datafusion::functions::unicode::rpad;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{
+    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition,
+};
+use onrush::DataType;
 
 use crate::error::QueryError;
-use crate::functions::{LOGARITHM, POSITIVE, epoch, named, octet_length, round_to_even, seconds};
+use crate::functions::{
+    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, octet_length, real_sum, round_to_even,
+    seconds, text_function,
+};
 use crate::interval::Interval;
+use crate::types::{ColumnType, column_type};
 
 /// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
 /// same of milliseconds.
@@ -124,6 +134,26 @@ pub(super) fn round(call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::ScalarFunction(ScalarFunction { func, args: call.args })
 }
 
+/// What is joined is joined as it is shown: true as `t`, and `char(n)` with its blanks.
+pub(super) fn joined(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
+    for given in &mut call.args {
+        let Ok((_, field)) = given.to_field(schema) else { continue };
+        match (column_type(&field), field.data_type()) {
+            (ColumnType::Stored(DataType::Char(length)), _) => {
+                let length = Expr::Literal(ScalarValue::Int64(Some(length.into())), None);
+                let text = vec![std::mem::take(given), length];
+                *given = Expr::ScalarFunction(ScalarFunction::new_udf(rpad(), text));
+            }
+            (_, ArrowType::Utf8 | ArrowType::Null) => {}
+            _ => {
+                let value = vec![std::mem::take(given)];
+                *given = Expr::ScalarFunction(ScalarFunction::new_udf(text_function(), value));
+            }
+        }
+    }
+    Expr::ScalarFunction(call)
+}
+
 /// The length of bytes is their number, whatever they would be as text.
 pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Expr {
     let is_binary = |of: &Expr| matches!(of.get_type(schema), Ok(ArrowType::Binary));
@@ -162,6 +192,17 @@ pub(super) fn check_stride(call: &ScalarFunction) -> Result<()> {
     Ok(())
 }
 
+/// A sum of `bigint` is a `numeric`, and so does not overflow. One of `real` is a `real`: the function for it.
+pub(super) fn sum(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let [number] = arguments else { return None };
+    match number.get_type(schema) {
+        Ok(ArrowType::Int64) => *number = bigint_as_numeric(std::mem::take(number)),
+        Ok(ArrowType::Float32) => return Some(real_sum()),
+        _ => {}
+    }
+    None
+}
+
 /// `lead` and `lag` give what they are told to give where there is no row, which DataFusion makes the type of the
 /// column; `nth_value` counts from 1.
 pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
@@ -178,6 +219,13 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
                 _ => return Ok(()),
             };
             *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), wider));
+            Ok(())
+        }
+        ("sum", arguments) => {
+            let is_whole = window.params.window_frame.start_bound.is_unbounded();
+            if let Some(own) = sum(arguments, schema).filter(|_| is_whole) {
+                window.fun = WindowFunctionDefinition::AggregateUDF(own);
+            }
             Ok(())
         }
         ("nth_value", [_, Expr::Literal(ScalarValue::Int64(Some(..1)), _)]) => {
