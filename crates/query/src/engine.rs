@@ -177,6 +177,8 @@ fn config(options: &QueryOptions) -> SessionConfig {
     options.sql_parser.dialect = Dialect::PostgreSQL;
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // Functions of many rows are given them in the order of the query below.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.time_zone = Some("+00:00".to_owned());
     config
 }
