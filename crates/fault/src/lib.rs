@@ -162,8 +162,6 @@ faults! {
     OlderRunWins,
     /// A compaction leaves the newest fragment out.
     CompactionLacksFragment,
-    /// The directory is not told that a stock was replaced.
-    StockNotNoted,
     /// A range is divided without a cut of the leaf across.
     DividedWithoutCut,
     /// The evictor images a front leaf as if it were a whole one.

@@ -64,6 +64,9 @@ const KNOWN: &[(Fault, u64)] = &[
     (Fault::FlushLsnTooHigh, 7),
     (Fault::OlderRunWins, 7),
     (Fault::CompactionLacksFragment, 7),
+    (Fault::DividedWithoutCut, 26),
+    (Fault::FrontLeafImaged, 118),
+    (Fault::RedoneRemovalLost, 7),
 ];
 
 fn known_seed(fault: Fault) -> Option<u64> {

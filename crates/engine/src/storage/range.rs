@@ -20,7 +20,6 @@ use super::run::hash_of;
 use super::stock::Stock;
 use super::stock_read::{StockPart, WantedPart};
 use super::{LeafState, Storage};
-use crate::fault::{Fault, planted};
 use crate::node::leaf::LeafRows;
 use crate::options::PastMemory;
 use crate::runtime::StopsWaiting;
@@ -184,9 +183,7 @@ impl Ranges {
             self.stock_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.stock_bytes.fetch_sub(old.memory_bytes() as u64, Ordering::Relaxed);
         }
-        if !planted(Fault::StockNotNoted) {
-            self.note_changed(range.object, &range.low);
-        }
+        self.note_changed(range.object, &range.low);
     }
 
     /// The next checkpoint collects what begins here anew.
