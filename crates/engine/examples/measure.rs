@@ -2,9 +2,9 @@
 //!
 //! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
 //! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
-//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in stocks;
-//! `COLD` leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced
-//! and removed.
+//! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in
+//! stocks; `COLD` leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters,
+//! waits and phases; `DIR` the folder, replaced and removed.
 use std::sync::Arc;
 use std::time::Instant;
 

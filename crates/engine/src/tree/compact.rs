@@ -2,9 +2,9 @@
 //!
 //! Invariants
 //! 1. The new stock has of each key the entry of the newest run, and no removals: it is made of all runs.
-//! 2. Two ranges are made of one only while no checkpoint is taken, which would meet leaves of both generations. The
-//!    leaf across the cut is split at it first. Neither is flushed before all leaves look at them, so a leaf that looks at
-//!    the old one still finds all there.
+//! 2. Two ranges are made of one only while no checkpoint is taken, which would meet leaves of both generations.
+//!    The leaf across the cut is split at it first. Neither is flushed before all leaves look at them, so a leaf
+//!    that looks at the old one still finds all there.
 
 use std::sync::Arc;
 
