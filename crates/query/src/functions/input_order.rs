@@ -39,7 +39,7 @@ fn ordered(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Window(window) => &window.input,
         _ => return Ok(Transformed::no(plan)),
     };
-    let asks = plan.expressions().iter().any(|expression| asks_for_order(expression));
+    let asks = plan.expressions().iter().any(asks_for_order);
     let (input, order) = match asks.then(|| order_of(input)) {
         None => (None, None),
         Some(Order::None) => (None, None),
@@ -98,7 +98,7 @@ fn given_order(expression: Expr, order: Option<&[SortExpr]>) -> Transformed<Expr
         Expr::Alias(mut alias) => {
             let inner = given_order(std::mem::take(&mut alias.expr), order);
             inner.update_data(|inner| {
-                alias.expr = Box::new(inner);
+                *alias.expr = inner;
                 Expr::Alias(alias)
             })
         }
