@@ -90,7 +90,7 @@ fn what_the_database_says_of_settings_is_there_again() {
         ("ALTER DATABASE onrush SET synchronous_commit = maybe", "22023"),
         ("ALTER DATABASE onrush SET nosuch = 1", "42704"),
         ("ALTER DATABASE onrush SET max_connections = 1", "55P02"),
-        ("ALTER DATABASE onrush SET transaction_read_only = on", "22023"),
+        ("ALTER DATABASE onrush SET transaction_read_only = on", "55P02"),
         ("ALTER DATABASE other SET synchronous_commit = off", "3D000"),
         ("ALTER DATABASE onrush SET TRANSACTION READ ONLY", "42601"),
         ("ALTER DATABASE onrush RENAME TO other", "0A000"),
