@@ -19,6 +19,7 @@ use super::intent::resolve_intents;
 use super::{Tree, Trees};
 use crate::error::Result;
 use crate::node::fence::{Fence, head};
+use crate::node::inner::InnerNode;
 use crate::space::Purpose;
 use crate::storage::{LeafState, Range, Stock};
 use crate::units::{LeafId, ObjectId};
@@ -45,10 +46,19 @@ struct Node {
     leaves: Vec<LeafId>,
 }
 
+/// Children of a node right above leaves, and where their keys begin and end.
+struct Span<'e> {
+    node: &'e InnerNode,
+    children: std::ops::Range<usize>,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+}
+
 impl Tree {
     /// Where the keys begin of the leaves that would become a range with that of `key`.
     pub(crate) fn node_low(&self, trees: &Trees, recorder: &Recorder, key: &[u8]) -> Vec<u8> {
-        self.node_of(trees, recorder, key).low
+        let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
+        self.span_of(trees, key).low
     }
 
     /// How many neighbours the leaf of `key` has below its node, and how many of them are in memory.
@@ -97,6 +107,13 @@ impl Tree {
 
     fn node_of(&self, trees: &Trees, recorder: &Recorder, key: &[u8]) -> Node {
         let _structure = lock_counted(&self.structure, recorder, LatchClass::TreeStructure);
+        let Span { node, children, low, high } = self.span_of(trees, key);
+        let leaves = children.map(|index| LeafId(node.child(index))).collect();
+        Node { low, high, leaves }
+    }
+
+    /// The caller holds the structure mutex.
+    fn span_of<'e>(&self, trees: &'e Trees, key: &[u8]) -> Span<'e> {
         let mut node = trees.inners.get(self.root.load(Ordering::Acquire));
         let (mut low, mut high) = (Vec::new(), None);
         while node.level() > 1 {
@@ -118,8 +135,7 @@ impl Tree {
         if end < node.len() {
             high = Some(node.separator(end));
         }
-        let leaves = (first..end).map(|index| LeafId(node.child(index))).collect();
-        Node { low, high, leaves }
+        Span { node, children: first..end, low, high }
     }
 
     /// Latches the leaves of a node from left to right. None if they are not what they were, or not in memory.
