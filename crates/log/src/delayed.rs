@@ -7,7 +7,7 @@
 //! Invariants
 //! 1. `since` is not above the time of the oldest delayed commit that no round has begun to write,
 //!    or none if there is none.
-//! 2. `writing_since` is the same for the round that is being written, or none if none is.
+//! 2. `writing_since` is when the round began that is being written and takes a delayed commit, or none if none is.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,7 +33,7 @@ impl Delayed {
         self.since.get(Relaxed)
     }
 
-    /// Whether the round being written holds a delayed commit older than the window: the disk has
+    /// Whether a round with a delayed commit is being written for longer than the window: the disk has
     /// stalled.
     #[inline]
     pub(crate) fn is_stalled(&self, window_milliseconds: u64, now: impl FnOnce() -> u64) -> bool {
@@ -44,9 +44,9 @@ impl Delayed {
     }
 
     /// For the leader, before it computes the prefix.
-    pub(crate) fn begin_round(&self) -> Option<u64> {
+    pub(crate) fn begin_round(&self, now_micros: impl FnOnce() -> u64) -> Option<u64> {
         let since = self.since.take();
-        self.writing_since.set(since);
+        self.writing_since.set(since.map(|_| now_micros()));
         since
     }
 
@@ -67,7 +67,7 @@ mod tests {
         let delayed = Delayed::default();
         assert!(delayed.note(|| 5));
         assert!(!delayed.note(|| panic!("the clock was read")));
-        assert_eq!(delayed.begin_round(), Some(5));
+        assert_eq!(delayed.begin_round(|| 6), Some(5));
         assert!(delayed.note(|| 7));
     }
 
@@ -76,9 +76,9 @@ mod tests {
         let delayed = Delayed::default();
         assert!(!delayed.is_stalled(1, || panic!("the clock was read")));
         assert!(delayed.note(|| 5));
-        let since = delayed.begin_round();
-        assert!(!delayed.is_stalled(1, || 1005));
-        assert!(delayed.is_stalled(1, || 1006));
+        let since = delayed.begin_round(|| 500);
+        assert!(!delayed.is_stalled(1, || 1500));
+        assert!(delayed.is_stalled(1, || 1501));
         assert!(!delayed.end_round(since, false));
         assert!(!delayed.is_stalled(1, || panic!("the clock was read")));
     }
@@ -87,7 +87,7 @@ mod tests {
     fn a_commit_that_the_round_could_not_cover_is_remembered() {
         let delayed = Delayed::default();
         assert!(delayed.note(|| 5));
-        let since = delayed.begin_round();
+        let since = delayed.begin_round(|| 6);
         assert!(delayed.end_round(since, true));
         assert_eq!(delayed.since(), Some(5));
     }

@@ -278,7 +278,9 @@ impl Log {
         if core.delayed.is_stalled(window.milliseconds, || core.clock.now_micros())
             && !planted(Fault::StallIgnored)
         {
-            return core.wait_durable(end, Wait::DelayedWindow, recorder);
+            // Until that round has ended. The next one takes this commit, in time.
+            let next = end.min(core.durable() + 1);
+            return core.wait_durable(next, Wait::DelayedWindow, recorder);
         }
         match core.failure() {
             None => Ok(()),

@@ -97,7 +97,7 @@ impl Writer {
         if core.check().is_err() {
             return Ok(()); // those who wait will see it
         }
-        let delayed_since = core.delayed.begin_round();
+        let delayed_since = core.delayed.begin_round(|| core.clock.now_micros());
         let prefix = core.in_flight.prefix();
         if prefix > self.next_block.next {
             self.write_to(core, prefix, recorder)?;

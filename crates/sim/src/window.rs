@@ -10,7 +10,7 @@
 //! 2. A lost commit was acknowledged no longer ago than the window, the time not counted in which
 //!    a round was being written: that is the stall of the disk, which the window does not bound.
 //! 3. All lost acknowledged commits together are no more bytes of the log than the window has.
-//! 4. A commit that comes while a round has kept an older one waiting for longer than the window
+//! 4. A commit that comes while a round with an older one is being written for longer than the window
 //!    is not acknowledged before the round is over.
 
 mod helper;

@@ -132,14 +132,13 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
     let mut random = Random::for_part(run.random.next_number(), 1);
     let (plan, disk, database) = (run.plan, run.disk.clone(), run.database.clone());
     let book = Arc::clone(&run.book);
-    // The round, told by what was durable when it began, and the oldest commit that it is for.
+    // The round, told by what was durable when it began, and when that was if it is for a delayed commit.
     let mut round: Option<(u64, Option<u64>)> = None;
     Box::new(move || {
         let durable = database.durable_lsn().0;
-        let known = round.filter(|(began, _)| *began == durable);
-        let oldest =
-            known.map_or_else(|| oldest_not_durable(&locked(&book), durable), |(_, oldest)| oldest);
-        round = Some((durable, oldest));
+        let known = round.filter(|(at, _)| *at == durable);
+        let began = known.map_or_else(|| begin(&locked(&book), durable), |(_, began)| began);
+        round = Some((durable, began));
         for _ in 0..1 + random.below(4) {
             let micros = random.below(plan.round_micros_max + 1);
             advance(&book, &disk, &database, Duration::from_micros(micros), true);
@@ -150,14 +149,14 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
             }
             let payload = random.below(plan.payload_bytes_max + 1);
             let now = locked(&book).now.micros;
-            let must_wait = oldest.is_some_and(|oldest| now - oldest > plan.window_micros());
+            let must_wait = began.is_some_and(|began| now - began > plan.window_micros());
             let end = locked(&book).commits.iter().map(|commit| commit.end).max().unwrap_or(0);
             let behind =
                 (end + payload + RECORD_BYTES_MORE).saturating_sub(database.durable_lsn().0);
             helper.request(payload as usize);
             let outcome = if must_wait && helper.looks_done() {
                 Err(Violation(format!(
-                    "the disk stalled since {oldest:?}, and a commit did not wait"
+                    "the disk stalled since {began:?}, and a commit did not wait"
                 )))
             } else if must_wait || behind > plan.window_bytes {
                 Ok(()) // it waits for the round, or may: the next `join` is after it
@@ -173,9 +172,8 @@ pub(super) fn visitor(run: &mut Run, helper: Arc<Mutex<Helper>>) -> Visitor {
     })
 }
 
-/// When the oldest commit was acknowledged that the round being written is to make durable. The engine
-/// counts from before that: a thread may be called, and sleep while time passes before it commits.
-fn oldest_not_durable(book: &Book, durable: u64) -> Option<u64> {
-    let not_durable = book.commits.iter().filter(|commit| commit.end > durable);
-    not_durable.map(|commit| commit.acknowledged.micros).min()
+/// Now, if the round that begins is to make an acknowledged commit durable.
+fn begin(book: &Book, durable: u64) -> Option<u64> {
+    let is_for_one = book.commits.iter().any(|commit| commit.end > durable);
+    is_for_one.then_some(book.now.micros)
 }
