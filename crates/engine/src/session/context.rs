@@ -55,12 +55,17 @@ impl TableContext {
     }
 
     /// Before a row with these values is inserted by itself: takes a key that was drawn ahead, if
-    /// the engine is to make the key.
+    /// the engine is to make the key. Whether the row gets a random key, and may get another one.
     #[inline]
-    pub(super) fn prefetch_key(&mut self, worker: &mut Worker, values: &[Value<'_>]) -> Result<()> {
-        let Some(mut prefetch) = self.prefetch.take() else { return Ok(()) };
+    pub(super) fn prefetch_key(
+        &mut self,
+        worker: &mut Worker,
+        values: &[Value<'_>],
+    ) -> Result<bool> {
+        let Some(mut prefetch) = self.prefetch.take() else { return Ok(false) };
         let lead = self.table.schema.definition().primary_key()[0];
-        if matches!(values.get(lead), None | Some(Value::Default)) {
+        let is_drawn = matches!(values.get(lead), None | Some(Value::Default));
+        if is_drawn {
             let Value::Uuid(fresh) = self.generated(worker, lead)? else {
                 return Err(Error::Internal("uuid-v4 gave a key that is no uuid".into()));
             };
@@ -73,7 +78,7 @@ impl TableContext {
             recorder.mark(Phase::Seek);
         }
         self.prefetch = Some(prefetch);
-        Ok(())
+        Ok(is_drawn)
     }
 
     /// The value of a computed default. `timestamp` is that of the row, told by the first column that asks.

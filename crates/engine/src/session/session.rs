@@ -23,6 +23,9 @@ use crate::tree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
 use crate::tree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 use crate::units::ObjectId;
 
+/// So many random keys are drawn for a row before one is looked for on the disk.
+const DRAWS_MAX: usize = 8;
+
 /// Buffers of a batch that a session keeps for the next one take so much at most.
 const BATCH_BYTES_KEPT: usize = 16 << 20;
 
@@ -231,7 +234,7 @@ impl Session {
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
             session.encode(table, values)?;
-            let written = session.put(table, Expect::Anything)?;
+            let written = session.put(table, Expect::Anything, false)?;
             let written = written.map_err(|refusal| session.explain(table, refusal))?;
             session.worker.recorder.count(Counter::RowsUpdated, 1);
             session.collect_versions(table);
@@ -272,7 +275,7 @@ impl Session {
                 return transaction.commit().map(|()| updated);
             }
             self.check_encoded(table)?;
-            match self.put(table, Expect::Version(seen_at))? {
+            match self.put(table, Expect::Version(seen_at), false)? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
                     self.collect_versions(table);
@@ -434,14 +437,19 @@ impl Session {
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let index = self.context(table)?;
-        self.contexts[index].prefetch_key(&mut self.worker, values)?;
-        self.encode(table, values)?;
-        match self.put(table, Expect::Absent)? {
-            Ok(written) => {
-                self.worker.recorder.count(Counter::RowsInserted, 1);
-                Ok(written)
+        let mut draws = 0;
+        loop {
+            let is_drawn = self.contexts[index].prefetch_key(&mut self.worker, values)?;
+            self.encode(table, values)?;
+            draws += 1;
+            match self.put(table, Expect::Absent, is_drawn && draws < DRAWS_MAX)? {
+                Ok(written) => {
+                    self.worker.recorder.count(Counter::RowsInserted, 1);
+                    return Ok(written);
+                }
+                Err(Refusal::MayExist) => {}
+                Err(refusal) => return Err(self.explain(table, refusal)),
             }
-            Err(refusal) => Err(self.explain(table, refusal)),
         }
     }
 
@@ -465,12 +473,14 @@ impl Session {
         table.entry.check_row(&self.worker.engine, &self.encoded.key, &self.encoded.row)
     }
 
-    /// Writes the encoded row.
+    /// Writes the encoded row. Refused with `MayExist`, if the caller `may_draw` another key, where only a
+    /// read would tell whether the key is there.
     #[inline]
     fn put(
         &mut self,
         table: &Table,
         expect: Expect,
+        may_draw: bool,
     ) -> Result<std::result::Result<Reservation, Refusal>> {
         let index = self.context(table)?;
         let Session { worker, contexts, encoded, header, .. } = self;
@@ -489,7 +499,10 @@ impl Session {
         let hint = &mut contexts[index].hint;
         worker.inside_with_log_space(payload, |engine, seat| {
             table.entry.check_version()?;
-            tree.write(engine, seat, hint, &change)
+            tree.write(engine, seat, hint, &change).map_err(|refusal| match refusal {
+                Refusal::Blocked(Blocked::Stock(_)) if may_draw => Refusal::MayExist,
+                refusal => refusal,
+            })
         })
     }
 
@@ -519,7 +532,9 @@ impl Session {
             // Nobody knows any more whether somebody was first.
             Refusal::TooOld => self.conflict(table, key, None),
             Refusal::Gone => Error::TableChanged { name },
-            Refusal::Blocked(_) => Error::Internal("a blocked operation was given up".into()),
+            Refusal::Blocked(_) | Refusal::MayExist => {
+                Error::Internal("a blocked operation was given up".into())
+            }
         }
     }
 

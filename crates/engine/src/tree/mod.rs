@@ -119,6 +119,8 @@ pub(crate) enum Refusal {
     Blocked(Blocked),
     /// The key is there already, written at this LSN.
     Exists(Lsn),
+    /// Memory does not tell whether the key is there, and the caller can take another one.
+    MayExist,
     /// The key is not there; if somebody remembers, it was removed at this LSN.
     Missing(Option<Lsn>),
     /// The row is not the version that the change is based on; it was changed at this LSN.
