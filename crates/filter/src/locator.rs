@@ -45,6 +45,24 @@ impl Fragments {
 #[repr(align(64))]
 struct Line([AtomicU64; WORDS_OF_LINE]);
 
+impl Line {
+    /// Adds the fragments that have the wanted entry. Whether the line is full, and so goes on in the next.
+    #[inline]
+    fn find(&self, wanted: u64, found: &mut Fragments) -> bool {
+        let mut last = 0;
+        for word in &self.0 {
+            last = word.load(Ordering::Relaxed);
+            let mut matches = empty_entries((last ^ wanted) & !(FRAGMENT_MASK * LOWEST));
+            while matches != 0 {
+                let shift = matches.trailing_zeros() / ENTRY_BITS * ENTRY_BITS;
+                found.insert((last >> shift & FRAGMENT_MASK) as u8);
+                matches &= matches - 1;
+            }
+        }
+        last >> (u64::BITS - ENTRY_BITS) != 0
+    }
+}
+
 /// Says in which fragments a key may be.
 ///
 /// Many read it while one adds to it. Whoever sees a fragment finds all keys of it: who adds them publishes the
@@ -103,28 +121,26 @@ impl Locator {
     pub fn find(&self, key_hash: u64) -> Fragments {
         let mut found = Fragments::default();
         let wanted = u64::from(entry_of(key_hash)) * LOWEST;
-        for line in self.lines_from(key_hash) {
-            let mut last = 0;
-            for word in &line.0 {
-                last = word.load(Ordering::Relaxed);
-                let mut matches = empty_entries((last ^ wanted) & !(FRAGMENT_MASK * LOWEST));
-                while matches != 0 {
-                    let shift = matches.trailing_zeros() / ENTRY_BITS * ENTRY_BITS;
-                    found.insert((last >> shift & FRAGMENT_MASK) as u8);
-                    matches &= matches - 1;
+        // Nearly always the first line is the only one.
+        let first = self.first_line(key_hash);
+        if self.lines[first].find(wanted, &mut found) {
+            for line in self.lines[first + 1..].iter().chain(&self.lines[..first]) {
+                if !line.find(wanted, &mut found) {
+                    break;
                 }
-            }
-            let is_full = last >> (u64::BITS - ENTRY_BITS) != 0;
-            if !is_full {
-                break;
             }
         }
         found
     }
 
     fn lines_from(&self, key_hash: u64) -> impl Iterator<Item = &Line> {
-        let first = ((u128::from(key_hash) * self.lines.len() as u128) >> 64) as usize;
+        let first = self.first_line(key_hash);
         self.lines[first..].iter().chain(&self.lines[..first])
+    }
+
+    #[inline]
+    fn first_line(&self, key_hash: u64) -> usize {
+        ((u128::from(key_hash) * self.lines.len() as u128) >> 64) as usize
     }
 }
 

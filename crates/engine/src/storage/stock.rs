@@ -101,6 +101,14 @@ impl Stock {
         stock
     }
 
+    /// Whether a run may have the key with this hash; false is certain.
+    #[inline]
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        let short = locator_hash(short_hash(hash));
+        self.base.as_ref().is_some_and(|base| base.filter.may_contain(hash))
+            || self.groups.iter().any(|group| !group.locator.find(short).is_empty())
+    }
+
     /// The runs that may have the key with this hash, the newest first.
     pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = &Arc<Run>> {
         let short = locator_hash(short_hash(hash));
