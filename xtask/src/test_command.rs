@@ -10,6 +10,15 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::{Step, run_all};
 
+/// The simulator's tests that do more, or anything at all, with its features.
+const PLANTED_TESTS: [&str; 5] = [
+    "a_panic_inside_stops_the_engine",
+    "a_session_sees_its_own_commits",
+    "planted_faults",
+    "real_processes",
+    "snapshots_given_up",
+];
+
 /// See the module.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     match run_all(&steps(root)) {
@@ -36,8 +45,10 @@ fn steps(root: &Path) -> Vec<Step> {
     steps.push(model("models of the log", "onrush-log", &["--lib", "loom"]));
     if has_planted_faults(&root.join("crates/sim/Cargo.toml")) {
         let features = "planted-faults,lost-cache";
-        let arguments =
-            ["test", "--package", "onrush-sim", "--features", features, "--no-fail-fast"];
+        let test = ["test", "--package", "onrush-sim", "--features", features, "--no-fail-fast"];
+        // The other tests have run without the features, and would do the same again.
+        let with_features = PLANTED_TESTS.iter().flat_map(|name| ["--test", name]);
+        let arguments: Vec<&str> = test.into_iter().chain(with_features).collect();
         steps.push(Step::cargo(root, "planted faults", &arguments));
     }
     if has_planted_faults(&root.join("crates/prove-wire/Cargo.toml")) {
@@ -72,5 +83,18 @@ mod tests {
         let names: Vec<String> = steps(root).into_iter().map(|step| step.name).collect();
         assert_eq!(names[0], "tests");
         assert!(names.iter().filter(|name| name.starts_with("models")).count() == 2, "{names:?}");
+    }
+
+    #[test]
+    fn whatever_looks_at_the_features_of_the_simulator_is_tested_with_them() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let tests = std::fs::read_dir(root.join("crates/sim/tests")).unwrap();
+        let files = tests.map(|file| file.unwrap().path()).filter(|path| path.is_file());
+        let mut looking: Vec<String> = files
+            .filter(|path| std::fs::read_to_string(path).unwrap().contains("feature = \""))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        looking.sort();
+        assert_eq!(looking, PLANTED_TESTS);
     }
 }
