@@ -3,15 +3,17 @@
 //! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
 //! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
 //! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in
-//! stocks; `COLD` leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters,
+//! stocks; `SECONDS_APART` prints the rates so often; `COLD` leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters,
 //! waits and phases; `DIR` the folder, replaced and removed.
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use onrush::{
     ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, PastMemory,
     TableDefinition,
 };
+use onrush_waits::Counter;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -102,11 +104,38 @@ fn main() {
         .collect();
     barrier.wait();
     let start = Instant::now();
+    let seconds = std::env::var("SECONDS_APART").map(|apart| {
+        let (db, apart) = (db.clone(), std::time::Duration::from_secs_f64(apart.parse().unwrap()));
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let print = move || {
+            let mut before = db.statistics().totals;
+            while stopped.recv_timeout(apart).is_err_and(|error| error == RecvTimeoutError::Timeout) {
+                let now = db.statistics().totals;
+                let of = |counter| now.counter(counter) - before.counter(counter);
+                let rows = of(Counter::RowsInserted) as f64 / apart.as_secs_f64() / 1e6;
+                println!(
+                    "{:.1} s: {rows:.3} M rows/s, loads {}, flushes {}, compactions {}, ranges made {}, stock reads {}",
+                    start.elapsed().as_secs_f64(),
+                    of(Counter::LeafLoads),
+                    of(Counter::RangeFlushes),
+                    of(Counter::RangeCompactions),
+                    of(Counter::RangesMade),
+                    of(Counter::StockReads)
+                );
+                before = now;
+            }
+        };
+        (std::thread::spawn(print), stop)
+    });
     for h in handles {
         h.join().unwrap();
     }
+    if let Ok((printer, stop)) = seconds {
+        drop(stop);
+        printer.join().unwrap();
+    }
     let t = start.elapsed().as_secs_f64();
-    let db_rows = db.statistics().totals.counter(onrush_waits::Counter::RowsInserted);
+    let db_rows = db.statistics().totals.counter(Counter::RowsInserted);
     let s = db.statistics();
     println!(
         "{} {threads} threads: {:.3} M rows/s in {t:.2} s, log {:.1} B/row, commits/sync {:.1}, \
@@ -120,7 +149,7 @@ fn main() {
         s.log.longest_gap_micros
     );
     if std::env::var("STATS").is_ok() {
-        for c in onrush_waits::Counter::ALL {
+        for c in Counter::ALL {
             println!("{} {}", c.name(), s.totals.counter(*c));
         }
         println!(

@@ -25,12 +25,14 @@ pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
     if engine.options.background == Background::Callers {
         return Vec::new();
     }
-    let jobs: [(&str, fn(&Observer, &Recorder)); 4] = [
+    let flush: fn(&Observer, &Recorder) =
+        |observer, recorder| checkpoint::flush_ranges(observer.engine(), recorder);
+    let jobs: [(&str, fn(&Observer, &Recorder)); 5] = [
         ("onrush-checkpoint", take_checkpoints),
         ("onrush-evict", keep_frames_free),
-        ("onrush-flush", |observer, recorder| {
-            checkpoint::flush_ranges(observer.engine(), recorder);
-        }),
+        // While one waits for the device the other copies rows.
+        ("onrush-flush", flush),
+        ("onrush-flush", flush),
         ("onrush-compact", |observer, recorder| {
             checkpoint::compact_ranges(observer.engine(), recorder);
         }),
@@ -50,10 +52,8 @@ pub(crate) fn start(observer: &Arc<Observer>) -> Vec<JoinHandle<()>> {
     if let Some(evictor) = threads.get(1) {
         engine.set_evictor_thread(evictor.thread().clone());
     }
-    if let [_, _, flusher, compactor] = threads.as_slice() {
-        let both = [flusher.thread().clone(), compactor.thread().clone()];
-        engine.ranges.set_threads(both);
-    }
+    let of_ranges = threads.iter().skip(2).map(|thread| thread.thread().clone());
+    engine.ranges.set_threads(of_ranges.collect());
     threads
 }
 

@@ -5,11 +5,12 @@
 //! stock is compacted. Leaves of one node that were read for changes so often that making a range of them costs no
 //! more than these reads did: a range is made of them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onrush_waits::{Recorder, Wait};
+use onrush_waits::{LatchClass, Recorder, Wait};
 
 use super::Store;
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ const FLUSHED_FROM: usize = 7;
 const PARTS: usize = 8;
 /// A session waits for the flusher no longer than this before it flushes itself.
 const FLUSH_WAIT_MAX: Duration = Duration::from_millis(100);
+/// A session that would read a leaf waits no longer than this for ranges that are about to be made.
+const RANGE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// How often the threads look when nobody wakes them.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// After a flush or compaction that found the disk full.
@@ -53,7 +56,9 @@ impl Store {
             self.check_open()?;
             if self.ranges.wake_threads() {
                 let _wait = recorder.wait(Wait::FrontFull);
-                self.ranges.wait_flushed(FLUSH_WAIT_MAX);
+                if self.ranges.wait_flushed(FLUSH_WAIT_MAX) {
+                    continue;
+                }
             }
             if self.is_front_full() && !self.flush_fullest(recorder)? {
                 return Ok(());
@@ -62,22 +67,25 @@ impl Store {
         Ok(())
     }
 
-    /// Flushes the range with the most frames in front of it; false if nothing came of it.
+    /// Flushes the range with the most frames in front of it, of those that nobody is at; false if nothing came of it.
     fn flush_fullest(&self, recorder: &Recorder) -> Result<bool> {
-        let ranges = self.ranges.all();
-        let Some(range) = ranges.iter().max_by_key(|range| range.front_frames()) else {
-            return Ok(false);
-        };
-        let Some(tree) = self.tree_of(range.object) else {
-            self.ranges.retire(range);
-            return Ok(true);
-        };
-        let before = range.front_frames();
-        tree.flush(self, recorder, range, None)?;
-        if self.options.background == Background::Callers && is_due(range, self.range_bytes()) {
-            self.compact(recorder, range)?;
+        let with_frames = |range: Arc<Range>| (range.front_frames(), range);
+        let mut ranges: Vec<_> = self.ranges.all().into_iter().map(with_frames).collect();
+        ranges.sort_unstable_by_key(|(frames, _)| Reverse(*frames));
+        for (before, range) in &ranges {
+            let Some(tree) = self.tree_of(range.object) else {
+                self.ranges.retire(range);
+                return Ok(true);
+            };
+            if !tree.flush(self, recorder, range, None)? {
+                continue;
+            }
+            if self.options.background == Background::Callers && is_due(range, self.range_bytes()) {
+                self.compact(recorder, range)?;
+            }
+            return Ok(range.front_frames() < *before);
         }
-        Ok(range.front_frames() < before)
+        Ok(false)
     }
 
     fn compact(&self, recorder: &Recorder, range: &Arc<Range>) -> Result<()> {
@@ -112,16 +120,24 @@ impl Store {
         counts.convert_due(self, recorder).map(drop)
     }
 
-    /// A leaf that is on disk only is about to be read for a change.
+    /// A leaf that is on disk only is about to be read for a change. While ranges are made, that waits for them: each
+    /// read takes the device and the processor from what makes reads needless.
     pub(super) fn note_cold(&self, id: LeafId, recorder: &Recorder) {
         if self.options.past_memory != PastMemory::Auto {
             return;
         }
-        let leaf = self.leaves.get(id.0).latch.shared(recorder, onrush_waits::LatchClass::Leaf);
-        if let Some(object) = leaf.object.filter(|_| leaf.logged && leaf.rows.is_none())
-            && leaf.image.is_some()
         {
+            let leaf = self.leaves.get(id.0).latch.shared(recorder, LatchClass::Leaf);
+            let is_cold = leaf.logged && leaf.rows.is_none() && leaf.image.is_some();
+            let Some(object) = leaf.object.filter(|_| is_cold) else { return };
             self.ranges.note_cold(object, leaf.low.bytes());
+        }
+        if self.ranges.are_due() {
+            let _wait = recorder.wait(Wait::FrontFull);
+            let began = Instant::now();
+            while self.ranges.are_due() && began.elapsed() < RANGE_WAIT_MAX {
+                self.ranges.wait_flushed(RANGE_WAIT_MAX);
+            }
         }
     }
 }
@@ -146,10 +162,21 @@ fn is_due(range: &Range, usual: u64) -> bool {
     is_due && !range.is_damaged()
 }
 
+/// Below a node with fewer reads no range is made.
+const READS_MIN: u32 = 4;
+/// Once so many ranges were made of a table, its other nodes need fewer reads: their leaves would take the frames that
+/// the made ones have left, to no end.
+const MADE_OF_A_COLD_TABLE: u32 = 4;
+
+/// A node right above leaves, by its table and where its keys begin.
+type ColdNode = (ObjectId, Box<[u8]>);
+
 /// How often leaves below each node were read for changes.
 #[derive(Default)]
 struct ColdNodes {
-    counts: HashMap<(ObjectId, Box<[u8]>), u32>,
+    counts: HashMap<ColdNode, u32>,
+    /// Ranges that were made of each table lately.
+    made: HashMap<ObjectId, u32>,
 }
 
 impl ColdNodes {
@@ -165,31 +192,63 @@ impl ColdNodes {
 
     /// Makes ranges of the nodes that were read often enough; returns how many.
     fn convert_due(&mut self, store: &Store, recorder: &Recorder) -> Result<usize> {
+        let due = self.take_due(store, recorder);
+        store.ranges.set_due(!due.is_empty());
+        let made = self.convert_all(store, recorder, due);
+        store.ranges.set_due(false);
+        made
+    }
+
+    fn convert_all(
+        &mut self,
+        store: &Store,
+        recorder: &Recorder,
+        due: Vec<(ColdNode, u32)>,
+    ) -> Result<usize> {
         let mut made = 0;
-        for ((object, low), count) in std::mem::take(&mut self.counts) {
+        for ((object, low), count) in due {
             let Some(tree) = store.tree_of(object) else { continue };
-            if count < LEAVES_OF_A_RANGE_MIN as u32 {
-                self.counts.insert((object, low), count);
-                continue;
+            match tree.convert(store, recorder, object, &low) {
+                Ok(true) => {
+                    *self.made.entry(object).or_insert(0) += 1;
+                    made += 1;
+                }
+                // Its leaves were in use, or one is damaged, which is for those to report who need its rows. Not
+                // at once again: it may be that they always are.
+                Ok(false) | Err(Error::Damaged(_)) => {
+                    self.counts.insert((object, low), count / 2);
+                }
+                Err(error) => return Err(error),
             }
-            let Neighbours { leaves, in_memory } = tree.neighbours(store, recorder, &low);
-            let is_due = leaves >= LEAVES_OF_A_RANGE_MIN
-                && count as usize * 4 >= leaves
-                && in_memory * 8 < leaves * 7;
-            if !is_due {
-                self.counts.insert((object, low), count);
-                continue;
-            }
-            made += usize::from(tree.convert(store, recorder, object, &low)?);
         }
         Ok(made)
     }
 
+    /// The nodes whose leaves were read so often that making a range of them costs no more than these reads did.
+    fn take_due(&mut self, store: &Store, recorder: &Recorder) -> Vec<(ColdNode, u32)> {
+        let is_due = |(object, low): &ColdNode, count: &mut u32| {
+            if *count < READS_MIN {
+                return false;
+            }
+            let Some(tree) = store.tree_of(*object) else { return true };
+            let Neighbours { leaves, in_memory } = tree.neighbours(store, recorder, low);
+            let reads = *count as usize;
+            let is_cold = match self.made.get(object) {
+                Some(made) if *made >= MADE_OF_A_COLD_TABLE => reads * 16 >= leaves,
+                _ => reads * 4 >= leaves && in_memory * 8 < leaves * 7,
+            };
+            leaves >= LEAVES_OF_A_RANGE_MIN && is_cold
+        };
+        self.counts.extract_if(is_due).collect()
+    }
+
     fn forget_half(&mut self) {
-        self.counts.retain(|_, count| {
+        let is_left = |count: &mut u32| {
             *count /= 2;
             *count > 0
-        });
+        };
+        self.counts.retain(|_, count| is_left(count));
+        self.made.retain(|_, made| is_left(made));
     }
 }
 
@@ -209,15 +268,12 @@ pub(crate) fn compact_ranges(store: &Store, recorder: &Recorder) {
     let mut cold = ColdNodes::default();
     let mut forgot = Instant::now();
     while !store.is_closing() && !store.has_failed() {
-        let outcome = compact_one(store, recorder).and_then(|compacted| {
-            cold.count(store, recorder);
-            let no_checkpoint = store.checkpointer.try_lock();
-            let made = match no_checkpoint {
-                Some(_) => cold.convert_due(store, recorder)?,
-                None => 0,
-            };
-            Ok(compacted || made > 0)
-        });
+        cold.count(store, recorder);
+        let made = match store.checkpointer.try_lock() {
+            Some(_no_checkpoint) => cold.convert_due(store, recorder),
+            None => Ok(0),
+        };
+        let outcome = made.and_then(|made| Ok(compact_one(store, recorder)? || made > 0));
         if forgot.elapsed() >= FORGET_EVERY {
             cold.forget_half();
             forgot = Instant::now();

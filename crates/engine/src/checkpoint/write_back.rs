@@ -41,7 +41,7 @@ pub(super) fn write_back(
     start: Lsn,
 ) -> WrittenBack {
     let mut all = WrittenBack { changed: Vec::new(), images: Ok(0) };
-    let pace = Pace::default();
+    let pace = Pace::of_write_back();
     loop {
         let listed = store.dirty.take_before(epoch);
         if listed.is_empty() {

@@ -9,7 +9,7 @@ use onrush_files::AlignedBuffer;
 
 use super::slots::{Cursor, Purpose, Slot, SlotId, Space};
 use crate::error::Result;
-use crate::units::LEAF_BYTES;
+use crate::units::{EXTENT_SLOTS, LEAF_BYTES};
 
 const MAGIC: &[u8; 4] = b"ONRB";
 const HEADER_BYTES: usize = 48;
@@ -47,22 +47,18 @@ impl Blob {
             space.grow()?;
         }
         let slots: Vec<Slot> = (0..parts).map(|_| space.allocate(cursor)).collect();
-        let mut page = AlignedBuffer::new(LEAF_BYTES);
-        for (number, slot) in slots.iter().enumerate() {
-            let part = &bytes[number * PART_BYTES..bytes.len().min((number + 1) * PART_BYTES)];
-            let next = SlotId::to_raw_or_none(slots.get(number + 1).map(Slot::id));
-            page.fill(0);
-            page[..4].copy_from_slice(MAGIC);
-            page[8..24].copy_from_slice(&database_id.to_le_bytes());
-            page[24..32].copy_from_slice(&slot.id().to_raw().to_le_bytes());
-            page[32..40].copy_from_slice(&next.to_le_bytes());
-            page[40..44].copy_from_slice(&(part.len() as u32).to_le_bytes());
-            page[HEADER_BYTES..HEADER_BYTES + part.len()].copy_from_slice(part);
-            let checksum = crc32c::crc32c(&page[8..]);
-            page[4..8].copy_from_slice(&checksum.to_le_bytes());
-            space.files().write(slot.id(), &page)?;
+        let ids: Vec<SlotId> = slots.iter().map(Slot::id).collect();
+        let mut pages = AlignedBuffer::new(parts.min(EXTENT_SLOTS) * LEAF_BYTES);
+        for first in (0..parts).step_by(EXTENT_SLOTS) {
+            let end = parts.min(first + EXTENT_SLOTS);
+            let pages = &mut pages[..(end - first) * LEAF_BYTES];
+            for (number, page) in (first..end).zip(pages.chunks_exact_mut(LEAF_BYTES)) {
+                let part = &bytes[number * PART_BYTES..bytes.len().min((number + 1) * PART_BYTES)];
+                fill_page(page, database_id, &ids[number..], part);
+            }
+            space.files().write_pages(&ids[first..end], pages)?;
         }
-        let first = slots[0].id();
+        let first = ids[0];
         let address =
             BlobAddress { first, bytes: bytes.len() as u64, checksum: crc32c::crc32c(bytes) };
         Ok(Blob { slots, address })
@@ -111,6 +107,20 @@ impl Blob {
     pub(crate) fn adopt(space: &Arc<Space>, address: BlobAddress, slots: &[SlotId]) -> Blob {
         Blob { slots: slots.iter().map(|id| space.adopt(*id)).collect(), address }
     }
+}
+
+/// Puts a part into the page for the first of the slots; the next one has the next part.
+fn fill_page(page: &mut [u8], database_id: u128, slots: &[SlotId], part: &[u8]) {
+    let next = SlotId::to_raw_or_none(slots.get(1).copied());
+    page.fill(0);
+    page[..4].copy_from_slice(MAGIC);
+    page[8..24].copy_from_slice(&database_id.to_le_bytes());
+    page[24..32].copy_from_slice(&slots[0].to_raw().to_le_bytes());
+    page[32..40].copy_from_slice(&next.to_le_bytes());
+    page[40..44].copy_from_slice(&(part.len() as u32).to_le_bytes());
+    page[HEADER_BYTES..HEADER_BYTES + part.len()].copy_from_slice(part);
+    let checksum = crc32c::crc32c(&page[8..]);
+    page[4..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn check_page(page: &[u8], database_id: u128, slot: SlotId) -> Option<&[u8]> {

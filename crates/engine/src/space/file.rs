@@ -93,6 +93,22 @@ impl DataFiles {
         self.files[usize::from(first.file)].write_at(bytes, first.offset())
     }
 
+    /// Writes one page to each slot; those of slots that lie side by side at once.
+    pub(crate) fn write_pages(
+        &self,
+        slots: &[SlotId],
+        pages: &[u8],
+    ) -> std::result::Result<(), DiskError> {
+        let mut number = 0;
+        while number < slots.len() {
+            let together = SlotId::side_by_side(&slots[number..]);
+            let bytes = &pages[number * LEAF_BYTES..(number + together) * LEAF_BYTES];
+            self.write(slots[number], bytes)?;
+            number += together;
+        }
+        Ok(())
+    }
+
     /// Makes everything written so far durable, in every file.
     pub(crate) fn sync(&self) -> std::result::Result<(), DiskError> {
         self.files.iter().try_for_each(|file| file.sync())

@@ -44,6 +44,14 @@ impl SlotId {
         if raw == Self::RAW_NONE { Some(None) } else { SlotId::from_raw(raw).map(Some) }
     }
 
+    /// How many of the slots, from the first on, lie side by side in one file, upward.
+    pub(crate) fn side_by_side(slots: &[SlotId]) -> usize {
+        let follows = |pair: &&[SlotId]| {
+            pair[0].file == pair[1].file && pair[0].index.checked_add(1) == Some(pair[1].index)
+        };
+        1 + slots.windows(2).take_while(follows).count()
+    }
+
     pub(crate) fn from_raw(raw: u64) -> Option<SlotId> {
         let index = u32::try_from(raw & 0xFFFF_FFFF_FFFF).ok()?;
         Some(SlotId { file: (raw >> 48) as u16, index })

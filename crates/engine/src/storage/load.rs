@@ -6,23 +6,25 @@ use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::Storage;
-use super::image::{Image, check_page, load_rows};
+use super::image::{BadImage, Image, check_page, entries_of, load_rows};
 use crate::error::{Damage, Error, Result};
 use crate::memory::Frame;
-use crate::node::leaf::LeafRows;
+use crate::node::leaf::{Entry, LeafRows, read_entry};
+use crate::options::Background;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
+
+/// Images that one of several readers reads, one after the other.
+const IMAGES_OF_A_READER: usize = 4;
 
 impl Storage {
     /// Makes sure the leaf's rows are in memory, at least for a moment. Called without latches
     /// and without an admission permit: it may wait for the disk, which is counted as `wait`, and for a frame,
-    /// or for whoever is reading the leaf ahead.
+    /// or for whoever is reading the leaf already.
     ///
     /// # Errors
     /// A damaged image, with its place; a failed read.
     pub(crate) fn load_leaf(&self, id: LeafId, wait: Wait, recorder: &Recorder) -> Result<()> {
-        if self.read_ahead.wait_for(id, recorder) {
-            return Ok(());
-        }
+        let Some(_claim) = self.read_ahead.begin(id, recorder) else { return Ok(()) };
         let leaf = self.leaves.get(id.0);
         let frame = self.take_frame(recorder)?;
         let image = {
@@ -61,6 +63,62 @@ impl Storage {
         state.image.as_ref().filter(|_| is_on_disk).map(Arc::clone)
     }
 
+    /// Reads images into `pages`, one behind the other, several at a time. Called without latches and without a permit.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) fn read_leaf_images(&self, images: &[Arc<Image>], pages: &mut [u8]) -> Result<()> {
+        let read = |images: &[Arc<Image>], pages: &mut [u8]| {
+            let pages = pages.chunks_exact_mut(LEAF_BYTES);
+            let mut pairs = images.iter().zip(pages);
+            pairs.try_for_each(|(image, page)| self.space.files().read(image.slot(), page))
+        };
+        if self.options.background == Background::Callers || images.len() <= IMAGES_OF_A_READER {
+            return Ok(read(images, pages)?);
+        }
+        std::thread::scope(|scope| {
+            let pages = pages.chunks_mut(IMAGES_OF_A_READER * LEAF_BYTES);
+            let parts = images.chunks(IMAGES_OF_A_READER).zip(pages);
+            let readers: Vec<_> =
+                parts.map(|(images, pages)| scope.spawn(|| read(images, pages))).collect();
+            let mut ends = readers.into_iter().map(|reader| reader.join());
+            // A reader that panicked has said so; whoever waits for it goes the same way.
+            ends.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        Ok(())
+    }
+
+    /// Calls `visit` with the rows of a page that was read from an image of a leaf of `object`.
+    ///
+    /// # Errors
+    /// A damaged image, with its place; and those of `visit`.
+    pub(crate) fn visit_image(
+        &self,
+        object: ObjectId,
+        image: &Image,
+        page: &[u8],
+        mut visit: impl FnMut(Entry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let named = (image.slot(), image.checksum());
+        let entries = check_page(page, self.database_id, object, named);
+        let (count, entries) =
+            entries.and_then(|()| entries_of(page)).map_err(|bad| self.damage(image, bad))?;
+        let mut offset = 0;
+        for _ in 0..count {
+            let read = read_entry(entries, offset).ok_or(BadImage::Entries);
+            let (entry, next) = read.map_err(|bad| self.damage(image, bad))?;
+            visit(entry)?;
+            offset = next;
+        }
+        Ok(())
+    }
+
+    fn damage(&self, image: &Image, bad: BadImage) -> Error {
+        let slot = image.slot();
+        let path = self.space.files().path(slot.file);
+        Error::Damaged(Damage::new(path, slot.offset(), bad.words()))
+    }
+
     /// Gives a leaf the rows of `page`, which was read from its `image`, in `frame`; unless it has got
     /// rows or another image since.
     ///
@@ -86,9 +144,7 @@ impl Storage {
                 .and_then(|()| load_rows(page, &state, &mut rows));
             if let Err(bad) = loaded {
                 self.frames.give_back(rows.into_frame());
-                let slot = image.slot();
-                let path = self.space.files().path(slot.file);
-                return Err(Error::Damaged(Damage::new(path, slot.offset(), bad.words())));
+                return Err(self.damage(image, bad));
             }
             state.rows = Some(rows);
             leaf.touch();

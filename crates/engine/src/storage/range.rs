@@ -58,10 +58,7 @@ impl Range {
         key: &[u8],
     ) -> Result<Option<(Lsn, &'p [u8])>, WantedPart> {
         let stock = self.stock.read();
-        if stock.is_empty() {
-            return Ok(None);
-        }
-        if stock.candidates(hash_of(key)).next().is_none() {
+        if !stock.may_have(hash_of(key)) {
             return Ok(None);
         }
         match known_part(part, &stock, key) {
@@ -117,10 +114,12 @@ pub(crate) struct Ranges {
     changed: Mutex<Vec<(ObjectId, Box<[u8]>)>>, // held over memory alone
     /// Objects and low fences of leaves that were read for changes, until they are counted.
     cold: Mutex<Vec<(ObjectId, Box<[u8]>)>>, // held over memory alone
+    /// Ranges that are about to be made.
+    are_due: AtomicBool,
     /// All rows of the log below are redone; from recovery alone.
     redone_below: AtomicLsn,
     /// The threads that flush and compact, once they run.
-    threads: OnceLock<[Thread; 2]>,
+    threads: OnceLock<Vec<Thread>>,
     /// Counts flushes, for those who wait for frames.
     flushes: Mutex<u64>, // held over memory alone
     has_flushed: Condvar,
@@ -219,13 +218,25 @@ impl Ranges {
         }
     }
 
+    /// Whether ranges are about to be made.
+    pub(crate) fn set_due(&self, are_due: bool) {
+        if self.are_due.swap(are_due, Ordering::Relaxed) && !are_due {
+            self.note_flushed();
+        }
+    }
+
+    /// See [`set_due`](Self::set_due).
+    pub(crate) fn are_due(&self) -> bool {
+        self.are_due.load(Ordering::Relaxed)
+    }
+
     /// Redo has done all rows below.
     pub(crate) fn set_redone_below(&self, lsn: Lsn) {
         self.redone_below.store(lsn, Ordering::Release);
     }
 
     /// From now on threads flush and compact.
-    pub(crate) fn set_threads(&self, threads: [Thread; 2]) {
+    pub(crate) fn set_threads(&self, threads: Vec<Thread>) {
         let _ = self.threads.set(threads);
     }
 
@@ -242,11 +253,13 @@ impl Ranges {
         self.has_flushed.notify_all();
     }
 
-    /// Waits for the next flush, but no longer than `most`.
-    pub(crate) fn wait_flushed(&self, most: Duration) {
+    /// Waits for the next flush, but no longer than `most`. Whether there was one.
+    pub(crate) fn wait_flushed(&self, most: Duration) -> bool {
         let mut flushes = self.flushes.lock();
         let before = *flushes;
-        self.has_flushed.wait_while_for(&mut flushes, |flushes| *flushes == before, most);
+        let waited =
+            self.has_flushed.wait_while_for(&mut flushes, |flushes| *flushes == before, most);
+        !waited.timed_out()
     }
 }
 

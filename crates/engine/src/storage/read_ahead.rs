@@ -2,11 +2,12 @@
 //! [what a scan asks for](crate::session)
 //!
 //! A leaf that is asked for is *wanted*, in the order of asking, then *under way*, then in memory like
-//! any other. Whoever needs a leaf that is wanted only reads it himself; for one that is under way he
-//! waits. Nothing depends on a leaf being read ahead: what goes wrong is met again by whoever needs it.
+//! any other. Whoever needs a leaf that is wanted only reads it himself, so that it is under way; for one that is under
+//! way he waits. Nothing depends on a leaf being read ahead: what goes wrong is met again by whoever needs it.
 //!
 //! Invariants
-//! 1. A leaf is under way as long as an [`UnderWay`] lives, also if its reader panics.
+//! 1. A leaf is under way as long as a [`Claim`] on it lives, also if its reader panics. Nobody but the claimant gives it
+//!    rows.
 //! 2. The readers hold no permit and no latch when they wait for a frame or for the disk.
 //! 3. Once stopped, nobody starts a reader.
 
@@ -16,7 +17,7 @@ use std::thread::JoinHandle;
 
 use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, Recorder, Wait};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Image;
 use super::Storage;
@@ -39,8 +40,10 @@ const SHARE_OF_MEMORY: usize = 8;
 const FRAMES_OF_A_READER: usize = 16;
 
 /// The engine's readers, and what they are asked for.
-#[derive(Default)]
 pub(crate) struct ReadAhead {
+    /// Where all work is the callers', one of them may come here in the middle of another's read, and would wait for
+    /// himself: there nobody claims a leaf.
+    has_threads: bool,
     queue: Mutex<Queue>,
     /// Leaves are wanted, or the readers are to end. The readers sleep on it.
     asked: Condvar,
@@ -74,19 +77,57 @@ struct Wanted {
 }
 
 impl ReadAhead {
-    /// If somebody is reading the leaf, waits until that is over, and returns true: it is in memory
-    /// then, or it could not be read. If it is only wanted, it is not any more. Called without latches
+    pub(super) fn new(background: Background) -> ReadAhead {
+        ReadAhead {
+            has_threads: background == Background::Threads,
+            queue: Mutex::default(),
+            asked: Condvar::new(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// If somebody is reading the leaf, waits until that is over, and returns none: it is in memory
+    /// then, or it could not be read. Else the caller is the one who reads it. Called without latches
     /// and without a permit.
-    pub(super) fn wait_for(&self, leaf: LeafId, recorder: &Recorder) -> bool {
+    pub(super) fn begin(&self, leaf: LeafId, recorder: &Recorder) -> Option<Claim<'_>> {
         let mut queue = self.queue.lock();
-        if !queue.under_way.contains(&leaf) {
-            queue.wanted.retain(|wanted| wanted.leaf != leaf);
+        if self.wait_for(&mut queue, &[leaf], recorder) {
+            return None;
+        }
+        queue.wanted.retain(|wanted| wanted.leaf != leaf);
+        Some(self.claim_in(&mut queue, &[leaf]))
+    }
+
+    /// Keeps others from reading the leaves, once those who are at it have done so: as long as the claim
+    /// lives, no leaf of these gets rows from the disk. Called without latches and without a permit.
+    pub(crate) fn claim(&self, leaves: &[LeafId], recorder: &Recorder) -> Claim<'_> {
+        let mut queue = self.queue.lock();
+        while self.wait_for(&mut queue, leaves, recorder) {}
+        queue.wanted.retain(|wanted| !leaves.contains(&wanted.leaf));
+        self.claim_in(&mut queue, leaves)
+    }
+
+    fn claim_in(&self, queue: &mut Queue, leaves: &[LeafId]) -> Claim<'_> {
+        let leaves = if self.has_threads { leaves.to_vec() } else { Vec::new() };
+        queue.under_way.extend_from_slice(&leaves);
+        Claim { ahead: self, leaves }
+    }
+
+    /// Waits until nobody reads any of the leaves; false if nobody does.
+    fn wait_for(
+        &self,
+        queue: &mut MutexGuard<'_, Queue>,
+        leaves: &[LeafId],
+        recorder: &Recorder,
+    ) -> bool {
+        let is_read = |queue: &Queue| leaves.iter().any(|leaf| queue.under_way.contains(leaf));
+        if !is_read(queue) {
             return false;
         }
         let _wait = recorder.wait(Wait::ReadAhead);
         queue.waiting += 1;
-        while queue.under_way.contains(&leaf) {
-            self.arrived.wait(&mut queue);
+        while is_read(queue) {
+            self.arrived.wait(queue);
         }
         queue.waiting -= 1;
         true
@@ -128,7 +169,8 @@ impl ReadAhead {
             }
             let leaves: Vec<LeafId> = wanted.drain(..run).map(|wanted| wanted.leaf).collect();
             under_way.extend_from_slice(&leaves);
-            return Some(UnderWay { ahead: self, scan: first.scan, object: first.object, leaves });
+            let (scan, object) = (first.scan, first.object);
+            return Some(UnderWay { scan, object, claim: Claim { ahead: self, leaves } });
         }
         None
     }
@@ -151,25 +193,40 @@ impl ReadAhead {
     }
 }
 
-/// Leaves that are being read, until this is dropped. All become free at once: a scan that is woken for
+/// Leaves that one thread alone reads, until this is dropped. All become free at once: a scan that is woken for
 /// each of them would take the processor from its reader each time.
-struct UnderWay<'a> {
+pub(crate) struct Claim<'a> {
     ahead: &'a ReadAhead,
+    leaves: Vec<LeafId>,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.ahead.queue.lock();
+        queue.under_way.retain(|leaf| !self.leaves.contains(leaf));
+        if queue.waiting > 0 {
+            self.ahead.arrived.notify_all();
+        }
+    }
+}
+
+/// What a reader reads at a time, of one scan.
+struct UnderWay<'a> {
     scan: u64,
     object: ObjectId,
-    leaves: Vec<LeafId>,
+    claim: Claim<'a>,
 }
 
 impl UnderWay<'_> {
     /// The scan ends here: what it wants behind it is not read.
     fn give_up(&self) {
-        self.ahead.queue.lock().wanted.retain(|wanted| wanted.scan != self.scan);
+        self.claim.ahead.queue.lock().wanted.retain(|wanted| wanted.scan != self.scan);
     }
 
     /// Reads the leaves, as far as they are still on disk only.
     fn read(&self, storage: &Storage, pages: &mut [u8], recorder: &Recorder) -> Result<()> {
         let image = |leaf: &LeafId| Some((*leaf, storage.image_to_read(self.object, *leaf)?));
-        let found: Vec<(LeafId, Arc<Image>)> = self.leaves.iter().filter_map(image).collect();
+        let found: Vec<(LeafId, Arc<Image>)> = self.claim.leaves.iter().filter_map(image).collect();
         let mut rest = found.as_slice();
         while !rest.is_empty() {
             let (run, behind) =
@@ -192,16 +249,6 @@ impl UnderWay<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        let mut queue = self.ahead.queue.lock();
-        queue.under_way.retain(|leaf| !self.leaves.contains(leaf));
-        if queue.waiting > 0 {
-            self.ahead.arrived.notify_all();
-        }
     }
 }
 
@@ -235,7 +282,7 @@ impl<S: HoldsStorage> AskedAhead<S> {
     pub(crate) fn begin(holder: &Arc<S>) -> Option<AskedAhead<S>> {
         let storage: &Storage = (**holder).as_ref();
         let mut queue = storage.read_ahead.queue.lock();
-        if storage.options.background == Background::Callers || queue.is_stopped {
+        if !storage.read_ahead.has_threads || queue.is_stopped {
             return None;
         }
         queue.scans += 1;

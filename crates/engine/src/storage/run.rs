@@ -232,15 +232,11 @@ impl<'s> RunWriter<'s> {
             let checksum = seal(page, self.storage.database_id, self.object, slot);
             self.checksums.push(checksum);
         }
-        let mut number = 0;
-        while number < self.filled {
-            let slots = &self.slots.ids()[first_new + number..];
-            let together = side_by_side(slots);
-            let bytes = &self.pages[number * LEAF_BYTES..(number + together) * LEAF_BYTES];
+        {
             let _wait = self.recorder.wait(Wait::ImageWrite);
-            let written = space.files().write(slots[0], bytes);
+            let pages = &self.pages[..self.filled * LEAF_BYTES];
+            let written = space.files().write_pages(&self.slots.ids()[first_new..], pages);
             written.map_err(|error| self.storage.stop(error))?;
-            number += together;
         }
         let bytes = (self.filled * LEAF_BYTES) as u64;
         self.recorder.count(Counter::ImageBytes, bytes);
@@ -289,12 +285,4 @@ impl<'s> RunWriter<'s> {
         };
         Ok((run, keys))
     }
-}
-
-/// How many slots from the first on lie side by side in one file.
-pub(super) fn side_by_side(slots: &[SlotId]) -> usize {
-    let follows = |pair: &&[SlotId]| {
-        pair[0].file == pair[1].file && pair[0].index.checked_add(1) == Some(pair[1].index)
-    };
-    1 + slots.windows(2).take_while(follows).count()
 }

@@ -10,13 +10,14 @@ use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
 use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, entries_of};
-use super::run::{Run, hash_of, side_by_side};
+use super::run::{Run, hash_of};
 use super::stock::Stock;
 use super::{Range, Storage};
 use crate::error::{Damage, Error, Result};
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, read_entry};
+use crate::space::SlotId;
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES, ObjectId};
 
 /// Images that a long scan reads of a run at a time: 1 MiB.
@@ -268,7 +269,7 @@ impl Storage {
         let mut rest = images;
         while !rest.is_empty() {
             let slots = &run.slots.ids()[rest.clone()];
-            let together = side_by_side(slots).min(PART_IMAGES_MAX);
+            let together = SlotId::side_by_side(slots).min(PART_IMAGES_MAX);
             let mut pages = AlignedBuffer::new(together * LEAF_BYTES);
             {
                 let _wait = recorder.wait(Wait::StockRead);

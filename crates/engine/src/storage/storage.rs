@@ -60,8 +60,8 @@ impl Storage {
             emptied: EmptiedLeaves::default(),
             evictors: Evictors::new(),
             ranges,
-            run_pace: Pace::default(),
-            read_ahead: ReadAhead::default(),
+            run_pace: Pace::of_runs(),
+            read_ahead: ReadAhead::new(runtime.options.background),
             evictor_thread: OnceLock::new(),
             runtime,
         }

@@ -65,8 +65,8 @@ impl Copied {
 }
 
 impl Tree {
-    /// Flushes what is below the completed prefix; returns how many rows that was. `checkpoint` is the epoch that
-    /// the checkpoint which asks for it has begun. Called without latches.
+    /// Flushes what is below the completed prefix; false if somebody else is at the range. A checkpoint waits for him:
+    /// `checkpoint` is the epoch that it has begun. Called without latches.
     ///
     /// # Errors
     /// A full disk: nothing has changed. A failed write: the engine stops.
@@ -76,19 +76,19 @@ impl Tree {
         recorder: &Recorder,
         range: &Arc<Range>,
         checkpoint: Option<Epoch>,
-    ) -> Result<u64> {
-        let one = match trees.options.background {
-            Background::Threads => Some(range.maintenance.lock()),
+    ) -> Result<bool> {
+        let one = match (checkpoint, trees.options.background) {
+            (Some(_), Background::Threads) => Some(range.maintenance.lock()),
             // The caller may be at it himself: he came here while the disk was busy for him.
-            Background::Callers => range.maintenance.try_lock(),
+            _ => range.maintenance.try_lock(),
         };
         if range.is_retired() {
-            return Ok(0);
+            return Ok(true);
         }
         if one.is_none() {
             // A checkpoint that cannot have the rows below C fails.
             let frames = trees.frames.frames();
-            return checkpoint.map_or(Ok(0), |_| Err(Error::LeafMemoryTooSmall { frames }));
+            return checkpoint.map_or(Ok(false), |_| Err(Error::LeafMemoryTooSmall { frames }));
         }
         let _work = recorder.work(Phase::Flush);
         let below = trees.completed_below();
@@ -98,7 +98,7 @@ impl Tree {
         match copied {
             Ok(()) => {}
             // The table is gone, and with it the range.
-            Err(CopyError::Gone) => return Ok(0),
+            Err(CopyError::Gone) => return Ok(true),
             Err(CopyError::Failed(error)) => return Err(error),
         }
         let early = planted(Fault::ShedBeforePublish)
@@ -117,7 +117,7 @@ impl Tree {
         let emptied = early.unwrap_or_else(shed);
         self.pack(trees, recorder, range, emptied);
         trees.ranges.note_flushed();
-        Ok(rows)
+        Ok(true)
     }
 
     fn copy_front(
