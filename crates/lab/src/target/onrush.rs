@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use onrush::{
-    Database, DrainOptions, Durability, LargePages, Options, SequentialKeys, Statistics,
-    TableDefinition,
+    Database, DrainOptions, Durability, LargePages, Options, PastMemory, SequentialKeys,
+    Statistics, TableDefinition,
 };
 use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, check};
 use onrush_files::OsDisk;
@@ -306,6 +306,10 @@ pub(super) fn options(settings: &Settings) -> Result<Options, String> {
         durability: durability(settings),
         leaf_memory_bytes: settings.size(Setting::CacheBytes),
         prefault_leaf_memory: settings.is_on(Setting::PrefaultLeafMemory),
+        past_memory: match settings.is(Setting::PastMemory, "auto") {
+            true => PastMemory::Auto,
+            false => PastMemory::Off,
+        },
         checkpoint_seconds: settings.number(Setting::CheckpointSeconds),
         checkpoint_log_bytes: settings.number(Setting::CheckpointLogBytes),
         log_block_bytes_max: settings.size(Setting::LogBlockBytesMax),

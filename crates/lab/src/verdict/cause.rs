@@ -66,6 +66,10 @@ pub(super) struct ForAdvice {
     pub(super) is_tasks: bool,
     /// The key spreads sessions over leaves already.
     pub(super) is_spread: bool,
+    /// Keys are drawn at random.
+    pub(super) is_random: bool,
+    /// Cold key ranges keep their rows in stocks.
+    pub(super) keeps_stocks: bool,
 }
 
 impl Cause {
@@ -130,6 +134,10 @@ impl Cause {
                 "Try a key that spreads sessions over leaves: `session-offset`, or `uuid-v4`"
             }
             Cause::StructureLatch => "Try rows in larger transactions, or fewer sessions at once",
+            Cause::LeafReads | Cause::Memory if about.is_random && !about.keeps_stocks => {
+                "Try `past_memory = \"auto\"`, with which an insert at a random key reads nothing; or a larger \
+                 `cache_bytes`"
+            }
             Cause::LeafReads => {
                 "Try a larger `cache_bytes`, or a key whose inserts meet the same leaves again: \
                  `session-offset`"

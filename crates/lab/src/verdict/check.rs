@@ -39,6 +39,8 @@ pub(super) fn of(case: &CaseOutcome, around: Surroundings) -> Option<Verdict> {
             is_shared_edge: false,
             is_tasks: false,
             is_spread: false,
+            is_random: false,
+            keeps_stocks: false,
         }),
     };
     let gb = repeat.gb_per_s.unwrap_or(0.0) * repeat.elapsed_s;

@@ -89,6 +89,8 @@ impl<'c> Facts<'c> {
                 is_shared_edge: settings.is(Setting::SequentialKeys, "shared-edge"),
                 is_tasks,
                 is_spread: matches!(key, KeyStrategy::SessionOffset | KeyStrategy::UuidV4),
+                is_random: key == KeyStrategy::UuidV4,
+                keeps_stocks: settings.is(Setting::PastMemory, "auto"),
             },
         })
     }

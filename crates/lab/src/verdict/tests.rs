@@ -187,6 +187,16 @@ fn too_little_memory_is_told_from_cold_leaves() {
 }
 
 #[test]
+fn random_keys_past_memory_are_told_of_stocks() {
+    let mut case = waits(delayed(planted()), &[("PAGEIOLATCH_EX", 100.0)]);
+    assert!(!verdict(&case).change.contains("past_memory"), "its keys are in order");
+    case.settings.set(Setting::Key, "uuid-v4".into());
+    assert!(verdict(&case).change.contains("past_memory"));
+    case.settings.set(Setting::PastMemory, "auto".into());
+    assert!(!verdict(&case).change.contains("past_memory"), "it has them already");
+}
+
+#[test]
 fn a_log_that_checkpoints_do_not_free_is_named() {
     let parts = [("LOGSPACE", 40.0), ("CHECKPOINT_LAG", 60.0), ("ADMISSION", 30.0)];
     let verdict = verdict(&waits(delayed(planted()), &parts));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::LabError;
-use onrush::{KeyStrategy, LargePages, Options, SequentialKeys};
+use onrush::{KeyStrategy, LargePages, Options, PastMemory, SequentialKeys};
 use postgres::Client;
 use rustix::process::Signal;
 
@@ -82,7 +82,12 @@ fn flags(options: &Options) -> Vec<(&'static str, String)> {
         LargePages::Require => "require",
         _ => "try",
     };
+    let past_memory = match options.past_memory {
+        PastMemory::Auto => "auto",
+        _ => "off",
+    };
     let all = [
+        ("past-memory", past_memory.to_owned()),
         ("leaf-memory", options.leaf_memory_bytes.to_string()),
         ("prefault-leaf-memory", on_off(options.prefault_leaf_memory)),
         ("large-pages", large_pages.to_owned()),
