@@ -2,7 +2,7 @@
 //!
 //! 1. All tests and examples in documentation, as `cargo test --workspace` runs them.
 //! 2. The models of latches and commit groups, which need another build (`--cfg loom`).
-//! 3. The tests that plant faults on purpose, which need the feature `planted-faults`, and those of
+//! 3. The tests that plant faults on purpose, which need the features `planted-faults`, and those of
 //!    the simulator's FUSE disk, which need `lost-cache`.
 //! 4. With `ONRUSH_REQUIRE_SERVERS` set, the baselines that are servers, which must be installed.
 
@@ -10,13 +10,17 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::{Step, run_all};
 
-/// The simulator's tests that do more, or anything at all, with its features.
-const PLANTED_TESTS: [&str; 5] = [
-    "a_panic_inside_stops_the_engine",
-    "a_session_sees_its_own_commits",
-    "planted_faults",
-    "real_processes",
-    "snapshots_given_up",
+/// Faults planted on purpose, and the simulator's FUSE disk.
+const PLANTED_FEATURES: &str =
+    "onrush-sim/planted-faults,onrush-sim/lost-cache,onrush-prove-wire/planted-faults";
+/// The tests that do more, or anything at all, with these features, by the crates that have them.
+const PLANTED_TESTS: [(&str, &str); 6] = [
+    ("prove-wire", "planted_faults_are_found"),
+    ("sim", "a_panic_inside_stops_the_engine"),
+    ("sim", "a_session_sees_its_own_commits"),
+    ("sim", "planted_faults"),
+    ("sim", "real_processes"),
+    ("sim", "snapshots_given_up"),
 ];
 
 /// See the module.
@@ -43,29 +47,17 @@ fn steps(root: &Path) -> Vec<Step> {
     };
     steps.push(model("models of latches and admission", "onrush-latch", &["--test", "loom_*"]));
     steps.push(model("models of the log", "onrush-log", &["--lib", "loom"]));
-    if has_planted_faults(&root.join("crates/sim/Cargo.toml")) {
-        let features = "planted-faults,lost-cache";
-        let test = ["test", "--package", "onrush-sim", "--features", features, "--no-fail-fast"];
-        // The other tests have run without the features, and would do the same again.
-        let with_features = PLANTED_TESTS.iter().flat_map(|name| ["--test", name]);
-        let arguments: Vec<&str> = test.into_iter().chain(with_features).collect();
-        steps.push(Step::cargo(root, "planted faults", &arguments));
-    }
-    if has_planted_faults(&root.join("crates/prove-wire/Cargo.toml")) {
-        // The whole workspace, so that the query engine is not built again with other features.
-        let test = ["test", "--workspace", "--features", "onrush-prove-wire/planted-faults"];
-        let arguments = [&test[..], &["--test", "planted_faults_are_found"]].concat();
-        steps.push(Step::cargo(root, "planted faults under the server", &arguments));
-    }
+    // One build for both: the whole workspace, so that the query engine is not built again with other features. The
+    // other tests have run without the features, and would do the same again.
+    let planted = ["test", "--workspace", "--features", PLANTED_FEATURES, "--no-fail-fast"];
+    let with_features = PLANTED_TESTS.iter().flat_map(|(_, name)| ["--test", name]);
+    let arguments: Vec<&str> = planted.into_iter().chain(with_features).collect();
+    steps.push(Step::cargo(root, "planted faults", &arguments));
     if std::env::var_os("ONRUSH_REQUIRE_SERVERS").is_some() {
         let arguments = ["test", "--package", "onrush-lab", "--features", "servers"];
         steps.push(Step::cargo(root, "servers", &arguments));
     }
     steps
-}
-
-fn has_planted_faults(manifest: &Path) -> bool {
-    std::fs::read_to_string(manifest).is_ok_and(|text| text.contains("\nplanted-faults ="))
 }
 
 /// Where builds go, so that other build settings get a folder of their own.
@@ -86,15 +78,20 @@ mod tests {
     }
 
     #[test]
-    fn whatever_looks_at_the_features_of_the_simulator_is_tested_with_them() {
+    fn whatever_looks_at_the_features_is_tested_with_them() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let tests = std::fs::read_dir(root.join("crates/sim/tests")).unwrap();
-        let files = tests.map(|file| file.unwrap().path()).filter(|path| path.is_file());
-        let mut looking: Vec<String> = files
-            .filter(|path| std::fs::read_to_string(path).unwrap().contains("feature = \""))
-            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
-            .collect();
+        let mut looking = Vec::new();
+        for package in ["prove-wire", "sim"] {
+            let tests = std::fs::read_dir(root.join("crates").join(package).join("tests")).unwrap();
+            for path in tests.map(|file| file.unwrap().path()).filter(|path| path.is_file()) {
+                if std::fs::read_to_string(&path).unwrap().contains("feature = \"") {
+                    looking
+                        .push((package, path.file_stem().unwrap().to_string_lossy().into_owned()));
+                }
+            }
+        }
         looking.sort();
-        assert_eq!(looking, PLANTED_TESTS);
+        let named = looking.iter().map(|(package, name)| (*package, &**name));
+        assert!(named.eq(PLANTED_TESTS), "{looking:?}");
     }
 }
