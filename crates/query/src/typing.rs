@@ -24,7 +24,7 @@ use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarF
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
@@ -51,6 +51,10 @@ pub(crate) struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         let stored = |data_type| Some(ColumnType::Stored(data_type));
+        if let SqlType::Timestamp(Some(..6), _) | SqlType::Time(Some(..6), _) = sql_type {
+            let message = format!("{sql_type}: the precision of a time is not supported");
+            return Err(QueryError::NotSupported { message }.into());
+        }
         let column = match sql_type {
             SqlType::Uuid => stored(DataType::Uuid),
             SqlType::Timestamp(_, zone) => match zone {
@@ -240,7 +244,21 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
         }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
-    .map_data(LogicalPlan::recompute_schema)
+    .map_data(|plan| of_own_types(plan.recompute_schema()?))
+}
+
+/// VALUES whose columns are of the types that its values have come to.
+fn of_own_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Values(values) = plan else { return Ok(plan) };
+    let empty = DFSchema::empty();
+    let is_other = |(value, field): (&Expr, &FieldRef)| {
+        value.get_type(&empty).is_ok_and(|own| !own.is_null() && own != *field.data_type())
+    };
+    let fields = values.schema.fields();
+    match values.values.iter().any(|row| row.iter().zip(fields).any(is_other)) {
+        true => LogicalPlanBuilder::values(values.values)?.build(),
+        false => Ok(LogicalPlan::Values(values)),
+    }
 }
 
 /// A whole number as `integer` if it fits.
@@ -324,8 +342,13 @@ fn rewrite(
             call.args.iter_mut().for_each(narrow_literal);
             Transformed::yes(Expr::ScalarFunction(call))
         }
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "to_json" | "array_to_json" | "to_jsonb") =>
+        {
+            Transformed::yes(json::of_array(call, schema)?)
+        }
         Expr::ScalarFunction(call) if call.func.name() == "character_length" => {
-            Transformed::yes(calls::length(call, schema))
+            Transformed::yes(calls::length(call, schema)?)
         }
         Expr::Between(mut between) => {
             let Between { expr, low, high, .. } = &mut between;
@@ -363,6 +386,13 @@ fn rewrite(
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
             if let Some(own) = calls::sum(&mut aggregate.params.args, schema) {
+                aggregate.func = own;
+            }
+            Transformed::yes(Expr::AggregateFunction(aggregate))
+        }
+        Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {
+            let is_distinct = aggregate.params.distinct;
+            if let Some(own) = calls::average(&mut aggregate.params.args, schema, is_distinct) {
                 aggregate.func = own;
             }
             Transformed::yes(Expr::AggregateFunction(aggregate))

@@ -20,6 +20,8 @@ use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 /// The days of the years from 1 to 9999, counted from 1970-01-01.
 const DATE_DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
 
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
 /// Digits behind the point that a decimal has space for.
 const DECIMAL_SCALE_MAX: u32 = 28;
 
@@ -94,6 +96,11 @@ pub(crate) fn value_at<'a>(
         }
         ArrowType::Timestamp(_, zone) => {
             let micros = array.as_primitive::<arrow::TimestampMicrosecondType>().value(row);
+            let days = micros.div_euclid(MICROS_PER_DAY);
+            if !i32::try_from(days).is_ok_and(|days| DATE_DAYS.contains(&days)) {
+                let message = "timestamp out of range: years are those from 1 to 9999";
+                return Err(QueryError::refused("22008", message));
+            }
             if zone.is_some() { Value::TimestampTz(micros) } else { Value::Timestamp(micros) }
         }
         ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _) => {

@@ -23,6 +23,10 @@ pub(crate) const JSON_OF_ROWS: &str = "json_of_rows";
 pub(crate) const JSON_OF_PAIRS: &str = "json_of_pairs";
 /// The same, as `jsonb`.
 pub(crate) const JSONB_OF_PAIRS: &str = "jsonb_of_pairs";
+/// Values as the elements of one array: what `array_to_json` of an array of JSON is.
+pub(crate) const JSON_LIST: &str = "json_list";
+/// The same, as `jsonb`.
+pub(crate) const JSONB_LIST: &str = "jsonb_list";
 /// A key and its value as JSON.
 pub(crate) const JSON_PAIR: &str = "json_pair";
 /// A row as JSON, of its names and values in turn.
@@ -39,8 +43,10 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         jsonb("to_jsonb", |given| in_one_form(&one(given)?)).strict(),
         json("json_build_object", |given| object(given, &BUILT).map(Value::from)),
         jsonb("jsonb_build_object", |given| in_one_form(&object(given, &BUILT)?)),
-        json("json_build_array", |given| array(given).map(Value::from)),
-        jsonb("jsonb_build_array", |given| in_one_form(&array(given)?)),
+        json("json_build_array", |given| array(given, ", ").map(Value::from)),
+        jsonb("jsonb_build_array", |given| in_one_form(&array(given, ", ")?)),
+        json(JSON_LIST, |given| array(given, ",").map(Value::from)),
+        jsonb(JSONB_LIST, |given| in_one_form(&array(given, ",")?)),
         json(JSON_ROW, |given| object(given, &ROW).map(Value::from)),
         jsonb(JSONB_ROW, |given| in_one_form(&object(given, &ROW)?)),
         json(JSON_OF_ELEMENTS, |given| gathered(given, "[", ", ", "]").map(Value::from)).strict(),
@@ -124,11 +130,11 @@ fn object(given: &Given<'_>, form: &Form) -> Result<String> {
     Ok(out)
 }
 
-fn array(given: &Given<'_>) -> Result<String> {
+fn array(given: &Given<'_>, between: &str) -> Result<String> {
     let mut out = String::from("[");
     for (number, (value, column)) in given.values.iter().zip(given.types).enumerate() {
         if number > 0 {
-            out.push_str(", ");
+            out.push_str(between);
         }
         write_json(value, *column, &mut out)?;
     }

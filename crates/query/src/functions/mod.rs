@@ -1,6 +1,7 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
 mod arrays;
+mod averages;
 mod bytes;
 mod casts;
 mod checked;
@@ -42,6 +43,7 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
+pub(crate) use averages::numeric_average;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use exists::ExistsAsValue;
@@ -57,13 +59,15 @@ pub(crate) use json_parts::{
     JSON_JOINED, JSON_KEYS, JSON_WITHOUT, JSONB_ITEMS, JSONB_ITEMS_TEXT,
 };
 pub(crate) use json_values::{
-    JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_OF_ELEMENTS,
-    JSONB_OF_PAIRS, JSONB_ROW,
+    JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
+    JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
-pub(crate) use patterns::{PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN};
+pub(crate) use patterns::{
+    LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN, library_pattern,
+};
 pub(crate) use real_sums::real_sum;
-pub(crate) use rounded::{product, quotient};
+pub(crate) use rounded::{product, quotient, quotient_of_scale};
 pub(crate) use session::{bind, bind_to_column};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;

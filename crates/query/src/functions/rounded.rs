@@ -26,6 +26,13 @@ pub(crate) fn quotient() -> Arc<ScalarUDF> {
     Arc::clone(&FUNCTION)
 }
 
+/// The quotient of two decimals with so many digits behind the point.
+pub(crate) fn quotient_of_scale(scale: i8) -> Arc<ScalarUDF> {
+    let signature = Signature::any(2, Volatility::Immutable);
+    let (name, operation) = ("quotient", Operation::Quotient);
+    Arc::new(ScalarUDF::new_from_impl(Rounded { name, operation, scale: Some(scale), signature }))
+}
+
 /// The product of two decimals.
 pub(crate) fn product() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
@@ -43,13 +50,15 @@ enum Operation {
 struct Rounded {
     name: &'static str,
     operation: Operation,
+    /// None: as many digits behind the point as are usual.
+    scale: Option<i8>,
     signature: Signature,
 }
 
 impl Rounded {
     fn function(name: &'static str, operation: Operation) -> Arc<ScalarUDF> {
         let signature = Signature::any(2, Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(Rounded { name, operation, signature }))
+        Arc::new(ScalarUDF::new_from_impl(Rounded { name, operation, scale: None, signature }))
     }
 }
 
@@ -66,7 +75,7 @@ impl ScalarUDFImpl for Rounded {
         let [ArrowType::Decimal128(_, of), ArrowType::Decimal128(_, by)] = arguments else {
             return internal_err!("a {} of {arguments:?}", self.name);
         };
-        Ok(ArrowType::Decimal128(38, scale_of(*of, *by)))
+        Ok(ArrowType::Decimal128(38, self.scale.unwrap_or_else(|| scale_of(*of, *by))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -79,7 +88,7 @@ impl ScalarUDFImpl for Rounded {
         else {
             return internal_err!("a {} of other than decimals", self.name);
         };
-        let scale = scale_of(*of_scale, *by_scale);
+        let scale = self.scale.unwrap_or_else(|| scale_of(*of_scale, *by_scale));
         let (of_scale, by_scale) = (i32::from(*of_scale), i32::from(*by_scale));
         let operation = self.operation;
         let compute = |of, by| {
@@ -100,7 +109,7 @@ fn scale_of(of: i8, by: i8) -> i8 {
 }
 
 /// `of` by `by`, with the point moved, rounded half away from zero.
-fn divided(of: i128, by: i128, shift: i32) -> std::result::Result<i128, QueryError> {
+pub(super) fn divided(of: i128, by: i128, shift: i32) -> std::result::Result<i128, QueryError> {
     if by == 0 {
         return Err(QueryError::DivisionByZero);
     }
@@ -123,7 +132,7 @@ fn power_of_ten(digits: i32) -> std::result::Result<i256, QueryError> {
     i256::from_i128(10).checked_pow(digits.unsigned_abs()).ok_or_else(out_of_range)
 }
 
-fn out_of_range() -> QueryError {
+pub(super) fn out_of_range() -> QueryError {
     QueryError::OutOfRange { message: "numeric value out of range".to_owned() }
 }
 

@@ -7,6 +7,7 @@ use onrush::{DataType, Value};
 
 use super::SystemFunction;
 use super::typed::TypedFunction;
+use crate::error::QueryError;
 use crate::types::ColumnType;
 
 /// The function that tells the type of a value.
@@ -14,9 +15,13 @@ pub(crate) const TYPE_OF: &str = "pg_typeof";
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let count = |name, is_counted: fn(&Value<'_>) -> bool| {
-        SystemFunction::new(name, DataType::Int32.into(), move |given| {
+        SystemFunction::fallible(name, DataType::Int32.into(), move |given| {
+            if given.is_empty() {
+                let message = format!("function {name}() does not exist");
+                return Err(QueryError::UnknownFunction { message });
+            }
             let count = given.iter().filter(|value| is_counted(value)).count();
-            i32::try_from(count).map_or(Value::Null, Value::Int32)
+            Ok(i32::try_from(count).map_or(Value::Null, Value::Int32))
         })
     };
     let text = |_: &[ColumnType]| ColumnType::Stored(DataType::Text);

@@ -1,11 +1,15 @@
 //! Patterns of `to_char`, `to_date`, `to_timestamp` and `to_number`, as PostgreSQL has them:
 //! `YYYY-MM-DD HH24:MI`, `9,999.00`.
 
+mod found;
 mod numbers;
+mod regular;
 mod template;
 mod timestamps;
 
+pub(crate) use found::{Found, Pattern, behind};
 pub(crate) use numbers::{read_number, write_number};
+pub(crate) use regular::{Flags, in_library};
 pub(crate) use timestamps::{Broken, read_date, read_timestamp, write_timestamp};
 
 use crate::error::QueryError;

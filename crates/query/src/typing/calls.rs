@@ -14,8 +14,8 @@ use onrush::DataType;
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, octet_length, real_sum, round_to_even,
-    seconds, text_function,
+    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, numeric_average, octet_length, real_sum,
+    round_to_even, seconds, text_function,
 };
 use crate::interval::Interval;
 use crate::types::{ColumnType, column_type};
@@ -155,11 +155,19 @@ pub(super) fn joined(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
 }
 
 /// The length of bytes is their number, whatever they would be as text.
-pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Expr {
+///
+/// # Errors
+/// What is neither has none (`42883`).
+pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let is_number = |of: &Expr| of.get_type(schema).is_ok_and(|own| own.is_numeric());
+    if call.args.iter().any(is_number) {
+        let message = "function length of a number does not exist".to_owned();
+        return Err(QueryError::UnknownFunction { message }.into());
+    }
     let is_binary = |of: &Expr| matches!(of.get_type(schema), Ok(ArrowType::Binary));
     let are_bytes = matches!(call.args.as_slice(), [of] if is_binary(of));
     let func = if are_bytes { octet_length() } else { call.func };
-    Expr::ScalarFunction(ScalarFunction { func, args: call.args })
+    Ok(Expr::ScalarFunction(ScalarFunction { func, args: call.args }))
 }
 
 /// A date has no time of day to take a part of.
@@ -203,6 +211,31 @@ pub(super) fn sum(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<Aggre
     None
 }
 
+/// An average of whole numbers or of `numeric` is a `numeric`: the function for it.
+pub(super) fn average(
+    arguments: &mut [Expr],
+    schema: &DFSchema,
+    is_distinct: bool,
+) -> Option<Arc<AggregateUDF>> {
+    let [number] = arguments else { return None };
+    let own = number.get_type(schema).ok()?;
+    if own.is_integer() {
+        let whole = Cast::new(Box::new(std::mem::take(number)), ArrowType::Int64);
+        *number = bigint_as_numeric(Expr::Cast(whole));
+    } else if !matches!(own, ArrowType::Decimal128(..)) {
+        return None;
+    }
+    if is_distinct {
+        // DataFusion's own has four digits more.
+        if let Ok(ArrowType::Decimal128(_, ..12)) = number.get_type(schema) {
+            let wide = ArrowType::Decimal128(34, 12);
+            *number = Expr::Cast(Cast::new(Box::new(std::mem::take(number)), wide));
+        }
+        return None;
+    }
+    Some(numeric_average())
+}
+
 /// `lead` and `lag` give what they are told to give where there is no row, which DataFusion makes the type of the
 /// column; `nth_value` counts from 1.
 pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
@@ -224,6 +257,12 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
         ("sum", arguments) => {
             let is_whole = window.params.window_frame.start_bound.is_unbounded();
             if let Some(own) = sum(arguments, schema).filter(|_| is_whole) {
+                window.fun = WindowFunctionDefinition::AggregateUDF(own);
+            }
+            Ok(())
+        }
+        ("avg", arguments) => {
+            if let Some(own) = average(arguments, schema, window.params.distinct) {
                 window.fun = WindowFunctionDefinition::AggregateUDF(own);
             }
             Ok(())

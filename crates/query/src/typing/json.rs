@@ -1,14 +1,32 @@
 //! Operators that mean something else where one side is `jsonb`.
 
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use onrush::DataType;
 
 use super::call;
-use crate::functions::{JSON_CONTAINS, JSON_JOINED, JSON_WITHOUT, named};
+use crate::functions::{JSON_CONTAINS, JSON_JOINED, JSON_LIST, JSON_WITHOUT, JSONB_LIST, named};
 use crate::types::{ColumnType, column_type};
+
+/// `to_json(ARRAY[...])` of JSON, which an array does not know of its elements.
+pub(super) fn of_array(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let is_json = |element: &Expr| {
+        let column = element.to_field(schema).map(|(_, field)| column_type(&field));
+        matches!(column, Ok(ColumnType::Stored(DataType::Json | DataType::Jsonb)))
+    };
+    match call.args.as_slice() {
+        [Expr::ScalarFunction(array)]
+            if array.func.name() == "make_array" && array.args.iter().any(is_json) =>
+        {
+            let function = if call.func.name() == "to_jsonb" { JSONB_LIST } else { JSON_LIST };
+            Ok(super::call(named(function)?, array.args.clone()))
+        }
+        _ => Ok(Expr::ScalarFunction(call)),
+    }
+}
 
 /// The call of the function that the operator stands for.
 pub(super) fn planned(binary: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {

@@ -6,10 +6,21 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::{call, narrow};
-use crate::functions::{product, quotient};
+use crate::functions::{
+    LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named, product, quotient, quotient_of_scale,
+};
 
 /// Gives both sides the types that they have in PostgreSQL.
 pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
+    if matches!(
+        binary.op,
+        Operator::RegexMatch
+            | Operator::RegexIMatch
+            | Operator::RegexNotMatch
+            | Operator::RegexNotIMatch
+    ) {
+        return in_library_s_words(&mut binary.right);
+    }
     narrow_operand(binary, schema);
     let (left, right) = (binary.left.clone(), binary.right.clone());
     float_beside(&mut binary.left, &right, schema)?;
@@ -18,6 +29,22 @@ pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
         timestamp_beside_interval(&mut binary.left, &right, schema);
         timestamp_beside_interval(&mut binary.right, &left, schema);
     }
+    Ok(())
+}
+
+/// A regular expression as the library has it. One of SIMILAR TO is so already.
+fn in_library_s_words(pattern: &mut Expr) -> Result<()> {
+    *pattern = match std::mem::take(pattern) {
+        Expr::Literal(ScalarValue::Utf8(Some(written)), metadata) => {
+            Expr::Literal(ScalarValue::Utf8(Some(library_pattern(&written)?)), metadata)
+        }
+        Expr::ScalarFunction(known)
+            if matches!(known.func.name(), SIMILAR_PATTERN | LIBRARY_PATTERN) =>
+        {
+            Expr::ScalarFunction(known)
+        }
+        other => call(named(LIBRARY_PATTERN)?, vec![other]),
+    };
     Ok(())
 }
 
@@ -84,7 +111,12 @@ pub(super) fn rounded(binary: BinaryExpr, schema: &DFSchema) -> Expr {
         _ => 0,
     };
     let function = match binary.op {
-        Operator::Divide if left.is_decimal() || right.is_decimal() => quotient(),
+        Operator::Divide if left.is_decimal() || right.is_decimal() => {
+            match quotient_scale(&binary.left, &binary.right) {
+                Some(scale) => quotient_of_scale(scale),
+                None => quotient(),
+            }
+        }
         Operator::Multiply if scale(&left) + scale(&right) > PRODUCT_SCALE_MAX => product(),
         _ => return Expr::BinaryExpr(binary),
     };
@@ -92,6 +124,44 @@ pub(super) fn rounded(binary: BinaryExpr, schema: &DFSchema) -> Expr {
         (Some(left), Some(right)) => call(function, vec![left, right]),
         _ => Expr::BinaryExpr(binary),
     }
+}
+
+/// What a constant is, and how many of its digits stand behind the point.
+fn constant(expression: &Expr) -> Option<(i128, i8)> {
+    match expression {
+        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => Some((*value, *scale)),
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => Some(((*value).into(), 0)),
+        Expr::Literal(ScalarValue::Int32(Some(value)), _) => Some(((*value).into(), 0)),
+        Expr::Cast(cast) => constant(&cast.expr)
+            .filter(|_| matches!(cast.field.data_type(), ArrowType::Decimal128(_, 0))),
+        _ => None,
+    }
+}
+
+/// The place of the first of the digits that PostgreSQL computes with, each of four decimal ones, counted from the
+/// point, and the digit.
+fn first_digit((value, scale): (i128, i8)) -> Option<(i32, u128)> {
+    let behind = u32::try_from(scale).ok()?.div_ceil(4);
+    let zeros = behind * 4 - u32::try_from(scale).ok()?;
+    let mut rest = value.unsigned_abs().checked_mul(10u128.checked_pow(zeros)?)?;
+    let mut place = -i32::try_from(behind).ok()?;
+    if rest == 0 {
+        return Some((0, 0));
+    }
+    while rest >= 10_000 {
+        rest /= 10_000;
+        place += 1;
+    }
+    Some((place, rest))
+}
+
+/// The digits behind the point of a quotient of constants.
+fn quotient_scale(of: &Expr, by: &Expr) -> Option<i8> {
+    let (of, by) = (constant(of)?, constant(by)?);
+    let ((of_place, of_digit), (by_place, by_digit)) = (first_digit(of)?, first_digit(by)?);
+    let place = of_place - by_place - i32::from(of_digit <= by_digit);
+    let scale = (16 - place * 4).max(of.1.into()).max(by.1.into()).clamp(0, 28);
+    i8::try_from(scale).ok()
 }
 
 fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
