@@ -279,7 +279,8 @@ impl VisitorMut for Writer<'_> {
                 }
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-                if let Some(negative) = timestamps::negated(expr) {
+                let negative = timestamps::negated(expr).or_else(|| calls::negated_base(expr));
+                if let Some(negative) = negative {
                     *expression = negative;
                 }
             }

@@ -39,6 +39,7 @@ use crate::values::scalar;
 mod calls;
 mod intervals;
 mod json;
+mod numerics;
 mod operands;
 mod parameters;
 
@@ -322,8 +323,17 @@ fn rewrite(
             calls::check_part(&call, schema)?;
             Transformed::yes(calls::fractions_too(call, schema))
         }
-        Expr::ScalarFunction(call) if matches!(call.func.name(), "ln" | "log" | "log10") => {
-            Transformed::yes(calls::logarithm(call)?)
+        Expr::ScalarFunction(call)
+            if matches!(
+                call.func.name(),
+                "exp" | "ln" | "log" | "log10" | "power" | "pow" | "sqrt"
+            ) =>
+        {
+            Transformed::yes(match numerics::of_numerics(&call, schema) {
+                Some(own) => own,
+                None if call.func.name().starts_with('l') => calls::logarithm(call)?,
+                None => Expr::ScalarFunction(call),
+            })
         }
         Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
             call.args.iter_mut().for_each(narrow_literal);

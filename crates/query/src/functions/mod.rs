@@ -16,6 +16,8 @@ mod json_parts;
 mod json_values;
 mod letters;
 mod numbers;
+mod numeric_functions;
+mod numeric_math;
 mod patterns;
 mod quoting;
 mod real_sums;
@@ -63,6 +65,8 @@ pub(crate) use json_values::{
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
+pub(crate) use numeric_functions::NumericFunction;
+pub(crate) use numeric_math::Numeric;
 pub(crate) use patterns::{
     LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN, library_pattern,
 };

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::call_of;
+use super::sets::cast;
 use crate::functions::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_KEY, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS,
     JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_ROW, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
@@ -135,8 +136,11 @@ fn gathered(aggregate: &Function, whole: &str, item: Expr) -> Expr {
 pub(super) fn of_one(operator: UnaryOperator, operand: &Expr) -> Option<Expr> {
     let function = match operator {
         UnaryOperator::PGAbs => "abs",
-        UnaryOperator::PGSquareRoot => "sqrt",
-        UnaryOperator::PGCubeRoot => "cbrt",
+        UnaryOperator::PGSquareRoot | UnaryOperator::PGCubeRoot => {
+            let name = if operator == UnaryOperator::PGSquareRoot { "sqrt" } else { "cbrt" };
+            // The operators are of `double precision` alone.
+            return Some(call_of(name, [cast(operand.clone(), DataType::DoublePrecision)]));
+        }
         UnaryOperator::BitwiseNot => {
             // All bits of -1 are set.
             let rest = Expr::BinaryOp {
@@ -149,6 +153,16 @@ pub(super) fn of_one(operator: UnaryOperator, operand: &Expr) -> Option<Expr> {
         _ => return None,
     };
     Some(call_of(function, [operand.clone()]))
+}
+
+/// `-2 ^ 2` is the square of -2; none of what is no power.
+pub(super) fn negated_base(power: &Expr) -> Option<Expr> {
+    let Expr::BinaryOp { left, op: op @ BinaryOperator::PGExp, right } = power else { return None };
+    let base = negated_base(left).unwrap_or_else(|| {
+        let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: left.clone() };
+        Expr::Nested(Box::new(negative))
+    });
+    Some(Expr::BinaryOp { left: Box::new(base), op: op.clone(), right: right.clone() })
 }
 
 /// An operator that is a function here.

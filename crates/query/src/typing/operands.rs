@@ -164,7 +164,7 @@ fn quotient_scale(of: &Expr, by: &Expr) -> Option<i8> {
     i8::try_from(scale).ok()
 }
 
-fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
+pub(super) fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
     match own {
         ArrowType::Decimal128(..) => Some(number.clone()),
         whole if whole.is_integer() => {
