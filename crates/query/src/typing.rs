@@ -407,6 +407,14 @@ fn rewrite(
             }
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
+        Expr::AggregateFunction(mut aggregate) => {
+            if let Some(own) =
+                calls::deviation(aggregate.func.name(), &mut aggregate.params.args, schema)
+            {
+                aggregate.func = own;
+            }
+            Transformed::yes(Expr::AggregateFunction(aggregate))
+        }
         Expr::Placeholder(Placeholder { id, field }) => {
             let field = match field.or_else(|| told.get(&id).cloned()) {
                 None if is_limit => Arc::new(Field::new("", ArrowType::Int64, true)),

@@ -335,6 +335,32 @@ fn whole_power(base: &Numeric, exponent: i32) -> Result<Numeric> {
     Ok(rounded(&made, scale))
 }
 
+/// The variance of numbers by their count, their sum and the sum of their squares, which has twice as many digits
+/// behind the point; or its square root.
+pub(super) fn deviation(
+    count: i64,
+    sum: &Numeric,
+    squares: &Numeric,
+    is_sample: bool,
+    is_root: bool,
+) -> Result<Numeric> {
+    let scale = squares.scale;
+    let count = IBig::from(count);
+    let of = count.clone() * &squares.value - &sum.value * &sum.value;
+    if of <= IBig::ZERO {
+        return Ok(Numeric::new(0, 0));
+    }
+    let by = if is_sample { count.clone() * (count - IBig::ONE) } else { count.clone() * count };
+    let (of, by) = (Numeric::new(of, scale), Numeric::new(by, 0));
+    let (of_size, by_size) = (of.magnitude(), by.magnitude());
+    let weight = of_size.weight - by_size.weight - i32::from(of_size.first <= by_size.first);
+    let scale = (DIGITS_MIN - weight * DECIMAL_DIGITS).max(scale).max(0);
+    let digits = of_size.exponent - by_size.exponent + scale + 1;
+    let variance = context(digits).div(of.float().repr(), by.float().repr()).value();
+    let variance = rounded(&variance, scale);
+    if is_root { square_root_of_scale(&variance, scale) } else { Ok(variance) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,6 +384,14 @@ mod tests {
         ] {
             assert_eq!(made.expect("a number"), number(wanted));
         }
+    }
+
+    #[test]
+    fn a_deviation_is_the_root_of_the_rounded_variance() {
+        let deviation =
+            |is_root| deviation(3, &number("7"), &number("21"), true, is_root).expect("a number");
+        assert_eq!(deviation(false), number("2.3333333333333333"));
+        assert_eq!(deviation(true), number("1.5275252316519467"));
     }
 
     #[test]

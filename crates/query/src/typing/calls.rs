@@ -14,8 +14,8 @@ use onrush::DataType;
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, numeric_average, octet_length, real_sum,
-    round_to_even, seconds, text_function,
+    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, numeric_average, numeric_deviation,
+    octet_length, real_deviation, real_sum, round_to_even, seconds, text_function,
 };
 use crate::interval::Interval;
 use crate::types::{ColumnType, column_type};
@@ -219,10 +219,7 @@ pub(super) fn average(
 ) -> Option<Arc<AggregateUDF>> {
     let [number] = arguments else { return None };
     let own = number.get_type(schema).ok()?;
-    if own.is_integer() {
-        let whole = Cast::new(Box::new(std::mem::take(number)), ArrowType::Int64);
-        *number = bigint_as_numeric(Expr::Cast(whole));
-    } else if !matches!(own, ArrowType::Decimal128(..)) {
+    if !as_numeric(number, &own) {
         return None;
     }
     if is_distinct {
@@ -234,6 +231,35 @@ pub(super) fn average(
         return None;
     }
     Some(numeric_average())
+}
+
+/// A whole number as `numeric`; whether it is one now.
+fn as_numeric(number: &mut Expr, own: &ArrowType) -> bool {
+    if own.is_integer() {
+        let whole = Cast::new(Box::new(std::mem::take(number)), ArrowType::Int64);
+        *number = bigint_as_numeric(Expr::Cast(whole));
+    }
+    own.is_integer() || matches!(own, ArrowType::Decimal128(..))
+}
+
+/// A variance or a standard deviation of whole numbers or of `numeric` is a `numeric`, one of floating-point numbers is
+/// a `double precision`: the function for it.
+pub(super) fn deviation(
+    name: &str,
+    arguments: &mut [Expr],
+    schema: &DFSchema,
+) -> Option<Arc<AggregateUDF>> {
+    let [number] = arguments else { return None };
+    let own = number.get_type(schema).ok()?;
+    let function = match own.is_floating() {
+        true => real_deviation(name)?,
+        false => numeric_deviation(name)?,
+    };
+    if own == ArrowType::Float32 {
+        let double = Cast::new(Box::new(std::mem::take(number)), ArrowType::Float64);
+        *number = Expr::Cast(double);
+    }
+    (own.is_floating() || as_numeric(number, &own)).then_some(function)
 }
 
 /// `lead` and `lag` give what they are told to give where there is no row, which DataFusion makes the type of the
@@ -263,6 +289,18 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
         }
         ("avg", arguments) => {
             if let Some(own) = average(arguments, schema, window.params.distinct) {
+                window.fun = WindowFunctionDefinition::AggregateUDF(own);
+            }
+            Ok(())
+        }
+        ("stddev" | "stddev_pop" | "var" | "var_pop", arguments) => {
+            // Numbers that are added to a sum of floats are not taken away again.
+            let is_float = |of: &Expr| of.get_type(schema).is_ok_and(|own| own.is_floating());
+            let is_whole = window.params.window_frame.start_bound.is_unbounded();
+            if !is_whole && arguments.iter().any(is_float) {
+                return Ok(());
+            }
+            if let Some(own) = deviation(&name, arguments, schema) {
                 window.fun = WindowFunctionDefinition::AggregateUDF(own);
             }
             Ok(())
