@@ -3,8 +3,8 @@
 //! Environment: `BATCH` rows a commit, of which one is a batch, too; `STATEMENTS` inserts them one by
 //! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
 //! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in
-//! stocks; `SECONDS_APART` prints the rates so often; `COLD` leaves memory untouched at open; `READ` reads afterwards; `STATS` prints counters,
-//! waits and phases; `DIR` the folder, replaced and removed.
+//! stocks; `SECONDS_APART` prints the rates so often; `COLD` leaves memory untouched at open; `READ` reads
+//! afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed.
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
@@ -114,7 +114,8 @@ fn main() {
                 let of = |counter| now.counter(counter) - before.counter(counter);
                 let rows = of(Counter::RowsInserted) as f64 / apart.as_secs_f64() / 1e6;
                 println!(
-                    "{:.1} s: {rows:.3} M rows/s, loads {}, flushes {}, compactions {}, ranges made {}, stock reads {}",
+                    "{:.1} s: {rows:.3} M rows/s, loads {}, flushes {}, compactions {}, ranges made {}, \
+                     stock reads {}",
                     start.elapsed().as_secs_f64(),
                     of(Counter::LeafLoads),
                     of(Counter::RangeFlushes),

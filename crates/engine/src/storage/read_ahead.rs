@@ -2,12 +2,12 @@
 //! [what a scan asks for](crate::session)
 //!
 //! A leaf that is asked for is *wanted*, in the order of asking, then *under way*, then in memory like
-//! any other. Whoever needs a leaf that is wanted only reads it himself, so that it is under way; for one that is under
-//! way he waits. Nothing depends on a leaf being read ahead: what goes wrong is met again by whoever needs it.
+//! any other. Whoever needs a leaf that is wanted only reads it himself, so that it is under way; for one that is
+//! under way he waits. Nothing depends on a leaf being read ahead: what goes wrong is met again by whoever needs it.
 //!
 //! Invariants
-//! 1. A leaf is under way as long as a [`Claim`] on it lives, also if its reader panics. Nobody but the claimant gives it
-//!    rows.
+//! 1. A leaf is under way as long as a [`Claim`] on it lives, also if its reader panics. Nobody but the claimant gives
+//!    it rows.
 //! 2. The readers hold no permit and no latch when they wait for a frame or for the disk.
 //! 3. Once stopped, nobody starts a reader.
 

@@ -2,15 +2,15 @@
 //! leaves of one node above them, or where there is little memory a part of these.
 //!
 //! 1. Nobody may load one of them from now on. The images of those that are clean are read, and written as the base.
-//! 2. All are latched, from left to right, and lose their images: they stand in front of a stock that has the rows of the
-//!    clean ones; the others are dirty. 3. The range is flushed, so that their frames are free.
+//! 2. All are latched, from left to right, and lose their images: they stand in front of a stock that has the rows of
+//!    the clean ones; the others are dirty. 3. The range is flushed, so that their frames are free.
 //!
 //! Invariants
 //! 1. No checkpoint is taken meanwhile: it would meet leaves with images beside leaves of the range.
 //! 2. Leaves with intents of large transactions are not converted: a stock has none.
 //! 3. Nothing is read or written under the latches.
-//! 4. A leaf whose image was read is still clean with this image when it is latched: the base has what it has. A row that
-//!    was removed from it since would be there again.
+//! 4. A leaf whose image was read is still clean with this image when it is latched: the base has what it has. A row
+//!    that was removed from it since would be there again.
 
 use std::collections::HashMap;
 use std::sync::Arc;

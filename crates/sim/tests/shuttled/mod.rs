@@ -31,16 +31,19 @@ impl Runs {
 
     /// Runs with the fault until it shows, in a failed assertion; which one is printed.
     pub fn show<F: Copy + Debug + Send + Sync + 'static>(&self, fault: F, run: fn(F)) {
-        let random = || {
-            let scheduler = RandomScheduler::new_from_seed(3, self.with_fault);
-            Runner::new(scheduler, self.config()).run(move || run(fault))
+        let random = |runs| {
+            let scheduler = RandomScheduler::new_from_seed(3, runs);
+            Runner::new(scheduler, self.config()).run(move || run(fault));
         };
-        let by_priority = || {
-            let scheduler = PctScheduler::new_from_seed(4, self.depth, self.with_fault);
-            Runner::new(scheduler, self.config()).run(move || run(fault))
+        let by_priority = |runs| {
+            let scheduler = PctScheduler::new_from_seed(4, self.depth, runs);
+            Runner::new(scheduler, self.config()).run(move || run(fault));
         };
-        let is_shown = catch_unwind(AssertUnwindSafe(random)).is_err()
-            || catch_unwind(AssertUnwindSafe(by_priority)).is_err();
+        // What one scheduler shows soon the other may not show at all, so both have a short try first.
+        let is_shown = [self.with_fault / 20, self.with_fault].into_iter().any(|runs| {
+            catch_unwind(AssertUnwindSafe(|| random(runs))).is_err()
+                || catch_unwind(AssertUnwindSafe(|| by_priority(runs))).is_err()
+        });
         assert!(is_shown, "{fault:?} was planted, and nothing showed");
     }
 
