@@ -177,6 +177,8 @@ struct ColdNodes {
     counts: HashMap<ColdNode, u32>,
     /// Ranges that were made of each table lately.
     made: HashMap<ObjectId, u32>,
+    /// Reads were counted since it was last looked for nodes that are due.
+    has_more: bool,
 }
 
 impl ColdNodes {
@@ -186,12 +188,16 @@ impl ColdNodes {
             if let Some(tree) = store.tree_of(object) {
                 let low = tree.node_low(store, recorder, &key);
                 *self.counts.entry((object, low.into())).or_insert(0) += 1;
+                self.has_more = true;
             }
         }
     }
 
     /// Makes ranges of the nodes that were read often enough; returns how many.
     fn convert_due(&mut self, store: &Store, recorder: &Recorder) -> Result<usize> {
+        if !std::mem::take(&mut self.has_more) {
+            return Ok(0);
+        }
         let due = self.take_due(store, recorder);
         store.ranges.set_due(!due.is_empty());
         let made = self.convert_all(store, recorder, due);

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use super::leaf::LeafState;
 use crate::fault::{Fault, planted};
 use crate::node::fence::{Fence, compare, head};
-use crate::node::leaf::{LeafRows, Owner, Stamp, read_entry};
+use crate::node::leaf::{Entry, LeafRows, Owner, Stamp, read_entry};
 use crate::runtime::StopsWaiting;
 use crate::space::{Slot, SlotId};
 use crate::units::{LEAF_BYTES, ObjectId};
@@ -194,12 +194,27 @@ pub(crate) fn check_page(
 }
 
 /// The entries of a checked page, one behind the other, and how many there are.
-pub(crate) fn entries_of(page: &[u8]) -> Result<(u32, &[u8]), BadImage> {
+fn entries_of(page: &[u8]) -> Result<(u32, &[u8]), BadImage> {
     let number =
         |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
     let (count, bytes) = (number(32), number(36) as usize);
     let entries = IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + bytes;
     Ok((count, page.get(entries).ok_or(BadImage::Entries)?))
+}
+
+/// Calls `visit` with each entry of a checked page, and where it begins behind the header.
+pub(crate) fn visit_entries<'p>(
+    page: &'p [u8],
+    mut visit: impl FnMut(usize, Entry<'p>),
+) -> Result<(), BadImage> {
+    let (count, entries) = entries_of(page)?;
+    let mut offset = 0;
+    for _ in 0..count {
+        let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
+        visit(offset, entry);
+        offset = next;
+    }
+    if offset == entries.len() { Ok(()) } else { Err(BadImage::Entries) }
 }
 
 /// Puts the rows of `leaf` from a checked page into the empty `rows`, trimmed to its fences.
@@ -208,13 +223,10 @@ pub(crate) fn load_rows(
     leaf: &LeafState,
     rows: &mut LeafRows,
 ) -> Result<(), BadImage> {
-    let (count, entries) = entries_of(page)?;
-    let mut offset = 0;
     // Rows of an image ascend. That is seen by the heads of most keys, without a look at the rest.
     let mut last: Option<(u64, &[u8])> = None;
     let mut ascends = true;
-    for _ in 0..count {
-        let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
+    visit_entries(page, |_, entry| {
         let key_head = head(entry.key);
         if leaf.range_holds(key_head, entry.key) || planted(Fault::NoTrim) {
             let is_small = matches!(entry.stamp.as_intent(), Some((Owner::Small(_), _)));
@@ -226,12 +238,7 @@ pub(crate) fn load_rows(
             last = Some((key_head, entry.key));
             rows.append_in_order(stamp, entry.key, entry.value, ascends);
         }
-        offset = next;
-    }
-    if offset != entries.len() {
-        return Err(BadImage::Entries);
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]

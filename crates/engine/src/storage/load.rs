@@ -6,11 +6,12 @@ use onrush_files::AlignedBuffer;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
 use super::Storage;
-use super::image::{BadImage, Image, check_page, entries_of, load_rows};
+use super::image::{BadImage, Image, check_page, load_rows, visit_entries};
 use crate::error::{Damage, Error, Result};
 use crate::memory::Frame;
-use crate::node::leaf::{Entry, LeafRows, read_entry};
+use crate::node::leaf::{Entry, LeafRows};
 use crate::options::Background;
+use crate::space::SlotId;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
 /// Images that one of several readers reads, one after the other.
@@ -100,21 +101,20 @@ impl Storage {
         mut visit: impl FnMut(Entry<'_>) -> Result<()>,
     ) -> Result<()> {
         let named = (image.slot(), image.checksum());
-        let entries = check_page(page, self.database_id, object, named);
-        let (count, entries) =
-            entries.and_then(|()| entries_of(page)).map_err(|bad| self.damage(image, bad))?;
-        let mut offset = 0;
-        for _ in 0..count {
-            let read = read_entry(entries, offset).ok_or(BadImage::Entries);
-            let (entry, next) = read.map_err(|bad| self.damage(image, bad))?;
-            visit(entry)?;
-            offset = next;
-        }
-        Ok(())
+        let mut visited = Ok(());
+        let read = check_page(page, self.database_id, object, named).and_then(|()| {
+            visit_entries(page, |_, entry| {
+                if visited.is_ok() {
+                    visited = visit(entry);
+                }
+            })
+        });
+        read.map_err(|bad| self.damage(image.slot(), bad))?;
+        visited
     }
 
-    fn damage(&self, image: &Image, bad: BadImage) -> Error {
-        let slot = image.slot();
+    /// What is wrong with the image in a slot.
+    pub(super) fn damage(&self, slot: SlotId, bad: BadImage) -> Error {
         let path = self.space.files().path(slot.file);
         Error::Damaged(Damage::new(path, slot.offset(), bad.words()))
     }
@@ -144,7 +144,7 @@ impl Storage {
                 .and_then(|()| load_rows(page, &state, &mut rows));
             if let Err(bad) = loaded {
                 self.frames.give_back(rows.into_frame());
-                return Err(self.damage(image, bad));
+                return Err(self.damage(image.slot(), bad));
             }
             state.rows = Some(rows);
             leaf.touch();

@@ -9,11 +9,11 @@ use onrush_files::AlignedBuffer;
 use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
-use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, entries_of};
+use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, visit_entries};
 use super::run::{Run, hash_of};
 use super::stock::Stock;
 use super::{Range, Storage};
-use crate::error::{Damage, Error, Result};
+use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, read_entry};
@@ -283,11 +283,7 @@ impl Storage {
                     let bounds = (&*part.low, part.high.as_deref());
                     take_rows(page, bounds, (number_of_pages, number * LEAF_BYTES), &mut part.rows)
                 });
-                if let Err(bad) = rows {
-                    let path = self.space.files().path(named.0.file);
-                    let damage = Damage::new(path, named.0.offset(), bad.words());
-                    return Err(Error::Damaged(damage));
-                }
+                rows.map_err(|bad| self.damage(named.0, bad))?;
             }
             part.pages.push(pages);
             rest.start += together;
@@ -303,10 +299,7 @@ fn take_rows(
     (number, start): (u32, usize),
     rows: &mut Vec<PartRow>,
 ) -> std::result::Result<(), BadImage> {
-    let (count, entries) = entries_of(page)?;
-    let mut offset = 0;
-    for _ in 0..count {
-        let (entry, next) = read_entry(entries, offset).ok_or(BadImage::Entries)?;
+    visit_entries(page, |offset, entry| {
         if entry.key >= low && high.is_none_or(|high| entry.key < high) {
             rows.push(PartRow {
                 key_head: head(entry.key),
@@ -315,9 +308,7 @@ fn take_rows(
                 is_removal: entry.stamp.is_removal(),
             });
         }
-        offset = next;
-    }
-    if offset == entries.len() { Ok(()) } else { Err(BadImage::Entries) }
+    })
 }
 
 /// The bounds of the first keys, or of the last ones, that lie in `images_max` images of the run with the most.

@@ -35,7 +35,7 @@ use crate::units::{EXTENT_SLOTS, LEAF_BYTES, LeafId, ObjectId};
 const IMAGES_AT_A_TIME: usize = EXTENT_SLOTS;
 /// Fewer leaves are not worth a range.
 pub(crate) const LEAVES_OF_A_RANGE_MIN: usize = 8;
-/// The leaves are in memory at once: they take this part of the frames at most.
+/// The leaves may all be in memory: they take this part of the frames at most.
 const PART_OF_FRAMES: usize = 4;
 
 /// A latched leaf.
