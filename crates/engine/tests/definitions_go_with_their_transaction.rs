@@ -10,6 +10,7 @@ use std::time::Duration;
 use common::{Fixture, accounts, all_rows, generated, ids, note, noted, notes, refused};
 use onrush::{
     ColumnDefinition, DataType, Database, Error, KeyStrategy, TableChange, TableDefinition,
+    Transaction,
 };
 
 fn renamed(to: &str) -> [TableChange; 1] {
@@ -359,4 +360,55 @@ fn a_snapshot_does_not_see_a_later_table_as_an_empty_one() {
         older.get(&db.table("notes").unwrap(), &[2i64.into()]).unwrap(),
         Some(noted(2, "two"))
     );
+}
+
+#[test]
+fn rows_of_a_table_that_was_emptied_meanwhile_are_not_left_behind_by_a_later_definition() {
+    let fixture = Fixture::in_memory();
+    let (db, notes) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    let define: [fn(&mut Transaction<'_>) -> onrush::Result<()>; 3] = [
+        |own| own.lock_table("notes").map(drop),
+        |own| own.truncate_table("notes").map(drop),
+        |own| own.drop_table("notes"),
+    ];
+    let mut notes = notes;
+    for define in define {
+        let mut transaction = session.begin().unwrap();
+        transaction.insert(&notes, &note(1, "one")).unwrap();
+        db.truncate_table("notes").unwrap();
+        let error = refused(define(&mut transaction), &["notes"]);
+        assert!(matches!(error, Error::TableChanged { .. }));
+        // What was refused holds nothing.
+        notes = db.table("notes").unwrap();
+        let mut other = db.session().unwrap();
+        other.set_lock_timeout(Some(Duration::ZERO));
+        other.insert(&notes, &note(2, "two")).unwrap();
+        let error = refused(transaction.commit(), &["notes"]);
+        assert!(matches!(error, Error::TableChanged { .. }));
+        db.truncate_table("notes").unwrap();
+        notes = db.table("notes").unwrap();
+    }
+}
+
+#[test]
+fn who_waited_for_a_table_that_was_emptied_has_locked_the_new_one() {
+    let fixture = Fixture::in_memory();
+    let (db, _) = fixture.create_with(notes());
+    let (mut first, mut second) = (db.session().unwrap(), db.session().unwrap());
+    let mut emptying = first.begin().unwrap();
+    emptying.truncate_table("notes").unwrap();
+    std::thread::scope(|scope| {
+        let locking = scope.spawn(|| {
+            let mut transaction = second.begin().unwrap();
+            let notes = transaction.lock_table("notes").unwrap();
+            let mut other = db.session().unwrap();
+            other.set_lock_timeout(Some(Duration::ZERO));
+            let error = refused(other.insert(&notes, &note(1, "one")), &["retry"]);
+            assert!(matches!(error, Error::LockTimeout { .. }), "{error}");
+        });
+        wait_until_somebody_waits(&db);
+        emptying.commit().unwrap();
+        locking.join().unwrap();
+    });
 }

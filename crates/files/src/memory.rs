@@ -55,20 +55,21 @@ impl MemoryDisk {
         disk
     }
 
-    /// A disk of its own that holds the same: what is changed on one is not seen on the other. Costs
-    /// little, since pages are shared until one of them is written.
+    /// A disk of its own that holds the same: what is changed on one is not seen on the other. It is all files at
+    /// one moment, whoever writes meanwhile. Costs little, since pages are shared until one of them is written.
     pub fn copy(&self) -> MemoryDisk {
         let names = locked(&self.names);
+        let contents: Vec<_> =
+            names.files.iter().map(|(path, content)| (path, locked(&content.bytes))).collect();
         let capacity_bytes = locked(&self.space).capacity_bytes;
-        let contents = names.files.values().map(|content| locked(&content.bytes).space_bytes());
-        let space = Space { capacity_bytes, used_bytes: contents.sum() };
-        let space = Arc::new(Mutex::new(space));
-        let copied = |content: &Content| {
-            let bytes = Mutex::new(locked(&content.bytes).clone());
+        let used_bytes = contents.iter().map(|(_, bytes)| bytes.space_bytes()).sum();
+        let space = Arc::new(Mutex::new(Space { capacity_bytes, used_bytes }));
+        let copied = |bytes: &SparseBytes| {
+            let bytes = Mutex::new(bytes.clone());
             Arc::new(Content { bytes, space: Arc::clone(&space) })
         };
-        let files = names.files.iter().map(|(path, content)| (path.clone(), copied(content)));
-        let files: BTreeMap<PathBuf, Arc<Content>> = files.collect();
+        let files: BTreeMap<PathBuf, Arc<Content>> =
+            contents.iter().map(|(path, bytes)| ((*path).clone(), copied(bytes))).collect();
         let folders = names.folders.clone();
         let names = Names { files, folders, locked: BTreeSet::new() };
         MemoryDisk { names: Arc::new(Mutex::new(names)), space }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onrush_files::{Disk, MemoryDisk, OpenMode};
 
@@ -39,4 +40,34 @@ fn each_has_the_space_that_its_own_files_leave() {
     let other = second.open(Path::new("/file"), OpenMode::ReadWrite).unwrap();
     other.write_at(&[1; 4096], 4096).unwrap();
     assert!(other.write_at(&[1; 4096], 8192).is_err());
+}
+
+#[test]
+fn no_write_is_in_it_without_those_before() {
+    let disk = MemoryDisk::new();
+    let create = |name: &str| disk.open(Path::new(name), OpenMode::CreateNew).unwrap();
+    // The later name is written first, so whoever copies name by name is likely to see the other alone.
+    let (second, first) = (create("/a"), create("/b"));
+    let number_of = |disk: &MemoryDisk, name: &str| {
+        let mut bytes = [0; 8];
+        disk.open(Path::new(name), OpenMode::ReadOnly).unwrap().read_at(&mut bytes, 0).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let write = |number: u64| {
+        first.write_at(&number.to_le_bytes(), 0).unwrap();
+        second.write_at(&number.to_le_bytes(), 0).unwrap();
+    };
+    write(0);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (1..).take_while(|_| !is_over.load(Ordering::Relaxed)).for_each(write));
+        for _ in 0..2_000 {
+            let copy = disk.copy();
+            let (first, second) = (number_of(&copy, "/b"), number_of(&copy, "/a"));
+            let is_whole = first == second || first == second + 1;
+            is_over.store(!is_whole, Ordering::Relaxed);
+            assert!(is_whole, "{first} was written before {second}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

@@ -36,7 +36,7 @@ pub(super) struct OwnDefinitions {
     /// Trees of other tables that it holds shared.
     shared: Vec<Arc<Tree>>,
     /// Tables that it has stopped, and their trees.
-    stopped: Vec<(u32, Arc<Tree>)>,
+    pub(super) stopped: Vec<(u32, Arc<Tree>)>,
     /// Trees that it has made.
     made: Vec<Arc<Tree>>,
     /// What has become of tables, by number.
@@ -44,7 +44,7 @@ pub(super) struct OwnDefinitions {
     /// Tables that it has made to take the place of others, and that have no name before they do.
     substitutes: Vec<Arc<TableEntry>>,
     /// Names that it has locked.
-    names: Vec<String>,
+    pub(super) names: Vec<String>,
     /// What it was at savepoints.
     savepoints: Vec<Remembered>,
 }
@@ -68,15 +68,6 @@ pub(super) struct OwnTable {
     pub(super) before: Option<Arc<TableEntry>>,
     /// None for one that it has dropped.
     pub(super) now: Option<Arc<TableEntry>>,
-}
-
-/// How much of a table a transaction keeps from others.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TableLock {
-    /// Others may not define it.
-    Definition,
-    /// Nor write to it.
-    Whole,
 }
 
 impl Remembered {
@@ -193,7 +184,7 @@ impl OwnDefinitions {
     }
 
     /// Others may write to these tables again, and use these names.
-    fn give_back(&self, stopped: Vec<(u32, Arc<Tree>)>, names: &[String]) {
+    pub(super) fn give_back(&self, stopped: Vec<(u32, Arc<Tree>)>, names: &[String]) {
         let tables: Vec<u32> = stopped.iter().map(|(table, _)| *table).collect();
         stopped.into_iter().for_each(|(_, tree)| tree.resume());
         self.engine.catalog.locks.release_only(&self.owner, &tables, names);
@@ -212,7 +203,7 @@ impl OwnDefinitions {
     }
 
     /// Shares a table, once nobody else defines it.
-    fn share(&mut self, worker: &mut Worker, entry: &Arc<TableEntry>) -> Result<()> {
+    pub(super) fn share(&mut self, worker: &mut Worker, entry: &Arc<TableEntry>) -> Result<()> {
         worker.release();
         let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
         let waiter = Waiter { runtime: engine, recorder, wait };
@@ -287,36 +278,6 @@ impl Transaction<'_> {
     #[must_use]
     pub fn has_definitions(&self) -> bool {
         self.definitions.as_ref().is_some_and(|own| own.is_defining())
-    }
-
-    /// Keeps the table as it is until the transaction ends: whoever wants to alter, empty or drop it
-    /// waits. Rows that others write are not kept off.
-    ///
-    /// # Errors
-    /// [`TableChanged`](Error::TableChanged); those of waiting for another transaction's definition:
-    /// [`Deadlock`](Error::Deadlock), [`LockTimeout`](Error::LockTimeout).
-    pub fn hold_table(&mut self, table: &Table) -> Result<()> {
-        let own = self.own_definitions();
-        if own.holds(table.id()) {
-            return Ok(());
-        }
-        let Transaction { session, definitions: Some(own), .. } = self else { return Ok(()) };
-        own.share(&mut session.worker, &table.entry)?;
-        session.worker.wait_complete(session.worker.engine.log.tail());
-        if table.is_current() {
-            return Ok(());
-        }
-        Err(Error::TableChanged { name: table.name().to_owned() })
-    }
-
-    /// Takes the table for this transaction: until it ends nobody else writes to it or defines it, and whoever
-    /// wants to waits.
-    ///
-    /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it: [`Deadlock`](Error::Deadlock),
-    /// [`LockTimeout`](Error::LockTimeout), [`Interrupted`](Error::Interrupted).
-    pub fn lock_table(&mut self, name: &str) -> Result<Table> {
-        self.lock_entry(name).map(|entry| self.handle(entry))
     }
 
     /// Creates a table, for this transaction alone until it commits.
@@ -496,78 +457,6 @@ impl Transaction<'_> {
             own.savepoints = savepoints.savepoints().map(Remembered::of_nothing).collect();
             Box::new(own)
         })
-    }
-
-    /// The table of this name, which nobody else writes to or defines from now on.
-    pub(super) fn lock_entry(&mut self, name: &str) -> Result<Arc<TableEntry>> {
-        self.take_entry(name, TableLock::Whole)
-    }
-
-    /// The table of this name, and a lock on it; one that was locked as a whole stays so.
-    pub(super) fn take_entry(&mut self, name: &str, lock: TableLock) -> Result<Arc<TableEntry>> {
-        self.engine().check_open()?;
-        loop {
-            let entry = self.entry(name)?;
-            if lock == TableLock::Whole {
-                self.check_not_spilled(&entry)?;
-            }
-            if self.own_definitions().has_locked(entry.id) {
-                return Ok(entry);
-            }
-            let Transaction { session, definitions: Some(own), .. } = self else {
-                return Err(Error::Internal("definitions were not begun".into()));
-            };
-            // Others could not leave where this one keeps a permit.
-            session.worker.release();
-            let worker = &session.worker;
-            let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { runtime: engine, recorder, wait };
-            match lock {
-                TableLock::Definition => {
-                    engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?
-                }
-                TableLock::Whole => {
-                    engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
-                    own.stopped.push((entry.id, Arc::clone(&entry.tree)));
-                }
-            }
-            worker.wait_complete(engine.log.tail());
-            // While it was waited for it may have become another one.
-            if self.entry(name).is_ok_and(|now| Arc::ptr_eq(&now, &entry)) {
-                return Ok(entry);
-            }
-        }
-    }
-
-    /// Rows that were spilled are of the table as everyone knows it.
-    fn check_not_spilled(&self, entry: &TableEntry) -> Result<()> {
-        let large = self.large.as_ref().zip(entry.tree.object());
-        if large.is_some_and(|(large, object)| large.has_written(object)) {
-            return Err(Error::DefinedTooLate { table: entry.name().to_owned() });
-        }
-        Ok(())
-    }
-
-    /// Takes a name that no table has.
-    fn lock_free_name(&mut self, name: &str) -> Result<()> {
-        self.own_definitions();
-        let Transaction { session, definitions: Some(own), .. } = self else {
-            return Err(Error::Internal("definitions were not begun".into()));
-        };
-        session.worker.release();
-        let worker = &session.worker;
-        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: engine, recorder, wait };
-        engine.catalog.locks.lock_name(&waiter, &own.owner, name)?;
-        if !own.names.iter().any(|known| known == name) {
-            own.names.push(name.to_owned());
-        }
-        session.rest_on_definitions();
-        match self.entry(name) {
-            Ok(_) => Err(Error::TableExists { name: name.to_owned() }),
-            Err(Error::UnknownTable { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     fn has_rows(&self, entry: &Arc<TableEntry>) -> Result<bool> {

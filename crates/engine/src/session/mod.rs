@@ -11,7 +11,7 @@
 //!   large for memory.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
 //!   the rows suit that.
-//!   `commit_definitions.rs`: how those and its rows become one record.
+//!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.
 //! * `replace.rs`: one table in the place of another. `changes.rs`: what has changed between two snapshots.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
@@ -42,6 +42,7 @@ mod scan;
 mod session;
 mod settings;
 mod snapshot;
+mod table_locks;
 mod token;
 mod transaction;
 mod worker;

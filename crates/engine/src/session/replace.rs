@@ -12,23 +12,12 @@
 
 use std::sync::Arc;
 
-use super::definitions::TableLock;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
 use crate::catalog::{Table, TableEntry};
 use crate::error::{Error, Result};
 
 impl Transaction<'_> {
-    /// Keeps others from defining the table until the transaction ends. Rows that others write are not kept
-    /// off, and who waits to define the table does not keep them off, either.
-    ///
-    /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who defines it: [`Deadlock`](Error::Deadlock),
-    /// [`LockTimeout`](Error::LockTimeout), [`Interrupted`](Error::Interrupted).
-    pub fn reserve_table(&mut self, name: &str) -> Result<Table> {
-        self.take_entry(name, TableLock::Definition).map(|entry| self.handle(entry))
-    }
-
     /// Drops `table`, and lets one that was [made for that](Self::create_substitute) have its name. The
     /// numbers of generated keys go on behind those that `table` has handed out, column by column of one name.
     ///
