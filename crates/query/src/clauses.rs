@@ -275,7 +275,10 @@ fn check_select(select: &Select) -> Checked {
     none(top.is_some(), "TOP")?;
     projection.iter().try_for_each(check_item)?;
     none(exclude.is_some(), "EXCLUDE")?;
-    none(into.is_some(), "SELECT INTO: create the table, then INSERT ... SELECT; this")?;
+    none(
+        into.is_some(),
+        "SELECT INTO other than of a plain SELECT: CREATE TABLE ... AS makes a table of any query; this",
+    )?;
     items.iter().try_for_each(from::check_joined)?;
     none(!lateral_views.is_empty(), "LATERAL VIEW")?;
     none(prewhere.is_some(), "PREWHERE")?;

@@ -40,6 +40,9 @@ pub trait SessionSettings: fmt::Debug + Send + Sync {
     /// The schemas where tables are looked for that have none in front, in this order.
     fn schemas(&self) -> Vec<String>;
 
+    /// The schema that new tables are made in; none if there is none.
+    fn current_schema(&self) -> Option<String>;
+
     /// What else of the session its own functions and views want to know.
     fn as_any(&self) -> &dyn Any;
 }

@@ -29,6 +29,7 @@ use crate::checks::Compiler;
 use crate::clients::Clients;
 use crate::connection::{self, ConnectionMemory, Door, Line, Peer};
 use crate::defaults::DatabaseDefaults;
+use crate::execute::drop_leftovers;
 use crate::options::ServerOptions;
 
 /// Sockets that may be open beyond those of clients that are in.
@@ -174,6 +175,7 @@ impl Server {
         database: Database,
     ) -> Result<Server, ServerError> {
         let BoundServer { options, tls, tcp } = bound;
+        drop_leftovers(&database)?;
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;

@@ -21,6 +21,19 @@ pub(crate) const PUBLIC: &str = "public";
 
 const SCHEMAS: &str = "onrush.schemas";
 
+/// What each client calls the schema of its temporary tables.
+pub(crate) const TEMPORARY: &str = "pg_temp";
+
+/// The schema of the temporary tables of a client, by the number of its session in the engine.
+pub(crate) fn temporary_of(session: u64) -> String {
+    format!("{TEMPORARY}_{session}")
+}
+
+/// Whether temporary tables of a client are in it.
+pub(crate) fn is_temporary(schema: &str) -> bool {
+    schema.strip_prefix(TEMPORARY).is_some_and(|number| number.starts_with('_'))
+}
+
 /// The engine's name of a table.
 pub(crate) fn joined(schema: &str, table: &str) -> String {
     match schema {

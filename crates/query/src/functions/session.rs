@@ -105,7 +105,11 @@ impl Fact {
             Fact::Timestamp(_) => Value::TimestampTz(micros),
             Fact::Version => Value::from(&*client.version),
             Fact::Database => Value::from(&*client.database),
-            Fact::Schema => client.schemas().into_iter().next().map_or(Value::Null, Value::from),
+            Fact::Schema => {
+                let settings = client.settings.as_ref();
+                let schema = settings.and_then(|settings| settings.current_schema());
+                schema.map_or(Value::Null, Value::from)
+            }
             Fact::User => Value::from(&*client.user),
             Fact::Number => Value::Int32(client.number),
         }

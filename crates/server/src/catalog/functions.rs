@@ -45,8 +45,15 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         SystemFunction::new("pg_postmaster_start_time", TIMESTAMP, move |_| began.clone()),
         SystemFunction::of_client("current_schemas", TEXTS, |client, given| {
             let system = matches!(given, [Value::Boolean(true)]).then_some(super::PG_CATALOG);
-            let schemas = client.schemas();
-            let all = system.into_iter().chain(schemas.iter().map(String::as_str));
+            let mut schemas = client.schemas();
+            if system.is_none() {
+                schemas.retain(|schema| !schemas::is_temporary(schema));
+            }
+            // Those that are searched without being named stand before the others.
+            let named = schemas.iter().position(|schema| !schemas::is_temporary(schema));
+            let (before, schemas) = schemas.split_at(named.unwrap_or(schemas.len()));
+            let before = before.iter().map(String::as_str);
+            let all = before.chain(system.into_iter()).chain(schemas.iter().map(String::as_str));
             write_array(all.map(Some)).into()
         }),
     ];

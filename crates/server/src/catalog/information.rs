@@ -35,7 +35,11 @@ pub(super) const ALL: &[SystemTable] = &[
         rows: |seen, statement| {
             let row = |table: &Table| {
                 let mut row = place(table, statement);
-                row.extend(["BASE TABLE".into(), "YES".into()]);
+                let kind = match names::is_temporary(table) {
+                    true => "LOCAL TEMPORARY",
+                    false => "BASE TABLE",
+                };
+                row.extend([kind.into(), "YES".into()]);
                 row
             };
             seen.tables().iter().map(row).collect()

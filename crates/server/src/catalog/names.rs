@@ -105,6 +105,11 @@ pub(super) fn all_schemas(seen: &Seen) -> Vec<(u32, String)> {
     builtin.chain(made.map(|name| (schema_oid(&name), name))).collect()
 }
 
+/// Whether it is a client's own.
+pub(super) fn is_temporary(table: &Table) -> bool {
+    schemas::is_temporary(schemas::parts(table.name()).0)
+}
+
 /// Whether a table is what its name alone means.
 pub(super) fn is_visible(seen: &Seen, path: &[String], table: &Table) -> bool {
     let lookup = Lookup { seen, path };

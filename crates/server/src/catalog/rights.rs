@@ -10,6 +10,7 @@ use super::kinds::BOOL;
 use super::{PG_CATALOG, all, empty, names};
 use crate::access::{Right, Role, Roles};
 use crate::execute::seen_by;
+use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::Lookup;
 
@@ -61,6 +62,8 @@ struct Asked<'a> {
     roles: Roles,
     role: Option<Role>,
     is_superuser: bool,
+    /// Where the temporary tables are of whom is asked about, if that is the client.
+    temporary_schema: Option<String>,
 }
 
 impl<'a> Asked<'a> {
@@ -91,12 +94,19 @@ impl<'a> Asked<'a> {
             Some(name) if !is_known && name != "public" => {
                 Err(QueryError::refused("42704", format!("role \"{name}\" does not exist")))
             }
-            _ => Ok(Asked { client, seen, roles, role, is_superuser }),
+            _ => {
+                let schemas = if is_client { client.schemas() } else { Vec::new() };
+                let temporary_schema =
+                    schemas.into_iter().find(|schema| schemas::is_temporary(schema));
+                Ok(Asked { client, seen, roles, role, is_superuser, temporary_schema })
+            }
         }
     }
 
     fn has(&self, wanted: &[Wanted], table: &Table) -> bool {
+        let schema = schemas::parts(table.name()).0;
         self.is_superuser
+            || self.temporary_schema.as_deref() == Some(schema)
             || self.role.as_ref().is_some_and(|role| {
                 let granted = self.roles.granted_to(role, table);
                 wanted.iter().any(|wanted| {

@@ -236,7 +236,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             oid(0),
             Value::Boolean(is_table && names::has_key(table)),
             no.clone(),
-            if definition.is_logged() { "p".into() } else { "u".into() },
+            persistence(table).into(),
             kind.into(),
             count(columns),
             if is_table { count(definition.checks().len()) } else { Value::Int16(0) },
@@ -265,6 +265,14 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
 }
 
 /// The columns of a table, and those of its primary key.
+fn persistence(table: &Table) -> &'static str {
+    match (names::is_temporary(table), table.definition().is_logged()) {
+        (true, _) => "t",
+        (false, true) => "p",
+        (false, false) => "u",
+    }
+}
+
 fn attributes(table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |owner: u32, at: usize, position: usize| {

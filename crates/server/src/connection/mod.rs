@@ -218,7 +218,7 @@ async fn identify<S: AsyncRead + AsyncWrite + Unpin>(
     if !is_trusted {
         login::prove(wire, &shared.access, &name).await?;
     }
-    Ok(Identity { name, is_trusted })
+    Ok(Identity { name, is_trusted, temporary_schema: String::new() })
 }
 
 /// Runs the conversation with a client. The error comes with the wire, to be told on it.
@@ -410,6 +410,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if !self.backend.is_in_transaction() {
             self.portals.clear();
             self.cursors.clear();
+            self.backend.end_temporaries();
         }
         self.wire.put(&ReadyForQuery::new(self.backend.status()));
     }

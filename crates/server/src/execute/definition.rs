@@ -9,6 +9,7 @@ use onrush::{ColumnDefinition, Database, Error, Table, TableChange, TableDefinit
 use onrush_query::QueryEngine;
 
 use super::Backend;
+use super::temporary::OnCommit;
 use super::transaction::Work;
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
@@ -99,20 +100,30 @@ impl Backend {
         &mut self,
         definition: &TableDefinition,
         if_not_exists: bool,
+        on_commit: Option<OnCommit>,
     ) -> Result<()> {
-        let create = |transaction: &mut Transaction<'_>| match transaction
-            .create_table(definition.clone())
-        {
-            Err(Error::TableExists { name }) if if_not_exists => {
-                let message =
-                    format!("relation {:?} already exists, skipping", schemas::own_name(&name));
-                Ok(Some(SqlError::new(state::DUPLICATE_TABLE, message).warning()))
-            }
-            other => other.map(|_| None).map_err(SqlError::from),
-        };
-        let skipping = self.define(Touched::NOTHING, create)?;
-        self.notices.extend(skipping);
+        let made = self.define(Touched::NOTHING, |transaction| {
+            new_table(transaction, definition, if_not_exists)
+        })?;
+        self.note_made(made.map(|table| table.id()), definition.name(), on_commit);
         Ok(())
+    }
+
+    /// A table was made; or, with IF NOT EXISTS, its name was taken.
+    pub(super) fn note_made(
+        &mut self,
+        number: Option<u32>,
+        name: &str,
+        on_commit: Option<OnCommit>,
+    ) {
+        match number {
+            Some(number) => self.temporaries.note(number, name, on_commit),
+            None => {
+                let name = schemas::own_name(name);
+                let message = format!("relation {name:?} already exists, skipping");
+                self.notices.push(SqlError::new(state::DUPLICATE_TABLE, message).warning());
+            }
+        }
     }
 
     pub(super) fn alter_table(&mut self, plan: &AlterPlan) -> Result<()> {
@@ -218,6 +229,18 @@ impl Backend {
             Ok(())
         })?;
         Ok(())
+    }
+}
+
+/// Creates a table. None if its name is taken and that is no error.
+pub(super) fn new_table(
+    transaction: &mut Transaction<'_>,
+    definition: &TableDefinition,
+    if_not_exists: bool,
+) -> Result<Option<Table>> {
+    match transaction.create_table(definition.clone()) {
+        Err(Error::TableExists { .. }) if if_not_exists => Ok(None),
+        other => Ok(Some(other?)),
     }
 }
 

@@ -11,6 +11,7 @@
 //!    it rests on. No statement sees to it by itself: whatever reads or writes in the engine does.
 
 mod call;
+mod create_as;
 mod database;
 mod definition;
 mod explain;
@@ -26,6 +27,7 @@ mod savepoint;
 mod schema;
 mod select;
 mod settings;
+mod temporary;
 mod transaction;
 mod views;
 mod write;
@@ -42,6 +44,7 @@ pub(crate) use plan::Plan;
 pub(crate) use query::seen_by;
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
+pub(crate) use temporary::{OnCommit, drop_leftovers};
 pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
@@ -50,12 +53,14 @@ use crate::connection::Door;
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
+use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::plan::{ALL, show_columns};
 use crate::sql::{Bound, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange};
 use definition::Touched;
 use savepoint::NamedSavepoint;
 use settings::Defaults;
+use temporary::Temporaries;
 use transaction::Work;
 
 /// The name of the only database there is.
@@ -113,6 +118,7 @@ pub(crate) struct Backend {
     touched: Touched,
     /// Those of the open transaction, the oldest first.
     savepoints: Vec<NamedSavepoint>,
+    temporaries: Temporaries,
     pub(crate) settings: Settings,
     /// What the answers that are not sent yet must wait for, beside what the session says.
     newest: Option<CommitToken>,
@@ -124,12 +130,14 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// For a client that has come in.
-    pub(crate) fn new(shared: &Shared, who: Identity, door: &Door) -> Result<Backend> {
+    pub(crate) fn new(shared: &Shared, mut who: Identity, door: &Door) -> Result<Backend> {
         let database = &shared.database;
         let mut session = database.session()?;
         let user: Arc<str> = who.name.as_str().into();
+        who.temporary_schema = schemas::temporary_of(session.id());
         let settings = Settings::new(Arc::new(Defaults {
             user: Arc::clone(&user),
+            temporary_schema: who.temporary_schema.clone(),
             is_durable: session.durability() == Durability::Durable,
             connections_max: shared.options.connections_max,
             connections_reserved: shared.options.connections_reserved,
@@ -165,6 +173,7 @@ impl Backend {
             has_defined: false,
             touched: Touched::NOTHING,
             savepoints: Vec::new(),
+            temporaries: Temporaries::default(),
             settings,
             newest: None,
             notices: Vec::new(),
@@ -277,6 +286,7 @@ impl Backend {
     /// DISCARD; the connection forgets the statements.
     fn discard(&mut self, all: bool) -> Result<Answer> {
         self.outside_transaction("DISCARD")?;
+        self.discard_temporaries()?;
         if all {
             self.settings.reset();
             self.introduce();
@@ -339,6 +349,7 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.work.end();
+        self.leave_temporaries();
     }
 }
 

@@ -83,6 +83,11 @@ impl SessionSettings for Session {
         schemas.into_iter().map(str::to_owned).collect()
     }
 
+    fn current_schema(&self) -> Option<String> {
+        let lookup = Lookup { seen: &self.seen, path: &self.settings.path };
+        lookup.current().ok().flatten().map(str::to_owned)
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -117,8 +117,8 @@ impl Backend {
             Function::CurrentDatabase => DATABASE.into(),
             Function::CurrentUser => Value::from(self.client.user.to_string()),
             Function::CurrentSchema => {
-                let schemas = self.planner().lookup().schemas()?.into_iter().next();
-                schemas.map_or(Value::Null, |schema| Value::from(schema.to_owned()))
+                let schema = self.planner().lookup().current()?;
+                schema.map_or(Value::Null, |schema| Value::from(schema.to_owned()))
             }
             Function::UnlockAll => "".into(),
             Function::Key(_) => Value::Null,

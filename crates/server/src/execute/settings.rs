@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
+use crate::schemas::TEMPORARY;
 use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
 
 /// What cannot be changed, and what it is.
@@ -98,12 +99,25 @@ const ISOLATION: &[(&str, &str)] = &[
 pub(super) struct Defaults {
     /// Who `$user` is.
     pub(super) user: Arc<str>,
+    /// Where the client's temporary tables are.
+    pub(super) temporary_schema: String,
     /// `synchronous_commit`, where the database says nothing of it.
     pub(super) is_durable: bool,
     pub(super) connections_max: usize,
     pub(super) connections_reserved: usize,
     /// What ALTER DATABASE says.
     pub(super) of_database: Arc<Values>,
+}
+
+impl Defaults {
+    /// Where names are looked up: temporary tables first, unless it is said where among the others.
+    fn path(&self, mut schemas: Vec<String>) -> Arc<[String]> {
+        match schemas.iter_mut().find(|schema| *schema == TEMPORARY) {
+            Some(place) => place.clone_from(&self.temporary_schema),
+            None => schemas.insert(0, self.temporary_schema.clone()),
+        }
+        schemas.into()
+    }
 }
 
 /// The settings of one session.
@@ -135,7 +149,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(super) fn new(defaults: Arc<Defaults>) -> Settings {
         let mut settings = Settings {
-            path: schemas_of(DEFAULT_PATH, &defaults.user).unwrap_or_default().into(),
+            path: defaults.path(schemas_of(DEFAULT_PATH, &defaults.user).unwrap_or_default()),
             is_durable: defaults.is_durable,
             defaults: Arc::clone(&defaults),
             statement_timeout: Duration::ZERO,
@@ -272,7 +286,7 @@ impl Settings {
                 let written = value.unwrap_or(DEFAULT_PATH);
                 let schemas = schemas_of(written, &defaults.user);
                 let schemas = schemas.ok_or_else(|| bad_value(name, written, "a list of names"))?;
-                self.path = schemas.into();
+                self.path = defaults.path(schemas);
                 return self.note(name, value);
             }
             "max_connections" | "superuser_reserved_connections" => return Err(fixed(name)),

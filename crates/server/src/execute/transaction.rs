@@ -126,6 +126,7 @@ impl Backend {
         }
         outcome?;
         self.end_definitions()?;
+        self.end_temporaries();
         Ok(Answer::Done("COMMIT".into()))
     }
 

@@ -106,6 +106,9 @@ pub(super) fn plan_set_schema(
     };
     let if_exists = alter.if_exists;
     let table = planner.lookup().table_that_may_be(&alter.name, if_exists)?;
+    if schemas::is_temporary(schemas::parts(&table).0) {
+        return Err(schema::moves_temporary());
+    }
     let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));
     let change = Change::Other(TableChange::Rename { to });
     let changes = vec![PlannedChange { change, if_needed: false }];

@@ -1,21 +1,23 @@
 //! CREATE TABLE to a table definition.
 
 use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
+use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
-    PrimaryKeyConstraint, SequenceOptions, SqlOption, TableConstraint,
+    ObjectName, PrimaryKeyConstraint, SequenceOptions, SqlOption, TableConstraint,
 };
 
 use super::check::NewCheck;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
+use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
 
 /// What `WITH (...)` says.
 #[derive(Default)]
-struct Settings {
-    is_unlogged: bool,
+pub(super) struct Settings {
+    pub(super) is_unlogged: bool,
     is_strict: bool,
 }
 
@@ -27,14 +29,73 @@ pub(super) struct Column {
     pub(super) checks: Vec<NewCheck>,
 }
 
+/// How long the rows of a table stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Logged,
+    /// Until a crash.
+    Unlogged,
+    /// Until the client goes.
+    Temporary,
+}
+
+impl Kind {
+    pub(super) fn or_temporary(self, is_temporary: bool) -> Kind {
+        if is_temporary { Kind::Temporary } else { self }
+    }
+
+    pub(super) fn or_unlogged(self) -> Kind {
+        if self == Kind::Logged { Kind::Unlogged } else { self }
+    }
+}
+
+/// The engine's name of a new table, and of which kind it is there.
+pub(super) fn place(
+    planner: &Planner<'_>,
+    name: &ObjectName,
+    kind: Kind,
+) -> Result<(String, Kind)> {
+    let name = match kind {
+        Kind::Temporary => planner.lookup().new_temporary_table_named(name)?,
+        _ => planner.lookup().new_table_named(name)?,
+    };
+    names::check_reserved(&name)?;
+    let is_temporary = schemas::is_temporary(schemas::parts(&name).0);
+    Ok((name, kind.or_temporary(is_temporary)))
+}
+
+/// What becomes of the table when its transaction commits.
+pub(super) fn on_commit(written: Option<&ast::OnCommit>, kind: Kind) -> Result<Option<OnCommit>> {
+    if written.is_some() && kind != Kind::Temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
+    }
+    Ok(match written {
+        None | Some(ast::OnCommit::PreserveRows) => None,
+        Some(ast::OnCommit::DeleteRows) => Some(OnCommit::DeleteRows),
+        Some(ast::OnCommit::Drop) => Some(OnCommit::Drop),
+    })
+}
+
+/// The definition; two columns of one name are told as of a table that is not there yet.
+pub(super) fn built(builder: TableBuilder) -> Result<TableDefinition> {
+    builder.build().map_err(|error| match error {
+        TypeError::DuplicateColumn(ColumnName { column, .. }) => {
+            let message = format!("column {column:?} specified more than once");
+            SqlError::new(state::DUPLICATE_COLUMN, message)
+        }
+        other => other.into(),
+    })
+}
+
 /// Plans a CREATE TABLE.
 pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &CreateTable,
-    is_unlogged: bool,
+    kind: Kind,
 ) -> Result<DefinitionPlan> {
-    let name = planner.lookup().new_table_named(&statement.name)?;
-    names::check_reserved(&name)?;
+    let kind = kind.or_temporary(statement.temporary);
+    let (name, kind) = place(planner, &statement.name, kind)?;
     let settings = settings(&statement.table_options)?;
     let mut key: Option<Vec<String>> = None;
     let mut set_key = |columns: Vec<String>| match key.replace(columns) {
@@ -72,14 +133,14 @@ pub(super) fn plan(
             }
         }
     }
-    if is_unlogged || settings.is_unlogged {
+    if kind != Kind::Logged || settings.is_unlogged {
         builder = builder.unlogged();
     }
     let builder = match key {
         Some(key) => builder.primary_key(key),
         None => builder.keyed_by_row_id(),
     };
-    let mut definition = builder.clone().build()?;
+    let mut definition = built(builder.clone())?;
     if !checks.is_empty() {
         let mut kept = Vec::with_capacity(checks.len());
         for check in checks {
@@ -87,10 +148,12 @@ pub(super) fn plan(
         }
         definition = kept.into_iter().fold(builder, TableBuilder::check_constraint).build()?;
     }
-    Ok(DefinitionPlan::CreateTable { definition, if_not_exists: statement.if_not_exists })
+    let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
+    let if_not_exists = statement.if_not_exists;
+    Ok(DefinitionPlan::CreateTable { definition, if_not_exists, on_commit })
 }
 
-fn settings(options: &CreateTableOptions) -> Result<Settings> {
+pub(super) fn settings(options: &CreateTableOptions) -> Result<Settings> {
     let mut settings = Settings::default();
     let options = match options {
         CreateTableOptions::None => &[],

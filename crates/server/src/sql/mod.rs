@@ -13,6 +13,7 @@ mod computed;
 mod condition;
 mod copy;
 mod create;
+mod create_as;
 mod cursor;
 mod default;
 mod dialect;
@@ -39,6 +40,7 @@ pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_wr
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
+pub(crate) use create_as::CreateAsPlan;
 pub(crate) use cursor::{DeclarePlan, FetchPlan};
 pub(crate) use default::as_written as default_as_written;
 pub(crate) use functions::Function;
@@ -146,7 +148,9 @@ impl Parsed {
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
-            Parsed::CreateUnlogged(statement) => plan::create_unlogged(&planner, statement),
+            Parsed::CreateUnlogged(statement) => {
+                plan::create_unlogged(&planner, statement, parameters)
+            }
             Parsed::SetSchema(statement) => {
                 alter::plan_set_schema(&planner, statement).map(Plan::Definition)
             }

@@ -99,7 +99,7 @@ impl<'b> Lookup<'b> {
     pub(crate) fn new_table_named(&self, name: &ObjectName) -> Result<String> {
         match names::table(name)? {
             TableName::User { schema: None, table } => {
-                if let Some(schema) = self.schemas()?.first() {
+                if let Some(schema) = self.current()? {
                     return Ok(schemas::joined(schema, &table));
                 }
                 let message = "no schema has been selected to create in";
@@ -120,8 +120,43 @@ impl<'b> Lookup<'b> {
         Ok(there)
     }
 
+    /// The schema that new tables are made in.
+    pub(crate) fn current(&self) -> Result<Option<&'b str>> {
+        Ok(self.schemas()?.into_iter().find(|schema| !schemas::is_temporary(schema)))
+    }
+
+    /// The schema of the client's temporary tables.
+    fn temporary(&self) -> &'b str {
+        let found = self.path.iter().find(|schema| schemas::is_temporary(schema));
+        found.map_or(schemas::TEMPORARY, String::as_str)
+    }
+
+    /// The engine's name of a temporary table that is to be made.
+    pub(crate) fn new_temporary_table_named(&self, name: &ObjectName) -> Result<String> {
+        match names::table(name)? {
+            TableName::User { schema: None, table } => {
+                Ok(schemas::joined(self.temporary(), &table))
+            }
+            _ => {
+                let name = self.table_named(name)?;
+                if schemas::is_temporary(schemas::parts(&name).0) {
+                    return Ok(name);
+                }
+                let message = "cannot create temporary relation in non-temporary schema";
+                Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message))
+            }
+        }
+    }
+
     /// The engine's name of a table in a schema.
     pub(crate) fn in_schema(&self, schema: &str, table: &str) -> Result<String> {
+        if schema == schemas::TEMPORARY || schema == self.temporary() {
+            return Ok(schemas::joined(self.temporary(), table));
+        }
+        if schemas::is_temporary(schema) {
+            let message = "cannot access temporary tables of other sessions";
+            return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message));
+        }
         let name = schemas::joined(schema, table);
         if self.seen.table(&name).is_ok() || schemas::is_there(self.seen, schema)? {
             return Ok(name);
@@ -136,7 +171,8 @@ impl<'b> Lookup<'b> {
         let mut names = self.path.iter().map(joined);
         let found = names.find(|name| self.seen.table(name).is_ok());
         let has_public = self.path.iter().any(|schema| schema == schemas::PUBLIC);
-        let missing = || match self.path.first() {
+        let mut lasting = self.path.iter().filter(|schema| !schemas::is_temporary(schema));
+        let missing = || match lasting.next() {
             Some(schema) if !has_public => schemas::joined(schema, table),
             Some(_) => schemas::joined(schemas::PUBLIC, table),
             // A schema has a name.

@@ -9,13 +9,14 @@ use sqlparser::ast::{
     ObjectType, Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
+use super::create::Kind;
 use super::names::TableName;
 use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, cursor, explain, insert, names, prepare,
-    schema, select, setting, with, write,
+    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, insert, names,
+    prepare, schema, select, setting, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -83,6 +84,9 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     clauses::check(planner, statement)?;
     match statement {
+        Statement::Query(query) if let Some((into, query)) = create_as::into_of(query) => {
+            create_as::select_into(planner, into, query, parameters).map(Plan::Definition)
+        }
         Statement::Insert(insert) => insert::plan(planner, insert, parameters).map(Plan::from),
         Statement::Query(query) => match with::plan(planner, query, parameters)? {
             Some(plan) => Ok(plan.into()),
@@ -95,7 +99,9 @@ pub(crate) fn plan(
             write::delete(planner, None, delete, parameters).map(Plan::from)
         }
         Statement::Explain { .. } => explain::plan(planner, statement, parameters).map(Plan::Rows),
-        Statement::CreateTable(table) => create::plan(planner, table, false).map(Plan::Definition),
+        Statement::CreateTable(table) => {
+            create_table(planner, table, Kind::Logged, parameters).map(Plan::Definition)
+        }
         Statement::Drop {
             object_type: ObjectType::Table, if_exists, names, cascade: _, ..
         } => {
@@ -215,12 +221,28 @@ pub(crate) fn plan(
     }
 }
 
+fn create_table(
+    planner: &Planner<'_>,
+    table: &ast::CreateTable,
+    kind: Kind,
+    parameters: &mut Parameters,
+) -> Result<DefinitionPlan> {
+    match &table.query {
+        Some(query) => create_as::plan(planner, table, query, kind, parameters),
+        None => create::plan(planner, table, kind),
+    }
+}
+
 /// Plans CREATE UNLOGGED TABLE.
-pub(super) fn create_unlogged(planner: &Planner<'_>, statement: &Statement) -> Result<Plan> {
+pub(super) fn create_unlogged(
+    planner: &Planner<'_>,
+    statement: &Statement,
+    parameters: &mut Parameters,
+) -> Result<Plan> {
     match statement {
         Statement::CreateTable(table) => {
             clauses::check(planner, statement)?;
-            create::plan(planner, table, true).map(Plan::Definition)
+            create_table(planner, table, Kind::Unlogged, parameters).map(Plan::Definition)
         }
         other => Err(SqlError::not_supported(
             format!("UNLOGGED in {other}"),

@@ -89,6 +89,10 @@ fn rewrite_one(
             tokens.splice(first..=first, all.map(|token| TokenWithSpan { token, span }));
             None
         }
+        ["create", ..] => {
+            type_named_columns(tokens, statement);
+            None
+        }
         ["alter", "table", ..] => {
             let [set, schema] = set_schema(tokens, &statement)?;
             tokens[set].token = Token::make_keyword("RENAME");
@@ -104,6 +108,34 @@ fn rewrite_one(
             Some(Mark::Database(name))
         }
         _ => None,
+    }
+}
+
+/// The type that the columns get which CREATE TABLE ... AS names: sqlparser wants one.
+pub(super) const UNTYPED: &str = "onrush.untyped";
+
+/// CREATE TABLE name (column, ...) AS: each column gets a type.
+fn type_named_columns(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
+    let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let words: Vec<usize> = statement.filter(is_word).collect();
+    let find = |wanted: &Token| words.iter().position(|at| tokens[*at].token == *wanted);
+    let (Some(open), Some(close)) = (find(&Token::LParen), find(&Token::RParen)) else { return };
+    let is_before = |at: usize| words.get(at).is_some_and(|at| word(&tokens[*at]) == "as");
+    let has_as = words[..open].iter().any(|at| word(&tokens[*at]) == "as");
+    let named = words.get(open + 1..close).unwrap_or_default();
+    let are_names = named.iter().enumerate().all(|(at, place)| match &tokens[*place].token {
+        Token::Word(_) => at % 2 == 0,
+        Token::Comma => at % 2 == 1,
+        _ => false,
+    });
+    if has_as || named.is_empty() || !are_names || !is_before(close + 1) {
+        return;
+    }
+    for place in named.iter().rev().step_by(2).copied().collect::<Vec<_>>() {
+        let span = tokens[place].span;
+        let added = [Token::Whitespace(Whitespace::Space), Token::make_word(UNTYPED, Some('"'))];
+        let added = added.map(|token| TokenWithSpan { token, span });
+        tokens.splice(place + 1..place + 1, added);
     }
 }
 
@@ -210,6 +242,16 @@ mod tests {
         let (text, marks) = rewritten("ALTER TABLE IF EXISTS s.t SET SCHEMA \"Other\"");
         assert_eq!(text, "ALTER TABLE IF EXISTS s . t RENAME TO \"Other\"");
         assert_eq!(marks, [(0, Mark::SetSchema)]);
+    }
+
+    #[test]
+    fn columns_that_are_only_named_get_a_type() {
+        let (text, _) = rewritten("CREATE TEMP TABLE t (a, \"B\") AS SELECT 1, 2");
+        let typed = format!("( a \"{UNTYPED}\" , \"B\" \"{UNTYPED}\" )");
+        assert_eq!(text, format!("CREATE TEMP TABLE t {typed} AS SELECT 1 , 2"));
+        for text in ["CREATE TABLE t ( a int )", "CREATE TABLE t AS SELECT a FROM ( u )"] {
+            assert_eq!(rewritten(text).0, text);
+        }
     }
 
     #[test]

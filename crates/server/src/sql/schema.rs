@@ -86,6 +86,9 @@ pub(super) fn alter(statement: &AlterSchema) -> Result<DefinitionPlan> {
 /// The name of a schema that tables are to be moved to.
 pub(super) fn target(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
     let name = schema_name(name)?;
+    if name == schemas::TEMPORARY || schemas::is_temporary(&name) {
+        return Err(moves_temporary());
+    }
     match schemas::is_there(planner.seen, &name)? {
         true => Ok(name),
         false => Err(no_schema(&name)),
@@ -103,9 +106,16 @@ pub(super) fn drop(given: &[ObjectName], if_exists: bool, cascade: bool) -> Resu
     Ok(DefinitionPlan::Schema(SchemaPlan::Drop { names, if_exists, cascade }))
 }
 
-/// Whether it is a schema that is always there.
+/// A table is temporary for as long as it is there.
+pub(super) fn moves_temporary() -> SqlError {
+    let message = "cannot move objects into or out of temporary schemas";
+    SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// Whether it is a schema that is always there, or that of a client's temporary tables.
 pub(crate) fn is_builtin(name: &str) -> bool {
     matches!(name, schemas::PUBLIC | names::SYSTEM_SCHEMA | PG_CATALOG | INFORMATION_SCHEMA)
+        || schemas::is_temporary(name)
 }
 
 fn schema_name(name: &ObjectName) -> Result<String> {

@@ -36,6 +36,7 @@ mod rows_are_copied_in_and_out;
 mod statements_of_a_simple_query_do_what_they_say;
 mod tables_are_rewritten_online;
 mod tables_stand_in_schemas;
+mod temporary_tables_are_of_one_client;
 mod the_operator_is_told_of_the_disk;
 mod transactions_are_all_or_nothing;
 mod transactions_are_as_large_as_the_disk;

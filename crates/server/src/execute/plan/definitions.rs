@@ -1,18 +1,26 @@
 //! Tables, schemas, roles and what is kept of them are defined.
 
+use std::sync::Arc;
+
 use onrush::TableDefinition;
 
 use super::super::{Answer, Backend};
 use crate::access::Right;
 use crate::error::{Result, SqlError};
-use crate::sql::{AlterPlan, CommentPlan, RoleStatement, SchemaPlan, SettingChange};
+use crate::execute::OnCommit;
+use crate::seen::Seen;
+use crate::sql::{
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, RoleStatement, SchemaPlan, SettingChange,
+};
 
 #[derive(Clone)]
 pub(crate) enum DefinitionPlan {
     CreateTable {
         definition: TableDefinition,
         if_not_exists: bool,
+        on_commit: Option<OnCommit>,
     },
+    CreateAs(Arc<CreateAsPlan>),
     AlterTable(AlterPlan),
     DropTables {
         names: Vec<String>,
@@ -38,6 +46,7 @@ impl DefinitionPlan {
     pub(super) fn tag(&self) -> &'static str {
         match self {
             DefinitionPlan::CreateTable { .. } => "CREATE TABLE",
+            DefinitionPlan::CreateAs(_) => "CREATE TABLE AS",
             DefinitionPlan::AlterTable(_) => "ALTER TABLE",
             DefinitionPlan::DropTables { .. } => "DROP TABLE",
             DefinitionPlan::Truncate { .. } => "TRUNCATE TABLE",
@@ -56,15 +65,42 @@ impl DefinitionPlan {
             }),
             DefinitionPlan::DropNothing { .. } => Ok(()),
             DefinitionPlan::Roles(statement) if backend.is_own_password(statement) => Ok(()),
-            _ => backend.check_superuser(self.tag()),
+            DefinitionPlan::CreateAs(plan) => {
+                backend.check_reads(&plan.query)?;
+                self.check_own(backend)
+            }
+            _ => self.check_own(backend),
         }
     }
 
-    pub(super) fn run(&self, backend: &mut Backend) -> Result<Answer> {
+    /// Everyone has temporary tables.
+    fn check_own(&self, backend: &Backend) -> Result<()> {
+        let is_own = |name: &str| backend.is_own_temporary(name);
+        let are_own = match self {
+            DefinitionPlan::CreateTable { definition, .. } => is_own(definition.name()),
+            DefinitionPlan::CreateAs(plan) => is_own(plan.definition.name()),
+            DefinitionPlan::AlterTable(plan) => is_own(&plan.table),
+            DefinitionPlan::DropTables { names, .. } => names.iter().all(|name| is_own(name)),
+            DefinitionPlan::Comment(plan) => is_own(&plan.table),
+            _ => false,
+        };
+        if are_own { Ok(()) } else { backend.check_superuser(self.tag()) }
+    }
+
+    /// Whether a table that it was made for was altered or dropped since.
+    pub(super) fn is_stale(&self, seen: &Seen) -> bool {
         match self {
-            DefinitionPlan::CreateTable { definition, if_not_exists } => {
-                backend.create_table(definition, *if_not_exists)
+            DefinitionPlan::CreateAs(plan) => plan.query.is_stale(seen),
+            _ => false,
+        }
+    }
+
+    pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
+        match self {
+            DefinitionPlan::CreateTable { definition, if_not_exists, on_commit } => {
+                backend.create_table(definition, *if_not_exists, *on_commit)
             }
+            DefinitionPlan::CreateAs(plan) => return backend.create_as(plan, bound),
             DefinitionPlan::AlterTable(plan) => backend.alter_table(plan),
             DefinitionPlan::DropTables { names, if_exists } => {
                 backend.drop_tables(names, *if_exists)

@@ -48,7 +48,8 @@ impl Plan {
         match self {
             Plan::Rows(plan) => plan.is_stale(seen),
             Plan::Cursor(plan) => plan.is_stale(seen),
-            Plan::Definition(_) | Plan::Session(_) => false,
+            Plan::Definition(plan) => plan.is_stale(seen),
+            Plan::Session(_) => false,
         }
     }
 
@@ -87,7 +88,7 @@ impl Plan {
     pub(super) async fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
             Plan::Rows(plan) => plan.run(backend, bound).await,
-            Plan::Definition(plan) => plan.run(backend),
+            Plan::Definition(plan) => plan.run(backend, bound),
             Plan::Session(plan) => plan.run(backend),
             Plan::Cursor(plan) => plan.run(backend, bound),
         }

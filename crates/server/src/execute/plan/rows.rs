@@ -238,7 +238,7 @@ impl Backend {
         }
     }
 
-    fn check_reads(&self, query: &QueryPlan) -> Result<()> {
+    pub(super) fn check_reads(&self, query: &QueryPlan) -> Result<()> {
         query.tables().try_for_each(|table| self.check_right(Right::Select, table))
     }
 

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 use super::none;
 use crate::error::Result;
 
-const CREATE: &str = "Write CREATE [UNLOGGED] TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (...)) \
+const CREATE: &str = "Write CREATE [UNLOGGED | TEMPORARY] TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (...)) \
                       [WITH (...)].";
 
 pub(super) fn check_create(create: &CreateTable) -> Result<()> {
@@ -34,13 +34,13 @@ pub(super) fn check_create(create: &CreateTable) -> Result<()> {
         table_options: _are_taken_one_by_one,
         file_format,
         location,
-        query,
+        query: _is_visited,
         without_rowid,
         like,
         clone,
         version,
         comment,
-        on_commit,
+        on_commit: _taken_with_temporary,
         on_cluster,
         primary_key,
         order_by,
@@ -78,14 +78,11 @@ pub(super) fn check_create(create: &CreateTable) -> Result<()> {
     } = create;
     for (is_there, what) in [
         (*or_replace, "CREATE OR REPLACE TABLE"),
-        (*temporary, "TEMPORARY"),
-        (global.is_some(), "GLOBAL and LOCAL"),
-        (query.is_some(), "CREATE TABLE ... AS: create it, then INSERT ... SELECT; this"),
+        (global.is_some_and(|global| global || !temporary), "GLOBAL and LOCAL"),
         (like.is_some(), "LIKE"),
         (inherits.is_some(), "INHERITS"),
         (partition_by.is_some(), "PARTITION BY"),
         (partition_of.is_some() || for_values.is_some(), "PARTITION OF"),
-        (on_commit.is_some(), "ON COMMIT"),
         (comment.is_some(), "COMMENT in CREATE TABLE: COMMENT ON TABLE says it; this"),
         (*external || location.is_some() || file_format.is_some(), "EXTERNAL"),
         (hive_formats.is_some() || *hive_distribution != HiveDistributionStyle::NONE, "STORED AS"),
