@@ -24,6 +24,7 @@ use crate::syntax::{folded, name_of};
 use crate::types::ColumnType;
 use clauses::Items;
 use expression::Place;
+use recursion::check_recursion;
 use scope::Scope;
 use types::Type;
 
@@ -31,6 +32,7 @@ mod calls;
 mod clauses;
 mod expression;
 mod from;
+mod recursion;
 mod scope;
 mod types;
 
@@ -110,6 +112,7 @@ impl Binder<'_> {
             let columns = match (with.recursive, &table.query.with, &*table.query.body) {
                 (true, None, SetExpr::SetOperation { op, left, right, .. }) => {
                     let columns = self.body(left, None, outer)?;
+                    check_recursion(&name, right)?;
                     // What is on the right may name what is on the left.
                     let of_left = columns.clone().map(|columns| called(columns, &renamed));
                     self.named.push((name.clone(), of_left));

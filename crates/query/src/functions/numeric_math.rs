@@ -6,6 +6,7 @@ use std::f64::consts::LN_10;
 use dashu_float::DBig;
 use dashu_float::round::mode::HalfAway;
 use dashu_int::IBig;
+use dashu_int::ops::{SquareRoot, UnsignedAbs};
 
 use crate::error::{QueryError, Result};
 
@@ -186,8 +187,15 @@ pub(super) fn square_root_of_scale(number: &Numeric, scale: i32) -> Result<Numer
     if number.is_negative() {
         return Err(QueryError::refused("2201F", "cannot take square root of a negative number"));
     }
-    let digits = number.magnitude().exponent / 2 + scale + 1;
-    Ok(rounded(&context(digits).sqrt(number.float().repr()).value(), scale))
+    // Half of the last digit is found in whole numbers: a result that is nearly half of it is not rounded twice.
+    let shift = 2 * scale - number.scale;
+    let four = IBig::from(4) * &number.value;
+    let square = match shift < 0 {
+        true => four / power_of_ten(-shift),
+        false => four * power_of_ten(shift),
+    };
+    let twice = IBig::from(square.unsigned_abs().sqrt());
+    Ok(Numeric::new((twice + IBig::ONE) / IBig::from(2), scale))
 }
 
 /// e to the power of a number.

@@ -1,14 +1,22 @@
-//! Cursors: rows that a client asks for by FETCH. They live as long as their transaction.
+//! Cursors: rows that a client asks for by FETCH. They live as long as their transaction, or, WITH HOLD, until they
+//! are closed.
+//!
+//! One that only goes forward keeps no row. One that goes back keeps all that it has come by, in the memory of
+//! connections.
+//!
+//! Invariant: a cursor stands before its first row, on a row, or behind its last one; rows are counted from 1.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use onrush::{Row, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::memory::Part;
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
-use crate::execute::RowStream;
-use crate::sql::{FetchPlan, OutputColumn};
+use crate::execute::{Declared, RowStream, Step};
+use crate::sql::{FetchPlan, Movement, OutputColumn};
 use crate::values::Formats;
 
 /// Most cursors of one client.
@@ -22,8 +30,23 @@ pub(super) struct Cursors {
 
 struct Cursor {
     columns: Arc<[OutputColumn]>,
-    /// None when all were sent.
+    /// None when all have come.
     rows: Option<Box<RowStream>>,
+    /// How many have come.
+    come: u64,
+    /// Where it stands.
+    at: u64,
+    /// The rows that have come, if it goes back, too.
+    kept: Option<Kept>,
+    is_held: bool,
+    /// Its transaction is not over yet.
+    is_new: bool,
+}
+
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    bytes: usize,
 }
 
 impl Cursors {
@@ -35,7 +58,19 @@ impl Cursors {
         self.by_name.clear();
     }
 
-    fn insert(&mut self, name: String, rows: Box<RowStream>) -> Result<()> {
+    /// No transaction is open, and the last one was rolled back or committed.
+    pub(super) fn end_transaction(&mut self, is_rolled_back: bool) {
+        self.by_name.retain(|_, cursor| cursor.is_held && !(cursor.is_new && is_rolled_back));
+        self.by_name.values_mut().for_each(|cursor| cursor.is_new = false);
+    }
+
+    /// What the rows that are kept take in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.by_name.values().map(Cursor::bytes).sum()
+    }
+
+    fn insert(&mut self, declared: Declared, is_new: bool) -> Result<()> {
+        let Declared { name, rows, is_scroll, is_held } = declared;
         if self.by_name.contains_key(&name) {
             let message = format!("cursor {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_CURSOR, message));
@@ -45,7 +80,9 @@ impl Cursors {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint("CLOSE some."));
         }
         let columns = Arc::clone(rows.columns());
-        self.by_name.insert(name, Cursor { columns, rows: Some(rows) });
+        let kept = is_scroll.then(Kept::default);
+        let cursor = Cursor { columns, rows: Some(rows), come: 0, at: 0, kept, is_held, is_new };
+        self.by_name.insert(name, cursor);
         Ok(())
     }
 
@@ -58,9 +95,102 @@ impl Cursors {
     }
 }
 
+impl Cursor {
+    fn bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes)
+    }
+
+    fn is_on_row(&self) -> bool {
+        (1..=self.come).contains(&self.at)
+    }
+
+    /// How many rows are passed over, and how many are then wanted, where that is a way forward.
+    fn way_forward(&self, movement: Movement) -> Result<(u64, Option<u64>)> {
+        match movement {
+            Movement::Forward(Some(0)) | Movement::Relative(0) if self.is_on_row() => {}
+            Movement::Forward(count) => return Ok((0, count)),
+            Movement::Relative(0) => return Ok((0, Some(0))),
+            Movement::Relative(by) if by > 0 => return Ok((by.unsigned_abs() - 1, Some(1))),
+            Movement::Absolute(to) if u64::try_from(to).is_ok_and(|to| to > self.at) => {
+                return Ok((to.unsigned_abs() - self.at - 1, Some(1)));
+            }
+            // It has not moved yet.
+            Movement::Absolute(0) if self.at == 0 => return Ok((0, Some(0))),
+            Movement::Backward(_) if self.at == 0 => return Ok((0, Some(0))),
+            _ => {}
+        }
+        Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, "cursor can only scan forward")
+            .with_hint("Declare it with SCROLL option to enable backward scan."))
+    }
+
+    /// How many rows must have come for a movement; none: all.
+    fn wants(&self, movement: Movement) -> Option<u64> {
+        match movement {
+            Movement::Forward(count) => count.map(|count| self.at.saturating_add(count)),
+            Movement::Backward(_) => Some(self.at),
+            Movement::Absolute(to) => u64::try_from(to).ok(),
+            Movement::Relative(by) => Some(self.at.saturating_add_signed(by)),
+        }
+    }
+
+    /// The rows of a movement of a cursor that keeps them, by number, first and last; and where it stands then. All
+    /// that are wanted have come.
+    fn kept_way(&self, movement: Movement) -> (Option<(u64, u64)>, u64) {
+        let (at, behind) = (self.at, self.come + 1);
+        let one = |to: u64| match to {
+            0 => (None, 0),
+            to if to < behind => (Some((to, to)), to),
+            _ => (None, behind),
+        };
+        let before = |by: u64| one(at.saturating_sub(by));
+        match movement {
+            Movement::Forward(Some(0)) | Movement::Backward(Some(0)) | Movement::Relative(0) => {
+                (self.is_on_row().then_some((at, at)), at)
+            }
+            Movement::Forward(count) => {
+                let last = count.map_or(behind, |count| at.saturating_add(count));
+                let rows = (at + 1 < behind).then_some((at + 1, last.min(self.come)));
+                (rows, last.min(behind))
+            }
+            Movement::Backward(count) => {
+                let last = count.map_or(0, |count| at.saturating_sub(count));
+                ((at > 1).then(|| (at - 1, last.max(1))), last)
+            }
+            Movement::Absolute(to) if to < 0 => one(behind.saturating_sub(to.unsigned_abs())),
+            Movement::Absolute(to) => one(to.unsigned_abs()),
+            Movement::Relative(by) if by < 0 => before(by.unsigned_abs()),
+            Movement::Relative(by) => one(at.saturating_add(by.unsigned_abs())),
+        }
+    }
+}
+
+impl Kept {
+    /// Rows by number, in this order.
+    fn between(&self, (first, last): (u64, u64)) -> Vec<Row> {
+        let place = |number: u64| usize::try_from(number - 1).unwrap_or(usize::MAX);
+        let (low, high) = (place(first.min(last)), place(first.max(last)));
+        let mut rows = self.rows.get(low..=high).unwrap_or_default().to_vec();
+        if first > last {
+            rows.reverse();
+        }
+        rows
+    }
+}
+
+/// What a row takes in memory, about.
+fn row_bytes(row: &Row) -> usize {
+    let of_value = |value: &Value<'_>| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Row>()
+        + row.iter().map(|value| size_of::<Value<'_>>() + of_value(value)).sum::<usize>()
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub(super) fn declare(&mut self, name: String, rows: Box<RowStream>) -> Result<()> {
-        self.cursors.insert(name, rows)?;
+    pub(super) fn declare(&mut self, declared: Declared) -> Result<()> {
+        self.cursors.insert(declared, self.backend.is_in_transaction())?;
         self.complete("DECLARE CURSOR".into());
         Ok(())
     }
@@ -77,27 +207,234 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete("CLOSE CURSOR ALL".into());
             }
         }
+        self.note_cursors();
         Ok(())
     }
 
-    /// Sends the next rows. One that fails is gone, with its transaction.
+    /// Once a transaction is over.
+    pub(super) fn end_cursors(&mut self) {
+        if !self.backend.is_in_transaction() {
+            let is_rolled_back = std::mem::take(&mut self.backend.is_rolled_back);
+            self.cursors.end_transaction(is_rolled_back);
+            self.note_cursors();
+        }
+    }
+
+    pub(super) fn note_cursors(&mut self) {
+        self.wire.memory.note(Part::Cursors, self.cursors.bytes());
+    }
+
+    /// Sends the rows of a movement. A cursor that fails is gone.
     pub(super) async fn fetch(
         &mut self,
         fetch: &FetchPlan,
         formats: &Formats,
     ) -> std::result::Result<(), Stop> {
         let mut cursor = self.cursors.take(&fetch.name)?;
-        let mut count = 0;
-        if let Some(rows) = &mut cursor.rows {
-            let before = rows.sent();
-            let has_more = self.rows(rows, formats, fetch.rows_max).await?;
-            count = rows.sent() - before;
-            if !has_more {
-                cursor.rows = None;
+        let count = match cursor.kept {
+            Some(_) => self.fetch_kept(&mut cursor, fetch, formats).await,
+            None => self.fetch_forward(&mut cursor, fetch, formats).await,
+        };
+        if count.is_ok() {
+            self.cursors.by_name.insert(fetch.name.clone(), cursor);
+        }
+        self.note_cursors();
+        let verb = if fetch.is_move { "MOVE" } else { "FETCH" };
+        self.complete(format!("{verb} {}", count?).into());
+        Ok(())
+    }
+
+    async fn fetch_forward(
+        &mut self,
+        cursor: &mut Cursor,
+        fetch: &FetchPlan,
+        formats: &Formats,
+    ) -> std::result::Result<u64, Stop> {
+        let (passed, wanted) = cursor.way_forward(fetch.movement)?;
+        let Some(rows) = &mut cursor.rows else { return Ok(0) };
+        let mut has_more = self.pass(rows, Some(passed)).await?;
+        let before = rows.sent();
+        if has_more {
+            has_more = match fetch.is_move {
+                true => self.pass(rows, wanted).await?,
+                false => self.rows(rows, formats, wanted).await?,
+            };
+        }
+        let count = rows.sent() - before;
+        cursor.come = rows.sent();
+        cursor.at = cursor.come;
+        if !has_more {
+            (cursor.rows, cursor.at) = (None, cursor.come + 1);
+        }
+        Ok(count)
+    }
+
+    /// Passes over so many rows. False if there are none left.
+    async fn pass(
+        &mut self,
+        rows: &mut RowStream,
+        count: Option<u64>,
+    ) -> std::result::Result<bool, Stop> {
+        let mut left = count.unwrap_or(u64::MAX);
+        while left > 0 {
+            match self.step(rows).await? {
+                Some(_) => left -= 1,
+                None => return Ok(false),
             }
         }
-        self.cursors.by_name.insert(fetch.name.clone(), cursor);
-        self.complete(format!("FETCH {count}").into());
+        Ok(true)
+    }
+
+    /// The next row, once it has come.
+    async fn step(&mut self, rows: &mut RowStream) -> std::result::Result<Option<Row>, Stop> {
+        loop {
+            match rows.next()? {
+                Step::Row(row) => return Ok(Some(row)),
+                Step::RowThenPause(row) => {
+                    self.backend.patience.check()?;
+                    tokio::task::yield_now().await;
+                    return Ok(Some(row));
+                }
+                Step::Wait => rows.wait(&self.backend.patience).await?,
+                Step::End => return Ok(None),
+            }
+        }
+    }
+
+    async fn fetch_kept(
+        &mut self,
+        cursor: &mut Cursor,
+        fetch: &FetchPlan,
+        formats: &Formats,
+    ) -> std::result::Result<u64, Stop> {
+        self.keep(cursor, cursor.wants(fetch.movement)).await?;
+        let (way, at) = cursor.kept_way(fetch.movement);
+        cursor.at = at;
+        let Some((way, kept)) = way.zip(cursor.kept.as_ref()) else { return Ok(0) };
+        let count = way.0.abs_diff(way.1) + 1;
+        if !fetch.is_move {
+            let rows = kept.between(way);
+            let mut rows = RowStream::of_rows(Arc::clone(&cursor.columns), rows, "FETCH");
+            self.rows(&mut rows, formats, None).await?;
+        }
+        Ok(count)
+    }
+
+    /// Lets rows come until there are so many, or all.
+    async fn keep(
+        &mut self,
+        cursor: &mut Cursor,
+        wanted: Option<u64>,
+    ) -> std::result::Result<(), Stop> {
+        let others = self.cursors.bytes();
+        let (Some(rows), Some(kept)) = (&mut cursor.rows, &mut cursor.kept) else { return Ok(()) };
+        while wanted.is_none_or(|wanted| cursor.come < wanted) {
+            let Some(row) = self.step(rows).await? else {
+                cursor.rows = None;
+                break;
+            };
+            kept.bytes += row_bytes(&row);
+            self.wire.memory.ask(Part::Cursors, others + kept.bytes)?;
+            kept.rows.push(row);
+            cursor.come += 1;
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn movements() -> impl Strategy<Value = Movement> {
+        let count = || prop_oneof![4 => (0..6u64).prop_map(Some), 1 => Just(None)];
+        prop_oneof![
+            count().prop_map(Movement::Forward),
+            count().prop_map(Movement::Backward),
+            (-6..6i64).prop_map(Movement::Absolute),
+            (-6..6i64).prop_map(Movement::Relative),
+        ]
+    }
+
+    /// Goes one row at a time, and collects the rows that it comes upon.
+    struct Walker {
+        at: u64,
+        rows: u64,
+        seen: Vec<u64>,
+    }
+
+    impl Walker {
+        fn step(&mut self, is_back: bool) -> bool {
+            self.at =
+                if is_back { self.at.saturating_sub(1) } else { (self.at + 1).min(self.rows + 1) };
+            let is_on_row = (1..=self.rows).contains(&self.at);
+            if is_on_row {
+                self.seen.push(self.at);
+            }
+            is_on_row
+        }
+
+        fn steps(&mut self, is_back: bool, count: u64) {
+            for _ in 0..count {
+                if !self.step(is_back) {
+                    break;
+                }
+            }
+        }
+
+        /// The last row that it came upon is the only one that is wanted, if it stands on it.
+        fn only_last(&mut self) {
+            let at = self.at;
+            self.seen.retain(|seen| *seen == at);
+            self.seen.truncate(1);
+        }
+
+        fn walk(&mut self, movement: Movement) {
+            match movement {
+                Movement::Forward(Some(0))
+                | Movement::Backward(Some(0))
+                | Movement::Relative(0) => {
+                    self.seen.extend(Some(self.at).filter(|at| (1..=self.rows).contains(at)));
+                }
+                Movement::Forward(count) => self.steps(false, count.unwrap_or(u64::MAX)),
+                Movement::Backward(count) => self.steps(true, count.unwrap_or(u64::MAX)),
+                Movement::Relative(by) => {
+                    self.steps(by < 0, by.unsigned_abs());
+                    self.only_last();
+                }
+                Movement::Absolute(to) => {
+                    self.at = if to < 0 { self.rows + 1 } else { 0 };
+                    self.steps(to < 0, to.unsigned_abs());
+                    self.only_last();
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cursor_goes_where_steps_of_one_row_go(
+            rows in 0..5u64,
+            movements in prop::collection::vec(movements(), 1..12),
+        ) {
+            let kept = Kept { rows: (1..=rows).map(|row| vec![Value::from(row as i64)]).collect(), bytes: 0 };
+            let (columns, rows_left) = (Arc::from([]), None);
+            let mut cursor = Cursor {
+                columns, rows: rows_left, come: rows, at: 0, kept: Some(kept), is_held: false, is_new: false,
+            };
+            let mut walker = Walker { at: 0, rows, seen: Vec::new() };
+            for movement in movements {
+                walker.seen.clear();
+                walker.walk(movement);
+                let (way, at) = cursor.kept_way(movement);
+                let sent = way.zip(cursor.kept.as_ref()).map(|(way, kept)| kept.between(way));
+                let sent: Vec<u64> = sent.unwrap_or_default().iter()
+                    .map(|row| row[0].as_i64().unwrap_or_default().unsigned_abs()).collect();
+                prop_assert_eq!((&sent, at), (&walker.seen, walker.at), "{:?}", movement);
+                cursor.at = at;
+            }
+        }
     }
 }

@@ -242,6 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Plan::Session(SessionPlan::Execute(plan)) => {
                 self.statements.get(&plan.name)?.plan.columns()
             }
+            Plan::Cursor(CursorPlan::Fetch(plan)) if plan.is_move => None,
             Plan::Cursor(CursorPlan::Fetch(plan)) => self.cursors.columns(&plan.name),
             plan => plan.columns(),
         }

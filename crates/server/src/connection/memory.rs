@@ -41,9 +41,11 @@ pub(super) enum Part {
     Portals,
     /// Rows of a copy.
     Copy,
+    /// Rows that cursors have come by and may go back to.
+    Cursors,
 }
 
-const PARTS: usize = 7;
+const PARTS: usize = 8;
 
 /// What the text of statements takes once it is read, about, by what was measured of statements with many values:
 /// most for what stands between two values, little for what is quoted.

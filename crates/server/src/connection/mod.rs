@@ -405,11 +405,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// The client may go on. Portals and cursors live as long as their transaction.
+    /// The client may go on. Portals live as long as their transaction.
     fn ready(&mut self) {
         if !self.backend.is_in_transaction() {
             self.portals.clear();
-            self.cursors.clear();
+            self.end_cursors();
             self.backend.end_temporaries();
         }
         self.wire.put(&ReadyForQuery::new(self.backend.status()));

@@ -61,6 +61,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             other => other,
         };
+        if matches!(answer, Answer::Done(_)) {
+            self.end_cursors();
+        }
         self.answer(answer, manner).await
     }
 
@@ -73,14 +76,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::Done(tag) => self.complete(tag),
             Answer::Discarded(tag) => {
                 self.forget_statements();
+                if tag == "DISCARD ALL" {
+                    self.cursors.clear();
+                }
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
-            Answer::Declared(name, rows) => self.declare(name, rows)?,
+            Answer::Declared(declared) => self.declare(declared)?,
             Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
             Answer::Fetch(fetch) => {
-                if let (true, Some(columns)) = (manner.is_simple, self.cursors.columns(&fetch.name))
-                {
+                let columns = self.cursors.columns(&fetch.name).filter(|_| !fetch.is_move);
+                if let (true, Some(columns)) = (manner.is_simple, columns) {
                     self.row_description(&columns, manner.formats);
                 }
                 self.fetch(&fetch, manner.formats).await?;

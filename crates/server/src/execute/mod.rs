@@ -18,6 +18,7 @@ mod explain;
 mod insert;
 mod patience;
 pub(crate) mod plan;
+mod planner_settings;
 mod query;
 mod read_only;
 mod returning;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transaction, Value};
 use onrush_query::{Client, QueryEngine};
 use pgwire::messages::response::TransactionStatus;
+use sqlparser::ast::DiscardObject;
 
 pub(crate) use patience::Patience;
 pub(crate) use plan::Plan;
@@ -84,12 +86,22 @@ pub(crate) enum Answer {
     Execute(Box<ExecutePlan>),
     /// This prepared statement of the client is to be forgotten.
     Deallocated(String),
-    /// Rows that the client will ask for by this name.
-    Declared(String, Box<RowStream>),
+    /// Rows that the client will ask for by a name.
+    Declared(Declared),
     /// The next rows of a cursor of the client are to be sent.
     Fetch(FetchPlan),
     /// This cursor of the client is to be forgotten, or all.
     ClosedCursor(Option<String>),
+}
+
+/// A cursor that is to be.
+pub(crate) struct Declared {
+    pub(crate) name: String,
+    pub(crate) rows: Box<RowStream>,
+    /// It goes back, too.
+    pub(crate) is_scroll: bool,
+    /// It stays when its transaction has committed.
+    pub(crate) is_held: bool,
 }
 
 impl Answer {
@@ -118,6 +130,8 @@ pub(crate) struct Backend {
     touched: Touched,
     /// Those of the open transaction, the oldest first.
     savepoints: Vec<NamedSavepoint>,
+    /// Whether the transaction that was over last was rolled back.
+    pub(crate) is_rolled_back: bool,
     temporaries: Temporaries,
     pub(crate) settings: Settings,
     /// What the answers that are not sent yet must wait for, beside what the session says.
@@ -173,6 +187,7 @@ impl Backend {
             has_defined: false,
             touched: Touched::NOTHING,
             savepoints: Vec::new(),
+            is_rolled_back: false,
             temporaries: Temporaries::default(),
             settings,
             newest: None,
@@ -283,15 +298,21 @@ impl Backend {
         Ok(())
     }
 
-    /// DISCARD; the connection forgets the statements.
-    fn discard(&mut self, all: bool) -> Result<Answer> {
-        self.outside_transaction("DISCARD")?;
-        self.discard_temporaries()?;
-        if all {
-            self.settings.reset();
-            self.introduce();
+    /// DISCARD; with ALL the connection forgets statements and cursors.
+    fn discard(&mut self, what: DiscardObject) -> Result<Answer> {
+        match what {
+            DiscardObject::ALL => {
+                self.outside_transaction("DISCARD ALL")?;
+                self.discard_temporaries()?;
+                self.settings.reset();
+                self.introduce();
+                return Ok(Answer::Discarded("DISCARD ALL".into()));
+            }
+            DiscardObject::TEMP => self.discard_temporaries()?,
+            // There are no sequences, and a plan that is kept is as good as a new one.
+            DiscardObject::PLANS | DiscardObject::SEQUENCES => {}
         }
-        Ok(Answer::Discarded(if all { "DISCARD ALL" } else { "DISCARD" }.into()))
+        Ok(Answer::Done(format!("DISCARD {what}").into()))
     }
 
     fn show(&self, name: &str) -> Result<Answer> {

@@ -57,7 +57,7 @@ impl RowStream {
     }
 
     /// Rows that are there already.
-    pub(super) fn of_rows(
+    pub(crate) fn of_rows(
         columns: Arc<[OutputColumn]>,
         rows: Vec<Row>,
         verb: &'static str,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::planner_settings;
 use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
 use crate::schemas::TEMPORARY;
@@ -323,11 +324,22 @@ impl Settings {
         if FIXED.iter().any(|(known, _)| *known == name) {
             return Err(fixed(name));
         }
-        if !NOTED.iter().any(|(known, _)| *known == name) {
-            return Err(unknown(name));
-        }
+        let value = match (planner_settings::kind_of(name), value) {
+            (Some(planner_settings::Kind::Switch), Some(value)) => {
+                Some(on_or_off(boolean(name, &value.to_lowercase())?))
+            }
+            (Some(planner_settings::Kind::Number), Some(value)) => {
+                let is_number = value.parse::<f64>().is_ok_and(|number| number >= -1.0);
+                let bad = || bad_value(name, value, "a number");
+                Some(is_number.then(|| value.to_owned()).ok_or_else(bad)?)
+            }
+            (None, _) if !NOTED.iter().any(|(known, _)| *known == name) => {
+                return Err(unknown(name));
+            }
+            (_, value) => value.map(str::to_owned),
+        };
         match value {
-            Some(value) => self.noted.insert(name.to_owned(), value.to_owned()),
+            Some(value) => self.noted.insert(name.to_owned(), value),
             None => self.noted.remove(name),
         };
         Ok(())
@@ -348,7 +360,8 @@ impl Settings {
                 let noted = self.noted.get(other).map(String::as_str);
                 let choice = CHOICES.iter().find(|(known, _)| *known == other);
                 let choice = choice.and_then(|(_, choices)| Some(choices.first()?.1));
-                let plain = FIXED.iter().chain(NOTED).find(|(known, _)| *known == other);
+                let mut plain = FIXED.iter().chain(NOTED).chain(planner_settings::all());
+                let plain = plain.find(|(known, _)| *known == other);
                 let found = noted.or(choice).or(plain.map(|(_, value)| *value));
                 found.ok_or_else(|| unknown(name))?.to_owned()
             }
@@ -375,7 +388,8 @@ impl Settings {
             "transaction_read_only",
         ];
         let choices = CHOICES.iter().map(|(name, _)| *name);
-        let plain = FIXED.iter().chain(NOTED).map(|(name, _)| *name);
+        let plain = FIXED.iter().chain(NOTED).chain(planner_settings::all());
+        let plain = plain.map(|(name, _)| *name);
         let names = own.into_iter().chain(choices).chain(plain);
         let mut all: Vec<_> =
             names.filter_map(|name| Some((name, self.show(name).ok()?))).collect();

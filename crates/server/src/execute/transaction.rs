@@ -87,6 +87,7 @@ impl Backend {
             Ok(open) => {
                 self.work = Work::Open(open);
                 self.settings.begin(is_read_only);
+                self.is_rolled_back = false;
                 Ok(Answer::Done("BEGIN".into()))
             }
             Err((session, error)) => {
@@ -122,6 +123,7 @@ impl Backend {
         self.savepoints.clear();
         self.settings.end(outcome.is_ok());
         if outcome.is_err() {
+            self.is_rolled_back = true;
             self.forget_definitions();
         }
         outcome?;
@@ -140,6 +142,7 @@ impl Backend {
                 }
                 self.savepoints.clear();
                 self.settings.end(false);
+                self.is_rolled_back = true;
                 Work::Idle(Box::new(open.into_owner().into_inner()))
             }
             other => {

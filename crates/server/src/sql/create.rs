@@ -61,6 +61,10 @@ pub(super) fn place(
     };
     names::check_reserved(&name)?;
     let is_temporary = schemas::is_temporary(schemas::parts(&name).0);
+    if is_temporary && kind == Kind::Unlogged {
+        let message = "only temporary relations may be created in temporary schemas";
+        return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
+    }
     Ok((name, kind.or_temporary(is_temporary)))
 }
 
@@ -165,8 +169,7 @@ pub(super) fn settings(options: &CreateTableOptions) -> Result<Settings> {
             return Err(SqlError::not_supported(option, "Write name = true or name = false."));
         };
         let name = names::identifier(key);
-        // How full PostgreSQL fills its pages: its scripts say so, and here leaves fill themselves.
-        if name == "fillfactor" {
+        if is_of_storage(key) {
             continue;
         }
         let on = match value.to_string().trim_matches('\'').to_lowercase().as_str() {
@@ -188,6 +191,21 @@ pub(super) fn settings(options: &CreateTableOptions) -> Result<Settings> {
         }
     }
     Ok(settings)
+}
+
+/// What PostgreSQL's scripts say of its pages and of its vacuum: here leaves fill themselves, and nothing is to be
+/// cleaned up.
+fn is_of_storage(key: &ast::Ident) -> bool {
+    let name = names::identifier(key);
+    name.starts_with("autovacuum_")
+        || name.starts_with("vacuum_")
+        || matches!(
+            name.as_str(),
+            "fillfactor"
+                | "log_autovacuum_min_duration"
+                | "parallel_workers"
+                | "toast_tuple_target"
+        )
 }
 
 /// The names of the columns of a primary key.

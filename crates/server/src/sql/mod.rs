@@ -18,6 +18,7 @@ mod cursor;
 mod default;
 mod dialect;
 mod explain;
+mod fetch;
 mod form;
 mod functions;
 mod insert;
@@ -41,8 +42,9 @@ pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
 pub(crate) use create_as::CreateAsPlan;
-pub(crate) use cursor::{DeclarePlan, FetchPlan};
+pub(crate) use cursor::DeclarePlan;
 pub(crate) use default::as_written as default_as_written;
+pub(crate) use fetch::{FetchPlan, Movement};
 pub(crate) use functions::Function;
 pub(crate) use insert::{Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
@@ -69,7 +71,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use crate::access::Access;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
-use crate::execute::plan::{Plan, SessionPlan};
+use crate::execute::plan::{CursorPlan, Plan, SessionPlan};
 use crate::seen::Seen;
 use rewrite::Mark;
 
@@ -108,6 +110,8 @@ pub(crate) enum Parsed {
     AlterDatabase(String, Box<Statement>),
     /// A statement of this name, which has nothing to do here.
     Nothing(&'static str),
+    /// FETCH and MOVE.
+    Fetch(FetchPlan),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
     /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
@@ -157,6 +161,7 @@ impl Parsed {
             Parsed::AlterDatabase(name, statement) => {
                 setting::of_database(name, statement).map(Plan::Definition)
             }
+            Parsed::Fetch(fetch) => Ok(Plan::Cursor(CursorPlan::Fetch(fetch.clone()))),
             Parsed::Checkpoint => Ok(SessionPlan::Checkpoint.into()),
             Parsed::Nothing(verb) => Ok(SessionPlan::Nothing(verb).into()),
             Parsed::ResetUser => Ok(SessionPlan::Nothing("RESET").into()),
@@ -187,6 +192,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
+            Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
         }
     };

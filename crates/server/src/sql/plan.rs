@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush::Table;
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, CloseCursor, DiscardObject, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
-    ObjectType, Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, CloseCursor, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType,
+    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
 use super::create::Kind;
@@ -173,18 +173,13 @@ pub(crate) fn plan(
             };
             Ok(SessionPlan::Show(name).into())
         }
-        Statement::Discard { object_type } => {
-            Ok(SessionPlan::Discard { all: *object_type == DiscardObject::ALL }.into())
-        }
+        Statement::Discard { object_type } => Ok(SessionPlan::Discard(*object_type).into()),
         Statement::Prepare { name, data_types, statement } => {
             prepare::prepare(name, data_types, statement).map(Plan::Session)
         }
         Statement::Execute { .. } => prepare::execute(statement).map(Plan::Session),
         Statement::Declare { stmts } => {
             cursor::declare(planner, stmts, parameters).map(Plan::Cursor)
-        }
-        Statement::Fetch { name, direction, position: _, into: None } => {
-            cursor::fetch(name, direction).map(Plan::Cursor)
         }
         Statement::Close { cursor: CloseCursor::All } => Ok(Plan::Cursor(CursorPlan::Close(None))),
         Statement::Close { cursor: CloseCursor::Specific { name } } => {

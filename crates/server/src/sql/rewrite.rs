@@ -6,6 +6,7 @@ use std::ops::Range;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::fetch::{self, FetchPlan};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -19,6 +20,8 @@ pub(super) enum Mark {
     SetSchema,
     /// A statement that has nothing to do here, by its first word. A word that is read is left.
     Nothing(&'static str),
+    /// FETCH and MOVE. A word that is read is left.
+    Fetch(FetchPlan),
 }
 
 /// How many words tell what a statement is.
@@ -69,15 +72,14 @@ fn rewrite_one(
             tokens.drain(first + 1..statement.end);
             Some(Mark::Nothing(verb))
         }
-        // FETCH c and FETCH FROM c: the next row.
-        ["fetch", _] | ["fetch", "from" | "in", ..] => {
-            let span = tokens[first].span;
-            let words: &[&str] = if words.len() == 2 { &["NEXT", "FROM"] } else { &["NEXT"] };
-            let space = Token::Whitespace(Whitespace::Space);
-            let words = words.iter().flat_map(|word| [space.clone(), Token::make_keyword(word)]);
-            let words = words.map(|token| TokenWithSpan { token, span }).collect::<Vec<_>>();
-            tokens.splice(first + 1..=first, words);
-            None
+        ["fetch" | "move", ..] => {
+            let all = tokens[statement.clone()].iter().map(|token| &token.token);
+            let all: Vec<&Token> =
+                all.filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+            let fetch = fetch::read(&all)?;
+            tokens[first].token = Token::make_keyword("ROLLBACK");
+            tokens.drain(first + 1..statement.end);
+            Some(Mark::Fetch(fetch))
         }
         ["abort", ..] => {
             tokens[first].token = Token::make_keyword("ROLLBACK");

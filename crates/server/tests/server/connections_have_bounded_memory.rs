@@ -190,3 +190,21 @@ async fn a_thousand_clients_that_wait_for_a_table_do_not_keep_its_owner_from_goi
     assert_eq!(query(&owner, "SELECT count(*) FROM t").await, [WAITING.to_string()]);
     assert_eq!(failure(&owner, "SELECT more, another FROM t LIMIT 1").await, "no error");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_a_cursor_may_go_back_to_are_counted_and_bounded() {
+    let world = small_memory();
+    let client = world.client().await;
+    let before = counted(&world);
+    let rows = "SELECT repeat('x', 1000) AS x FROM generate_series(1, 100000)";
+    query(&client, "BEGIN").await;
+    query(&client, &format!("DECLARE forward CURSOR FOR {rows}")).await;
+    query(&client, &format!("DECLARE back SCROLL CURSOR FOR {rows}")).await;
+    query(&client, "MOVE 500 FROM back").await;
+    assert!(counted(&world) > before + 500_000);
+    query(&client, "MOVE ALL FROM forward").await;
+    assert_eq!(failure(&client, "FETCH LAST FROM back").await, "53200");
+    query(&client, "ROLLBACK").await;
+    assert!(counted(&world) < before + 500_000);
+    assert_eq!(query(&client, "SELECT 1").await, ["1"]);
+}

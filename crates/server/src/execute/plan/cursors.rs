@@ -1,6 +1,6 @@
 //! DECLARE, FETCH and CLOSE: a query begins whose rows are asked for later, in pieces.
 
-use super::super::{Answer, Backend};
+use super::super::{Answer, Backend, Declared};
 use crate::error::{Result, SqlError, state};
 use crate::seen::Seen;
 use crate::sql::{Bound, DeclarePlan, FetchPlan};
@@ -27,13 +27,19 @@ impl CursorPlan {
 
     pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
-            CursorPlan::Declare(_) if !backend.is_in_transaction() => {
+            CursorPlan::Declare(declared) if !declared.is_held && !backend.is_in_transaction() => {
                 let message = "DECLARE CURSOR can only be used in transaction blocks";
                 let error = SqlError::new(state::NO_ACTIVE_TRANSACTION, message);
-                Err(error.with_hint("BEGIN first."))
+                Err(error.with_hint("BEGIN first, or DECLARE it WITH HOLD."))
             }
-            CursorPlan::Declare(DeclarePlan { name, query }) => {
-                Ok(Answer::Declared(name.clone(), Box::new(query.run(backend, bound)?)))
+            CursorPlan::Declare(declared) => {
+                let rows = Box::new(declared.query.run(backend, bound)?);
+                Ok(Answer::Declared(Declared {
+                    name: declared.name.clone(),
+                    rows,
+                    is_scroll: declared.is_scroll,
+                    is_held: declared.is_held,
+                }))
             }
             CursorPlan::Fetch(plan) => Ok(Answer::Fetch(plan.clone())),
             CursorPlan::Close(name) => Ok(Answer::ClosedCursor(name.clone())),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sqlparser::ast::DiscardObject;
+
 use super::super::{Answer, Backend};
 use crate::error::Result;
 use crate::sql::plan::show_columns;
@@ -23,9 +25,7 @@ pub(crate) enum SessionPlan {
     },
     Show(String),
     /// Forgets prepared statements and settings.
-    Discard {
-        all: bool,
-    },
+    Discard(DiscardObject),
     Prepare(PreparePlan),
     Execute(ExecutePlan),
     /// Forgets one prepared statement, or all.
@@ -81,7 +81,7 @@ impl SessionPlan {
             }
             SessionPlan::SetTransaction { is_read_only } => backend.set_transaction(*is_read_only),
             SessionPlan::Show(name) => backend.show(name),
-            SessionPlan::Discard { all } => backend.discard(*all),
+            SessionPlan::Discard(what) => backend.discard(*what),
             SessionPlan::Prepare(plan) => Ok(Answer::Prepare(Box::new(plan.clone()))),
             SessionPlan::Execute(plan) => Ok(Answer::Execute(Box::new(plan.clone()))),
             SessionPlan::Deallocate(None) => Ok(Answer::Discarded("DEALLOCATE ALL".into())),
