@@ -16,6 +16,7 @@ mod database;
 mod definition;
 mod explain;
 mod insert;
+mod lock;
 mod patience;
 pub(crate) mod plan;
 mod planner_settings;

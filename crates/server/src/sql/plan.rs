@@ -15,8 +15,8 @@ use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, insert, names,
-    prepare, schema, select, setting, with, write,
+    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, insert, lock,
+    names, prepare, schema, select, setting, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -136,6 +136,7 @@ pub(crate) fn plan(
                 names.map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
             Ok(Plan::Definition(DefinitionPlan::Truncate { names }))
         }
+        Statement::Lock(statement) => lock::plan(planner, statement).map(Plan::Definition),
         Statement::Comment { .. } => comment::plan(planner, statement).map(Plan::Definition),
         Statement::CreateRole(create) => role::create(create).map(Plan::from),
         Statement::AlterRole { name, operation } => role::alter(name, operation).map(Plan::from),

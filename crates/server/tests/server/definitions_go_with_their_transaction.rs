@@ -474,3 +474,34 @@ async fn definitions_and_rows_of_one_message_come_together_or_not_at_all() {
     query(&client, "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE ROLE ann").await;
     assert_eq!(query(&client, "SELECT * FROM t").await, ["1"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_table_is_not_written_by_others_until_the_transaction_is_over() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    query(&one, "CREATE TABLE t (id int PRIMARY KEY)").await;
+    query(&two, "SET lock_timeout = '5ms'").await;
+    for (mode, is_written, is_altered) in [
+        ("ACCESS SHARE", true, false),
+        ("ROW EXCLUSIVE", true, false),
+        ("SHARE UPDATE EXCLUSIVE", true, false),
+        ("SHARE", false, false),
+        ("ACCESS EXCLUSIVE", false, false),
+    ] {
+        query(&one, "BEGIN").await;
+        query(&one, &format!("LOCK TABLE t IN {mode} MODE")).await;
+        let refusal = |is_taken: bool| if is_taken { "no error" } else { "55P03" };
+        let written = failure(&two, "INSERT INTO t VALUES (1)").await;
+        assert_eq!(written, refusal(is_written), "INSERT under {mode}");
+        let altered = failure(&two, "ALTER TABLE t ADD COLUMN n int").await;
+        assert_eq!(altered, refusal(is_altered), "ALTER TABLE under {mode}");
+        query(&two, "BEGIN").await;
+        let locked = failure(&two, "LOCK TABLE t NOWAIT").await;
+        assert_eq!(locked, "55P03", "LOCK TABLE under {mode}");
+        query(&two, "ROLLBACK").await;
+        // Readers see what was committed, whatever is locked.
+        query(&two, "SELECT * FROM t").await;
+        query(&one, "ROLLBACK").await;
+        query(&two, "DELETE FROM t").await;
+    }
+}

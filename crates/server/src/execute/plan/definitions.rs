@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::execute::OnCommit;
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, RoleStatement, SchemaPlan, SettingChange,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, LockPlan, RoleStatement, SchemaPlan, SettingChange,
 };
 
 #[derive(Clone)]
@@ -29,6 +29,7 @@ pub(crate) enum DefinitionPlan {
     Truncate {
         names: Vec<String>,
     },
+    Lock(LockPlan),
     /// Of what there is none; that is told.
     DropNothing {
         tag: &'static str,
@@ -50,6 +51,7 @@ impl DefinitionPlan {
             DefinitionPlan::AlterTable(_) => "ALTER TABLE",
             DefinitionPlan::DropTables { .. } => "DROP TABLE",
             DefinitionPlan::Truncate { .. } => "TRUNCATE TABLE",
+            DefinitionPlan::Lock(_) => "LOCK TABLE",
             DefinitionPlan::DropNothing { tag, .. } => tag,
             DefinitionPlan::Comment(_) => "COMMENT",
             DefinitionPlan::Schema(plan) => plan.tag(),
@@ -63,6 +65,7 @@ impl DefinitionPlan {
             DefinitionPlan::Truncate { names } => names.iter().try_for_each(|name| {
                 backend.access.check(&backend.who, Right::Truncate, &backend.seen.table(name)?)
             }),
+            DefinitionPlan::Lock(plan) => backend.check_lock(plan),
             DefinitionPlan::DropNothing { .. } => Ok(()),
             DefinitionPlan::Roles(statement) if backend.is_own_password(statement) => Ok(()),
             DefinitionPlan::CreateAs(plan) => {
@@ -91,6 +94,7 @@ impl DefinitionPlan {
     pub(super) fn is_stale(&self, seen: &Seen) -> bool {
         match self {
             DefinitionPlan::CreateAs(plan) => plan.query.is_stale(seen),
+            DefinitionPlan::Lock(plan) => plan.tables.iter().any(|table| !seen.is_current(table)),
             _ => false,
         }
     }
@@ -106,6 +110,7 @@ impl DefinitionPlan {
                 backend.drop_tables(names, *if_exists)
             }
             DefinitionPlan::Truncate { names } => backend.truncate(names),
+            DefinitionPlan::Lock(plan) => backend.lock_tables(plan),
             DefinitionPlan::DropNothing { missing, .. } => {
                 backend.notices.extend(missing.iter().cloned());
                 Ok(())
