@@ -367,7 +367,9 @@ fn rows_of_a_table_that_was_emptied_meanwhile_are_not_left_behind_by_a_later_def
     let fixture = Fixture::in_memory();
     let (db, notes) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
-    let define: [fn(&mut Transaction<'_>) -> onrush::Result<()>; 3] = [
+    let define: [fn(&mut Transaction<'_>) -> onrush::Result<()>; 5] = [
+        |own| own.table("notes").and_then(|notes| own.hold_table(&notes)),
+        |own| own.reserve_table("notes").map(drop),
         |own| own.lock_table("notes").map(drop),
         |own| own.truncate_table("notes").map(drop),
         |own| own.drop_table("notes"),

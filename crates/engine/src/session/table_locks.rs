@@ -35,7 +35,7 @@ impl Transaction<'_> {
         let Transaction { session, definitions: Some(own), .. } = self else { return Ok(()) };
         own.share(&mut session.worker, &table.entry)?;
         session.worker.wait_complete(session.worker.engine.log.tail());
-        if table.is_current() {
+        if table.is_current() && self.writes_are_of(&table.entry) {
             return Ok(());
         }
         Err(Error::TableChanged { name: table.name().to_owned() })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::planner_settings;
 use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
-use crate::schemas::TEMPORARY;
+use crate::schemas::{TEMPORARY, is_temporary};
 use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
 
 /// What cannot be changed, and what it is.
@@ -111,8 +111,10 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    /// Where names are looked up: temporary tables first, unless it is said where among the others.
+    /// Where names are looked up: temporary tables first, unless it is said where among the others. Those of other
+    /// clients are nowhere.
     fn path(&self, mut schemas: Vec<String>) -> Arc<[String]> {
+        schemas.retain(|schema| !is_temporary(schema));
         match schemas.iter_mut().find(|schema| *schema == TEMPORARY) {
             Some(place) => place.clone_from(&self.temporary_schema),
             None => schemas.insert(0, self.temporary_schema.clone()),

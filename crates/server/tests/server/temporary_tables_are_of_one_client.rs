@@ -36,6 +36,13 @@ async fn clients_have_tables_of_one_name_and_do_not_see_each_others() {
         assert_eq!(query(&one, &format!("SELECT n FROM {of_one}.t")).await, ["1"]);
     }
     assert_eq!(failure(&two, &format!("DROP SCHEMA {of_one} CASCADE")).await, "0A000");
+    for path in [format!("{of_one}, public"), format!("{of_one}, pg_temp")] {
+        query(&two, &format!("SET search_path = {path}")).await;
+        assert_eq!(query(&two, "SELECT n FROM t").await, ["2"], "{path}");
+        query(&two, "CREATE TEMP TABLE u (n int)").await;
+        query(&two, "DROP TABLE u").await;
+    }
+    assert_eq!(failure(&one, "SELECT * FROM u").await, "42P01");
 }
 
 #[tokio::test(flavor = "multi_thread")]
