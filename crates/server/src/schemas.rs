@@ -34,6 +34,11 @@ pub(crate) fn is_temporary(schema: &str) -> bool {
     schema.strip_prefix(TEMPORARY).is_some_and(|number| number.starts_with('_'))
 }
 
+/// Whether it is a temporary table of a client, by the engine's name.
+pub(crate) fn has_temporary(table: &str) -> bool {
+    is_temporary(parts(table).0)
+}
+
 /// The engine's name of a table.
 pub(crate) fn joined(schema: &str, table: &str) -> String {
     match schema {

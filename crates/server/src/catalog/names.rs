@@ -107,7 +107,7 @@ pub(super) fn all_schemas(seen: &Seen) -> Vec<(u32, String)> {
 
 /// Whether it is a client's own.
 pub(super) fn is_temporary(table: &Table) -> bool {
-    schemas::is_temporary(schemas::parts(table.name()).0)
+    schemas::has_temporary(table.name())
 }
 
 /// Whether a table is what its name alone means.

@@ -142,7 +142,6 @@ impl Cursor {
             to if to < behind => (Some((to, to)), to),
             _ => (None, behind),
         };
-        let before = |by: u64| one(at.saturating_sub(by));
         match movement {
             Movement::Forward(Some(0)) | Movement::Backward(Some(0)) | Movement::Relative(0) => {
                 (self.is_on_row().then_some((at, at)), at)
@@ -158,8 +157,7 @@ impl Cursor {
             }
             Movement::Absolute(to) if to < 0 => one(behind.saturating_sub(to.unsigned_abs())),
             Movement::Absolute(to) => one(to.unsigned_abs()),
-            Movement::Relative(by) if by < 0 => before(by.unsigned_abs()),
-            Movement::Relative(by) => one(at.saturating_add(by.unsigned_abs())),
+            Movement::Relative(by) => one(at.saturating_add_signed(by)),
         }
     }
 }
@@ -213,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Once a transaction is over.
     pub(super) fn end_cursors(&mut self) {
-        if !self.backend.is_in_transaction() {
+        if !self.cursors.by_name.is_empty() && !self.backend.is_in_transaction() {
             let is_rolled_back = std::mem::take(&mut self.backend.is_rolled_back);
             self.cursors.end_transaction(is_rolled_back);
             self.note_cursors();

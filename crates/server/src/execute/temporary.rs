@@ -37,7 +37,7 @@ pub(super) struct Temporaries {
 impl Temporaries {
     /// A table was made.
     pub(super) fn note(&mut self, number: u32, name: &str, on_commit: Option<OnCommit>) {
-        self.is_used |= schemas::is_temporary(schemas::parts(name).0);
+        self.is_used |= schemas::has_temporary(name);
         if let Some(on_commit) = on_commit {
             self.on_commit.insert(number, (name.to_owned(), on_commit));
         }
@@ -56,27 +56,23 @@ impl Backend {
             return;
         }
         let mut noted = std::mem::take(&mut self.temporaries.on_commit);
-        let ended = noted.iter().try_for_each(|(number, (name, on_commit))| {
-            self.end_temporary(*number, name, *on_commit)
-        });
         // One that is not there was dropped, or rolled back.
         noted.retain(|number, (name, _)| {
             self.database.table(name).is_ok_and(|table| table.id() == *number)
         });
+        let ended =
+            noted.values().try_for_each(|(name, on_commit)| self.end_temporary(name, *on_commit));
         self.temporaries.on_commit = noted;
         if let Err(error) = ended {
             self.notices.push(error.warning());
         }
     }
 
-    fn end_temporary(&mut self, number: u32, name: &str, on_commit: OnCommit) -> Result<()> {
-        let Ok(table) = self.database.table(name) else { return Ok(()) };
-        if table.id() != number {
-            return Ok(());
-        }
+    fn end_temporary(&mut self, name: &str, on_commit: OnCommit) -> Result<()> {
         match on_commit {
             OnCommit::Drop => self.drop_tables(&[name.to_owned()], true),
             OnCommit::DeleteRows => {
+                let table = self.database.table(name)?;
                 let one = ScanOptions { limit: Some(1), ..ScanOptions::default() };
                 let has_rows = self.idle()?.scan(&table, &one)?.next().is_some();
                 if has_rows { self.truncate(&[name.to_owned()]) } else { Ok(()) }

@@ -106,7 +106,7 @@ pub(super) fn plan_set_schema(
     };
     let if_exists = alter.if_exists;
     let table = planner.lookup().table_that_may_be(&alter.name, if_exists)?;
-    if schemas::is_temporary(schemas::parts(&table).0) {
+    if schemas::has_temporary(&table) {
         return Err(schema::moves_temporary());
     }
     let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));

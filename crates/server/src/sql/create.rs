@@ -43,10 +43,6 @@ impl Kind {
     pub(super) fn or_temporary(self, is_temporary: bool) -> Kind {
         if is_temporary { Kind::Temporary } else { self }
     }
-
-    pub(super) fn or_unlogged(self) -> Kind {
-        if self == Kind::Logged { Kind::Unlogged } else { self }
-    }
 }
 
 /// The engine's name of a new table, and of which kind it is there.
@@ -60,7 +56,7 @@ pub(super) fn place(
         _ => planner.lookup().new_table_named(name)?,
     };
     names::check_reserved(&name)?;
-    let is_temporary = schemas::is_temporary(schemas::parts(&name).0);
+    let is_temporary = schemas::has_temporary(&name);
     if is_temporary && kind == Kind::Unlogged {
         let message = "only temporary relations may be created in temporary schemas";
         return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
@@ -98,8 +94,7 @@ pub(super) fn plan(
     statement: &CreateTable,
     kind: Kind,
 ) -> Result<DefinitionPlan> {
-    let kind = kind.or_temporary(statement.temporary);
-    let (name, kind) = place(planner, &statement.name, kind)?;
+    let (name, kind) = place(planner, &statement.name, kind.or_temporary(statement.temporary))?;
     let settings = settings(&statement.table_options)?;
     let mut key: Option<Vec<String>> = None;
     let mut set_key = |columns: Vec<String>| match key.replace(columns) {

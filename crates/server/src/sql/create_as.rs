@@ -55,7 +55,6 @@ pub(super) fn plan(
         return Err(SqlError::new(state::SYNTAX_ERROR, "too many column names were specified"));
     }
     let settings = super::create::settings(&statement.table_options)?;
-    let kind = if settings.is_unlogged { kind.or_unlogged() } else { kind };
     let columns = query.columns.iter().enumerate().map(|(at, column)| {
         let name = given.get(at).map_or(column.name.as_str(), String::as_str);
         column_of(name, column)
@@ -63,7 +62,7 @@ pub(super) fn plan(
     let columns: Vec<ColumnDefinition> = columns.collect::<Result<_>>()?;
     let mut builder = TableDefinition::builder(&name).keyed_by_row_id();
     builder = columns.into_iter().fold(builder, TableBuilder::column);
-    if kind != Kind::Logged {
+    if kind != Kind::Logged || settings.is_unlogged {
         builder = builder.unlogged();
     }
     Ok(DefinitionPlan::CreateAs(Arc::new(CreateAsPlan {

@@ -139,7 +139,7 @@ impl<'b> Lookup<'b> {
             }
             _ => {
                 let name = self.table_named(name)?;
-                if schemas::is_temporary(schemas::parts(&name).0) {
+                if schemas::has_temporary(&name) {
                     return Ok(name);
                 }
                 let message = "cannot create temporary relation in non-temporary schema";
