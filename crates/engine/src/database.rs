@@ -4,6 +4,7 @@
 
 mod alter;
 mod define;
+mod index;
 mod observe;
 
 use std::path::{Path, PathBuf};
@@ -277,9 +278,13 @@ impl Database {
     /// The table of this name.
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable).
+    /// [`UnknownTable`](Error::UnknownTable); [`IsIndex`](Error::IsIndex).
     pub fn table(&self, name: &str) -> Result<Table> {
-        Ok(self.handle(self.engine().catalog.get(name)?))
+        let entry = self.engine().catalog.get(name)?;
+        match entry.is_index() {
+            true => Err(Error::IsIndex { name: name.to_owned() }),
+            false => Ok(self.handle(entry)),
+        }
     }
 
     /// A number that grows with every table that is created, altered or dropped: while it is the same,
@@ -292,7 +297,7 @@ impl Database {
     /// The definitions of all tables, by name.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<TableDefinition>> {
-        let tables = self.engine().catalog.all();
+        let tables = self.engine().catalog.all_but_entries();
         tables.iter().map(|table| Arc::clone(table.schema.definition())).collect()
     }
 

@@ -74,6 +74,30 @@ pub enum Error {
         /// The key's columns and values.
         key: KeyInWords,
     },
+    /// A row with these values in the columns of a unique index is already there. Your input.
+    #[error(
+        "table {table} already has a row with {key}, which the unique index {index} allows once; take other values"
+    )]
+    UniqueViolated {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+        /// The index's columns and values.
+        key: KeyInWords,
+    },
+    /// No such index. Your input.
+    #[error("there is no index {name}; check the spelling")]
+    UnknownIndex {
+        /// The name asked for.
+        name: String,
+    },
+    /// What can be done with a table only. Your input.
+    #[error("{name} is an index; name its table")]
+    IsIndex {
+        /// Its name.
+        name: String,
+    },
     /// No such table. Your input.
     #[error("there is no table {name}; create it first, or check the spelling")]
     UnknownTable {

@@ -108,6 +108,32 @@ pub enum TypeError {
         /// The name of both.
         name: Box<str>,
     },
+    /// Two indexes of a table have one name.
+    #[error("table {table} has two indexes of the name {name}")]
+    DuplicateIndex {
+        /// The table.
+        table: Box<str>,
+        /// The name of both.
+        name: Box<str>,
+    },
+    /// A name that is not an index of the table.
+    #[error("table {table} has no index {name}")]
+    UnknownIndex {
+        /// The table.
+        table: Box<str>,
+        /// The name asked for.
+        name: Box<str>,
+    },
+    /// An index of no column, or of too many.
+    #[error("the index {index} has {count} columns; 1 to {limit} are allowed")]
+    IndexColumnCount {
+        /// The index.
+        index: Box<str>,
+        /// How many it has, included ones too.
+        count: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// A name that is not a check of the table.
     #[error("table {table} has no constraint {name} that could be dropped")]
     UnknownCheck {

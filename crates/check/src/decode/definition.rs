@@ -4,6 +4,7 @@ use onrush_types::expression::TypedExpression;
 use onrush_types::{DataType, KeyStrategy};
 
 use super::field::Rule;
+use super::indexes::{self, EntriesOf, Index};
 use super::input::Input;
 
 const NAME_BYTES_MAX: usize = 128;
@@ -20,6 +21,8 @@ pub(crate) struct Definition {
     pub(crate) key: Vec<usize>,
     /// Of a table that was altered.
     pub(crate) history: Option<History>,
+    pub(crate) indexes: Vec<Index>,
+    pub(crate) entries_of: Option<EntriesOf>,
 }
 
 /// How an altered table came to its columns.
@@ -72,8 +75,8 @@ impl Column {
     }
 }
 
-type Read<T> = Result<T, &'static str>;
-const SHORT: &str = "the definition ends too early";
+pub(super) type Read<T> = Result<T, &'static str>;
+pub(super) const SHORT: &str = "the definition ends too early";
 
 /// Reads a definition and sees whether it is sound; the error says what is wrong with it.
 pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
@@ -82,7 +85,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=5).contains(&format) {
+    if !(1..=6).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -104,7 +107,6 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         let position = usize::from(input.u16().ok_or(SHORT)?);
         match columns.get(position) {
             None => return Err("a key column does not exist"),
-            Some(column) if column.nullable => return Err("a key column may be NULL"),
             Some(_) if key.contains(&position) => return Err("a key column stands twice"),
             Some(_) => key.push(position),
         }
@@ -112,31 +114,39 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=5, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=6, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
-        4 | 5 => read_flag(&mut input)?,
+        4.. => read_flag(&mut input)?,
         _ => format == 3,
     };
     let history = match was_altered {
         true => Some(read_history(&mut input, version, &columns, &key)?),
         false => None,
     };
+    let live = |number: u16| match &history {
+        Some(past) => past.columns.iter().any(|(own, _)| *own == number),
+        None => usize::from(number) < columns.len(),
+    };
     if format >= 4 {
-        let live = |number: u16| match &history {
-            Some(past) => past.columns.iter().any(|(own, _)| *own == number),
-            None => usize::from(number) < columns.len(),
-        };
         let checks = read_checks(&mut input, format, live)?;
         if format == 4 && checks == 0 {
             return Err("a table without checks is of a format with them");
         }
     }
+    let (indexes, entries_of) = match format {
+        6 => indexes::read(&mut input, live)?,
+        _ => (Vec::new(), None),
+    };
+    let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
+    if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
+        return Err("a key column may be NULL");
+    }
     if !input.is_empty() {
         return Err("bytes are left over after the definition");
     }
-    Ok(Definition { name, version, columns, key, history })
+    Ok(Definition { name, version, columns, key, history, indexes, entries_of })
 }
 
 fn read_history(
@@ -245,7 +255,7 @@ fn read_form(input: &mut Input<'_>) -> Read<()> {
     }
 }
 
-fn read_flag(input: &mut Input<'_>) -> Read<bool> {
+pub(super) fn read_flag(input: &mut Input<'_>) -> Read<bool> {
     match input.u8().ok_or(SHORT)? {
         0 => Ok(false),
         1 => Ok(true),
@@ -297,7 +307,7 @@ impl Definition {
     }
 }
 
-fn read_name(input: &mut Input<'_>) -> Read<String> {
+pub(super) fn read_name(input: &mut Input<'_>) -> Read<String> {
     let length = usize::from(input.u16().ok_or(SHORT)?);
     let bytes = input.take(length).ok_or(SHORT)?;
     let name = std::str::from_utf8(bytes).map_err(|_| "a name is not UTF-8")?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onrush_types::DataType;
+use onrush_types::{DataType, KeyOrder};
 
 use super::definition::Definition;
 use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
@@ -11,31 +11,43 @@ use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
 const SHORT: &str = "the key ends inside a column";
 
+#[derive(Clone, Debug)]
+struct KeyColumn {
+    data_type: DataType,
+    /// Of the entries of an index: how it is ordered, NULL included.
+    order: Option<KeyOrder>,
+    name: String,
+}
+
 /// How to check the keys of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyPlan {
-    columns: Box<[(DataType, String)]>,
+    columns: Box<[KeyColumn]>,
     /// Where all columns are of fixed width and any bytes will do: the width of a key.
     any: Option<usize>,
 }
 
 impl KeyPlan {
     pub(crate) fn new(definition: &Definition) -> KeyPlan {
-        let columns: Box<[(DataType, String)]> = definition
+        let order = |place: usize| definition.entries_of.as_ref()?.orders.get(place).copied();
+        let columns: Box<[KeyColumn]> = definition
             .key
             .iter()
-            .map(|&position| {
+            .enumerate()
+            .map(|(place, &position)| {
                 let column = &definition.columns[position];
-                (column.data_type, column.name.clone())
+                let (data_type, name) = (column.data_type, column.name.clone());
+                KeyColumn { data_type, order: order(place), name }
             })
             .collect();
-        let any = columns.iter().try_fold(0, |sum, (data_type, _)| match data_type {
-            DataType::Int16 => Some(sum + 2),
-            DataType::Int32 => Some(sum + 4),
-            DataType::Int64 => Some(sum + 8),
-            DataType::Uuid => Some(sum + 16),
+        let width = |column: &KeyColumn| match (column.order, column.data_type) {
+            (None, DataType::Int16) => Some(2),
+            (None, DataType::Int32) => Some(4),
+            (None, DataType::Int64) => Some(8),
+            (None, DataType::Uuid) => Some(16),
             _ => None,
-        });
+        };
+        let any = columns.iter().try_fold(0, |sum, column| Some(sum + width(column)?));
         KeyPlan { columns, any: any.filter(|width| *width <= KEY_BYTES_MAX) }
     }
 
@@ -53,8 +65,8 @@ impl KeyPlan {
             return Err("the key is longer than a key may be");
         }
         let mut rest = key;
-        for (data_type, _) in &self.columns {
-            check_column(*data_type, &mut rest)?;
+        for column in &self.columns {
+            check_column(column, &mut rest)?;
         }
         if rest.is_empty() { Ok(()) } else { Err("bytes are left over after the last key column") }
     }
@@ -64,23 +76,23 @@ impl KeyPlan {
     pub(crate) fn column<'k>(&self, key: &'k [u8], position: usize) -> Option<&'k [u8]> {
         let before = self.columns[..position]
             .iter()
-            .try_fold(0, |sum, (data_type, _)| Some(sum + fixed_width(*data_type)?))?;
-        key.get(before..before + fixed_width(self.columns[position].0)?)
+            .try_fold(0, |sum, column| Some(sum + fixed_width(column)?))?;
+        key.get(before..before + fixed_width(&self.columns[position])?)
     }
 
     /// A key in words; a fence may be a part of one.
     pub(crate) fn words(&self, key: &[u8]) -> String {
         let mut text = String::new();
         let mut rest = key;
-        for (number, (data_type, name)) in self.columns.iter().enumerate() {
+        for (number, column) in self.columns.iter().enumerate() {
             let before = rest;
-            if rest.is_empty() || check_column(*data_type, &mut rest).is_err() {
+            if rest.is_empty() || check_column(column, &mut rest).is_err() {
                 rest = before;
                 break;
             }
             let separator = if number == 0 { "" } else { ", " };
-            let value = value_words(*data_type, &before[..before.len() - rest.len()]);
-            let _ = write!(text, "{separator}{name} = {value}");
+            let value = column_words(column, &before[..before.len() - rest.len()]);
+            let _ = write!(text, "{separator}{name} = {value}", name = column.name);
         }
         if !rest.is_empty() || text.is_empty() {
             let separator = if text.is_empty() { "" } else { ", then " };
@@ -100,16 +112,42 @@ impl KeyPlan {
 }
 
 /// The width of a key column, where all its values take the same.
-fn fixed_width(data_type: DataType) -> Option<usize> {
+fn fixed_width(column: &KeyColumn) -> Option<usize> {
+    match column.order {
+        None => value_width(column.data_type),
+        Some(_) => None,
+    }
+}
+
+fn value_width(data_type: DataType) -> Option<usize> {
     match data_type {
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Bytes => None,
         other => other.fixed_width_bytes(),
     }
 }
 
-/// Takes one column off the front of `rest`.
-fn check_column(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
-    let Some(width) = fixed_width(data_type) else { return check_escaped(data_type, rest) };
+/// Takes one column off the front of `rest`: of an index's entries what stands before the value, too.
+fn check_column(column: &KeyColumn, rest: &mut &[u8]) -> Result<(), &'static str> {
+    let Some(order) = column.order else { return check_value(column.data_type, rest) };
+    let (mark, behind) = rest.split_first().ok_or(SHORT)?;
+    *rest = behind;
+    match (mark, order.nulls_first) {
+        (0, true) | (2, false) => Ok(()),
+        (1, _) if !order.descending => check_value(column.data_type, rest),
+        (1, _) => {
+            let flipped: Vec<u8> = rest.iter().map(|byte| !byte).collect();
+            let mut left = flipped.as_slice();
+            check_value(column.data_type, &mut left)?;
+            *rest = &rest[flipped.len() - left.len()..];
+            Ok(())
+        }
+        _ => Err("what stands before a key column is no mark"),
+    }
+}
+
+/// Takes one value off the front of `rest`.
+fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
+    let Some(width) = value_width(data_type) else { return check_escaped(data_type, rest) };
     let (bytes, behind) = rest.split_at_checked(width).ok_or(SHORT)?;
     *rest = behind;
     let sound = match data_type {
@@ -175,6 +213,19 @@ fn check_escaped(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static s
 }
 
 /// A sound column in words.
+fn column_words(column: &KeyColumn, bytes: &[u8]) -> String {
+    let Some(order) = column.order else { return value_words(column.data_type, bytes) };
+    match bytes {
+        [1, value @ ..] if order.descending => {
+            let value: Vec<u8> = value.iter().map(|byte| !byte).collect();
+            value_words(column.data_type, &value)
+        }
+        [1, value @ ..] => value_words(column.data_type, value),
+        _ => "NULL".to_owned(),
+    }
+}
+
+/// A sound value in words.
 fn value_words(data_type: DataType, bytes: &[u8]) -> String {
     match data_type {
         DataType::Boolean => (bytes[0] == 1).to_string(),
@@ -200,7 +251,12 @@ mod tests {
     use super::*;
 
     fn plan(columns: &[DataType]) -> KeyPlan {
-        let columns = columns.iter().enumerate().map(|(n, t)| (*t, format!("c{n}"))).collect();
+        let column = |(n, t): (usize, &DataType)| KeyColumn {
+            data_type: *t,
+            order: None,
+            name: format!("c{n}"),
+        };
+        let columns = columns.iter().enumerate().map(column).collect();
         KeyPlan { columns, any: None }
     }
 

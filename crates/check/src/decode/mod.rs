@@ -9,6 +9,7 @@ pub(crate) mod directory;
 pub(crate) mod elided;
 pub(crate) mod field;
 pub(crate) mod image;
+pub(crate) mod indexes;
 pub(crate) mod input;
 pub(crate) mod key;
 pub(crate) mod record;

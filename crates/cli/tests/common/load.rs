@@ -14,7 +14,7 @@ pub struct Load {
 
 impl Load {
     /// Starts it in `world`; returns with the first line that holds `words`. What else it tells is read, so that
-    /// it is never held up.
+    /// it is never held up. One that ends before fails with all that it has told.
     pub fn start(world: &World, flags: &[&str], words: &str) -> (Load, String) {
         let mut child = Command::new(PROGRAM)
             .args(["lab", "insert"])
@@ -25,8 +25,14 @@ impl Load {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains(words));
-        let line = line.unwrap_or_else(|| panic!("no line tells: {words}"));
+        let mut told = Vec::new();
+        let line = loop {
+            match lines.next() {
+                Some(line) if line.contains(words) => break line,
+                Some(line) => told.push(line),
+                None => panic!("no line tells {words:?}, but: {told:#?}"),
+            }
+        };
         (Load { child, rest: std::thread::spawn(move || lines.for_each(drop)) }, line)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush_types::{Schema, TableDefinition, Value};
+use onrush_types::{Schema, TIE, TableDefinition, Value};
 
 use super::TableEntry;
 use crate::error::{Error, KeyInWords, Result};
@@ -81,7 +81,16 @@ impl Table {
         assignments.iter().map(resolve).collect()
     }
 
-    /// A key in words, for messages.
+    /// The entries of an index are written with the rows of their table alone.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.entry.is_index() {
+            true => Err(Error::IsIndex { name: self.name().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    /// A key in words, for messages: of the entries of an index the indexed columns.
     pub(crate) fn describe_key(&self, key: &[u8]) -> KeyInWords {
         let definition = self.definition();
         let Ok(values) = self.entry.schema.decode_key(key) else {
@@ -89,6 +98,8 @@ impl Table {
         };
         let name = |column: &usize| definition.columns()[*column].name.clone();
         let columns = definition.primary_key().iter().map(name);
-        KeyInWords(columns.zip(values.iter().map(ToString::to_string)).collect())
+        let indexed = definition.entries_of().map_or(values.len(), |of| of.orders.len());
+        let words = columns.zip(values.iter().map(ToString::to_string)).take(indexed);
+        KeyInWords(words.filter(|(name, _)| name != TIE).collect())
     }
 }

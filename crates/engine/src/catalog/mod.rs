@@ -1,12 +1,14 @@
 //! The tables: definition, rows, the counters behind generated keys, and who may define what.
 
 mod handle;
+mod index;
 mod locks;
 mod relations;
 mod sequence;
 mod table;
 
 pub use handle::Table;
+pub(crate) use index::Index;
 pub use locks::Waiting;
 pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter};
 pub(crate) use relations::Relations;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use onrush_latch::lock_counted;
 use onrush_log::{LatestLsn, Lsn};
@@ -12,7 +12,7 @@ use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Relations;
-use super::{DefinitionLocks, Sequence};
+use super::{DefinitionLocks, Index, Sequence};
 use crate::constraint::{TableChecks, TableDefaults};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -34,6 +34,9 @@ pub(crate) struct TableEntry {
     strict_order: Option<Mutex<()>>,
     checks: Option<TableChecks>,
     defaults: TableDefaults,
+    pub(super) is_indexed: bool,
+    /// Found when they are first asked for.
+    pub(super) indexes: OnceLock<Box<[Index]>>,
 }
 
 impl TableEntry {
@@ -118,7 +121,18 @@ impl TableEntry {
         let strict_order = definition.columns().iter().any(strict).then(|| Mutex::new(()));
         let checks = TableChecks::of(&definition);
         let defaults = TableDefaults::of(&definition);
-        Ok(TableEntry { id, schema, tree, sequences, entry_bytes, strict_order, checks, defaults })
+        Ok(TableEntry {
+            id,
+            schema,
+            tree,
+            sequences,
+            entry_bytes,
+            strict_order,
+            checks,
+            defaults,
+            is_indexed: !definition.indexes().is_empty(),
+            indexes: OnceLock::new(),
+        })
     }
 
     /// Whose rows the tree has now.
@@ -304,6 +318,12 @@ impl Catalog {
     /// All tables, by name.
     pub(crate) fn all(&self) -> Vec<Arc<TableEntry>> {
         self.tables.read().by_name.values().cloned().collect()
+    }
+
+    /// All tables but the entries of indexes, by name.
+    pub(crate) fn all_but_entries(&self) -> Vec<Arc<TableEntry>> {
+        let tables = self.tables.read();
+        tables.by_name.values().filter(|entry| !entry.is_index()).cloned().collect()
     }
 
     /// Grows with every table that is created, altered or dropped.

@@ -4,7 +4,7 @@
 use onrush_types::EncodedRow;
 
 use crate::logging::{RecordKind, push_varint, row_header};
-use crate::tree::GroupRows;
+use crate::tree::{GroupRow, GroupRows, Tree};
 use crate::units::ObjectId;
 
 /// The encoded rows of a batch. Kept by the session and used again, so that its buffers grow once.
@@ -88,19 +88,36 @@ impl Batch {
         let row = self.rows[index];
         &self.record[row.record_at..row.record_end]
     }
-}
 
-impl GroupRows for Batch {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.rows.len()
     }
 
-    fn row(&self, index: usize) -> (&[u8], &[u8]) {
+    /// Key bytes and value bytes of the row at `index` of the key order.
+    pub(super) fn row(&self, index: usize) -> (&[u8], &[u8]) {
         let row = self.rows[index];
         (&self.bytes[row.key_at..row.value_at], &self.bytes[row.value_at..row.end])
     }
+}
+
+/// The rows of a batch on their way to a tree.
+pub(super) struct BatchRows<'b> {
+    pub(super) batch: &'b Batch,
+    pub(super) tree: &'b Tree,
+    pub(super) object: ObjectId,
+}
+
+impl GroupRows for BatchRows<'_> {
+    fn count(&self) -> usize {
+        self.batch.count()
+    }
+
+    fn row(&self, index: usize) -> GroupRow<'_> {
+        let (key, value) = self.batch.row(index);
+        GroupRow { tree: self.tree, object: self.object, key, value }
+    }
 
     fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.batch.bytes.len()
     }
 }

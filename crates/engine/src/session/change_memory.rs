@@ -16,6 +16,10 @@ impl Transaction<'_> {
             self.count_changes();
             self.check_kept()?;
         }
+        // Whoever reads nothing could not tell his spilled rows from others': the commit writes them all.
+        if self.held.is_none() {
+            return Ok(());
+        }
         let engine = &self.session.worker.engine;
         let has_some = self.writes.bytes() >= STEP_BYTES;
         let is_large = self.writes.bytes() >= engine.options.piece_bytes_max();

@@ -22,8 +22,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{TICK, group_header, push_varint, take_varint};
 use crate::node::leaf::Owner;
-use crate::tree::{Blocked, GroupRows, Intent, Refusal, Seat, Tree};
-use crate::units::ObjectId;
+use crate::tree::{Blocked, GroupRow, GroupRows, Intent, Refusal, Seat, Tree};
 
 /// Rows that one stay inside the engine places or resolves at most.
 const WRITES_INSIDE: usize = 64;
@@ -144,7 +143,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// A transaction that only inserts into one table goes the way of a batch, without intents. None
+    /// A transaction that only inserts into one table, indexed or not, goes the way of a batch, without intents. None
     /// if it cannot go that way, for whatever reason; then nothing was written.
     fn commit_as_group(
         &mut self,
@@ -154,10 +153,10 @@ impl Transaction<'_> {
     ) -> Result<Option<Lsn>> {
         let since = self.held.as_ref().map(HeldLsn::lsn);
         let Some(inserted) = InsertedRows::of(writes, since) else { return Ok(None) };
-        let InsertedRows { table, object, .. } = inserted;
+        let table = inserted.table;
         let is_shared = own.is_some_and(|own| own.holds(table.id()));
         let record = [record, &[]];
-        let outcome = self.session.write_group(table, object, &inserted, record, is_shared)?;
+        let outcome = self.session.write_group(table, &inserted, record, is_shared)?;
         // Over intents it is refused again, with the key that it is refused for.
         Ok(outcome.unwrap_or(None))
     }
@@ -173,15 +172,18 @@ impl Transaction<'_> {
     pub(super) fn count_rows(&mut self, writes: &Writes) {
         let mut last = None;
         for ((object, _), write) in writes {
+            if last.replace(*object) != Some(*object) {
+                self.session.collect_versions(&write.table);
+            }
+            if write.table.entry.is_index() {
+                continue;
+            }
             let counter = match (&write.value, write.must_be_absent) {
                 (Some(_), true) => Counter::RowsInserted,
                 (Some(_), false) => Counter::RowsUpdated,
                 (None, _) => Counter::RowsDeleted,
             };
             self.session.worker.recorder.count(counter, 1);
-            if last.replace(*object) != Some(*object) {
-                self.session.collect_versions(&write.table);
-            }
         }
     }
 
@@ -243,24 +245,33 @@ impl Drop for Shares {
     }
 }
 
-/// The rows of a transaction that does nothing but insert into one table.
+/// The rows of a transaction that does nothing but insert into one table, and their entries in its indexes.
 struct InsertedRows<'w> {
     table: &'w Table,
-    object: ObjectId,
-    rows: Vec<(&'w [u8], &'w [u8])>,
+    rows: Vec<GroupRow<'w>>,
     since: Option<Lsn>,
 }
 
 impl<'w> InsertedRows<'w> {
     fn of(writes: &'w Writes, since: Option<Lsn>) -> Option<InsertedRows<'w>> {
-        let ((object, _), Write { table, .. }) = writes.first_key_value()?;
-        let row = |((own, key), write): (&'w RowKey, &'w Write)| {
-            let is_alike = own == object && Arc::ptr_eq(&write.table.entry, &table.entry);
-            let value = write.value.as_deref().filter(|_| write.must_be_absent && is_alike);
-            value.map(|value| (key.as_slice(), value))
-        };
-        let rows = writes.iter().map(row).collect::<Option<_>>()?;
-        Some(InsertedRows { table, object: *object, rows, since })
+        let is_of_table = |(_, write): &(&RowKey, &Write)| !write.table.entry.is_index();
+        let ((object, _), Write { table, .. }) = writes.iter().find(is_of_table)?;
+        let mut entries = Vec::new();
+        let mut rows = Vec::with_capacity(writes.len());
+        for ((own, key), write) in writes {
+            let value = write.value.as_deref().filter(|_| write.must_be_absent)?;
+            let row = GroupRow { tree: &write.table.entry.tree, object: *own, key, value };
+            if own == object && Arc::ptr_eq(&write.table.entry, &table.entry) {
+                rows.push(row);
+            } else if write.table.entry.is_index_of(table.id()) {
+                entries.push(row);
+            } else {
+                return None;
+            }
+        }
+        // The hint is of the table's tree.
+        rows.append(&mut entries);
+        Some(InsertedRows { table, rows, since })
     }
 }
 
@@ -269,12 +280,12 @@ impl GroupRows for InsertedRows<'_> {
         self.rows.len()
     }
 
-    fn row(&self, index: usize) -> (&[u8], &[u8]) {
+    fn row(&self, index: usize) -> GroupRow<'_> {
         self.rows[index]
     }
 
     fn bytes(&self) -> usize {
-        self.rows.iter().map(|(key, value)| key.len() + value.len()).sum()
+        self.rows.iter().map(|row| row.key.len() + row.value.len()).sum()
     }
 
     fn unchanged_since(&self) -> Option<Lsn> {

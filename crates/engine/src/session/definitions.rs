@@ -18,6 +18,7 @@ use onrush_types::{NeedsNoRows, Schema, TableChange, TableDefinition};
 use onrush_waits::Recorder;
 
 use super::ScanOptions;
+use super::indexes::check_is_table;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
 use super::worker::Worker;
@@ -217,7 +218,21 @@ impl OwnDefinitions {
         self.tables().filter_map(|own| own.now.as_ref()).find(|now| now.name() == name)
     }
 
-    fn put(&mut self, entry: &Arc<TableEntry>, now: Option<Arc<TableEntry>>) {
+    /// What the transaction has made of the table of this number.
+    pub(super) fn by_id(&self, id: u32) -> Option<Arc<TableEntry>> {
+        self.tables.get(&id).and_then(|own| own.now.clone())
+    }
+
+    /// Whether nobody else has ever known the table.
+    pub(super) fn has_created(&self, table: u32) -> bool {
+        self.tables.get(&table).is_some_and(|own| own.before.is_none())
+    }
+
+    pub(super) fn insert(&mut self, id: u32, own: OwnTable) {
+        self.tables.insert(id, own);
+    }
+
+    pub(super) fn put(&mut self, entry: &Arc<TableEntry>, now: Option<Arc<TableEntry>>) {
         let before = || OwnTable { before: Some(Arc::clone(entry)), now: None };
         self.tables.entry(entry.id).or_insert_with(before).now = now;
     }
@@ -245,7 +260,9 @@ impl Transaction<'_> {
     /// # Errors
     /// [`UnknownTable`](Error::UnknownTable).
     pub fn table(&self, name: &str) -> Result<Table> {
-        self.entry(name).map(|entry| self.handle(entry))
+        let entry = self.entry(name)?;
+        check_is_table(&entry)?;
+        Ok(self.handle(entry))
     }
 
     pub(super) fn entry(&self, name: &str) -> Result<Arc<TableEntry>> {
@@ -261,13 +278,13 @@ impl Transaction<'_> {
     /// The definitions of all tables that the transaction sees, by name.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<TableDefinition>> {
-        let committed = self.engine().catalog.all();
+        let committed = self.engine().catalog.all_but_entries();
         let definition = |entry: &Arc<TableEntry>| Arc::clone(entry.schema.definition());
         let Some(own) = &self.definitions else {
             return committed.iter().map(definition).collect();
         };
         let others = committed.iter().filter(|entry| !own.defines(entry.id));
-        let own = own.tables().filter_map(|own| own.now.as_ref());
+        let own = own.tables().filter_map(|own| own.now.as_ref()).filter(|now| !now.is_index());
         let mut tables: Vec<_> = others.chain(own).map(definition).collect();
         tables.sort_by(|a, b| a.name().cmp(b.name()));
         tables
@@ -303,7 +320,7 @@ impl Transaction<'_> {
     /// another transaction that gives a table this name.
     pub fn create_table(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition);
+        let definition = Arc::new(definition.without_indexes());
         Schema::new(Arc::clone(&definition))?;
         self.lock_free_name(definition.name())?;
         let entry = self.make_table(definition)?;
@@ -319,7 +336,7 @@ impl Transaction<'_> {
     /// A definition that is not possible.
     pub fn create_substitute(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition);
+        let definition = Arc::new(definition.without_indexes());
         Schema::new(Arc::clone(&definition))?;
         let entry = self.make_table(definition)?;
         self.own_definitions().substitutes.push(Arc::clone(&entry));
@@ -327,7 +344,10 @@ impl Transaction<'_> {
     }
 
     /// A table of the transaction's alone, which is in no list yet.
-    fn make_table(&mut self, definition: Arc<TableDefinition>) -> Result<Arc<TableEntry>> {
+    pub(super) fn make_table(
+        &mut self,
+        definition: Arc<TableDefinition>,
+    ) -> Result<Arc<TableEntry>> {
         let engine = Arc::clone(self.engine());
         let object = engine.catalog.new_object()?;
         let tree = Arc::new(Tree::new(&engine, object, definition.is_logged()));
@@ -341,6 +361,10 @@ impl Transaction<'_> {
     /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let entry = self.lock_entry(name)?;
+        check_is_table(&entry)?;
+        for index in entry.schema.definition().indexes() {
+            self.drop_entries(index.entries);
+        }
         self.own_definitions().put(&entry, None);
         Ok(())
     }
@@ -352,15 +376,26 @@ impl Transaction<'_> {
     /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
     pub fn truncate_table(&mut self, name: &str) -> Result<Table> {
         let entry = self.lock_entry(name)?;
+        check_is_table(&entry)?;
+        for index in entry.schema.definition().indexes() {
+            if let Some(entries) = self.entries_of_index(index.entries) {
+                let emptied = self.emptied(&entries)?;
+                self.own_definitions().put(&entries, Some(emptied));
+            }
+        }
+        let emptied = self.emptied(&entry)?;
+        self.put_indexed(&entry, &emptied)?;
+        Ok(self.handle(emptied))
+    }
+
+    /// The same table without rows, in a tree of its own.
+    fn emptied(&mut self, entry: &TableEntry) -> Result<Arc<TableEntry>> {
         let engine = Arc::clone(self.engine());
         let tree = Tree::new(&engine, engine.catalog.new_object()?, entry.tree.is_logged());
         tree.set_version(entry.schema.version());
         let tree = Arc::new(tree);
-        let own = self.own_definitions();
-        own.made.push(Arc::clone(&tree));
-        let emptied = Arc::new(entry.over(&tree)?);
-        own.put(&entry, Some(Arc::clone(&emptied)));
-        Ok(self.handle(emptied))
+        self.own_definitions().made.push(Arc::clone(&tree));
+        Ok(Arc::new(entry.over(&tree)?))
     }
 
     /// Changes a table: all of `changes`, in their order, or none; for everyone else when the transaction
@@ -385,6 +420,7 @@ impl Transaction<'_> {
         {
             return Err(in_the_way(needs));
         }
+        check_is_table(&entry)?;
         altered_definition(&entry, changes)?;
         let entry = self.lock_entry(name)?;
         let altered = Arc::new(entry.altered_privately(altered_definition(&entry, changes)?)?);
@@ -400,7 +436,7 @@ impl Transaction<'_> {
         if altered.name() != entry.name() {
             self.lock_free_name(altered.name())?;
         }
-        self.own_definitions().put(&entry, Some(Arc::clone(&altered)));
+        self.put_indexed(&entry, &altered)?;
         Ok(self.handle(altered))
     }
 

@@ -3,12 +3,15 @@
 //! * `session.rs`: the calls. `settings.rs`: what a session is told about itself. `worker.rs`: into the
 //!   engine and out again, with what to do when an operation is blocked. `context.rs`: what a session
 //!   remembers of a table: hint and generators.
+//! * `explain.rs`: why a change was refused.
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
 //! * `write_set.rs`: what a transaction has changed. `change_memory.rs`: what that takes. `savepoint.rs`: back to
 //!   where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
+//! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
+//!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
 //!   the rows suit that.
 //!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.
@@ -27,6 +30,10 @@ mod commit_definitions;
 mod context;
 mod counters;
 mod definitions;
+mod entries;
+mod explain;
+mod indexed;
+mod indexes;
 mod key_prefetch;
 mod large;
 mod large_undo;
@@ -49,6 +56,7 @@ mod worker;
 mod write_set;
 
 pub use changes::{Changes, RowChange};
+pub use indexes::NewIndex;
 pub(crate) use moving::check_alike;
 pub use savepoint::Savepoint;
 pub use scan::{KeyRange, Scan, ScanOptions};

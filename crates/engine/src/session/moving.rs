@@ -156,6 +156,8 @@ pub(crate) fn check_alike(front: &Table, target: &Table) -> Result<()> {
     let (from, to) = (front.definition(), target.definition());
     let reason = if front.entry.id == target.entry.id {
         "they are the same table"
+    } else if front.entry.is_indexed() || target.entry.is_indexed() {
+        "rows of a table with indexes are not moved"
     } else if from.columns().len() != to.columns().len() || !same_columns(from, to) {
         "columns must agree in name, type and NOT NULL; defaults may differ"
     } else if from.primary_key() != to.primary_key() {

@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 
 impl Transaction<'_> {
     /// Drops `table`, and lets one that was [made for that](Self::create_substitute) have its name. The
-    /// numbers of generated keys go on behind those that `table` has handed out, column by column of one name.
+    /// numbers of generated keys go on behind those that `table` has handed out, column by column of one name. The
+    /// indexes of `table` are made anew, where the new one has their columns.
     ///
     /// # Errors
     /// [`TableChanged`](Error::TableChanged), [`UnknownTable`](Error::UnknownTable); those of waiting for who
@@ -31,7 +32,7 @@ impl Transaction<'_> {
         }
         self.carry_numbers(&entry, &substitute.entry)?;
         match self.own_definitions().substitute(&entry, &substitute.entry) {
-            true => Ok(()),
+            true => self.move_indexes(&entry, substitute.name()),
             false => Err(Error::UnknownTable { name: substitute.name().to_owned() }),
         }
     }

@@ -6,7 +6,7 @@ use onrush_log::{Lsn, Reservation};
 use onrush_types::{EncodedRow, Value};
 use onrush_waits::{Counter, Phase, Recorder};
 
-use super::batch::Batch;
+use super::batch::{Batch, BatchRows};
 use super::context::TableContext;
 use super::row_record::row_body;
 use super::token::{CommitToken, TokenSource};
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::logging::{RecordKind, TICK, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
-use crate::tree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal};
+use crate::tree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal, write_group};
 use crate::tree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
 use crate::units::ObjectId;
 
@@ -132,8 +132,8 @@ impl Session {
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
-            let written = session.insert_row(table, values)?;
-            session.acknowledge(written.end, table.entry.tree.is_logged())
+            let end = session.insert_row(table, values)?;
+            session.acknowledge(end, table.entry.tree.is_logged())
         })
     }
 
@@ -145,8 +145,8 @@ impl Session {
     #[inline]
     pub fn insert_token(&mut self, table: &Table, values: &[Value<'_>]) -> Result<CommitToken> {
         self.call(Phase::Commit, |session| {
-            let written = session.insert_row(table, values)?;
-            Ok(session.token(written.end, table.entry.tree.is_logged()))
+            let end = session.insert_row(table, values)?;
+            Ok(session.token(end, table.entry.tree.is_logged()))
         })
     }
 
@@ -233,6 +233,9 @@ impl Session {
     /// As [`insert`](Self::insert), without duplicates.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
+            if table.entry.is_indexed() {
+                return session.change_indexed(|transaction| transaction.put_row(table, values));
+            }
             session.encode(table, values)?;
             let written = session.put(table, Expect::Anything, false)?;
             let written = written.map_err(|refusal| session.explain(table, refusal))?;
@@ -264,6 +267,11 @@ impl Session {
         let assignments = table.resolve(assignments)?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
+        if table.entry.is_indexed() {
+            return self.change_indexed(|transaction| {
+                transaction.update_resolved(table, &bytes, &assignments)
+            });
+        }
         loop {
             let look = self.newest(table, &bytes)?;
             let Some(seen_at) = look.version() else { return self.nothing_there(look) };
@@ -297,6 +305,10 @@ impl Session {
     }
 
     fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        if table.entry.is_indexed() {
+            return self.change_indexed(|transaction| transaction.delete_row(table, key));
+        }
+        table.check_writable()?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         let tree = Arc::clone(&table.entry.tree);
@@ -344,6 +356,9 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<Option<Lsn>> {
+        if table.entry.is_indexed() {
+            return self.insert_all_indexed(table, rows);
+        }
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let object = table.entry.object()?;
         let mut batch = std::mem::take(&mut self.batch);
@@ -379,7 +394,8 @@ impl Session {
         if payload > self.worker.engine.options.record_bytes_max() {
             return Transaction::new(self, None).commit_batch(table, object, batch);
         }
-        match self.write_group(table, object, batch, [header, rows], false)? {
+        let batch_rows = BatchRows { batch, tree: &table.entry.tree, object };
+        match self.write_group(table, &batch_rows, [header, rows], false)? {
             Ok(Some(end)) => {
                 self.worker.recorder.count(Counter::RowsInserted, batch.count() as u64);
                 Ok(end)
@@ -397,7 +413,6 @@ impl Session {
     pub(super) fn write_group(
         &mut self,
         table: &Table,
-        object: ObjectId,
         rows: &impl GroupRows,
         record: [&[u8]; 2],
         is_shared: bool,
@@ -413,7 +428,7 @@ impl Session {
                 true => table.entry.check_shared_version()?,
                 false => table.entry.check_version()?,
             }
-            match table.entry.tree.write_group(engine, seat, hint, object, rows, record) {
+            match write_group(engine, seat, hint, rows, record) {
                 Ok(written) => Ok(Some(written.end)),
                 Err(GroupRefusal::Refused(refusal)) => {
                     let Refusal::Blocked(blocked) = &refusal else { return Err(refusal) };
@@ -434,7 +449,10 @@ impl Session {
     }
 
     #[inline]
-    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Reservation> {
+    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
+        if table.entry.is_indexed() {
+            return self.insert_indexed(table, values);
+        }
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let index = self.context(table)?;
         let mut draws = 0;
@@ -445,7 +463,7 @@ impl Session {
             match self.put(table, Expect::Absent, is_drawn && draws < DRAWS_MAX)? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsInserted, 1);
-                    return Ok(written);
+                    return Ok(written.end);
                 }
                 Err(Refusal::MayExist) => {}
                 Err(refusal) => return Err(self.explain(table, refusal)),
@@ -506,47 +524,6 @@ impl Session {
         })
     }
 
-    /// A refusal in the user's words.
-    #[cold]
-    pub(super) fn explain(&mut self, table: &Table, refusal: Refusal) -> Error {
-        let key = self.encoded.key.clone();
-        self.explain_key(table, refusal, &key)
-    }
-
-    #[cold]
-    pub(super) fn explain_key(&mut self, table: &Table, refusal: Refusal, key: &[u8]) -> Error {
-        let name = table.name().to_owned();
-        match refusal {
-            Refusal::Exists(lsn) => {
-                self.worker.recorder.count(Counter::DuplicateKeys, 1);
-                if let Err(error) = self.rest_on(Some(lsn)) {
-                    return error;
-                }
-                Error::DuplicateKey { key: table.describe_key(key), table: name }
-            }
-            Refusal::Changed(lsn) => self.conflict(table, key, Some(lsn)),
-            Refusal::Missing(lsn) => self.conflict(table, key, lsn),
-            // Whoever holds it has not committed, so there is nothing that this rests on.
-            Refusal::Held => self.conflict(table, key, None),
-            Refusal::LargeInRange => Error::LargeTransactionPastMemory { table: name },
-            // Nobody knows any more whether somebody was first.
-            Refusal::TooOld => self.conflict(table, key, None),
-            Refusal::Gone => Error::TableChanged { name },
-            Refusal::Blocked(_) | Refusal::MayExist => {
-                Error::Internal("a blocked operation was given up".into())
-            }
-        }
-    }
-
-    /// Somebody else has changed the row, in the commit at `lsn` if that is known.
-    fn conflict(&mut self, table: &Table, key: &[u8], lsn: Option<Lsn>) -> Error {
-        self.worker.recorder.count(Counter::Conflicts, 1);
-        if let Err(error) = self.rest_on(lsn) {
-            return error;
-        }
-        Error::Conflict { key: table.describe_key(key), table: table.name().to_owned() }
-    }
-
     /// Behind a change of rows: now and then drops old versions that no snapshot needs, and makes space where
     /// those of all tables take too much.
     pub(super) fn collect_versions(&mut self, table: &Table) {
@@ -571,6 +548,7 @@ impl Session {
     #[cold]
     fn new_context(&mut self, table: &Table) -> Result<usize> {
         table.check_database(self.worker.engine.database_id)?;
+        table.check_writable()?;
         table.entry.object()?;
         self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
         Ok(self.contexts.len() - 1)

@@ -16,6 +16,7 @@ use onrush_waits::Phase;
 use super::batch::Batch;
 use super::commit::group_record;
 use super::definitions::OwnDefinitions;
+use super::entries::RowBytes;
 use super::large::Large;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
@@ -28,7 +29,7 @@ use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::options::Durability;
-use crate::tree::{GroupRows, Look, Refusal};
+use crate::tree::{Look, Refusal};
 use crate::units::ObjectId;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
@@ -104,7 +105,7 @@ impl<'s> Transaction<'s> {
         self.call(Phase::Statement, |transaction| transaction.insert_row(table, values))
     }
 
-    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+    pub(super) fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
         let at = (table.entry.object()?, key);
@@ -121,11 +122,11 @@ impl<'s> Transaction<'s> {
                 true
             }
         };
-        self.write_encoded(table, at, must_be_absent)
+        self.write_encoded(table, at, must_be_absent, None)
     }
 
     /// The row at `key` that was there when the transaction began, or that it has spilled since.
-    fn seen(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
+    pub(super) fn seen(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         let Some(held) = &self.held else {
             return Ok((Look { is_there: false, lsn: None }, Vec::new()));
         };
@@ -146,11 +147,21 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// A value that does not fit.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        self.call(Phase::Statement, |transaction| {
-            transaction.session.encode(table, values)?;
-            let key = transaction.session.encoded.key.clone();
-            transaction.write_encoded(table, (table.entry.object()?, key), false)
-        })
+        self.call(Phase::Statement, |transaction| transaction.put_row(table, values))
+    }
+
+    pub(super) fn put_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        self.session.encode(table, values)?;
+        let key = self.session.encoded.key.clone();
+        let mut before = None;
+        if table.entry.is_indexed() {
+            let encoded = self.session.encoded.clone();
+            let (look, value) = self.look(table, &key)?;
+            before = look.is_there.then_some((key.clone(), value));
+            self.session.encoded = encoded;
+        }
+        let before = before.as_ref().map(|(key, value)| (key.as_slice(), value.as_slice()));
+        self.write_encoded(table, (table.entry.object()?, key), false, before)
     }
 
     /// The row with this primary key, as this transaction sees it.
@@ -191,6 +202,7 @@ impl<'s> Transaction<'s> {
         key: &[u8],
         assignments: &[(usize, Value<'_>)],
     ) -> Result<bool> {
+        table.check_writable()?;
         let (look, value) = self.look(table, key)?;
         if !look.is_there {
             return self.session.nothing_there(look);
@@ -203,7 +215,8 @@ impl<'s> Transaction<'s> {
         if !moved {
             let fresh = self.writes.get(&(object, new_key.clone()));
             let must_be_absent = fresh.is_some_and(|write| write.must_be_absent);
-            self.write_encoded(table, (object, new_key), must_be_absent)?;
+            let before = Some((key, value.as_slice()));
+            self.write_encoded(table, (object, new_key), must_be_absent, before)?;
             return Ok(true);
         }
         let encoded = self.session.encoded.clone();
@@ -215,7 +228,7 @@ impl<'s> Transaction<'s> {
         self.session.encoded = encoded;
         let removed = self.writes.get(&(object, new_key.clone()));
         let must_be_absent = removed.is_none_or(|write| write.must_be_absent);
-        self.write_encoded(table, (object, new_key), must_be_absent)?;
+        self.write_encoded(table, (object, new_key), must_be_absent, Some((key, &value)))?;
         self.remove(table, key)?;
         Ok(true)
     }
@@ -225,25 +238,33 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// A key that does not fit the table; a table truncated or dropped meanwhile.
     pub fn delete(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        self.call(Phase::Statement, |transaction| {
-            let mut bytes = Vec::new();
-            table.entry.schema.encode_key(key, &mut bytes)?;
-            let (look, _) = transaction.look(table, &bytes)?;
-            if !look.is_there {
-                return transaction.session.nothing_there(look);
-            }
-            transaction.remove(table, &bytes)?;
-            Ok(true)
-        })
+        self.call(Phase::Statement, |transaction| transaction.delete_row(table, key))
+    }
+
+    pub(super) fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
+        table.check_writable()?;
+        let mut bytes = Vec::new();
+        table.entry.schema.encode_key(key, &mut bytes)?;
+        let (look, value) = self.look(table, &bytes)?;
+        if !look.is_there {
+            return self.session.nothing_there(look);
+        }
+        let entries = self.entry_changes(table, Some((&bytes, &value)), None)?;
+        self.put_entries(entries)?;
+        self.remove(table, &bytes)?;
+        Ok(true)
     }
 
     /// Removes the row with this primary key, whoever changed it last: what the transaction has read does
     /// not matter, so nobody can come first. For rows that belong to a table which this transaction drops.
     ///
     /// # Errors
-    /// A key that does not fit the table.
+    /// A key that does not fit the table; a table that has indexes.
     pub fn remove_latest(&mut self, table: &Table, key: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Statement, |transaction| {
+            if table.entry.is_indexed() {
+                return Err(Error::Internal(format!("table {} has indexes", table.name())));
+            }
             let mut bytes = Vec::new();
             table.entry.schema.encode_key(key, &mut bytes)?;
             table.check_database(transaction.session.worker.engine.database_id)?;
@@ -347,7 +368,7 @@ impl<'s> Transaction<'s> {
         outcome
     }
 
-    fn commit_and_wait(&mut self) -> Result<()> {
+    pub(super) fn commit_and_wait(&mut self) -> Result<()> {
         let committed = self.commit_writes();
         self.held = None;
         let committed = committed?;
@@ -455,7 +476,21 @@ impl<'s> Transaction<'s> {
         Ok((look, value))
     }
 
-    fn write_encoded(&mut self, table: &Table, at: RowKey, must_be_absent: bool) -> Result<()> {
+    /// Writes the encoded row, which takes the place of the one `before`, and changes the entries of both.
+    fn write_encoded(
+        &mut self,
+        table: &Table,
+        at: RowKey,
+        must_be_absent: bool,
+        before: Option<RowBytes<'_>>,
+    ) -> Result<()> {
+        if table.entry.is_indexed() || self.definitions.is_some() {
+            let encoded = std::mem::take(&mut self.session.encoded);
+            let after = Some((encoded.key.as_slice(), encoded.row.as_slice()));
+            let entries = self.entry_changes(table, before, after);
+            self.session.encoded = encoded;
+            self.put_entries(entries?)?;
+        }
         let encoded = &self.session.encoded;
         let schema = &table.entry.schema;
         let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
@@ -467,7 +502,7 @@ impl<'s> Transaction<'s> {
         self.spill_if_large()
     }
 
-    fn put(&mut self, at: RowKey, write: Write) {
+    pub(super) fn put(&mut self, at: RowKey, write: Write) {
         match self.is_public(&write.table) {
             true => self.writes.put_public(at, write),
             false => self.writes.put(at, write),
@@ -479,7 +514,7 @@ impl<'s> Transaction<'s> {
         self.spill_if_large()
     }
 
-    fn put_removal(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+    pub(super) fn put_removal(&mut self, table: &Table, key: &[u8]) -> Result<()> {
         let at = (table.entry.object()?, key.to_vec());
         if self.writes.get(&at).is_some_and(|write| write.must_be_absent) {
             // Inserted by this very transaction: nothing remains, but if the key was there the

@@ -1,5 +1,6 @@
-//! Several new rows of one table under latches held together: the quick way for a batch, and for a
-//! transaction that only inserts, whose keys lie in few leaves, which is the rule for ascending keys.
+//! Several new rows of one table, and the entries of its indexes, under latches held together: the quick way for a
+//! row with entries, for a batch, and for a transaction that only inserts, whose keys lie in few leaves, which is the
+//! rule for ascending keys.
 //!
 //! The first leaf is waited for, the others are only tried, so nobody waits for a leaf while he
 //! holds one. While nobody can see it, each row is checked
@@ -38,11 +39,19 @@ pub(crate) const GROUP_SLOTS_TRIES_MAX: usize = 4;
 /// Siblings that are looked at for a leaf that its parent does not know yet.
 const SIBLINGS_MAX: usize = 16;
 
-/// Rows of one table, in ascending key order without duplicates.
+/// A new row of a group, and where it goes.
+#[derive(Clone, Copy)]
+pub(crate) struct GroupRow<'r> {
+    pub(crate) tree: &'r Tree,
+    pub(crate) object: ObjectId,
+    pub(crate) key: &'r [u8],
+    pub(crate) value: &'r [u8],
+}
+
+/// Rows of one tree after the other, each tree's in ascending key order without duplicates.
 pub(crate) trait GroupRows {
     fn count(&self) -> usize;
-    /// Key bytes and value bytes.
-    fn row(&self, index: usize) -> (&[u8], &[u8]);
+    fn row(&self, index: usize) -> GroupRow<'_>;
     /// Bytes of all keys and values.
     fn bytes(&self) -> usize;
     /// Leaves that the rows fill if they lie side by side.
@@ -88,79 +97,74 @@ impl Ways {
     }
 
     /// Goes one step on towards each of the rows behind this one.
-    fn step(
-        &mut self,
-        tree: &Tree,
-        trees: &Trees,
-        recorder: &Recorder,
-        rows: &impl GroupRows,
-        index: usize,
-    ) {
+    fn step(&mut self, trees: &Trees, recorder: &Recorder, rows: &impl GroupRows, index: usize) {
         for next in index + 1..(index + 1 + PREFETCHES).min(rows.count()) {
-            let (key, value) = rows.row(next);
+            let GroupRow { tree, key, value, .. } = rows.row(next);
             let way = &mut self.0[next % PREFETCHES];
             *way = way.step(tree, trees, recorder, key, Entry::bytes(key, value));
         }
     }
 }
 
-/// A latched leaf, and the index of the first of the batch's rows in it.
+/// A latched leaf, and the index of the first of the group's rows in it.
 struct Held<'e> {
     id: LeafId,
     leaf: ExclusiveGuard<'e, LeafState>,
     first_index: usize,
 }
 
-impl Tree {
-    /// Inserts all rows with one record, or none.
-    pub(crate) fn write_group(
-        &self,
-        trees: &Trees,
-        seat: &mut Seat<'_>,
-        hint: &mut Option<Hint>,
-        object: ObjectId,
-        rows: &impl GroupRows,
-        record: [&[u8]; 2],
-    ) -> Result<Reservation, GroupRefusal> {
-        let mut held: Vec<Held<'_>> = Vec::with_capacity(4);
-        let mut halves: Vec<HalfSplit> = Vec::new();
-        let mut placed = Ok(());
-        let mut ways = Ways::default();
-        for index in 0..rows.count() {
-            let row = rows.row(index);
-            let at = if index == 0 { *hint } else { ways.take(index, row.0) };
-            // Rows that lie side by side need no way of their own.
-            if held.len() * 2 > index {
-                ways.step(self, trees, seat.recorder, rows, index);
-            }
-            placed = self.place(trees, seat, at.as_ref(), object, row, &mut held, &mut halves);
-            // Under the latch of its leaf: nobody removes the key any more.
-            if placed.is_ok() && self.was_removed_since(row.0, rows.unchanged_since()) {
-                placed = Err(GroupRefusal::NotThisWay);
-            }
-            if placed.is_err() {
-                break;
-            }
+/// Inserts all rows with one record, or none. `hint` is of the tree of the first row.
+pub(crate) fn write_group(
+    trees: &Trees,
+    seat: &mut Seat<'_>,
+    hint: &mut Option<Hint>,
+    rows: &impl GroupRows,
+    record: [&[u8]; 2],
+) -> Result<Reservation, GroupRefusal> {
+    let mut held: Vec<Held<'_>> = Vec::with_capacity(4);
+    let mut halves: Vec<(GroupRow<'_>, HalfSplit)> = Vec::new();
+    let mut placed = Ok(());
+    let mut ways = Ways::default();
+    for index in 0..rows.count() {
+        let row = rows.row(index);
+        let at = if index == 0 { *hint } else { ways.take(index, row.key) };
+        // Rows that lie side by side need no way of their own.
+        if held.len() * 2 > index {
+            ways.step(trees, seat.recorder, rows, index);
         }
-        let result = placed.map(|()| {
-            let reservation = trees.log.reserve(seat.permit, record[0].len() + record[1].len());
-            stamp_all(&mut held, Stamp::committed(reservation.lsn));
-            reservation
-        });
-        match (&result, held.last()) {
-            (Ok(_), Some(last)) => *hint = Some(Hint::of(last.id, &last.leaf)),
-            _ => undo(&mut held),
+        placed = row.tree.place(trees, seat, at.as_ref(), &row, &mut held, &mut halves);
+        // Under the latch of its leaf: nobody removes the key any more.
+        if placed.is_ok() && row.tree.was_removed_since(row.key, rows.unchanged_since()) {
+            placed = Err(GroupRefusal::NotThisWay);
         }
-        drop(held);
-        for half in halves {
-            self.link(trees, seat.recorder, object, &half.separator, half.leaf);
+        if placed.is_err() {
+            break;
         }
-        let reservation = result?;
-        trees.log.fill(&reservation, &record);
-        trees.log.complete(seat.permit);
-        Ok(reservation)
     }
+    let result = placed.map(|()| {
+        let reservation = trees.log.reserve(seat.permit, record[0].len() + record[1].len());
+        stamp_all(&mut held, Stamp::committed(reservation.lsn));
+        reservation
+    });
+    match &result {
+        Ok(_) => {
+            let first = held.first().and_then(|first| first.leaf.object);
+            let last = held.iter().rev().find(|held| held.leaf.object == first);
+            *hint = last.map(|last| Hint::of(last.id, &last.leaf));
+        }
+        Err(_) => undo(&mut held),
+    }
+    drop(held);
+    for (row, half) in halves {
+        row.tree.link(trees, seat.recorder, row.object, &half.separator, half.leaf);
+    }
+    let reservation = result?;
+    trees.log.fill(&reservation, &record);
+    trees.log.complete(seat.permit);
+    Ok(reservation)
+}
 
+impl Tree {
     fn was_removed_since(&self, key: &[u8], since: Option<Lsn>) -> bool {
         let is_removed = |since: Lsn| {
             self.versions.removed_at(key).is_some_and(|removed_at| removed_at >= since)
@@ -169,16 +173,16 @@ impl Tree {
         since.is_some_and(is_removed) && !planted(Fault::ConflictIgnored)
     }
 
-    fn place<'e>(
+    fn place<'e, 'r>(
         &self,
         trees: &'e Trees,
         seat: &mut Seat<'_>,
         hint: Option<&Hint>,
-        object: ObjectId,
-        (key, value): (&[u8], &[u8]),
+        row: &GroupRow<'r>,
         held: &mut Vec<Held<'e>>,
-        halves: &mut Vec<HalfSplit>,
+        halves: &mut Vec<(GroupRow<'r>, HalfSplit)>,
     ) -> Result<(), GroupRefusal> {
+        let GroupRow { object, key, value, .. } = *row;
         let key_head = head(key);
         let covered = held.last().is_some_and(|last| last.leaf.covers(object, key_head, key));
         if !covered {
@@ -216,11 +220,11 @@ impl Tree {
             rows.append(Stamp::PROVISIONAL, key, value);
             return Ok(());
         }
-        let next = self.open_next(trees, seat, last, key, bytes, halves)?;
+        let next = self.open_next(trees, seat, last, row, halves)?;
         if let Some(next) = next {
             held.push(next);
         }
-        self.place(trees, seat, hint, object, (key, value), held, halves)
+        self.place(trees, seat, hint, row, held, halves)
     }
 
     /// The leaf of a key above the held leaves, if it can be had without waiting.
@@ -255,21 +259,21 @@ impl Tree {
     }
 
     /// Makes space in the last held leaf, or opens the leaf behind it.
-    fn open_next<'e>(
+    fn open_next<'e, 'r>(
         &self,
         trees: &'e Trees,
         seat: &mut Seat<'_>,
         last: &mut Held<'e>,
-        key: &[u8],
-        bytes: usize,
-        halves: &mut Vec<HalfSplit>,
+        row: &GroupRow<'r>,
+        halves: &mut Vec<(GroupRow<'r>, HalfSplit)>,
     ) -> Result<Option<Held<'e>>, GroupRefusal> {
+        let key = row.key;
         let is_right_edge = last.leaf.high.is_none();
         let rows = last.leaf.rows.as_ref().ok_or(Blocked::Load(last.id))?;
         let untouched = last.first_index == rows.len();
         if untouched {
             // No row of the batch is in it yet, so rows may move.
-            return self.split_untouched(trees, seat, last, key, bytes, halves);
+            return self.split_untouched(trees, seat, last, row, halves);
         }
         let order = rows.order();
         let point = choose(rows, &order, key, is_right_edge);
@@ -280,19 +284,20 @@ impl Tree {
         let (half, right) =
             super::split::split(trees, seat, &mut last.leaf, key, Purpose::NewRows)?;
         let next = Held { id: half.leaf, leaf: right, first_index: 0 };
-        halves.push(half);
+        halves.push((*row, half));
         Ok(Some(next))
     }
 
-    fn split_untouched<'e>(
+    fn split_untouched<'e, 'r>(
         &self,
         trees: &'e Trees,
         seat: &mut Seat<'_>,
         last: &mut Held<'e>,
-        key: &[u8],
-        bytes: usize,
-        halves: &mut Vec<HalfSplit>,
+        row: &GroupRow<'r>,
+        halves: &mut Vec<(GroupRow<'r>, HalfSplit)>,
     ) -> Result<Option<Held<'e>>, GroupRefusal> {
+        let key = row.key;
+        let bytes = Entry::bytes(key, row.value);
         let rows = last.leaf.rows.as_mut().ok_or(Blocked::Load(last.id))?;
         if rows.fits_compacted(bytes) {
             if seat.spares.len() < super::SPARE_FRAMES {
@@ -310,12 +315,12 @@ impl Tree {
             let first_index = right.rows.as_ref().map_or(0, |rows| rows.len());
             Held { id: half.leaf, leaf: right, first_index }
         });
-        halves.push(half);
+        halves.push((*row, half));
         Ok(next)
     }
 }
 
-/// Gives the batch's rows their LSN: memory writes only.
+/// Gives the group's rows their LSN: memory writes only.
 fn stamp_all(held: &mut [Held<'_>], stamp: Stamp) {
     for Held { leaf, first_index, .. } in held {
         if let Some(rows) = leaf.rows.as_mut() {
@@ -324,7 +329,7 @@ fn stamp_all(held: &mut [Held<'_>], stamp: Stamp) {
     }
 }
 
-/// Takes the batch's rows out again, newest first, which leaves the others where they were.
+/// Takes the group's rows out again, newest first, which leaves the others where they were.
 fn undo(held: &mut [Held<'_>]) {
     for Held { leaf, first_index, .. } in held {
         if let Some(rows) = leaf.rows.as_mut() {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::{END_MARK, ESCAPED_ZERO};
+use super::{END_MARK, ESCAPED_ZERO, NOT_NULL, NULL_FIRST, NULL_LAST};
 use crate::data_type::decimal_width_bytes;
 use crate::row::field;
-use crate::{DataType, Schema, TypeError, Value, convert};
+use crate::schema::KeyColumn;
+use crate::{DataType, KeyOrder, Schema, TypeError, Value, convert};
 
 impl Schema {
     /// The values of the key columns, in key order.
@@ -28,8 +29,8 @@ impl Schema {
     ) -> Result<(), TypeError> {
         let mut at = 0;
         for column in &self.keys {
-            let value = read(column.data_type, key, &mut at)
-                .map_err(|reason| self.key_damaged(at, reason))?;
+            let value =
+                read_column(column, key, &mut at).map_err(|reason| self.key_damaged(at, reason))?;
             visit(column.column, value);
         }
         if at == key.len() {
@@ -49,8 +50,8 @@ impl Schema {
         let (before, wanted) = (&self.keys[..position], &self.keys[position]);
         before
             .iter()
-            .try_for_each(|column| skip(column.data_type, key, &mut at))
-            .and_then(|()| read(wanted.data_type, key, &mut at))
+            .try_for_each(|column| skip_column(column, key, &mut at))
+            .and_then(|()| read_column(wanted, key, &mut at))
             .map_err(|reason| self.key_damaged(at, reason))
     }
 
@@ -58,6 +59,54 @@ impl Schema {
     fn key_damaged(&self, at: usize, reason: &'static str) -> TypeError {
         TypeError::KeyDamaged { table: self.name().into(), at, reason }
     }
+}
+
+/// What stands in front of a key column of an index: whether a value follows.
+fn take_mark(order: KeyOrder, key: &[u8], at: &mut usize) -> Result<bool, &'static str> {
+    match (take::<1>(key, at)?, order.nulls_first) {
+        ([NOT_NULL], _) => Ok(true),
+        ([NULL_FIRST], true) | ([NULL_LAST], false) => Ok(false),
+        _ => Err("what stands before a key column is no mark"),
+    }
+}
+
+#[inline]
+fn read_column<'k>(
+    column: &KeyColumn,
+    key: &'k [u8],
+    at: &mut usize,
+) -> Result<Value<'k>, &'static str> {
+    match column.order {
+        None => read(column.data_type, key, at),
+        Some(order) if !take_mark(order, key, at)? => Ok(Value::Null),
+        Some(KeyOrder { descending: false, .. }) => read(column.data_type, key, at),
+        Some(_) => {
+            let flipped = flipped(key, *at);
+            let mut taken = 0;
+            let value = read(column.data_type, &flipped, &mut taken)?.into_owned();
+            *at += taken;
+            Ok(value)
+        }
+    }
+}
+
+fn skip_column(column: &KeyColumn, key: &[u8], at: &mut usize) -> Result<(), &'static str> {
+    match column.order {
+        None => skip(column.data_type, key, at),
+        Some(order) if !take_mark(order, key, at)? => Ok(()),
+        Some(KeyOrder { descending: false, .. }) => skip(column.data_type, key, at),
+        Some(_) => {
+            let mut taken = 0;
+            skip(column.data_type, &flipped(key, *at), &mut taken)?;
+            *at += taken;
+            Ok(())
+        }
+    }
+}
+
+/// The key from `at` on, all bits flipped.
+fn flipped(key: &[u8], at: usize) -> Vec<u8> {
+    key.get(at..).unwrap_or_default().iter().map(|byte| !byte).collect()
 }
 
 fn take<'k, const N: usize>(key: &'k [u8], at: &mut usize) -> Result<&'k [u8; N], &'static str> {

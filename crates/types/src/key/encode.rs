@@ -1,8 +1,8 @@
 //! From key values to ordered bytes. The order rules stand in the head of [`crate::key`].
 
-use super::{END_MARK, ESCAPED_ZERO, KEY_BYTES_MAX};
+use super::{END_MARK, ESCAPED_ZERO, KEY_BYTES_MAX, NOT_NULL, NULL_FIRST, NULL_LAST};
 use crate::convert::{self, Fault};
-use crate::{DataType, Schema, TypeError, Value};
+use crate::{DataType, KeyOrder, Schema, TypeError, Value};
 
 impl Schema {
     /// Encodes a key from the values of all key columns, in key order; `out` is replaced.
@@ -44,7 +44,11 @@ impl Schema {
         out: &mut Vec<u8>,
     ) -> Result<(), TypeError> {
         let key = self.keys[position];
-        if let Err(fault) = push(key.data_type, value, out) {
+        let pushed = match key.order {
+            None => push(key.data_type, value, out),
+            Some(order) => push_ordered(key.data_type, order, value, out),
+        };
+        if let Err(fault) = pushed {
             return Err(self.key_fault(fault, position, value));
         }
         if out.len() > KEY_BYTES_MAX {
@@ -64,6 +68,26 @@ impl Schema {
             _ => fault.at(name, key.data_type, value),
         }
     }
+}
+
+/// A value that may be NULL, in the order of an index.
+fn push_ordered(
+    data_type: DataType,
+    order: KeyOrder,
+    value: &Value<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    if value.is_null() {
+        out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+        return Ok(());
+    }
+    out.push(NOT_NULL);
+    let start = out.len();
+    push(data_type, value, out)?;
+    if order.descending {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    Ok(())
 }
 
 const SIGN16: u16 = 1 << 15;

@@ -2,7 +2,7 @@
 //!
 //! A key is its columns one after the other, each in a form that is ordered and that is never a
 //! prefix of another value of its type; so composite keys order column by column, and no key is a
-//! prefix of another. Key columns are never NULL.
+//! prefix of another. Key columns are never NULL, but those of an index.
 //!
 //! | type | bytes |
 //! |---|---|
@@ -13,6 +13,9 @@
 //! | char, varchar, text, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
 //! | uuid | its 16 bytes, as written |
 //! | date | as integer; time, timestamp, timestamptz: as bigint |
+//!
+//! A key column of an index has a byte in front: 0 for NULL that comes first, 1 for a value, 2 for NULL that comes
+//! last. All bits of a value that descends are flipped.
 //!
 //! Rules that follow: text orders by its UTF-8 bytes (the "C" collation). Trailing blanks of `char`
 //! are left out of the key and come back as padding. In floats -0 becomes 0, and every NaN becomes
@@ -29,6 +32,11 @@ pub const KEY_BYTES_MAX: usize = 1024;
 const END_MARK: [u8; 2] = [0, 0];
 /// Stands for a zero byte inside a text or bytes value.
 const ESCAPED_ZERO: [u8; 2] = [0, 0xFF];
+
+/// In front of a key column of an index.
+const NULL_FIRST: u8 = 0;
+const NOT_NULL: u8 = 1;
+const NULL_LAST: u8 = 2;
 
 /// The smallest byte string above every string that starts with `prefix`: the open end of a range
 /// scan over a prefix. None when there is none (the prefix is empty or all 0xFF): scan to the end.

@@ -5,7 +5,7 @@
 //! ```text
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
-//!          of expressions
+//!          of expressions; 6 with indexes
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -16,7 +16,7 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in format 5 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 and 6 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
@@ -25,10 +25,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 5: 1, the rows are not logged; formats 3 to 5 only: 0, they are
-//! u8       formats 4 and 5 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 6: 1, the rows are not logged; formats 3 to 6 only: 0, they are
+//! u8       formats 4 to 6 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 and 5 where they say so, a table that was altered:
+//! format 3, and formats 4 to 6 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -41,18 +41,31 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 and 5 only:
+//! formats 4 to 6 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    format 5 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 and 6 only: length of its form, and that many bytes; 0 where there is none
+//!
+//! format 6 only:
+//! u16      number of indexes, then for each:
+//!   name
+//!   u32    number of the table of its entries
+//!   u8     0 not unique, 1 unique but for NULL, 2 unique
+//!   u8     1 made for a constraint, 0 not
+//!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both
+//!   u16    number of included columns, then for each a u16: its number
+//! u8       1 the table is the entries of an index, 0 it is not; then only:
+//!   u32    number of the table whose rows are indexed
+//!   u16    number of key columns that may be NULL, then for each its order, as above
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
 
 mod checks;
 mod defaults;
+mod indexes;
 
 use std::sync::Arc;
 
@@ -68,6 +81,7 @@ const FORMAT_WITH_LOGGING: u8 = 2;
 const FORMAT_WITH_HISTORY: u8 = 3;
 const FORMAT_WITH_CHECKS: u8 = 4;
 const FORMAT_WITH_FORMS: u8 = 5;
+const FORMAT_WITH_INDEXES: u8 = 6;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -77,6 +91,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
             _ if self.has_forms() => FORMAT_WITH_FORMS,
             _ if !self.checks().is_empty() => FORMAT_WITH_CHECKS,
             (Some(_), _) => FORMAT_WITH_HISTORY,
@@ -104,7 +119,10 @@ impl TableDefinition {
             push_history(self, history, &mut out);
         }
         if format >= FORMAT_WITH_CHECKS {
-            checks::push(self.checks(), format == FORMAT_WITH_FORMS, &mut out);
+            checks::push(self.checks(), format >= FORMAT_WITH_FORMS, &mut out);
+        }
+        if format == FORMAT_WITH_INDEXES {
+            indexes::push(self, &mut out);
         }
         out
     }
@@ -236,6 +254,10 @@ impl<'b> Input<'b> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
+    fn u32(&mut self) -> Result<u32, &'static str> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
     fn flag(&mut self) -> Result<bool, &'static str> {
         match self.u8()? {
             0 => Ok(false),
@@ -259,7 +281,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_FORMS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_INDEXES).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -275,7 +297,6 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         let column = usize::from(input.u16()?);
         match columns.get(column) {
             None => return Err("a key column does not exist"),
-            Some(found) if found.nullable => return Err("a key column is nullable"),
             Some(_) => primary_key.push(column),
         }
     }
@@ -288,7 +309,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         },
     };
     let was_altered = match format {
-        FORMAT_WITH_CHECKS | FORMAT_WITH_FORMS => input.flag()?,
+        FORMAT_WITH_CHECKS.. => input.flag()?,
         _ => format == FORMAT_WITH_HISTORY,
     };
     let history = match was_altered {
@@ -296,13 +317,31 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         false => None,
     };
     let checks = match format {
-        FORMAT_WITH_CHECKS | FORMAT_WITH_FORMS => checks::read(format == FORMAT_WITH_FORMS, input)?,
+        FORMAT_WITH_CHECKS.. => checks::read(format >= FORMAT_WITH_FORMS, input)?,
         _ => Vec::new(),
     };
+    let (indexes, entries_of) = match format {
+        FORMAT_WITH_INDEXES => indexes::read(input)?,
+        _ => (Vec::new(), None),
+    };
+    let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
+    if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
+        return Err("a key column is nullable");
+    }
     if input.at != input.bytes.len() {
         return Err("bytes are left over at the end");
     }
-    Ok(TableDefinition { name, version, columns, primary_key, logged, checks, history })
+    Ok(TableDefinition {
+        name,
+        version,
+        columns,
+        primary_key,
+        logged,
+        checks,
+        indexes,
+        entries_of,
+        history,
+    })
 }
 
 fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> {

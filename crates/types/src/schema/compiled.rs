@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{DefaultValue, Earlier, TableDefinition};
+use super::{DefaultValue, Earlier, KeyOrder, TableDefinition};
 use crate::row::field;
 use crate::{ColumnName, DataType, KEY_BYTES_MAX, KeyGenerator, ROW_BYTES_MAX, TypeError};
 
@@ -34,6 +34,8 @@ pub struct Schema {
 pub(crate) struct KeyColumn {
     pub(crate) column: usize,
     pub(crate) data_type: DataType,
+    /// Of the entries of an index: how it is ordered, NULL included.
+    pub(crate) order: Option<KeyOrder>,
 }
 
 /// A column outside the key.
@@ -106,7 +108,12 @@ impl Schema {
         let keys: Box<[KeyColumn]> = definition
             .primary_key()
             .iter()
-            .map(|&column| KeyColumn { column, data_type: definition.columns()[column].data_type })
+            .enumerate()
+            .map(|(position, &column)| KeyColumn {
+                column,
+                data_type: definition.columns()[column].data_type,
+                order: definition.key_order(position),
+            })
             .collect();
         let (stored, places, layout) = lay_out(&definition);
         let mut schema = Schema {

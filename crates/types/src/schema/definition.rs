@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::history::History;
+use super::index::{EntriesOf, IndexDefinition};
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::expression::{Expression, PreparedDefault};
@@ -19,10 +20,10 @@ pub const ROW_ID: &str = "onrush_row_id";
 /// A sound table definition: made by [`TableBuilder::build`] or read from the catalogue.
 ///
 /// Invariants
-/// 1. Column names differ; every key column exists, once, and is NOT NULL.
+/// 1. Column names differ; every key column exists, once, and is NOT NULL, but in the entries of an index.
 /// 2. Constant defaults are of their column's exact type and fit it.
 /// 3. A row of defaults fits [`crate::ROW_BYTES_MAX`].
-/// 4. Names of checks differ, and the columns that they look at exist.
+/// 4. Names of checks differ, and the columns that they look at exist; so do those of indexes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
     pub(super) name: String,
@@ -31,6 +32,8 @@ pub struct TableDefinition {
     pub(super) primary_key: Vec<usize>,
     pub(super) logged: bool,
     pub(super) checks: Vec<CheckConstraint>,
+    pub(super) indexes: Vec<IndexDefinition>,
+    pub(super) entries_of: Option<EntriesOf>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -45,6 +48,7 @@ pub struct TableBuilder {
     logged: bool,
     checks: Vec<CheckConstraint>,
     conditions: Vec<(String, Expression)>,
+    pub(super) entries_of: Option<EntriesOf>,
 }
 
 impl TableDefinition {
@@ -58,6 +62,7 @@ impl TableDefinition {
             logged: true,
             checks: Vec::new(),
             conditions: Vec::new(),
+            entries_of: None,
         }
     }
 
@@ -146,6 +151,7 @@ impl TableDefinition {
             return Err(TypeError::DefinitionDamaged { at: 0, reason });
         }
         self.check_checks()?;
+        self.check_indexes()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -187,7 +193,11 @@ impl TableDefinition {
             if let data_type @ (DataType::Json | DataType::Jsonb) = self.columns[column].data_type {
                 return Err(TypeError::NoOrder { column: self.column_name(column), data_type });
             }
+            let is_ordered = self.key_order(position).is_some();
             let found = &mut self.columns[column];
+            if is_ordered {
+                continue;
+            }
             found.nullable = false;
             if matches!(&found.default, DefaultValue::Constant(value) if value.is_null()) {
                 return Err(TypeError::NullValue(self.column_name(column)));
@@ -257,10 +267,19 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        let TableBuilder { name, version, columns, logged, checks, conditions, .. } = self;
-        let history = None;
-        let mut table =
-            TableDefinition { name, version, columns, primary_key, logged, checks, history };
+        let TableBuilder { name, version, columns, logged, checks, conditions, entries_of, .. } =
+            self;
+        let mut table = TableDefinition {
+            name,
+            version,
+            columns,
+            primary_key,
+            logged,
+            checks,
+            indexes: Vec::new(),
+            entries_of,
+            history: None,
+        };
         for (name, condition) in &conditions {
             table.checks.push(CheckConstraint::new(name, condition, &table)?);
         }

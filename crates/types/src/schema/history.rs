@@ -149,9 +149,7 @@ impl TableDefinition {
         change: &TableChange,
         unix_micros: i64,
     ) -> Result<TableDefinition, TypeError> {
-        let mut altered = self.clone();
-        let mut history = self.history().cloned().unwrap_or_else(|| History::first_of(self));
-        altered.version = self.version.checked_add(1).ok_or_else(|| self.used_up("versions"))?;
+        let (mut altered, mut history) = self.next_version()?;
         match change {
             TableChange::AddColumn(column) => {
                 let number = history.next_number();
@@ -174,6 +172,7 @@ impl TableDefinition {
                 let Since { number, version, .. } = history.columns.remove(index);
                 let versions = (version, altered.version);
                 altered.checks.retain(|check| !check.columns.contains(&number));
+                altered.indexes.retain(|index| !index.has_column(number));
                 history.drop_column(Dropped { number, column, versions });
                 altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
             }
@@ -210,6 +209,24 @@ impl TableDefinition {
         }
         altered.history = Some(Arc::new(history));
         altered.checked()
+    }
+
+    /// The same definition as the next version, and its past.
+    fn next_version(&self) -> Result<(TableDefinition, History), TypeError> {
+        let mut next = self.clone();
+        next.version = self.version.checked_add(1).ok_or_else(|| self.used_up("versions"))?;
+        let history = self.history().cloned().unwrap_or_else(|| History::first_of(self));
+        Ok((next, history))
+    }
+
+    /// The same definition as the next version: who writes by the one before is refused.
+    ///
+    /// # Errors
+    /// A table that was changed 65,535 times.
+    pub fn as_next_version(&self) -> Result<TableDefinition, TypeError> {
+        let (mut next, history) = self.next_version()?;
+        next.history = Some(Arc::new(history));
+        Ok(next)
     }
 
     /// The same definition as a later version, of which there are no rows: the next change makes one that is
@@ -269,6 +286,8 @@ impl TableDefinition {
             logged: self.logged,
             // Rows of then are read by it, never written.
             checks: Vec::new(),
+            indexes: Vec::new(),
+            entries_of: self.entries_of.clone(),
             history: None,
         };
         Some((definition, sources))

@@ -9,14 +9,21 @@ mod compiled;
 mod default;
 mod definition;
 mod history;
+mod index;
 
 pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
-pub(crate) use compiled::{AllDefaults, DefaultKind, Field, Place, RowLayout, StoredColumn};
+pub(crate) use compiled::{
+    AllDefaults, DefaultKind, Field, KeyColumn, Place, RowLayout, StoredColumn,
+};
 pub use default::ComputedDefault;
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDefinition};
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
+pub use index::{
+    EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, TIE,
+    Uniqueness,
+};
 
 use crate::expression::Expression;
 use crate::{DataType, KeyStrategy, TypeError, Value};

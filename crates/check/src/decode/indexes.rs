@@ -1,0 +1,90 @@
+//! Indexes in a definition: those of a table, and what makes a table the entries of one.
+
+use onrush_types::KeyOrder;
+
+use super::definition::{Read, SHORT, read_flag, read_name};
+use super::input::Input;
+
+const INDEX_COLUMNS_MAX: usize = 32;
+
+/// An index as its table knows it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Index {
+    pub(crate) name: String,
+    /// The number of the table of its entries.
+    pub(crate) entries: u32,
+    /// Numbers of the indexed columns.
+    pub(crate) columns: Vec<u16>,
+    pub(crate) included: Vec<u16>,
+    pub(crate) is_unique: bool,
+    /// Whether entries have a column that tells those apart in which NULL stands.
+    pub(crate) has_tie: bool,
+}
+
+/// Of the entries of an index.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct EntriesOf {
+    /// The number of the table whose rows are indexed.
+    pub(crate) table: u32,
+    /// The order of each key column that may be NULL.
+    pub(crate) orders: Vec<KeyOrder>,
+}
+
+/// Reads both; `is_live` tells whether the table has a column of a number.
+pub(super) fn read(
+    input: &mut Input<'_>,
+    is_live: impl Fn(u16) -> bool,
+) -> Read<(Vec<Index>, Option<EntriesOf>)> {
+    let mut indexes: Vec<Index> = Vec::new();
+    for _ in 0..input.u16().ok_or(SHORT)? {
+        let name = read_name(input)?;
+        let entries = input.u32().ok_or(SHORT)?;
+        let unique = input.u8().ok_or(SHORT)?;
+        if unique > 2 {
+            return Err("how an index is unique is not known");
+        }
+        read_flag(input)?;
+        let mut columns = Vec::new();
+        for _ in 0..input.u16().ok_or(SHORT)? {
+            columns.push(input.u16().ok_or(SHORT)?);
+            read_order(input)?;
+        }
+        let mut included = Vec::new();
+        for _ in 0..input.u16().ok_or(SHORT)? {
+            included.push(input.u16().ok_or(SHORT)?);
+        }
+        if columns.is_empty() || columns.len() + included.len() > INDEX_COLUMNS_MAX {
+            return Err("an index has 1 to 32 columns");
+        }
+        if !columns.iter().chain(&included).all(|number| is_live(*number)) {
+            return Err("an index has a column that does not exist");
+        }
+        if indexes.iter().any(|other| other.name == name || other.entries == entries) {
+            return Err("two indexes have one name, or the same entries");
+        }
+        let (is_unique, has_tie) = (unique != 0, unique == 1);
+        indexes.push(Index { name, entries, columns, included, is_unique, has_tie });
+    }
+    let entries_of = match read_flag(input)? {
+        false => None,
+        true => {
+            let table = input.u32().ok_or(SHORT)?;
+            let mut orders = Vec::new();
+            for _ in 0..input.u16().ok_or(SHORT)? {
+                orders.push(read_order(input)?);
+            }
+            Some(EntriesOf { table, orders })
+        }
+    };
+    if entries_of.is_some() && !indexes.is_empty() {
+        return Err("the entries of an index are indexed");
+    }
+    Ok((indexes, entries_of))
+}
+
+fn read_order(input: &mut Input<'_>) -> Read<KeyOrder> {
+    match input.u8().ok_or(SHORT)? {
+        flags @ 0..=3 => Ok(KeyOrder { descending: flags & 1 != 0, nulls_first: flags & 2 != 0 }),
+        _ => Err("the order of a key column is not known"),
+    }
+}

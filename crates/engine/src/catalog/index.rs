@@ -1,0 +1,110 @@
+//! The indexes of a table as those use them who write its rows: what the entry of a row is, and where it goes.
+//!
+//! An index's entries are a table of their own, so that pages, log, checkpoints, recovery, snapshots and checks know
+//! them as they know any other. How an entry is made of a row: [`IndexDefinition`].
+//!
+//! Invariants
+//! 1. A change of a row and the changes of its entries are one commit, and so one log record.
+//! 2. Whoever defines an index, or what its entries are of, has locked the table. So who may write a row of the
+//!    table's newest version may write its entries.
+
+use std::sync::Arc;
+
+use onrush_types::{EncodedRow, EntrySource, IndexDefinition, Schema, Uniqueness, Value};
+
+use super::TableEntry;
+use crate::error::{Error, Result};
+
+/// See the module.
+pub(crate) struct Index {
+    pub(crate) entries: Arc<TableEntry>,
+    uniqueness: Uniqueness,
+    /// How many columns are indexed.
+    columns: usize,
+    /// Where each column of an entry comes from.
+    sources: Box<[EntrySource]>,
+}
+
+impl Index {
+    pub(crate) fn new(
+        schema: &Schema,
+        definition: &IndexDefinition,
+        entries: Arc<TableEntry>,
+    ) -> Result<Index> {
+        let sources = definition.sources(schema.definition())?.into();
+        let (uniqueness, columns) = (definition.uniqueness, definition.columns.len());
+        Ok(Index { entries, uniqueness, columns, sources })
+    }
+
+    /// Whether an entry with the same key may be another row's.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.uniqueness != Uniqueness::NotUnique
+    }
+
+    /// Makes the entry of a row of the table.
+    pub(crate) fn encode(
+        &self,
+        schema: &Schema,
+        (key, row): (&[u8], &[u8]),
+        out: &mut EncodedRow,
+    ) -> Result<()> {
+        let row = schema.view(key, row)?;
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            values.push(match source {
+                EntrySource::Column(column) => row.column(*column)?,
+                EntrySource::Tie if values[..self.columns].iter().any(Value::is_null) => {
+                    Value::Bytes(key.into())
+                }
+                EntrySource::Tie => Value::Null,
+            });
+        }
+        let no_default = |column: usize, _: &_| {
+            Err(Error::Internal(format!("column {column} of an entry has a default")))
+        };
+        self.entries.schema.encode_row(&values, no_default, out)
+    }
+}
+
+impl TableEntry {
+    /// Whether its rows are the entries of an index.
+    #[inline]
+    pub(crate) fn is_index(&self) -> bool {
+        self.schema.definition().entries_of().is_some()
+    }
+
+    /// Whether its rows are the entries of an index of this table.
+    pub(crate) fn is_index_of(&self, table: u32) -> bool {
+        self.schema.definition().entries_of().is_some_and(|of| of.table == table)
+    }
+
+    /// Whether its rows have entries in indexes.
+    #[inline]
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.is_indexed
+    }
+
+    /// The indexes of the table, whose entries are found by their numbers when they are first asked for.
+    ///
+    /// # Errors
+    /// One is gone: the table was altered since.
+    pub(crate) fn indexes(
+        &self,
+        find: impl Fn(u32) -> Option<Arc<TableEntry>>,
+    ) -> Result<&[Index]> {
+        if !self.is_indexed {
+            return Ok(&[]);
+        }
+        if let Some(indexes) = self.indexes.get() {
+            return Ok(indexes);
+        }
+        let changed = || Error::TableChanged { name: self.name().to_owned() };
+        let index = |definition: &IndexDefinition| {
+            let entries = find(definition.entries).ok_or_else(changed)?;
+            Index::new(&self.schema, definition, entries)
+        };
+        let definitions = self.schema.definition().indexes();
+        let indexes = definitions.iter().map(index).collect::<Result<Box<[Index]>>>()?;
+        Ok(self.indexes.get_or_init(|| indexes))
+    }
+}

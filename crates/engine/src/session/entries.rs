@@ -1,0 +1,131 @@
+//! The entries that a change of a row makes, changes and removes in the indexes of its table.
+//!
+//! Nothing is written before all of it is known to be allowed as far as the transaction can see, so a change that a
+//! unique index refuses leaves nothing behind. What others commit meanwhile the commit finds, by the same rules as
+//! for rows: two transactions that take one key of a unique index place an intent at one key.
+
+use std::sync::Arc;
+
+use onrush_types::EncodedRow;
+
+use super::row_record::{framed_row, row_body};
+use super::transaction::Transaction;
+use super::write_set::Write;
+use crate::catalog::{Index, Table, TableEntry};
+use crate::error::{Error, Result};
+use crate::units::ObjectId;
+
+/// Key bytes and value bytes of a row.
+pub(super) type RowBytes<'r> = (&'r [u8], &'r [u8]);
+
+/// What becomes of one entry.
+pub(super) struct EntryChange {
+    entries: Arc<TableEntry>,
+    object: ObjectId,
+    /// The key of an entry that goes.
+    gone: Option<Vec<u8>>,
+    /// An entry that comes, and whether it takes the place of one with the same key.
+    new: Option<(EncodedRow, bool)>,
+}
+
+impl Transaction<'_> {
+    /// What becomes of the entries of a row that was `before` and will be `after`.
+    ///
+    /// # Errors
+    /// [`UniqueViolated`](Error::UniqueViolated) by a row that this transaction can see; a key that is too large.
+    pub(super) fn entry_changes(
+        &mut self,
+        table: &Table,
+        before: Option<RowBytes<'_>>,
+        after: Option<RowBytes<'_>>,
+    ) -> Result<Vec<EntryChange>> {
+        self.check_form(table)?;
+        if !table.entry.is_indexed() {
+            return Ok(Vec::new());
+        }
+        let engine = Arc::clone(self.engine());
+        let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
+        let mut changes = Vec::with_capacity(indexes.len());
+        for index in indexes {
+            changes.extend(self.entry_change(table, index, before, after)?);
+        }
+        Ok(changes)
+    }
+
+    /// Whether the row is written in the form that the transaction has given the table, if it has.
+    fn check_form(&self, table: &Table) -> Result<()> {
+        let own = self.definitions.as_ref().and_then(|own| own.by_id(table.id()));
+        let is_another = |own: &Arc<TableEntry>| !Arc::ptr_eq(own, &table.entry);
+        match own.filter(is_another).is_some_and(|own| own.is_indexed() || table.entry.is_indexed())
+        {
+            true => Err(Error::TableChanged { name: table.name().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn entry_change(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        before: Option<RowBytes<'_>>,
+        after: Option<RowBytes<'_>>,
+    ) -> Result<Option<EntryChange>> {
+        let encode = |row: RowBytes<'_>| {
+            let mut encoded = EncodedRow::new();
+            index.encode(&table.entry.schema, row, &mut encoded).map(|()| encoded)
+        };
+        let (before, after) = (before.map(encode).transpose()?, after.map(encode).transpose()?);
+        let entries = Arc::clone(&index.entries);
+        let object = entries.object()?;
+        let (gone, new) = match (before, after) {
+            (Some(before), Some(after)) if before.key == after.key => {
+                if before.row == after.row {
+                    return Ok(None);
+                }
+                (None, Some((after, true)))
+            }
+            (before, after) => (before.map(|before| before.key), after.map(|after| (after, false))),
+        };
+        if let Some((new, false)) = &new
+            && index.is_unique()
+        {
+            self.check_unique(&self.handle(Arc::clone(&entries)), &new.key)?;
+        }
+        Ok(Some(EntryChange { entries, object, gone, new }))
+    }
+
+    /// Whether the key of a unique index is free, as far as the transaction can see.
+    fn check_unique(&mut self, entries: &Table, key: &[u8]) -> Result<()> {
+        let at = (entries.entry.object()?, key.to_vec());
+        let taken_at = match self.writes.get(&at) {
+            Some(Write { value: Some(_), .. }) => None,
+            Some(_) => return Ok(()),
+            None => match self.seen(entries, key)?.0 {
+                look if look.is_there => look.lsn,
+                _ => return Ok(()),
+            },
+        };
+        self.session.rest_on(taken_at)?;
+        Err(self.session.unique_violated(entries, key))
+    }
+
+    /// Writes the changes to the write set.
+    pub(super) fn put_entries(&mut self, changes: Vec<EntryChange>) -> Result<()> {
+        for EntryChange { entries, object, gone, new } in changes {
+            let table = self.handle(entries);
+            if let Some(key) = gone {
+                self.put_removal(&table, &key)?;
+            }
+            let Some((encoded, replaces)) = new else { continue };
+            let (kind, body) = row_body(&self.session.worker.engine, &table.entry.schema, &encoded);
+            let record = framed_row(&table, kind, object, &encoded.key, body);
+            let at = (object, encoded.key);
+            let known = self.writes.get(&at).map(|write| write.must_be_absent);
+            let must_be_absent = known.unwrap_or(!replaces);
+            let value = Some(encoded.row);
+            let write = Write { table, value, must_be_absent, is_unguarded: false, record };
+            self.put(at, write);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,323 @@
+//! Indexes that a transaction makes, renames and drops.
+//!
+//! An index is made while nobody else writes to its table: the table is locked, its rows are read, and their entries
+//! are the transaction's own changes until it commits. So after a crash the index is there as a whole or not at all.
+
+use std::sync::Arc;
+
+use onrush_types::{
+    IndexDefinition, IndexedColumn, KeyOrder, TableChange, TableDefinition, Uniqueness,
+};
+
+use super::ScanOptions;
+use super::definitions::OwnTable;
+use super::snapshot::Snapshot;
+use super::transaction::Transaction;
+use crate::catalog::{Table, TableEntry};
+use crate::error::{Error, Result};
+
+/// An index that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewIndex {
+    /// Its name, which no table and no other index has.
+    pub name: String,
+    /// The columns by which it is ordered, and how.
+    pub columns: Vec<(String, KeyOrder)>,
+    /// Columns that its entries carry besides, so that a query need not read the rows.
+    pub included: Vec<String>,
+    /// Whether rows may have the same indexed columns.
+    pub uniqueness: Uniqueness,
+    /// Whether it is made for a UNIQUE constraint.
+    pub is_constraint: bool,
+}
+
+impl NewIndex {
+    /// An index of these columns, ascending, whose values may be there more than once.
+    pub fn new<I>(name: impl Into<String>, columns: I) -> NewIndex
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        let ascending = |name: I::Item| (name.into(), KeyOrder::ASCENDING);
+        NewIndex {
+            name: name.into(),
+            columns: columns.into_iter().map(ascending).collect(),
+            included: Vec::new(),
+            uniqueness: Uniqueness::NotUnique,
+            is_constraint: false,
+        }
+    }
+
+    /// No two rows may have the same values in its columns, but where one of them is NULL.
+    #[must_use]
+    pub fn unique(mut self) -> NewIndex {
+        self.uniqueness = Uniqueness::NullsDistinct;
+        self
+    }
+
+    /// The same index of another table, which has columns of the same names.
+    fn of(index: &IndexDefinition, table: &TableDefinition) -> Option<NewIndex> {
+        let name = |number: u16| {
+            table.column_with_number(number).map(|column| table.columns()[column].name.clone())
+        };
+        let columns = index.columns.iter();
+        Some(NewIndex {
+            name: index.name.clone(),
+            columns: columns
+                .map(|column| Some((name(column.number)?, column.order)))
+                .collect::<Option<_>>()?,
+            included: index.included.iter().map(|number| name(*number)).collect::<Option<_>>()?,
+            uniqueness: index.uniqueness,
+            is_constraint: index.is_constraint,
+        })
+    }
+
+    fn definition(&self, table: &TableDefinition) -> Result<IndexDefinition> {
+        // There are at most 1,024 columns.
+        let number = |name: &String| Ok(table.column_number(table.column_index(name)?) as u16);
+        let column = |(name, order): &(String, KeyOrder)| {
+            Ok(IndexedColumn { number: number(name)?, order: *order })
+        };
+        Ok(IndexDefinition {
+            name: self.name.clone(),
+            entries: 0,
+            columns: self.columns.iter().map(column).collect::<Result<_>>()?,
+            included: self.included.iter().map(number).collect::<Result<_>>()?,
+            uniqueness: self.uniqueness,
+            is_constraint: self.is_constraint,
+        })
+    }
+}
+
+impl Transaction<'_> {
+    /// Makes an index of a table, for everyone else when the transaction commits. Until then nobody else writes to
+    /// the table. Returns the handle of the table by which this transaction goes on.
+    ///
+    /// ```
+    /// # use onrush::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
+    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+    /// # let mail = ColumnDefinition::new("mail", DataType::Text);
+    /// # let people = TableDefinition::builder("people").column(id).column(mail).primary_key(["id"]);
+    /// # let people = db.create_table(people.build()?)?;
+    /// let mut session = db.session()?;
+    /// session.insert(&people, &[1i64.into(), "a@example.com".into()])?;
+    /// let mut transaction = session.begin()?;
+    /// let people = transaction.create_index("people", &NewIndex::new("people_mail", ["mail"]).unique())?;
+    /// transaction.commit()?;
+    /// let again = session.insert(&people, &[2i64.into(), "a@example.com".into()]);
+    /// assert!(matches!(again, Err(Error::UniqueViolated { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`UniqueViolated`](Error::UniqueViolated) by the rows that there are; [`TableExists`](Error::TableExists) for a
+    /// name that is taken; columns that are not there or have no order; those of waiting for who uses the table.
+    /// Nothing of it is left then.
+    pub fn create_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
+        let entry = self.lock_for_index(table)?;
+        check_is_table(&entry)?;
+        index.definition(entry.schema.definition())?;
+        self.lock_free_name(&index.name)?;
+        let before = self.savepoint();
+        let made = self.make_index(&entry, index);
+        if made.is_err() {
+            self.rollback_to(before)?;
+        }
+        self.release(before)?;
+        made
+    }
+
+    fn make_index(&mut self, entry: &Arc<TableEntry>, index: &NewIndex) -> Result<Table> {
+        let table = entry.schema.definition();
+        let mut definition = index.definition(table)?;
+        let entries = self.make_table(Arc::new(definition.entries_definition(table, entry.id)?))?;
+        definition.entries = entries.id;
+        let own = OwnTable { before: None, now: Some(Arc::clone(&entries)) };
+        self.own_definitions().insert(entries.id, own);
+        let altered = self.put_definition(entry, |table| Ok(table.with_index(definition)?))?;
+        self.fill_index(entry, &altered)?;
+        Ok(altered)
+    }
+
+    /// Makes the entries of the rows that there are in the newest index of a table.
+    fn fill_index(&mut self, before: &Arc<TableEntry>, table: &Table) -> Result<()> {
+        let rows = self.handle(Arc::clone(before));
+        let mut scan = self.newest_snapshot().scan(&rows, &ScanOptions::default())?;
+        let engine = Arc::clone(self.engine());
+        let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
+        let Some(index) = indexes.last() else { return Ok(()) };
+        let one = |key: &[u8], value: &[u8]| -> Result<()> {
+            let change = self.entry_change(table, index, None, Some((key, value)))?;
+            self.put_entries(change.into_iter().collect())?;
+            self.spill_if_large()
+        };
+        let mut one = one;
+        while let Some(done) = scan.with_next(&mut one)? {
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Drops an index, for everyone else when the transaction commits. Returns the handle of the table by which
+    /// this transaction goes on.
+    ///
+    /// # Errors
+    /// [`UnknownIndex`](Error::UnknownIndex); those of waiting for who uses the table.
+    pub fn drop_index(&mut self, index: &str) -> Result<Table> {
+        let entry = self.lock_indexed(index)?;
+        let table = self.put_definition(&entry, |table| Ok(table.without_index(index)?))?;
+        Ok(table)
+    }
+
+    /// Gives an index another name, for everyone else when the transaction commits. Returns the handle of the table
+    /// by which this transaction goes on.
+    ///
+    /// # Errors
+    /// [`UnknownIndex`](Error::UnknownIndex); [`TableExists`](Error::TableExists) for a name that is taken; those of
+    /// waiting for who uses the table.
+    pub fn rename_index(&mut self, index: &str, to: &str) -> Result<Table> {
+        let entry = self.lock_indexed(index)?;
+        self.lock_free_name(to)?;
+        let entries = self.entry(index)?;
+        let renamed = entries.schema.definition();
+        let renamed = renamed.altered(&TableChange::Rename { to: to.to_owned() }, 0)?;
+        let renamed = Arc::new(entries.altered_privately(Arc::new(renamed))?);
+        self.own_definitions().put(&entries, Some(renamed));
+        self.put_definition(&entry, |table| Ok(table.with_index_renamed(index, to)?))
+    }
+
+    /// The table of this name, locked. One that the transaction has created nobody else knows, and nothing of its rows
+    /// changes with its indexes.
+    fn lock_for_index(&mut self, table: &str) -> Result<Arc<TableEntry>> {
+        let entry = self.entry(table)?;
+        match self.has_created(&entry) {
+            true => Ok(entry),
+            false => self.lock_entry(table),
+        }
+    }
+
+    fn has_created(&self, entry: &TableEntry) -> bool {
+        self.definitions.as_ref().is_some_and(|own| own.has_created(entry.id))
+    }
+
+    /// The table of an index, locked.
+    fn lock_indexed(&mut self, index: &str) -> Result<Arc<TableEntry>> {
+        let unknown = || Error::UnknownIndex { name: index.to_owned() };
+        loop {
+            let table = self.indexed_table(index)?;
+            let entry = self.lock_for_index(&table)?;
+            if entry.schema.definition().index_position(index).is_ok() {
+                return Ok(entry);
+            }
+            // It was dropped, or moved, while it was waited for.
+            if self.indexed_table(index).is_err() {
+                return Err(unknown());
+            }
+        }
+    }
+
+    /// The name of the table that an index is of.
+    ///
+    /// # Errors
+    /// [`UnknownIndex`](Error::UnknownIndex).
+    pub fn indexed_table(&self, index: &str) -> Result<String> {
+        let unknown = || Error::UnknownIndex { name: index.to_owned() };
+        let entries = self.entry(index).map_err(|_| unknown())?;
+        let of = entries.schema.definition().entries_of().ok_or_else(unknown)?.table;
+        let own = self.definitions.as_ref().and_then(|own| own.by_id(of));
+        let entry = own.or_else(|| self.engine().catalog.by_id(of)).ok_or_else(unknown)?;
+        Ok(entry.name().to_owned())
+    }
+
+    /// The table has another definition, and the indexes that this names; entries of others go.
+    pub(super) fn put_definition(
+        &mut self,
+        entry: &Arc<TableEntry>,
+        change: impl FnOnce(TableDefinition) -> Result<TableDefinition>,
+    ) -> Result<Table> {
+        let mut definition = change(TableDefinition::clone(entry.schema.definition()))?;
+        if !self.has_created(entry) {
+            // Versions that were taken back are not given again.
+            definition = definition.raised_to(entry.tree.highest_version()).as_next_version()?;
+        }
+        let altered = Arc::new(entry.altered_privately(Arc::new(definition))?);
+        self.put_indexed(entry, &altered)?;
+        Ok(self.handle(altered))
+    }
+
+    /// A table is another one now; its indexes are those of its definition.
+    pub(super) fn put_indexed(
+        &mut self,
+        entry: &Arc<TableEntry>,
+        now: &Arc<TableEntry>,
+    ) -> Result<()> {
+        let kept = now.schema.definition().indexes();
+        for gone in entry.schema.definition().indexes() {
+            if !kept.iter().any(|kept| kept.entries == gone.entries) {
+                self.drop_entries(gone.entries);
+            }
+        }
+        self.own_definitions().put(entry, Some(Arc::clone(now)));
+        let own = self.definitions.as_ref();
+        now.indexes(|id| {
+            let own = own.and_then(|own| own.by_id(id));
+            own.or_else(|| self.engine().catalog.by_id(id))
+        })?;
+        Ok(())
+    }
+
+    /// The entries of an index are nobody's any more.
+    pub(super) fn drop_entries(&mut self, entries: u32) {
+        if let Some(entry) = self.entries_of_index(entries) {
+            self.own_definitions().put(&entry, None);
+        }
+    }
+
+    /// The entries of an index as the transaction sees them.
+    pub(super) fn entries_of_index(&self, entries: u32) -> Option<Arc<TableEntry>> {
+        let own = self.definitions.as_ref().and_then(|own| own.by_id(entries));
+        own.or_else(|| self.engine().catalog.by_id(entries))
+    }
+
+    /// Makes the indexes of a table anew for the one that takes its place.
+    pub(super) fn move_indexes(&mut self, from: &Arc<TableEntry>, to: &str) -> Result<()> {
+        let definition = from.schema.definition();
+        for index in definition.indexes() {
+            self.drop_entries(index.entries);
+        }
+        let moved = definition.indexes().iter().filter_map(|index| NewIndex::of(index, definition));
+        for index in moved {
+            let now = self.entry(to)?;
+            let has = |name: &String| now.schema.definition().column_index(name).is_ok();
+            if index.columns.iter().all(|(name, _)| has(name)) && index.included.iter().all(has) {
+                self.create_index(to, &index)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// The entries of a table's index, at its position among them, as a table that can be read.
+    ///
+    /// # Errors
+    /// [`TableChanged`](Error::TableChanged) for a table that was altered since; an index that it does not have.
+    pub fn index_entries(&self, table: &Table, position: usize) -> Result<Table> {
+        let engine = &self.worker.engine;
+        let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
+        let index = indexes.get(position).ok_or_else(|| Error::UnknownIndex {
+            name: format!("number {position} of table {}", table.name()),
+        })?;
+        Ok(Table { entry: Arc::clone(&index.entries), database_id: table.database_id })
+    }
+}
+
+/// The entries of an index are defined with their table alone.
+pub(super) fn check_is_table(entry: &TableEntry) -> Result<()> {
+    match entry.is_index() {
+        true => Err(Error::IsIndex { name: entry.name().to_owned() }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,285 @@
+//! Secondary indexes as definitions keep them. An index is a table of its own, the *entries*: one for each row of
+//! its table, whose key is the indexed columns and then whatever tells rows with the same ones apart.
+//!
+//! | index | key of an entry | stored beside the key |
+//! |---|---|---|
+//! | not unique | indexed columns, the table's primary key | included columns |
+//! | unique | indexed columns, [`TIE`] | the table's primary key, included columns |
+//!
+//! A column stands in an entry once: a part of the primary key that is indexed is not repeated. The tie of a
+//! unique index is NULL; where an indexed column is NULL, and NULL differs from NULL, it is the bytes of the
+//! row's primary key.
+//!
+//! Invariants
+//! 1. An index names columns of its table by their numbers, which they keep whatever is added, dropped or renamed.
+//! 2. Both sides know each other: the table lists its indexes, the entries name their table.
+
+use super::definition::check_name;
+use super::{ColumnDefinition, TableBuilder, TableDefinition};
+use crate::{DataType, TypeError};
+
+/// Most columns of an index.
+pub const INDEX_COLUMNS_MAX: usize = 32;
+
+/// The key column of a unique index that tells entries apart in which NULL stands.
+pub const TIE: &str = "onrush_tie";
+
+/// Whether two rows may have the same indexed columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uniqueness {
+    /// They may.
+    NotUnique,
+    /// Only where one of the columns is NULL.
+    NullsDistinct,
+    /// Never: NULL equals NULL.
+    NullsEqual,
+}
+
+/// How values of a key column are ordered, where NULL is one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyOrder {
+    /// The largest come first.
+    pub descending: bool,
+    /// NULL comes before any value; else behind all.
+    pub nulls_first: bool,
+}
+
+/// An indexed column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexedColumn {
+    /// Its number; see [`TableDefinition::column_number`].
+    pub number: u16,
+    /// Its order.
+    pub order: KeyOrder,
+}
+
+/// A secondary index of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexDefinition {
+    /// Its name, among the names of tables.
+    pub name: String,
+    /// The number of the table of its entries.
+    pub entries: u32,
+    /// In their order; at least one.
+    pub columns: Vec<IndexedColumn>,
+    /// Numbers of columns that entries carry without being ordered by them.
+    pub included: Vec<u16>,
+    /// Whether rows may have the same indexed columns.
+    pub uniqueness: Uniqueness,
+    /// Whether it was made for a UNIQUE constraint, by which it is dropped.
+    pub is_constraint: bool,
+}
+
+/// What makes a table the entries of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EntriesOf {
+    /// The number of the table whose rows are indexed.
+    pub table: u32,
+    /// How the first key columns are ordered; the others are never NULL and ascend.
+    pub orders: Vec<KeyOrder>,
+}
+
+/// Where a column of an entry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntrySource {
+    /// The position of a column of the table.
+    Column(usize),
+    /// It is the [`TIE`].
+    Tie,
+}
+
+impl KeyOrder {
+    /// As it is unless said otherwise: ascending, NULL behind all values.
+    pub const ASCENDING: KeyOrder = KeyOrder { descending: false, nulls_first: false };
+}
+
+impl IndexDefinition {
+    /// Where the columns of its entries come from, in their order.
+    ///
+    /// # Errors
+    /// A column that the table does not have.
+    pub fn sources(&self, table: &TableDefinition) -> Result<Vec<EntrySource>, TypeError> {
+        let position = |number: u16| {
+            let damaged = TypeError::DefinitionDamaged {
+                at: 0,
+                reason: "an index has a column that does not exist",
+            };
+            table.column_with_number(number).map(EntrySource::Column).ok_or(damaged)
+        };
+        let mut sources = Vec::new();
+        for column in &self.columns {
+            sources.push(position(column.number)?);
+        }
+        if self.uniqueness == Uniqueness::NullsDistinct {
+            sources.push(EntrySource::Tie);
+        }
+        let key = table.primary_key().iter().map(|column| Ok(EntrySource::Column(*column)));
+        for source in key.chain(self.included.iter().map(|number| position(*number))) {
+            let source = source?;
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        Ok(sources)
+    }
+
+    /// The definition of the table of its entries.
+    ///
+    /// # Errors
+    /// Columns that the table does not have, that stand there twice or that have no order; too many.
+    pub fn entries_definition(
+        &self,
+        table: &TableDefinition,
+        table_id: u32,
+    ) -> Result<TableDefinition, TypeError> {
+        self.check(table)?;
+        let sources = self.sources(table)?;
+        let mut builder = TableDefinition::builder(&self.name);
+        let mut names = Vec::new();
+        for source in &sources {
+            let column = match source {
+                EntrySource::Tie => ColumnDefinition::new(TIE, DataType::Bytes),
+                EntrySource::Column(position) => {
+                    let of_table = &table.columns()[*position];
+                    let column = ColumnDefinition::new(&of_table.name, of_table.data_type);
+                    let is_key = table.primary_key().contains(position);
+                    if is_key { column.not_null() } else { column }
+                }
+            };
+            names.push(column.name.clone());
+            builder = builder.column(column);
+        }
+        // Everything behind the key of a unique index is stored beside it.
+        let key_columns = match self.uniqueness {
+            Uniqueness::NotUnique => sources.len() - self.only_included(table),
+            Uniqueness::NullsDistinct => self.columns.len() + 1,
+            Uniqueness::NullsEqual => self.columns.len(),
+        };
+        names.truncate(key_columns);
+        let mut orders: Vec<KeyOrder> = self.columns.iter().map(|column| column.order).collect();
+        if self.uniqueness == Uniqueness::NullsDistinct {
+            orders.push(KeyOrder::ASCENDING);
+        }
+        builder = if table.is_logged() { builder } else { builder.unlogged() };
+        builder.primary_key(names).entries_of(EntriesOf { table: table_id, orders }).build()
+    }
+
+    /// Columns of an entry that are neither indexed nor in the primary key.
+    fn only_included(&self, table: &TableDefinition) -> usize {
+        let is_indexed = |number: &u16| self.columns.iter().any(|column| column.number == *number);
+        let is_key = |number: &u16| {
+            let position = table.column_with_number(*number);
+            position.is_some_and(|position| table.primary_key().contains(&position))
+        };
+        self.included.iter().filter(|number| !is_indexed(number) && !is_key(number)).count()
+    }
+
+    pub(super) fn check(&self, table: &TableDefinition) -> Result<(), TypeError> {
+        check_name(&self.name)?;
+        let count = self.columns.len() + self.included.len();
+        if self.columns.is_empty() || count > INDEX_COLUMNS_MAX {
+            let (index, limit) = (self.name.as_str().into(), INDEX_COLUMNS_MAX);
+            return Err(TypeError::IndexColumnCount { index, count, limit });
+        }
+        for (position, column) in self.columns.iter().enumerate() {
+            let found = table.column_with_number(column.number);
+            let Some(found) = found else { continue };
+            if self.columns[..position].iter().any(|other| other.number == column.number) {
+                return Err(TypeError::DuplicateKeyColumn(table.column_name(found)));
+            }
+            let data_type = table.columns()[found].data_type;
+            if let DataType::Json | DataType::Jsonb = data_type {
+                return Err(TypeError::NoOrder { column: table.column_name(found), data_type });
+            }
+        }
+        self.sources(table).map(drop)
+    }
+
+    /// Whether it has the column of this number.
+    pub fn has_column(&self, number: u16) -> bool {
+        self.columns.iter().any(|column| column.number == number) || self.included.contains(&number)
+    }
+}
+
+impl TableBuilder {
+    /// Makes the table the entries of an index.
+    pub(super) fn entries_of(mut self, entries_of: EntriesOf) -> TableBuilder {
+        self.entries_of = Some(entries_of);
+        self
+    }
+}
+
+impl TableDefinition {
+    /// The secondary indexes of the table, in the order in which they were made.
+    pub fn indexes(&self) -> &[IndexDefinition] {
+        &self.indexes
+    }
+
+    /// Of the entries of an index: whose rows they are of.
+    pub fn entries_of(&self) -> Option<&EntriesOf> {
+        self.entries_of.as_ref()
+    }
+
+    /// The order of the key column at `position`; none for one that is never NULL and ascends.
+    pub fn key_order(&self, position: usize) -> Option<KeyOrder> {
+        self.entries_of.as_ref()?.orders.get(position).copied()
+    }
+
+    pub(super) fn check_indexes(&self) -> Result<(), TypeError> {
+        for (position, index) in self.indexes.iter().enumerate() {
+            index.check(self)?;
+            if self.indexes[..position].iter().any(|other| other.name == index.name) {
+                let table = self.name.as_str().into();
+                return Err(TypeError::DuplicateIndex { table, name: index.name.as_str().into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The definition with one more index.
+    ///
+    /// # Errors
+    /// A name that another index has; columns that cannot be indexed.
+    pub fn with_index(&self, index: IndexDefinition) -> Result<TableDefinition, TypeError> {
+        let mut altered = self.clone();
+        altered.indexes.push(index);
+        altered.checked()
+    }
+
+    /// The definition without an index.
+    ///
+    /// # Errors
+    /// No index of this name.
+    pub fn without_index(&self, name: &str) -> Result<TableDefinition, TypeError> {
+        let mut altered = self.clone();
+        altered.indexes.remove(self.index_position(name)?);
+        Ok(altered)
+    }
+
+    /// The definition with another name for an index.
+    ///
+    /// # Errors
+    /// No index of this name; a name that is none.
+    pub fn with_index_renamed(&self, from: &str, to: &str) -> Result<TableDefinition, TypeError> {
+        let mut altered = self.clone();
+        to.clone_into(&mut altered.indexes[self.index_position(from)?].name);
+        altered.checked()
+    }
+
+    /// The same definition without indexes, for a new table.
+    #[must_use]
+    pub fn without_indexes(mut self) -> TableDefinition {
+        self.indexes = Vec::new();
+        self
+    }
+
+    /// The position of an index.
+    ///
+    /// # Errors
+    /// No index of this name.
+    pub fn index_position(&self, name: &str) -> Result<usize, TypeError> {
+        self.indexes.iter().position(|index| index.name == name).ok_or_else(|| {
+            TypeError::UnknownIndex { table: self.name.as_str().into(), name: name.into() }
+        })
+    }
+}
