@@ -201,6 +201,9 @@ invariants! {
     LiveAsStored = 901, Damage,
         "the rows that sessions see are those of the images with the changes of the log",
         "make a backup, do not close the database, and report this as a bug: what is in memory may not come back";
+    IndexFollowsRows = 902, Damage,
+        "each index has exactly one entry for each row of its table, with the row's values",
+        "drop the index and create it again; and report this as a bug";
     RunHeadDecodes = 1001, Damage,
         "the head of every run decodes and is of its table",
         "restore a backup, and report this as a bug: the bytes are as they were written";

@@ -4,13 +4,14 @@
 //! one; `TASKS` sessions a thread, each with one durable commit on its way; `FULL` logs whole rows;
 //! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in
 //! stocks; `SECONDS_APART` prints the rates so often; `COLD` leaves memory untouched at open; `READ` reads
-//! afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed.
+//! afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed; `INDEXES` so many
+//! indexes of a column of random uuids, which the table then has, with 0, too.
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, KeyStrategy, Options, PastMemory,
+    ColumnDefinition, DataType, Database, Durability, KeyStrategy, NewIndex, Options, PastMemory,
     TableDefinition,
 };
 use onrush_waits::Counter;
@@ -43,9 +44,13 @@ fn main() {
         ..Options::default()
     };
     let db = Database::create(&folder, options.clone()).unwrap();
-    let table = db
+    let indexes: Option<u32> = std::env::var("INDEXES").ok().map(|n| n.parse().unwrap());
+    let tag = ColumnDefinition::new("tag", DataType::Uuid).default_key(KeyStrategy::UuidV4);
+    let definition = TableDefinition::builder("big");
+    let definition = if indexes.is_some() { definition.column(tag) } else { definition };
+    let mut table = db
         .create_table(
-            TableDefinition::builder("big")
+            definition
                 .column(
                     ColumnDefinition::new("c1", strategy.natural_type())
                         .not_null()
@@ -61,6 +66,10 @@ fn main() {
                 .unwrap(),
         )
         .unwrap();
+    for number in 0..indexes.unwrap_or(0) {
+        let index = NewIndex::new(format!("by_tag_{number}"), ["tag"]);
+        table = db.create_index("big", &index).unwrap();
+    }
     let barrier = Arc::new(std::sync::Barrier::new(threads as usize + 1));
     let handles: Vec<_> = (0..threads)
         .map(|_| {

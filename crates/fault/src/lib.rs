@@ -168,6 +168,10 @@ faults! {
     FrontLeafImaged,
     /// A redone removal of a key that is not in its front leaf is left out.
     RedoneRemovalLost,
+    /// A row that is changed leaves its old entry in an index.
+    OldEntryKept,
+    /// A row that is inserted gets no entry in an index.
+    EntryLeftOut,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -44,13 +44,15 @@ pub struct RepairedTable {
     pub rows: u64,
     /// Whether its rows are logged; else it is empty, as at every opening.
     pub is_logged: bool,
+    /// Whether it is the entries of an index, which were made anew of its table's rows.
+    pub is_index: bool,
 }
 
 impl RepairReport {
     /// Rows of the new database.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.repaired.iter().map(|table| table.rows).sum()
+        self.repaired.iter().filter(|table| !table.is_index).map(|table| table.rows).sum()
     }
 }
 
@@ -88,6 +90,10 @@ impl fmt::Display for RepairReport {
             writeln!(formatter, "\n  {file} at byte {offset}\n  found: {}\n", finding.found)?;
         }
         for (table, found) in self.repaired.iter().zip(&self.salvaged.tables) {
+            if table.is_index {
+                writeln!(formatter, "index {}: {} entries, made anew", table.name, table.rows)?;
+                continue;
+            }
             write!(formatter, "table {}: {} rows", table.name, table.rows)?;
             if !table.is_logged {
                 writeln!(formatter, ", not logged and so empty at every opening")?;

@@ -1,11 +1,12 @@
 //! Writes what is salvaged into a new database: rows of images in batches, changes of the log one by
-//! one, all delayed; a barrier and a checkpoint at the end.
+//! one, all delayed; a barrier and a checkpoint at the end. Entries of indexes are not taken over: the indexes are
+//! made anew of the rows.
 
 use std::sync::Arc;
 
 use onrush::{
-    CheckConstraint, Database, Durability, Error, ExpressionCompiler, Options, Row, RowCheck,
-    RowView, Session, Table, TableDefinition,
+    CheckConstraint, Database, Durability, Error, ExpressionCompiler, NewIndex, Options, Row,
+    RowCheck, RowView, Schema, Session, Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
 use onrush_files::{Disk, Unfinished};
@@ -41,7 +42,9 @@ struct Open {
 }
 
 struct Written {
-    table: Table,
+    schema: Schema,
+    /// None for the entries of an index.
+    table: Option<Table>,
     rows: u64,
 }
 
@@ -59,14 +62,16 @@ impl<'a> Writer<'a> {
     /// beginning.
     pub(crate) fn finish(mut self) -> Result<Option<Vec<RepairedTable>>, RepairError> {
         self.write_batch()?;
-        let Some(open) = self.open else { return Ok(None) };
+        let Some(mut open) = self.open else { return Ok(None) };
+        open.make_indexes()?;
         open.database.barrier()?;
         drop(open.session);
         open.database.close()?;
         let repaired = |written: &Written| RepairedTable {
-            name: written.table.name().to_owned(),
+            name: written.schema.name().to_owned(),
             rows: written.rows,
-            is_logged: written.table.definition().is_logged(),
+            is_logged: written.schema.definition().is_logged(),
+            is_index: written.table.is_none(),
         };
         Ok(Some(open.tables.iter().map(repaired).collect()))
     }
@@ -77,8 +82,9 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let written = &mut open.tables[open.batch_table];
+        let Some(table) = &written.table else { return Ok(()) };
         let rows = open.batch.iter().map(Vec::as_slice);
-        match open.session.insert_many(&written.table, rows) {
+        match open.session.insert_many(table, rows) {
             Ok(()) => written.rows += open.batch.len() as u64,
             // Two leaves of a damaged directory have the same key: the later one counts.
             Err(Error::DuplicateKey { .. }) => {
@@ -100,20 +106,39 @@ impl<'a> Writer<'a> {
     }
 }
 
+impl Open {
+    /// Makes the indexes of all tables of their rows, and tells of each as many entries as there are rows.
+    fn make_indexes(&mut self) -> Result<(), RepairError> {
+        for at in 0..self.tables.len() {
+            let Written { schema, table: Some(_), rows } = &self.tables[at] else { continue };
+            let (definition, rows) = (Arc::clone(schema.definition()), *rows);
+            for index in definition.indexes() {
+                let new = NewIndex::again(index, &definition)?;
+                self.database.create_index(definition.name(), &new)?;
+                let entries =
+                    self.tables.iter_mut().find(|other| other.schema.name() == index.name);
+                entries.into_iter().for_each(|entries| entries.rows = rows);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Written {
     fn row(&self, key: &[u8], row: &[u8]) -> Result<Row, RepairError> {
-        let decoded = self.table.schema().decode_row(key, row);
+        let decoded = self.schema.decode_row(key, row);
         decoded.map_err(|error| self.refused(error.into()))
     }
 
     /// Inserts a row or replaces the one with its key, and counts.
     fn put(&mut self, session: &mut Session, row: &Row) -> Result<(), RepairError> {
-        let put = match session.insert(&self.table, row) {
+        let Some(table) = &self.table else { return Ok(()) };
+        let put = match session.insert(table, row) {
             Ok(()) => {
                 self.rows += 1;
                 Ok(())
             }
-            Err(Error::DuplicateKey { .. }) => session.upsert(&self.table, row),
+            Err(Error::DuplicateKey { .. }) => session.upsert(table, row),
             Err(error) => Err(error),
         };
         put.map_err(|cause| self.refused(cause))
@@ -121,7 +146,7 @@ impl Written {
 
     fn refused(&self, cause: Error) -> RepairError {
         match cause {
-            Error::Type(_) => RepairError::Refused { table: self.table.name().to_owned(), cause },
+            Error::Type(_) => RepairError::Refused { table: self.schema.name().to_owned(), cause },
             // The disk or the like: nothing that the row is to blame for.
             other => RepairError::Write(other),
         }
@@ -159,7 +184,12 @@ impl SalvageTarget for Writer<'_> {
         let mut written = Vec::with_capacity(tables.len());
         for table in tables {
             let definition = TableDefinition::from_bytes(&table.definition).map_err(Error::from)?;
-            written.push(Written { table: database.create_table(definition)?, rows: 0 });
+            let schema = Schema::new(Arc::new(definition.clone())).map_err(Error::from)?;
+            let table = match definition.entries_of() {
+                None => Some(database.create_table(definition)?),
+                Some(_) => None,
+            };
+            written.push(Written { schema, table, rows: 0 });
         }
         self.open = Some(Open {
             database,
@@ -181,12 +211,15 @@ impl SalvageTarget for Writer<'_> {
     ) -> bool {
         let open = self.open.as_ref();
         let Some(written) = open.and_then(|open| open.tables.get(table)) else { return false };
-        written.table.schema().expand_elided(elided, names_version, row).is_ok()
+        written.schema.expand_elided(elided, names_version, row).is_ok()
     }
 
     fn image_row(&mut self, table: usize, key: &[u8], row: &[u8]) -> Result<(), RepairError> {
         let most_bytes = self.options.log_ring_bytes / BATCH_PART;
         let open = self.open()?;
+        if open.tables[table].table.is_none() {
+            return Ok(());
+        }
         let is_full = open.batch.len() == BATCH_ROWS || open.batch_bytes >= most_bytes;
         if is_full || open.batch_table != table {
             self.write_batch()?;
@@ -211,9 +244,10 @@ impl SalvageTarget for Writer<'_> {
         self.write_batch()?;
         let Open { session, tables, .. } = self.open()?;
         let written = &mut tables[table];
-        let key = written.table.schema().decode_key(key);
+        let Some(table) = &written.table else { return Ok(()) };
+        let key = written.schema.decode_key(key);
         let key = key.map_err(|error| written.refused(error.into()))?;
-        let removed = session.delete(&written.table, &key);
+        let removed = session.delete(table, &key);
         written.rows -= u64::from(removed.map_err(|cause| written.refused(cause))?);
         Ok(())
     }
@@ -221,8 +255,8 @@ impl SalvageTarget for Writer<'_> {
     fn counter(&mut self, table: usize, column: &str, next: u64) -> Result<(), RepairError> {
         self.write_batch()?;
         let Open { session, tables, .. } = self.open()?;
-        let written = &tables[table];
-        session.skip_numbers(&written.table, column, next)?;
+        let Some(table) = &tables[table].table else { return Ok(()) };
+        session.skip_numbers(table, column, next)?;
         Ok(())
     }
 }

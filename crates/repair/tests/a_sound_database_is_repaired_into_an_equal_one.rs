@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::{COUNTING, Left, files, folder, options, target};
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, Database, ExpressionCompiler, KeyStrategy,
-    RowCheck, RowView, TableChange, TableDefinition, Value,
+    CheckConstraint, ColumnDefinition, DataType, Database, Error, ExpressionCompiler, KeyStrategy,
+    NewIndex, RowCheck, RowView, ScanOptions, TableChange, TableDefinition, Value,
 };
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
@@ -224,4 +224,34 @@ fn rows_of_a_table_with_a_check_are_saved_with_it() {
     assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
     assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
     assert_eq!(*common::open(&disk, &target()).tables()[0], definition);
+}
+
+#[test]
+fn indexes_are_made_anew() {
+    let disk = MemoryDisk::new();
+    let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+    let column = |name| ColumnDefinition::new(name, DataType::Int64).not_null();
+    let items = TableDefinition::builder("items").column(column("id")).column(column("number"));
+    db.create_table(items.primary_key(["id"]).build().unwrap()).unwrap();
+    let by_number = NewIndex::new("by_number", ["number"]).unique();
+    let items = db.create_index("items", &by_number).unwrap();
+    let mut session = db.session().unwrap();
+    for id in 0..300i64 {
+        session.insert(&items, &[id.into(), (1000 - id).into()]).unwrap();
+    }
+    assert!(session.delete(&items, &[7i64.into()]).unwrap());
+    drop(session);
+    db.close().unwrap();
+
+    let report = common::repair_disk(&disk).unwrap();
+
+    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
+    assert_eq!(report.rows(), 299);
+    let new = common::open(&disk, &target());
+    let items = new.table("items").unwrap();
+    let snapshot = new.session().unwrap().snapshot().unwrap();
+    let entries = snapshot.index_entries(&items, 0).unwrap();
+    assert_eq!(snapshot.scan(&entries, &ScanOptions::default()).unwrap().count(), 299);
+    let taken = new.session().unwrap().insert(&items, &[7i64.into(), 1000i64.into()]);
+    assert!(matches!(taken, Err(Error::UniqueViolated { .. })), "{taken:?}");
 }

@@ -221,7 +221,18 @@ impl SqlError {
 
     /// Whether the row was there already.
     pub(crate) fn is_duplicate_key(&self) -> bool {
+        let taken = self.cause.as_deref();
+        matches!(taken, Some(Error::DuplicateKey { .. } | Error::UniqueViolated { .. }))
+    }
+
+    /// Whether the row that was there already has the same primary key.
+    pub(crate) fn is_of_primary_key(&self) -> bool {
         matches!(self.cause.as_deref(), Some(Error::DuplicateKey { .. }))
+    }
+
+    /// Whether the name was another table's or index's.
+    pub(crate) fn is_table_exists(&self) -> bool {
+        matches!(self.cause.as_deref(), Some(Error::TableExists { .. }))
     }
 
     /// Whether another transaction came first, so that the same statement may succeed now.
@@ -328,7 +339,9 @@ impl From<Error> for SqlError {
         }
         let code = match &error {
             Error::Type(inner) => state_of_type_error(inner),
-            Error::DuplicateKey { .. } => state::UNIQUE_VIOLATION,
+            Error::DuplicateKey { .. } | Error::UniqueViolated { .. } => state::UNIQUE_VIOLATION,
+            Error::UnknownIndex { .. } => state::UNDEFINED_OBJECT,
+            Error::IsIndex { .. } => state::WRONG_OBJECT_TYPE,
             Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
             Error::RowsHoldNull { .. } => state::NOT_NULL_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,

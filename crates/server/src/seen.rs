@@ -117,6 +117,20 @@ impl Seen {
         self.names().iter().filter_map(|name| self.table(name).ok()).collect()
     }
 
+    /// The engine's names of all indexes of users' tables; of primary keys, too.
+    pub(crate) fn index_names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for table in self.tables() {
+            let definition = table.definition();
+            names.extend(definition.indexes().iter().map(|index| index.name.clone()));
+            if definition.row_id().is_none() {
+                let schema = schemas::parts(table.name()).0;
+                names.insert(schemas::joined(schema, &schemas::key_name(table.name())));
+            }
+        }
+        names
+    }
+
     fn kept(&self) -> Option<&Kept> {
         self.own.as_ref()?.kept.as_ref()
     }

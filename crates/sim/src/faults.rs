@@ -39,6 +39,8 @@ pub enum Finder {
     Threads,
     /// A test of its own, `tests/snapshots_given_up.rs`: it needs space for few old versions.
     GivenUp,
+    /// A test of its own, `tests/indexes_that_do_not_follow.rs`: the check of an open database.
+    Indexes,
 }
 
 impl Finder {
@@ -47,7 +49,9 @@ impl Finder {
         match self {
             Finder::Model => Some("the model of checkpoints"),
             Finder::Wire => Some("prove-wire"),
-            Finder::Panics | Finder::Threads | Finder::GivenUp => Some("a test of its own"),
+            Finder::Panics | Finder::Threads | Finder::GivenUp | Finder::Indexes => {
+                Some("a test of its own")
+            }
             _ => None,
         }
     }
@@ -64,6 +68,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::PanicInWrite | Fault::PanicInCommit | Fault::PanicInCheckpoint => Finder::Panics,
         Fault::OwnCommitUnseen => Finder::Threads,
         Fault::GivenUpSnapshotUnnoticed => Finder::GivenUp,
+        Fault::OldEntryKept | Fault::EntryLeftOut => Finder::Indexes,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
     }
@@ -91,7 +96,12 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         Finder::Window => window::simulate(seed, 1, &mut summary),
         Finder::Torn => torn::tear_rounds(seed, &mut summary),
         Finder::Rot => rot::flip_log_bits(seed, 20, &mut summary),
-        Finder::Model | Finder::Panics | Finder::Threads | Finder::GivenUp | Finder::Wire => Ok(()),
+        Finder::Model
+        | Finder::Panics
+        | Finder::Threads
+        | Finder::GivenUp
+        | Finder::Indexes
+        | Finder::Wire => Ok(()),
     }
 }
 

@@ -164,6 +164,8 @@ fn every_kind_of_damage_is_reported_under_its_invariant() {
         Invariant::ImageWhole,
         // Of an open database: a test of the engine.
         Invariant::LiveAsStored,
+        // The same, and under planted faults.
+        Invariant::IndexFollowsRows,
         // Of key ranges with a stock: the same.
         Invariant::RunHeadDecodes,
         Invariant::RunsFit,

@@ -41,6 +41,21 @@ impl Index {
         self.uniqueness != Uniqueness::NotUnique
     }
 
+    /// The primary key of the row that an entry is of.
+    pub(crate) fn row_key(
+        &self,
+        schema: &Schema,
+        (key, entry): (&[u8], &[u8]),
+    ) -> Result<Vec<Value<'static>>> {
+        let entry = self.entries.schema.decode_row(key, entry)?;
+        let value = |column: &usize| {
+            let at = self.sources.iter().position(|source| *source == EntrySource::Column(*column));
+            let value = at.and_then(|at| entry.get(at).cloned());
+            value.ok_or_else(|| Error::Internal("an entry lacks a part of the key".into()))
+        };
+        schema.definition().primary_key().iter().map(value).collect()
+    }
+
     /// Makes the entry of a row of the table.
     pub(crate) fn encode(
         &self,

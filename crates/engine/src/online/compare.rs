@@ -24,7 +24,7 @@ use crate::session::{ScanOptions, Snapshot};
 use crate::units::ObjectId;
 
 /// Rows between two looks at the clock.
-const ROWS_BETWEEN_RESTS: u64 = 1000;
+pub(super) const ROWS_BETWEEN_RESTS: u64 = 1000;
 
 /// See the module.
 pub(super) struct Comparison {
@@ -64,13 +64,17 @@ struct Expected {
 
 /// Some rows.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct Sum {
+pub(super) struct Sum {
     rows: u64,
     hash: u128,
 }
 
 impl Sum {
-    fn add(&mut self, row: u128) {
+    pub(super) fn rows(self) -> u64 {
+        self.rows
+    }
+
+    pub(super) fn add(&mut self, row: u128) {
         self.rows += 1;
         self.hash = self.hash.wrapping_add(row);
     }
@@ -83,11 +87,11 @@ impl Sum {
 
 /// Keys of eight bytes differ in it for certain. The object is no seed of it: for short keys a seed is
 /// mixed in so simply that keys of two tables would meet.
-fn key_hash(key: &[u8]) -> u128 {
+pub(super) fn key_hash(key: &[u8]) -> u128 {
     xxh3_128(key)
 }
 
-fn row_hash(key: u128, value: &[u8]) -> u128 {
+pub(super) fn row_hash(key: u128, value: &[u8]) -> u128 {
     key ^ xxh3_128(value).rotate_left(64)
 }
 

@@ -3,6 +3,7 @@
 
 mod compare;
 mod guest;
+mod indexes;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,9 +46,9 @@ impl Default for OnlineOptions {
 
 impl Database {
     /// Checks the last checkpoint and the log behind it, up to what is committed now, by decoders of
-    /// their own, while sessions go on: everything that `onrush check` sees of a closed database, and
-    /// that the rows in memory are those. The checkpoint's slots are not used again meanwhile, so the
-    /// data files may grow.
+    /// their own, while sessions go on: everything that `onrush check` sees of a closed database, that
+    /// the rows in memory are those, and that indexes have the entries of their rows. The checkpoint's
+    /// slots are not used again meanwhile, so the data files may grow.
     ///
     /// ```
     /// use onrush::{CheckProgress, Database, OnlineOptions, Options};
@@ -68,7 +69,7 @@ impl Database {
             let source = self.pinned(guest.pin(), guest.pin().durable);
             return Ok(guest.beside(|| check_source(&source, &options.check, progress, &guest))?);
         }
-        let snapshot = self.session()?.snapshot()?;
+        let mut snapshot = self.session()?.snapshot()?;
         let end = snapshot.lsn();
         guest.wait_durable(self, end)?;
         let ranges = guest.pin().directory.ranges();
@@ -80,6 +81,8 @@ impl Database {
             && let Some(comparison) = guest.comparison()
         {
             comparison.finish(self, &snapshot, &guest, &mut report)?;
+            let only = options.check.table.as_deref();
+            indexes::compare(self, &mut snapshot, &guest, only, &mut report)?;
         }
         Ok(report)
     }

@@ -11,8 +11,10 @@ use onrush_types::EncodedRow;
 use super::row_record::{framed_row, row_body};
 use super::transaction::Transaction;
 use super::write_set::Write;
+use crate::Row;
 use crate::catalog::{Index, Table, TableEntry};
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::units::ObjectId;
 
 /// Key bytes and value bytes of a row.
@@ -29,6 +31,26 @@ pub(super) struct EntryChange {
 }
 
 impl Transaction<'_> {
+    /// The primary key of the row that has the values in the columns of a unique index, by its position among the
+    /// table's, which the row has that this transaction encoded last: after an insert that was refused, the row that
+    /// was to be inserted. None if they are free, as far as the transaction can see.
+    ///
+    /// # Errors
+    /// [`TableChanged`](Error::TableChanged); an index that the table does not have.
+    pub fn row_in_the_way(&mut self, table: &Table, index: usize) -> Result<Option<Row>> {
+        let engine = Arc::clone(self.engine());
+        let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
+        let index = indexes.get(index).ok_or_else(|| Error::UnknownIndex {
+            name: format!("number {index} of table {}", table.name()),
+        })?;
+        let (mut entry, row) = (EncodedRow::new(), self.session.encoded.clone());
+        index.encode(&table.entry.schema, (&row.key, &row.row), &mut entry)?;
+        let (look, value) = self.look(&self.handle(Arc::clone(&index.entries)), &entry.key)?;
+        self.session.encoded = row;
+        let found = look.is_there.then(|| index.row_key(&table.entry.schema, (&entry.key, &value)));
+        found.transpose()
+    }
+
     /// What becomes of the entries of a row that was `before` and will be `after`.
     ///
     /// # Errors
@@ -113,10 +135,12 @@ impl Transaction<'_> {
     pub(super) fn put_entries(&mut self, changes: Vec<EntryChange>) -> Result<()> {
         for EntryChange { entries, object, gone, new } in changes {
             let table = self.handle(entries);
-            if let Some(key) = gone {
+            if let Some(key) = gone.filter(|_| !planted(Fault::OldEntryKept)) {
                 self.put_removal(&table, &key)?;
             }
-            let Some((encoded, replaces)) = new else { continue };
+            let Some((encoded, replaces)) = new.filter(|_| !planted(Fault::EntryLeftOut)) else {
+                continue;
+            };
             let (kind, body) = row_body(&self.session.worker.engine, &table.entry.schema, &encoded);
             let record = framed_row(&table, kind, object, &encoded.key, body);
             let at = (object, encoded.key);

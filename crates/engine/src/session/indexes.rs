@@ -55,18 +55,23 @@ impl NewIndex {
         self
     }
 
-    /// The same index of another table, which has columns of the same names.
-    fn of(index: &IndexDefinition, table: &TableDefinition) -> Option<NewIndex> {
+    /// The same index as `table` has, for another one that has columns of the same names.
+    ///
+    /// # Errors
+    /// An index of another table.
+    pub fn again(index: &IndexDefinition, table: &TableDefinition) -> Result<NewIndex> {
         let name = |number: u16| {
-            table.column_with_number(number).map(|column| table.columns()[column].name.clone())
+            let column = table.column_with_number(number);
+            let unknown = || Error::UnknownIndex { name: index.name.clone() };
+            column.map(|column| table.columns()[column].name.clone()).ok_or_else(unknown)
         };
         let columns = index.columns.iter();
-        Some(NewIndex {
+        Ok(NewIndex {
             name: index.name.clone(),
             columns: columns
-                .map(|column| Some((name(column.number)?, column.order)))
-                .collect::<Option<_>>()?,
-            included: index.included.iter().map(|number| name(*number)).collect::<Option<_>>()?,
+                .map(|column| Ok((name(column.number)?, column.order)))
+                .collect::<Result<_>>()?,
+            included: index.included.iter().map(|number| name(*number)).collect::<Result<_>>()?,
             uniqueness: index.uniqueness,
             is_constraint: index.is_constraint,
         })
@@ -287,8 +292,8 @@ impl Transaction<'_> {
         for index in definition.indexes() {
             self.drop_entries(index.entries);
         }
-        let moved = definition.indexes().iter().filter_map(|index| NewIndex::of(index, definition));
-        for index in moved {
+        for index in definition.indexes() {
+            let index = NewIndex::again(index, definition)?;
             let now = self.entry(to)?;
             let has = |name: &String| now.schema.definition().column_index(name).is_ok();
             if index.columns.iter().all(|(name, _)| has(name)) && index.included.iter().all(has) {

@@ -210,7 +210,7 @@ impl Scan {
     }
 
     /// Hands the next row's bytes to `use_row`; `None` at the end.
-    pub(super) fn with_next<T>(
+    pub(crate) fn with_next<T>(
         &mut self,
         use_row: impl FnOnce(&[u8], &[u8]) -> T,
     ) -> Result<Option<T>> {

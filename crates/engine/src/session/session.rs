@@ -8,6 +8,7 @@ use onrush_waits::{Counter, Phase, Recorder};
 
 use super::batch::{Batch, BatchRows};
 use super::context::TableContext;
+use super::indexed::IndexedRow;
 use super::row_record::row_body;
 use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
@@ -68,6 +69,7 @@ pub struct Session {
     pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
     batch: Batch,
+    pub(super) indexed: IndexedRow,
     pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     pub(super) last_commit: Option<Lsn>,
@@ -100,6 +102,7 @@ impl Session {
             header: Vec::with_capacity(16),
             source: Arc::new(source),
             batch: Batch::default(),
+            indexed: IndexedRow::default(),
             durability: engine.options.durability,
             last_commit: None,
             last_seen: None,

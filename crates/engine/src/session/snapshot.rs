@@ -149,7 +149,7 @@ impl Snapshot {
     }
 
     /// The same view once more, without changes that are not in the leaves.
-    fn again(&self) -> Snapshot {
+    pub(crate) fn again(&self) -> Snapshot {
         let large = self.large.as_ref().map(OwnView::again);
         Snapshot::new(self.held.again()).with_large(large)
     }
@@ -194,6 +194,13 @@ impl Snapshot {
         let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes, view)?;
         let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));
         Ok(row.transpose()?)
+    }
+
+    /// The value bytes of the row with this key, without own changes.
+    pub(crate) fn get_stored(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let view = self.view()?;
+        let (look, value) = self.held.get_bytes(&mut self.worker, table, key, view)?;
+        Ok(look.is_there.then_some(value))
     }
 
     /// Reads rows in key order.

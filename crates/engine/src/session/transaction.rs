@@ -461,7 +461,7 @@ impl<'s> Transaction<'s> {
     }
 
     /// What is at `key`, and its value bytes: the own change, else what the snapshot has.
-    fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
+    pub(super) fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         table.check_database(self.session.worker.engine.database_id)?;
         if let Some(write) = self.writes.get(&(table.entry.object()?, key.to_vec())) {
             let look = Look { is_there: write.value.is_some(), lsn: None };
@@ -477,7 +477,7 @@ impl<'s> Transaction<'s> {
     }
 
     /// Writes the encoded row, which takes the place of the one `before`, and changes the entries of both.
-    fn write_encoded(
+    pub(super) fn write_encoded(
         &mut self,
         table: &Table,
         at: RowKey,

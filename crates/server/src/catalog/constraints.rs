@@ -1,9 +1,9 @@
-//! `pg_constraint`: primary keys and CHECK constraints.
+//! `pg_constraint`: primary keys, UNIQUE and CHECK constraints.
 
 use onrush::{CheckConstraint, Row, Table, Value};
 
+use super::indexes::{self, Index};
 use super::kinds::{BOOL, CHAR, INT2S, NAME, OID, TEXT};
-use super::tables::key_numbers;
 use super::{PG_CATALOG, SystemTable, names, oid};
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
@@ -34,10 +34,9 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     rows: |seen, _| seen.tables().iter().flat_map(constraints).collect(),
 }];
 
-/// The primary key, if there is one, and the checks.
+/// The primary key, if there is one, UNIQUE constraints and checks.
 fn constraints(table: &Table) -> Vec<Row> {
     let definition = table.definition();
-    let key = names::key_oid(table);
     let row = |oid_of_it: u32, name: String, kind: &'static str, index: u32, columns: String| {
         let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
         vec![
@@ -68,7 +67,11 @@ fn constraints(table: &Table) -> Vec<Row> {
         let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
         row(names::check_oid(table, check), check.name.clone(), "c", 0, numbers.join(","))
     };
-    let primary = names::has_key(table)
-        .then(|| row(key, names::key_name(table), "p", key, key_numbers(table).join(",")));
-    primary.into_iter().chain(definition.checks().iter().map(check)).collect()
+    let unique = |index: &Index| {
+        let kind = if index.is_primary { "p" } else { "u" };
+        let numbers = index.numbers().join(",");
+        Some(row(index.constraint?, index.name.clone(), kind, index.number, numbers))
+    };
+    let indexes = indexes::all(table);
+    indexes.iter().filter_map(unique).chain(definition.checks().iter().map(check)).collect()
 }

@@ -6,7 +6,7 @@ use onrush::{DataType, Database, Value};
 use onrush_query::{Client, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
-use super::{names, text_functions};
+use super::{indexes, names, text_functions};
 use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
@@ -105,14 +105,7 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
 
 /// Those that look a table up.
 fn of_tables(database: &Database) -> Vec<SystemFunction> {
-    let with_table = |name, describe: fn(&onrush::Table, &[Value<'_>]) -> String| {
-        let database = database.clone();
-        SystemFunction::of_client(name, TEXT, move |client, given| {
-            let Some(oid) = number(given, 0) else { return Value::Null };
-            let table = names::table_with(&seen_by(client, &database), oid);
-            table.map_or(Value::Null, |table| describe(&table, given).into())
-        })
-    };
+    let indexed = database.clone();
     let (known, looked_up) = (database.clone(), database.clone());
     let (named, visible) = (database.clone(), database.clone());
     vec![
@@ -127,21 +120,18 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let is_visible = |table| names::is_visible(&seen, &client.schemas(), &table);
             Value::Boolean(table.is_none_or(is_visible))
         }),
-        with_table("pg_get_indexdef", |table, given| {
-            // The number of a column of the key, from 1; 0 is all of it.
-            if let Some(at) =
-                number(given, 1).and_then(|at| usize::try_from(at).ok()?.checked_sub(1))
-            {
-                let column = table.definition().primary_key().get(at);
-                let name =
-                    |column: &usize| names::quoted(&table.definition().columns()[*column].name);
-                return column.map_or(String::new(), name);
+        SystemFunction::of_client("pg_get_indexdef", TEXT, move |client, given| {
+            let seen = seen_by(client, &indexed);
+            let found = number(given, 0).and_then(|oid| indexes::with(&seen, oid));
+            let Some((table, index)) = found else { return Value::Null };
+            // The number of a column, from 1; 0 is the whole index.
+            match number(given, 1).and_then(|at| usize::try_from(at).ok()?.checked_sub(1)) {
+                None => index.definition(&table).into(),
+                Some(at) => match index.all_columns().get(at) {
+                    Some(column) => indexes::column_name(&table, *column).into(),
+                    None => Value::from(""),
+                },
             }
-            let (schema, name) = schemas::parts(table.name());
-            let (schema, name) = (names::quoted(schema), names::quoted(name));
-            let (key, columns) =
-                (names::quoted(&names::key_name(table)), names::key_columns(table));
-            format!("CREATE UNIQUE INDEX {key} ON {schema}.{name} USING btree ({columns})")
         }),
         SystemFunction::of_client("pg_get_constraintdef", TEXT, {
             let database = database.clone();
@@ -162,8 +152,8 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                     let of_catalogue = names::catalogue_name(oid).map(str::to_owned);
                     return of_catalogue.unwrap_or_else(|| oid.to_string()).into();
                 };
-                let is_key = i64::from(names::key_oid(&table)) == oid;
-                seen_name(&seen, client, &table, is_key).into()
+                let index = indexes::with(&seen, oid).map(|(_, index)| index.name);
+                seen_name(&seen, client, &table, index).into()
             }
         }),
         SystemFunction::of_client("regclass_oid", INT8, move |client, given| {
@@ -179,8 +169,12 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let lookup = Lookup { seen: &seen, path: &client.schemas() };
             let table = lookup.written(name).and_then(|name| seen.table(&name).ok());
             let table = table.map(|table| names::table_oid(&table).into());
+            let index = || {
+                let (_, index) = indexes::named(&seen, &lookup.written_index(name)?)?;
+                Some(i64::from(index.number))
+            };
             let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
-            table.or_else(of_catalogue).map_or(Value::Null, Value::Int64)
+            table.or_else(index).or_else(of_catalogue).map_or(Value::Null, Value::Int64)
         }),
         // By its name, as a regclass is seen.
         SystemFunction::of_client("to_regclass", TEXT, move |client, given| {
@@ -189,7 +183,11 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let lookup = Lookup { seen: &seen, path: &client.schemas() };
             let table = lookup.written(name).and_then(|name| seen.table(&name).ok());
             if let Some(table) = table {
-                return seen_name(&seen, client, &table, false).into();
+                return seen_name(&seen, client, &table, None).into();
+            }
+            let index = lookup.written_index(name).and_then(|name| indexes::named(&seen, &name));
+            if let Some((table, index)) = index {
+                return seen_name(&seen, client, &table, Some(index.name)).into();
             }
             let name = name.trim_start_matches("pg_catalog.");
             names::catalogue_oid(name).map_or(Value::Null, |_| name.to_owned().into())
@@ -197,10 +195,10 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
     ]
 }
 
-/// The name by which a client sees a table, or its primary key.
-fn seen_name(seen: &Seen, client: &Client, table: &onrush::Table, is_key: bool) -> String {
+/// The name by which a client sees a table, or one of its indexes.
+fn seen_name(seen: &Seen, client: &Client, table: &onrush::Table, index: Option<String>) -> String {
     let (schema, name) = schemas::parts(table.name());
-    let own = if is_key { names::key_name(table) } else { name.to_owned() };
+    let own = index.unwrap_or_else(|| name.to_owned());
     match names::is_visible(seen, &client.schemas(), table) {
         true => names::quoted(&own),
         false => format!("{}.{}", names::quoted(schema), names::quoted(&own)),

@@ -3,6 +3,7 @@
 use onrush::{CheckConstraint, DataType, Row, Table, Value};
 use onrush_query::Statement;
 
+use super::indexes::{self, Index};
 use super::kinds::{INT4, NAME, TEXT};
 use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
@@ -132,11 +133,6 @@ fn place(table: &Table, statement: &Statement) -> Row {
     vec![database(statement), schema.to_owned().into(), name.to_owned().into()]
 }
 
-/// Where its primary key is.
-fn key(table: &Table, statement: &Statement) -> Row {
-    constraint(table, names::key_name(table), statement)
-}
-
 /// Where a constraint of a table is.
 fn constraint(table: &Table, name: String, statement: &Statement) -> Row {
     vec![database(statement), schemas::parts(table.name()).0.to_owned().into(), name.into()]
@@ -150,8 +146,12 @@ fn constraints(table: &Table, statement: &Statement) -> Vec<Row> {
         row
     };
     let checks = table.definition().checks().iter().map(|check| row(check.name.clone(), "CHECK"));
-    let key = names::has_key(table).then(|| row(names::key_name(table), "PRIMARY KEY"));
-    key.into_iter().chain(checks).collect()
+    let unique = |index: &Index| {
+        let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+        index.constraint.map(|_| row(index.name.clone(), kind))
+    };
+    let indexes = indexes::all(table);
+    indexes.iter().filter_map(unique).chain(checks).collect()
 }
 
 fn checks(table: &Table, statement: &Statement) -> Vec<Row> {
@@ -217,12 +217,17 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
 
 fn key_usage(table: &Table, statement: &Statement) -> Vec<Row> {
     let definition = table.definition();
-    let row = |(column, number): (&usize, i32)| {
-        let mut row = key(table, statement);
-        row.extend(place(table, statement));
-        row.push(definition.columns()[*column].name.clone().into());
-        row.push(Value::Int32(number));
-        row
+    let rows = |index: Index| {
+        let row = |(column, number): (usize, i32)| {
+            let mut row = constraint(table, index.name.clone(), statement);
+            row.extend(place(table, statement));
+            row.push(definition.columns()[column].name.clone().into());
+            row.push(Value::Int32(number));
+            row
+        };
+        let columns = index.columns.iter().map(|(column, _)| *column);
+        columns.zip(1..).map(row).collect::<Vec<_>>()
     };
-    names::key(table).iter().zip(1..).map(row).collect()
+    let indexes = indexes::all(table).into_iter().filter(|index| index.constraint.is_some());
+    indexes.flat_map(rows).collect()
 }

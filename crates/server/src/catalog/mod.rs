@@ -9,6 +9,7 @@ mod comments;
 mod constraints;
 mod empty;
 mod functions;
+mod indexes;
 mod information;
 mod names;
 mod rights;
@@ -48,7 +49,12 @@ pub(crate) const PG_CATALOG: &str = "pg_catalog";
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
 fn all() -> impl Iterator<Item = &'static SystemTable> {
-    let with_rows = tables::ALL.iter().chain(roles::ALL).chain(types::ALL).chain(settings::ALL);
+    let with_rows = tables::ALL
+        .iter()
+        .chain(indexes::ALL)
+        .chain(roles::ALL)
+        .chain(types::ALL)
+        .chain(settings::ALL);
     with_rows.chain(constraints::ALL).chain(information::ALL).chain(comments::ALL).chain(empty::ALL)
 }
 

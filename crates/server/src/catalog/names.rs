@@ -6,6 +6,7 @@ use onrush::{
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
+use super::indexes::{self, Index};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::{Lookup, check_as_shown, is_plain};
@@ -50,6 +51,11 @@ const FIRST_OID: u32 = 16_384;
 /// The number of a table.
 pub(super) fn table_oid(table: &Table) -> u32 {
     FIRST_OID + 2 * table.id()
+}
+
+/// The number of an index, by that of the table of its entries.
+pub(super) fn entries_oid(entries: u32) -> u32 {
+    FIRST_OID + 2 * entries
 }
 
 /// The number of its primary key.
@@ -137,19 +143,22 @@ pub(super) fn key_name(table: &Table) -> String {
     schemas::key_name(table.name())
 }
 
-/// The table with a number, or with a primary key of that number.
+/// The table with a number, or with a primary key or an index of that number.
 pub(super) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
-    let is_it =
-        |table: &Table| i64::from(table_oid(table)) == oid || i64::from(key_oid(table)) == oid;
+    let is_it = |table: &Table| {
+        i64::from(table_oid(table)) == oid
+            || indexes::all(table).iter().any(|index| i64::from(index.number) == oid)
+    };
     seen.tables().into_iter().find(is_it)
 }
 
 /// The definition of the constraint with a number, as `pg_get_constraintdef` shows it.
 pub(super) fn constraint_with(seen: &Seen, oid: i64, is_pretty: bool) -> Option<String> {
-    if let Some(table) = table_with(seen, oid) {
-        return Some(format!("PRIMARY KEY ({})", key_columns(&table)));
-    }
     seen.tables().iter().find_map(|table| {
+        let is_made_for = |index: &&Index| index.constraint.is_some_and(|it| i64::from(it) == oid);
+        if let Some(index) = indexes::all(table).iter().find(is_made_for) {
+            return Some(index.constraint_definition(table));
+        }
         let definition = table.definition();
         let is_it = |check: &&CheckConstraint| i64::from(check_oid(table, check)) == oid;
         let check = definition.checks().iter().find(is_it)?;
@@ -229,11 +238,4 @@ pub(super) fn is_identity(column: &ColumnDefinition) -> bool {
 /// A name as it stands in SQL.
 pub(super) fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// The columns of a table's key, as SQL.
-pub(super) fn key_columns(table: &Table) -> String {
-    let definition = table.definition();
-    let name = |column: &usize| quoted(&definition.columns()[*column].name);
-    definition.primary_key().iter().map(name).collect::<Vec<_>>().join(", ")
 }

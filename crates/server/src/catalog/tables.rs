@@ -3,10 +3,10 @@
 use onrush::{Row, Table, Value};
 use onrush_query::Statement;
 
-use super::kinds::{BOOL, CHAR, INT2, INT2S, INT4, NAME, OID, OIDS, REAL, TEXT, TEXTS};
+use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID};
 use super::roles::Rights;
-use super::{PG_CATALOG, SystemTable, oid};
+use super::{PG_CATALOG, SystemTable, indexes, oid};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::values;
@@ -95,34 +95,6 @@ pub(super) const ALL: &[SystemTable] = &[
     },
     SystemTable {
         schema: PG_CATALOG,
-        name: "pg_index",
-        columns: &[
-            ("indexrelid", OID),
-            ("indrelid", OID),
-            ("indnatts", INT2),
-            ("indnkeyatts", INT2),
-            ("indisunique", BOOL),
-            ("indnullsnotdistinct", BOOL),
-            ("indisprimary", BOOL),
-            ("indisexclusion", BOOL),
-            ("indimmediate", BOOL),
-            ("indisclustered", BOOL),
-            ("indisvalid", BOOL),
-            ("indcheckxmin", BOOL),
-            ("indisready", BOOL),
-            ("indislive", BOOL),
-            ("indisreplident", BOOL),
-            ("indkey", INT2S),
-            ("indcollation", OIDS),
-            ("indclass", OIDS),
-            ("indoption", INT2S),
-            ("indexprs", TEXT),
-            ("indpred", TEXT),
-        ],
-        rows: |seen, _| seen.tables().iter().filter_map(index).collect(),
-    },
-    SystemTable {
-        schema: PG_CATALOG,
         name: "pg_database",
         columns: &[
             ("oid", OID),
@@ -193,7 +165,7 @@ pub(super) const ALL: &[SystemTable] = &[
                     name.to_owned().into(),
                     names::OWNER.into(),
                     Value::Null,
-                    Value::Boolean(names::has_key(table)),
+                    Value::Boolean(!indexes::all(table).is_empty()),
                     no.clone(),
                     no.clone(),
                     no,
@@ -213,9 +185,10 @@ fn namespaces(seen: &Seen) -> Vec<Row> {
     names::all_schemas(seen).into_iter().map(row).collect()
 }
 
-/// A table, and its primary key if it has one.
+/// A table, its primary key if it has one, and its indexes.
 fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     let definition = table.definition();
+    let all = indexes::all(table);
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let class = |number, name: String, method, kind: &'static str, columns: usize| {
         let is_table = kind == "r";
@@ -234,7 +207,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             Value::Float32(-1.0),
             Value::Int32(0),
             oid(0),
-            Value::Boolean(is_table && names::has_key(table)),
+            Value::Boolean(is_table && !all.is_empty()),
             no.clone(),
             persistence(table).into(),
             kind.into(),
@@ -255,16 +228,15 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     };
     let own = names::table_oid(table);
     let name = schemas::own_name(table.name()).to_owned();
-    let (columns, keys) = (definition.columns().len(), definition.primary_key().len());
+    let columns = definition.columns().len();
     let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, "r", columns)];
-    if names::has_key(table) {
-        let (number, name) = (names::key_oid(table), names::key_name(table));
-        classes.push(class(number, name, names::BTREE_OID, "i", keys));
+    for index in &all {
+        let (name, columns) = (index.name.clone(), index.all_columns().len());
+        classes.push(class(index.number, name, names::BTREE_OID, "i", columns));
     }
     classes
 }
 
-/// The columns of a table, and those of its primary key.
 fn persistence(table: &Table) -> &'static str {
     match (names::is_temporary(table), table.definition().is_logged()) {
         (true, _) => "t",
@@ -273,6 +245,7 @@ fn persistence(table: &Table) -> &'static str {
     }
 }
 
+/// The columns of a table, and those of its primary key and its indexes.
 fn attributes(table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |owner: u32, at: usize, position: usize| {
@@ -312,8 +285,12 @@ fn attributes(table: &Table) -> Vec<Row> {
         ]
     };
     let own = definition.shown_columns().map(|at| row(names::table_oid(table), at, at));
-    let key = names::key(table).iter().enumerate();
-    own.chain(key.map(|(at, position)| row(names::key_oid(table), at, *position))).collect()
+    let of_index = |index: indexes::Index| {
+        let columns = index.all_columns().into_iter().enumerate();
+        columns.map(move |(at, position)| (index.number, at, position))
+    };
+    let of_indexes = indexes::all(table).into_iter().flat_map(of_index);
+    own.chain(of_indexes.map(|(number, at, position)| row(number, at, position))).collect()
 }
 
 fn defaults(table: &Table) -> Vec<Row> {
@@ -325,44 +302,6 @@ fn defaults(table: &Table) -> Vec<Row> {
         Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])
     };
     definition.shown_columns().filter_map(row).collect()
-}
-
-/// Positions of the key's columns, from 1.
-pub(super) fn key_numbers(table: &Table) -> Vec<String> {
-    names::key(table).iter().map(|column| (column + 1).to_string()).collect()
-}
-
-fn index(table: &Table) -> Option<Row> {
-    if !names::has_key(table) {
-        return None;
-    }
-    let numbers = key_numbers(table);
-    let count = Value::Int16(i16::try_from(numbers.len()).unwrap_or(i16::MAX));
-    let zeros = Value::from(format!("{{{}}}", vec!["0"; numbers.len()].join(",")));
-    let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
-    Some(vec![
-        oid(names::key_oid(table)),
-        oid(names::table_oid(table)),
-        count.clone(),
-        count,
-        yes.clone(),
-        no.clone(),
-        yes.clone(),
-        no.clone(),
-        yes.clone(),
-        no.clone(),
-        yes.clone(),
-        no.clone(),
-        yes.clone(),
-        yes,
-        no,
-        format!("{{{}}}", numbers.join(",")).into(),
-        zeros.clone(),
-        zeros.clone(),
-        zeros,
-        Value::Null,
-        Value::Null,
-    ])
 }
 
 fn database_row(statement: &Statement) -> Row {

@@ -28,7 +28,7 @@ impl About {
         About { column: Some(column.to_owned()), ..About::table(name) }
     }
 
-    fn constraint(name: &str, constraint: &str) -> About {
+    pub(crate) fn constraint(name: &str, constraint: &str) -> About {
         About { constraint: Some(constraint.to_owned()), ..About::table(name) }
     }
 }
@@ -38,6 +38,13 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
     match error {
         Error::Type(error) => told_of_type(code, error),
         Error::DuplicateKey { table, key } => duplicate_key(code, table, key),
+        Error::UniqueViolated { table, index, key } => {
+            unique_violated(code, table, schemas::own_name(index), key)
+        }
+        Error::UnknownIndex { name } => {
+            let message = format!("index {:?} does not exist", schemas::own_name(name));
+            SqlError::new(code, message)
+        }
         Error::CheckViolated { table, constraint } => {
             let relation = schemas::own_name(table);
             let message = format!(
@@ -74,11 +81,19 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
 }
 
 fn duplicate_key(code: &'static str, table: &str, key: &KeyInWords) -> SqlError {
-    let constraint = schemas::key_name(table);
+    unique_violated(code, table, &schemas::key_name(table), key)
+}
+
+fn unique_violated(
+    code: &'static str,
+    table: &str,
+    constraint: &str,
+    key: &KeyInWords,
+) -> SqlError {
     let message = format!("duplicate key value violates unique constraint {constraint:?}");
     SqlError::new(code, message)
         .with_detail(format!("Key {} already exists.", key_and_values(key)))
-        .about(About::constraint(table, &constraint))
+        .about(About::constraint(table, constraint))
 }
 
 /// A key as PostgreSQL writes it.

@@ -9,12 +9,13 @@ use onrush::{ColumnDefinition, Database, Error, Table, TableChange, TableDefinit
 use onrush_query::QueryEngine;
 
 use super::Backend;
+use super::index;
 use super::temporary::OnCommit;
 use super::transaction::Work;
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
-use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, PlannedChange};
+use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, IndexPlan, PlannedChange};
 use crate::{access, column_change, comments, schemas};
 
 /// What a statement changes beside tables.
@@ -98,12 +99,16 @@ impl Backend {
 
     pub(super) fn create_table(
         &mut self,
-        definition: &TableDefinition,
+        (definition, indexes): (&TableDefinition, &[IndexPlan]),
         if_not_exists: bool,
         on_commit: Option<OnCommit>,
     ) -> Result<()> {
         let made = self.define(Touched::NOTHING, |transaction| {
-            new_table(transaction, definition, if_not_exists)
+            let made = new_table(transaction, definition, if_not_exists)?;
+            for index in indexes.iter().filter(|_| made.is_some()) {
+                index::add_index(transaction, definition.name(), index)?;
+            }
+            Ok(made)
         })?;
         self.note_made(made.map(|table| table.id()), definition.name(), on_commit);
         Ok(())
@@ -174,9 +179,19 @@ impl Backend {
                 }
                 other => other?,
             };
-            let (changes, notices) = changes(&queries, &table, &plan.changes)?;
+            let Changed { changes, gone, renamed, added, notices } =
+                changes(&queries, &table, &plan.changes)?;
             forget_columns(&database, transaction, &table, &changes)?;
-            transaction.alter_table(&plan.table, &changes)?;
+            for index in &gone {
+                transaction.drop_index(index)?;
+            }
+            for (index, to) in &renamed {
+                transaction.rename_index(index, to)?;
+            }
+            let table = transaction.alter_table(&plan.table, &changes)?;
+            for index in &added {
+                index::add_index(transaction, table.name(), index)?;
+            }
             Ok(notices)
         })?;
         self.notices.extend(notices);
@@ -273,25 +288,54 @@ fn skipped(kind: &str, name: &str) -> SqlError {
 }
 
 /// What is to be changed of a table as it is now, and what need not be.
-fn changes(
-    queries: &QueryEngine,
-    table: &Table,
-    planned: &[PlannedChange],
-) -> Result<(Vec<TableChange>, Vec<SqlError>)> {
+#[derive(Default)]
+struct Changed {
+    changes: Vec<TableChange>,
+    /// Indexes of UNIQUE constraints that are dropped, that get other names, and that are made.
+    gone: Vec<String>,
+    renamed: Vec<(String, String)>,
+    added: Vec<IndexPlan>,
+    notices: Vec<SqlError>,
+}
+
+fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> Result<Changed> {
     let mut definition = table.definition().clone();
-    let (mut changes, mut notices) = (Vec::new(), Vec::new());
+    let mut changed = Changed::default();
     for PlannedChange { change, if_needed } in planned {
+        match change {
+            Change::AddUnique(index) => {
+                changed.added.push(index.clone());
+                continue;
+            }
+            Change::Other(TableChange::DropCheck { name }) => {
+                if let Some(index) = index::constraint_named(table, name) {
+                    changed.gone.push(index);
+                    continue;
+                }
+            }
+            Change::Other(TableChange::RenameCheck { from, to }) => {
+                if let Some(index) = index::constraint_named(table, from) {
+                    let to = schemas::joined(schemas::parts(table.name()).0, to);
+                    changed.renamed.push((index, to));
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        let Changed { changes, notices, added, .. } = &mut changed;
         if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
             notices.push(skipping.warning());
             continue;
         }
         let checks = match change {
-            Change::AddColumn(column, checks) => {
+            Change::AddColumn(column, checks, indexes) => {
                 let change = TableChange::AddColumn(column.clone());
                 definition = definition.altered(&change, 0)?;
                 changes.push(change);
+                added.extend(indexes.iter().cloned());
                 checks.as_slice()
             }
+            Change::AddUnique(_) => &[],
             Change::AddCheck(check) => std::slice::from_ref(check),
             Change::Column(name, change) => {
                 let at = definition.shown_column_index(name)?;
@@ -333,7 +377,7 @@ fn changes(
             changes.push(change);
         }
     }
-    Ok((changes, notices))
+    Ok(changed)
 }
 
 /// Comments go with the columns that are dropped.
@@ -363,7 +407,7 @@ fn nothing_to_do(table: &TableDefinition, change: &Change) -> Option<SqlError> {
         Some(SqlError::new(state, message))
     };
     match change {
-        Change::AddColumn(column, _) if has_column(&column.name) => {
+        Change::AddColumn(column, ..) if has_column(&column.name) => {
             told(state::DUPLICATE_COLUMN, "column", &column.name, "already exists")
         }
         Change::Other(TableChange::DropColumn { name }) if !has_column(name) => {

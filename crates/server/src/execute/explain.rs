@@ -48,8 +48,8 @@ impl Backend {
                 let name = insert.table.name();
                 let conflict = match &insert.conflict {
                     Conflict::Fail => "",
-                    Conflict::Nothing => ", taken keys=nothing",
-                    Conflict::Update(_) => ", taken keys=update",
+                    Conflict::Nothing(_) => ", taken keys=nothing",
+                    Conflict::Update(..) => ", taken keys=update",
                 };
                 match &insert.rows {
                     InsertRows::Given(rows) => {

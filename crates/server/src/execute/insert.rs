@@ -12,7 +12,7 @@ use super::transaction::Work;
 use super::{Answer, Backend, in_failed_transaction, tag};
 use crate::error::{Result, SqlError, state};
 use crate::sql::{
-    Bound, Conflict, ConflictUpdate, InsertPlan, InsertRows, NewValue, Operand, QueryPlan,
+    Arbiter, Bound, Conflict, ConflictUpdate, InsertPlan, InsertRows, NewValue, Operand, QueryPlan,
 };
 use crate::values;
 
@@ -137,7 +137,7 @@ impl Backend {
 
     fn way<'p>(&self, plan: &'p InsertPlan, bound: &'p Bound) -> Result<Way<'p>> {
         let computed = match &plan.conflict {
-            Conflict::Update(ConflictUpdate { computed: Some(computed), .. }) => {
+            Conflict::Update(_, ConflictUpdate { computed: Some(computed), .. }) => {
                 Some(self.finder().row_values(computed, bound)?)
             }
             _ => None,
@@ -179,7 +179,7 @@ impl Written {
         if self.is_placed(transaction, way, row)? {
             self.count += 1;
             let (key, value) = transaction.last_row();
-            if matches!(way.plan.conflict, Conflict::Update(_)) {
+            if matches!(way.plan.conflict, Conflict::Update(..)) {
                 self.keys.insert(key.to_vec());
             }
             if way.returner.is_wanted {
@@ -204,32 +204,50 @@ impl Written {
         if !error.is_duplicate_key() {
             return Err(error);
         }
-        match &way.plan.conflict {
-            Conflict::Fail => Err(error),
-            Conflict::Nothing => Ok(false),
-            Conflict::Update(_) if self.keys.contains(transaction.last_row().0) => {
-                let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-                Err(SqlError::new(state::SEVERAL_ROWS, message)
-                    .with_hint("Give each key once in a statement."))
+        let (arbiter, update) = match &way.plan.conflict {
+            Conflict::Fail => return Err(error),
+            Conflict::Nothing(arbiter) => (*arbiter, None),
+            Conflict::Update(arbiter, update) => (*arbiter, Some(update)),
+        };
+        let table = &way.plan.table;
+        let in_the_way = match arbiter {
+            Arbiter::Any => return Ok(false),
+            Arbiter::Key if error.is_of_primary_key() => {
+                Some(table.schema().decode_key(transaction.last_row().0)?)
             }
-            Conflict::Update(update) => way.update(transaction, update),
+            Arbiter::Key => None,
+            Arbiter::Index(index) => transaction.row_in_the_way(table, index)?,
+        };
+        let Some(key) = in_the_way else { return Err(error) };
+        let Some(update) = update else { return Ok(false) };
+        let mut bytes = Vec::new();
+        table.schema().encode_key(&key, &mut bytes)?;
+        if self.keys.contains(&bytes) {
+            let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+            return Err(SqlError::new(state::SEVERAL_ROWS, message)
+                .with_hint("Give each key once in a statement."));
         }
+        way.update(transaction, update, &key)
     }
 }
 
 impl Way<'_> {
-    /// Changes the row that has the key of the one that was to be inserted just now. False if it is
-    /// to stay as it is.
-    fn update(&self, transaction: &mut Transaction<'_>, update: &ConflictUpdate) -> Result<bool> {
+    /// Changes the row with this key, which is in the way of the one that was to be inserted just now. False if
+    /// it is to stay as it is.
+    fn update(
+        &self,
+        transaction: &mut Transaction<'_>,
+        update: &ConflictUpdate,
+        key: &[Value<'_>],
+    ) -> Result<bool> {
         let table = &self.plan.table;
-        let (key, value) = transaction.last_row();
+        let (excluded_key, value) = transaction.last_row();
         // Defaults are in it, as they would have been written.
-        let excluded = table.schema().decode_row(key, value)?;
-        let key = table.schema().decode_key(key)?;
+        let excluded = table.schema().decode_row(excluded_key, value)?;
         let computed = match &self.computed {
             None => Row::new(),
             Some(values) => {
-                let Some(old) = transaction.get(table, &key)? else { return Ok(false) };
+                let Some(old) = transaction.get(table, key)? else { return Ok(false) };
                 values.of(&[&old, &excluded])?
             }
         };
@@ -249,7 +267,7 @@ impl Way<'_> {
             };
             changes.push((column.name.as_str(), value));
         }
-        Ok(transaction.update(table, &key, &changes)?)
+        Ok(transaction.update(table, key, &changes)?)
     }
 }
 

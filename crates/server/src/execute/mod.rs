@@ -15,6 +15,7 @@ mod create_as;
 mod database;
 mod definition;
 mod explain;
+mod index;
 mod insert;
 mod lock;
 mod patience;

@@ -1,5 +1,5 @@
-//! ALTER TABLE: columns added, dropped, renamed and made others, CHECK constraints added, dropped and renamed, and
-//! tables renamed and moved to other schemas.
+//! ALTER TABLE: columns added, dropped, renamed and made others, CHECK and UNIQUE constraints added, dropped and
+//! renamed, and tables renamed and moved to other schemas.
 
 use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
 use sqlparser::ast::{
@@ -9,6 +9,7 @@ use sqlparser::ast::{
 
 use super::check::NewCheck;
 use super::create::{self, Column};
+use super::index::IndexPlan;
 use super::names::{self, TableName};
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
@@ -37,9 +38,10 @@ pub(crate) struct PlannedChange {
 /// What is changed.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// A new column, with checks of its own.
-    AddColumn(ColumnDefinition, Vec<NewCheck>),
+    /// A new column, with checks and UNIQUE constraints of its own.
+    AddColumn(ColumnDefinition, Vec<NewCheck>, Vec<IndexPlan>),
     AddCheck(NewCheck),
+    AddUnique(IndexPlan),
     /// Of the column of this name, which has the rows written anew.
     Column(String, ColumnChange),
     Other(TableChange),
@@ -118,7 +120,7 @@ pub(super) fn plan_set_schema(
 /// What there is of ALTER TABLE.
 const FORMS: &str = "There are ADD, DROP and RENAME COLUMN, ALTER COLUMN with TYPE, SET and DROP NOT NULL and \
                      DEFAULT, RENAME TO, SET SCHEMA, ADD PRIMARY KEY, and ADD, DROP and RENAME CONSTRAINT for \
-                     CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
+                     UNIQUE and CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
 
 fn change(
     planner: &Planner<'_>,
@@ -130,7 +132,7 @@ fn change(
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks } =
+            let Column { definition, is_key, checks, indexes } =
                 create::column_of(planner, column_def, false)?;
             if is_key {
                 let known = planner.seen.table(table).ok();
@@ -142,7 +144,7 @@ fn change(
                     "Add the column, fill it, and then ALTER TABLE ... ADD PRIMARY KEY.",
                 ));
             }
-            one(Change::AddColumn(definition, checks), *if_not_exists)
+            one(Change::AddColumn(definition, checks, indexes), *if_not_exists)
         }
         AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
             let drop = |name| {
@@ -175,6 +177,10 @@ fn change(
             constraint: TableConstraint::Check(check),
             not_valid: false,
         } => one(Change::AddCheck(NewCheck::new(check, None)?), false),
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::Unique(unique),
+            not_valid: false,
+        } => one(Change::AddUnique(IndexPlan::of_constraint(unique, None, None)?), false),
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::PrimaryKey(_), ..
         } => Err(SqlError::not_supported(

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::check::NewCheck;
+use super::index::IndexPlan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
@@ -27,6 +28,8 @@ pub(super) struct Column {
     /// It says PRIMARY KEY.
     pub(super) is_key: bool,
     pub(super) checks: Vec<NewCheck>,
+    /// One for each UNIQUE.
+    pub(super) indexes: Vec<IndexPlan>,
 }
 
 /// How long the rows of a table stay.
@@ -108,11 +111,12 @@ pub(super) fn plan(
         )),
     };
     let mut builder = TableDefinition::builder(&name);
-    let mut checks = Vec::new();
+    let (mut checks, mut indexes) = (Vec::new(), Vec::new());
     for column in &statement.columns {
         let column = column_of(planner, column, settings.is_strict)?;
-        let Column { definition, is_key, checks: its_checks } = column;
+        let Column { definition, is_key, checks: its_checks, indexes: its_indexes } = column;
         checks.extend(its_checks);
+        indexes.extend(its_indexes);
         if is_key {
             set_key(vec![definition.name.clone()])?;
         }
@@ -124,10 +128,13 @@ pub(super) fn plan(
                 set_key(key_columns(primary)?)?;
             }
             TableConstraint::Check(check) => checks.push(NewCheck::new(check, None)?),
+            TableConstraint::Unique(unique) => {
+                indexes.push(IndexPlan::of_constraint(unique, None, None)?);
+            }
             other => {
                 return Err(SqlError::not_supported(
                     format!("the constraint {other}"),
-                    "PRIMARY KEY, NOT NULL and CHECK are the constraints there are.",
+                    "PRIMARY KEY, UNIQUE, NOT NULL and CHECK are the constraints there are.",
                 ));
             }
         }
@@ -149,7 +156,7 @@ pub(super) fn plan(
     }
     let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
     let if_not_exists = statement.if_not_exists;
-    Ok(DefinitionPlan::CreateTable { definition, if_not_exists, on_commit })
+    Ok(DefinitionPlan::CreateTable { definition, indexes, if_not_exists, on_commit })
 }
 
 pub(super) fn settings(options: &CreateTableOptions) -> Result<Settings> {
@@ -237,12 +244,16 @@ pub(super) fn column_of(
         definition = definition.not_null().default_key(identity);
     }
     let mut is_key = false;
-    let mut checks = Vec::new();
+    let (mut checks, mut indexes) = (Vec::new(), Vec::new());
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
             ColumnOption::Null => {}
             ColumnOption::PrimaryKey(_) => is_key = true,
+            ColumnOption::Unique(unique) => {
+                let outer = option.name.as_ref();
+                indexes.push(IndexPlan::of_constraint(unique, outer, Some(&name))?);
+            }
             ColumnOption::Check(check) => {
                 checks.push(NewCheck::new(check, option.name.as_ref())?);
             }
@@ -264,12 +275,12 @@ pub(super) fn column_of(
             other => {
                 return Err(SqlError::not_supported(
                     format!("{other} on column {name}"),
-                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, CHECK and GENERATED AS IDENTITY.",
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, CHECK and GENERATED AS IDENTITY.",
                 ));
             }
         }
     }
-    Ok(Column { definition, is_key, checks })
+    Ok(Column { definition, is_key, checks, indexes })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

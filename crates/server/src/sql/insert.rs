@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, Table};
+use onrush::{DataType, IndexDefinition, Table, Uniqueness};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
@@ -28,9 +28,20 @@ pub(crate) enum Conflict {
     /// The statement fails.
     Fail,
     /// The row is left out.
-    Nothing,
+    Nothing(Arbiter),
     /// The row that is there is changed.
-    Update(ConflictUpdate),
+    Update(Arbiter, ConflictUpdate),
+}
+
+/// Which rows are in the way of one that is to be inserted; any other makes the statement fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arbiter {
+    /// Those with its primary key, or its values in any unique index.
+    Any,
+    /// Those with its primary key.
+    Key,
+    /// Those with its values in a unique index, by its position among the table's.
+    Index(usize),
 }
 
 /// How a row is changed that has the key of one that was to be inserted.
@@ -213,31 +224,29 @@ struct Upsert<'s> {
 
 impl Upsert<'_> {
     fn conflict(&self, conflict: &OnConflict, parameters: &mut Parameters) -> Result<Conflict> {
-        check_target(self.table, conflict.conflict_target.as_ref())?;
+        let arbiter = arbiter(self.table, conflict.conflict_target.as_ref())?;
         match &conflict.action {
-            OnConflictAction::DoNothing => Ok(Conflict::Nothing),
+            OnConflictAction::DoNothing => Ok(Conflict::Nothing(arbiter)),
             OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => {
                 Err(SqlError::new(
                     state::SYNTAX_ERROR,
                     "ON CONFLICT DO UPDATE needs the columns of the key",
                 ))
             }
-            OnConflictAction::DoUpdate(update) => self.update(update, parameters),
+            OnConflictAction::DoUpdate(update) => {
+                Ok(Conflict::Update(arbiter, self.update(update, parameters)?))
+            }
         }
     }
 
-    fn update(&self, update: &DoUpdate, parameters: &mut Parameters) -> Result<Conflict> {
+    fn update(&self, update: &DoUpdate, parameters: &mut Parameters) -> Result<ConflictUpdate> {
         let mut found = Vec::new();
         let given = &update.assignments;
         let assignments = assignments(self.table, given, true, &mut found, parameters)?;
         found.extend(update.selection.clone());
         let has_condition = update.selection.is_some();
         if found.is_empty() {
-            return Ok(Conflict::Update(ConflictUpdate {
-                assignments,
-                computed: None,
-                has_condition,
-            }));
+            return Ok(ConflictUpdate { assignments, computed: None, has_condition });
         }
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
         let rows = [self.relation, EXCLUDED];
@@ -247,7 +256,7 @@ impl Upsert<'_> {
             check_condition(computed.expressions.columns())?;
         }
         let computed = Some(Arc::new(computed));
-        Ok(Conflict::Update(ConflictUpdate { assignments, computed, has_condition }))
+        Ok(ConflictUpdate { assignments, computed, has_condition })
     }
 }
 
@@ -262,33 +271,51 @@ fn check_condition(columns: &[QueryColumn]) -> Result<()> {
     }
 }
 
-/// The columns that ON CONFLICT names must be the key.
-fn check_target(table: &Table, target: Option<&ConflictTarget>) -> Result<()> {
+/// What ON CONFLICT names: the columns of the primary key or of a unique index, or a constraint.
+fn arbiter(table: &Table, target: Option<&ConflictTarget>) -> Result<Arbiter> {
     let definition = table.definition();
     match target {
-        None => {}
+        None => Ok(Arbiter::Any),
         Some(ConflictTarget::Columns(columns)) => {
             let mut given = Vec::new();
             for column in columns {
                 given.push(definition.shown_column_index(&names::identifier(column))?);
             }
             given.sort_unstable();
+            given.dedup();
             let mut key = definition.primary_key().to_vec();
             key.sort_unstable();
-            if given != key {
-                return Err(SqlError::new(
-                    state::INVALID_COLUMN_REFERENCE,
-                    "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-                )
-                .with_hint("The primary key is the only unique constraint there is."));
+            if given == key {
+                return Ok(Arbiter::Key);
             }
+            let is_it = |index: &IndexDefinition| {
+                let columns = index.columns.iter();
+                let mut columns: Vec<usize> =
+                    columns.filter_map(|it| definition.column_with_number(it.number)).collect();
+                columns.sort_unstable();
+                index.uniqueness != Uniqueness::NotUnique && columns == given
+            };
+            let position = definition.indexes().iter().position(is_it);
+            position.map(Arbiter::Index).ok_or_else(|| {
+                let message = "there is no unique or exclusion constraint matching the ON CONFLICT \
+                               specification";
+                SqlError::new(state::INVALID_COLUMN_REFERENCE, message)
+            })
         }
         Some(ConflictTarget::OnConstraint(name)) => {
-            return Err(SqlError::not_supported(
-                format!("ON CONFLICT ON CONSTRAINT {name}"),
-                "Name the columns of the primary key.",
-            ));
+            let name = names::parts(name)?.join(".");
+            if definition.row_id().is_none() && name == schemas::key_name(table.name()) {
+                return Ok(Arbiter::Key);
+            }
+            let is_it = |index: &IndexDefinition| {
+                index.is_constraint && schemas::own_name(&index.name) == name
+            };
+            let position = definition.indexes().iter().position(is_it);
+            position.map(Arbiter::Index).ok_or_else(|| {
+                let own = schemas::own_name(table.name());
+                let message = format!("constraint {name:?} for table {own:?} does not exist");
+                SqlError::new(state::UNDEFINED_OBJECT, message)
+            })
         }
     }
-    Ok(())
 }

@@ -63,14 +63,41 @@ pub(crate) struct Lookup<'b> {
     pub(crate) path: &'b [String],
 }
 
+fn object_name(text: &str) -> Option<ObjectName> {
+    let dialect = OnrushDialect::new(text.len());
+    let mut parser = Parser::new(&dialect).try_with_sql(text).ok()?;
+    parser.parse_object_name(false).ok()
+}
+
 impl<'b> Lookup<'b> {
     /// The engine's name of the table that a text means, as `'s.t'::regclass` has it.
     pub(crate) fn written(&self, text: &str) -> Option<String> {
-        let dialect = OnrushDialect::new(text.len());
-        let mut parser = Parser::new(&dialect).try_with_sql(text).ok()?;
-        let name = parser.parse_object_name(false).ok()?;
-        let name = self.table_named(&name).ok()?;
+        let name = self.table_named(&object_name(text)?).ok()?;
         self.seen.table(&name).is_ok().then_some(name)
+    }
+
+    /// The engine's name that a text would mean of an index that is there.
+    pub(crate) fn written_index(&self, text: &str) -> Option<String> {
+        self.index_named(&object_name(text)?).ok().flatten()
+    }
+
+    /// The engine's name of the index that a name means, if it is there.
+    ///
+    /// # Errors
+    /// A schema that is not there; a view of the system.
+    pub(crate) fn index_named(&self, name: &ObjectName) -> Result<Option<String>> {
+        let indexes = self.seen.index_names();
+        let is_there = |name: &String| indexes.contains(name);
+        match names::table(name)? {
+            TableName::System(_) => Ok(None),
+            TableName::User { schema: Some(schema), table } => {
+                self.in_schema(&schema, &table).map(|name| Some(name).filter(is_there))
+            }
+            TableName::User { schema: None, table } => {
+                let mut candidates = self.path.iter().map(|schema| schemas::joined(schema, &table));
+                Ok(candidates.find(is_there))
+            }
+        }
     }
 
     /// The engine's name of the table that a name means. It need not be there.

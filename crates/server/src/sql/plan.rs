@@ -15,8 +15,8 @@ use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, insert, lock,
-    names, prepare, schema, select, setting, with, write,
+    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, index, insert,
+    lock, names, prepare, schema, select, setting, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -113,14 +113,14 @@ pub(crate) fn plan(
         Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
         Statement::Drop {
             object_type:
-                object_type @ (ObjectType::View
-                | ObjectType::MaterializedView
-                | ObjectType::Sequence
-                | ObjectType::Index),
+                object_type @ (ObjectType::View | ObjectType::MaterializedView | ObjectType::Sequence),
             if_exists,
             names,
             ..
         } => absent::drop(planner, *object_type, *if_exists, names).map(Plan::Definition),
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
+            index::drop(planner, *if_exists, names).map(Plan::Definition)
+        }
         Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. } => {
             schema::drop(names, *if_exists, *cascade).map(Plan::Definition)
         }
@@ -201,10 +201,10 @@ pub(crate) fn plan(
             call(function, parameters).map(|call| Plan::Rows(RowsPlan::Call(call)))
         }
         Statement::AlterTable(statement) => alter::plan(planner, statement).map(Plan::Definition),
-        Statement::CreateIndex(_) => Err(SqlError::not_supported(
-            "a secondary index",
-            "The primary key is the index; put the columns that you search by in front of it.",
-        )),
+        Statement::CreateIndex(create) => index::create(planner, create).map(Plan::Definition),
+        Statement::AlterIndex { name, operation } => {
+            index::alter(planner, name, operation).map(Plan::Definition)
+        }
         other => {
             let text = other.to_string();
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();

@@ -242,7 +242,13 @@ impl Wanted<'_> {
             let name = &definition.columns()[*column].name;
             Expr::CompoundIdentifier(vec![quoted(self.relation), quoted(name)])
         });
-        let projection = key.chain(found).map(SelectItem::UnnamedExpr).collect();
+        // With names of their own: the same value may be wanted twice, or be a part of the key.
+        let named = |(at, expr): (usize, Expr)| SelectItem::ExprWithAlias {
+            expr,
+            alias: quoted(&format!("value {}", at + 1)),
+        };
+        let found = found.into_iter().enumerate().map(named);
+        let projection = key.map(SelectItem::UnnamedExpr).chain(found).collect();
         let from = std::iter::once(self.target).chain(self.others).cloned().collect();
         let mut query = query_of(projection, from, self.selection.cloned())?;
         query.with = self.with.cloned();

@@ -266,10 +266,11 @@ impl TableDefinition {
         altered.checked()
     }
 
-    /// The same definition without indexes, for a new table.
+    /// The same definition without indexes, for a new table, which is nobody's entries either.
     #[must_use]
     pub fn without_indexes(mut self) -> TableDefinition {
         self.indexes = Vec::new();
+        self.entries_of = None;
         self
     }
 

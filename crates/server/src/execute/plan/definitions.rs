@@ -10,13 +10,16 @@ use crate::error::{Result, SqlError};
 use crate::execute::OnCommit;
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, LockPlan, RoleStatement, SchemaPlan, SettingChange,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, RoleStatement, SchemaPlan,
+    SettingChange,
 };
 
 #[derive(Clone)]
 pub(crate) enum DefinitionPlan {
     CreateTable {
         definition: TableDefinition,
+        /// Made for its UNIQUE constraints.
+        indexes: Vec<IndexPlan>,
         if_not_exists: bool,
         on_commit: Option<OnCommit>,
     },
@@ -28,6 +31,20 @@ pub(crate) enum DefinitionPlan {
     },
     Truncate {
         names: Vec<String>,
+    },
+    CreateIndex {
+        table: String,
+        index: IndexPlan,
+        if_not_exists: bool,
+    },
+    RenameIndex {
+        index: String,
+        to: String,
+    },
+    DropIndexes {
+        names: Vec<String>,
+        /// Those that are not there, where they need not be.
+        missing: Vec<SqlError>,
     },
     Lock(LockPlan),
     /// Of what there is none; that is told.
@@ -51,6 +68,9 @@ impl DefinitionPlan {
             DefinitionPlan::AlterTable(_) => "ALTER TABLE",
             DefinitionPlan::DropTables { .. } => "DROP TABLE",
             DefinitionPlan::Truncate { .. } => "TRUNCATE TABLE",
+            DefinitionPlan::CreateIndex { .. } => "CREATE INDEX",
+            DefinitionPlan::RenameIndex { .. } => "ALTER INDEX",
+            DefinitionPlan::DropIndexes { .. } => "DROP INDEX",
             DefinitionPlan::Lock(_) => "LOCK TABLE",
             DefinitionPlan::DropNothing { tag, .. } => tag,
             DefinitionPlan::Comment(_) => "COMMENT",
@@ -83,7 +103,10 @@ impl DefinitionPlan {
             DefinitionPlan::CreateTable { definition, .. } => is_own(definition.name()),
             DefinitionPlan::CreateAs(plan) => is_own(plan.definition.name()),
             DefinitionPlan::AlterTable(plan) => is_own(&plan.table),
-            DefinitionPlan::DropTables { names, .. } => names.iter().all(|name| is_own(name)),
+            DefinitionPlan::DropTables { names, .. }
+            | DefinitionPlan::DropIndexes { names, .. } => names.iter().all(|name| is_own(name)),
+            DefinitionPlan::CreateIndex { table, .. } => is_own(table),
+            DefinitionPlan::RenameIndex { index, .. } => is_own(index),
             DefinitionPlan::Comment(plan) => is_own(&plan.table),
             _ => false,
         };
@@ -101,8 +124,16 @@ impl DefinitionPlan {
 
     pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
-            DefinitionPlan::CreateTable { definition, if_not_exists, on_commit } => {
-                backend.create_table(definition, *if_not_exists, *on_commit)
+            DefinitionPlan::CreateTable { definition, indexes, if_not_exists, on_commit } => {
+                backend.create_table((definition, indexes), *if_not_exists, *on_commit)
+            }
+            DefinitionPlan::CreateIndex { table, index, if_not_exists } => {
+                backend.create_index(table, index, *if_not_exists)
+            }
+            DefinitionPlan::RenameIndex { index, to } => backend.rename_index(index, to),
+            DefinitionPlan::DropIndexes { names, missing } => {
+                backend.notices.extend(missing.iter().cloned());
+                backend.drop_indexes(names)
             }
             DefinitionPlan::CreateAs(plan) => return backend.create_as(plan, bound),
             DefinitionPlan::AlterTable(plan) => backend.alter_table(plan),

@@ -222,7 +222,7 @@ impl Backend {
     /// Refuses an INSERT that the client's role may not run.
     pub(in crate::execute) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
         self.check_right(Right::Insert, &insert.table)?;
-        if let Conflict::Update(update) = &insert.conflict {
+        if let Conflict::Update(_, update) = &insert.conflict {
             self.check_right(Right::Update, &insert.table)?;
             // What comes of it tells what is there.
             if update.computed.is_some() {

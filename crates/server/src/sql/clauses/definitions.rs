@@ -3,9 +3,10 @@
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CascadeOption, CheckConstraint,
     ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable,
-    DeferrableInitial, DropBehavior, GeneratedAs, HiveDistributionStyle, IndexColumn, ObjectType,
-    OrderByExpr, OrderByOptions, PrimaryKeyConstraint, RenameTableNameKind, Statement,
-    TableConstraint, Truncate, TruncateIdentityOption, TruncateTableTarget,
+    DeferrableInitial, DropBehavior, GeneratedAs, HiveDistributionStyle, IndexColumn,
+    KeyOrIndexDisplay, ObjectType, OrderByExpr, OrderByOptions, PrimaryKeyConstraint,
+    RenameTableNameKind, Statement, TableConstraint, Truncate, TruncateIdentityOption,
+    TruncateTableTarget, UniqueConstraint,
 };
 
 use super::none;
@@ -136,6 +137,7 @@ fn check_column_option(option: &ColumnOption) -> Result<()> {
         ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => Ok(()),
         ColumnOption::PrimaryKey(key) => check_key(key),
         ColumnOption::Check(check) => check_check(check),
+        ColumnOption::Unique(unique) => check_unique(unique),
         ColumnOption::Generated {
             // Of identities that are ALWAYS generated, docs/sql.md tells.
             generated_as: GeneratedAs::Always | GeneratedAs::ByDefault | GeneratedAs::ExpStored,
@@ -154,6 +156,7 @@ fn check_constraint(constraint: &TableConstraint) -> Result<()> {
     match constraint {
         TableConstraint::PrimaryKey(key) => check_key(key),
         TableConstraint::Check(check) => check_check(check),
+        TableConstraint::Unique(unique) => check_unique(unique),
         // The planner refuses it by its words.
         _ => Ok(()),
     }
@@ -190,6 +193,25 @@ fn check_key(key: &PrimaryKeyConstraint) -> Result<()> {
 fn check_check(check: &CheckConstraint) -> Result<()> {
     let CheckConstraint { name: _is_taken, expr: _too, enforced } = check;
     none(enforced.is_some(), "[NOT] ENFORCED", "Leave it out: all are enforced.")
+}
+
+fn check_unique(unique: &UniqueConstraint) -> Result<()> {
+    let UniqueConstraint {
+        name: _is_taken,
+        index_name,
+        index_type_display,
+        index_type,
+        columns: _are_taken_one_by_one,
+        index_options,
+        // The planner looks at it.
+        characteristics: _is_looked_at,
+        nulls_distinct: _too,
+    } = unique;
+    let instead = "Write UNIQUE (columns).";
+    none(index_name.is_some(), "a name of the index in UNIQUE", instead)?;
+    none(*index_type_display != KeyOrIndexDisplay::None, "UNIQUE KEY and UNIQUE INDEX", instead)?;
+    none(index_type.is_some(), "USING in UNIQUE", instead)?;
+    none(!index_options.is_empty(), "INCLUDE and options of the index in UNIQUE", instead)
 }
 
 /// When a constraint is looked at: always at once, which may be said.

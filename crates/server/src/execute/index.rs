@@ -1,0 +1,98 @@
+//! CREATE, ALTER and DROP INDEX, and UNIQUE constraints that are added and dropped.
+
+use onrush::{Error, Table, Transaction};
+
+use super::Backend;
+use super::definition::Touched;
+use crate::error::{Result, SqlError, state};
+use crate::schemas;
+use crate::sql::IndexPlan;
+
+impl Backend {
+    pub(super) fn create_index(
+        &mut self,
+        table: &str,
+        index: &IndexPlan,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        let notice = self.define(Touched::NOTHING, |transaction| {
+            match add_index(transaction, table, index) {
+                Err(error) if if_not_exists && error.is_table_exists() => Ok(Some(
+                    SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).warning(),
+                )),
+                other => other.map(|_| None),
+            }
+        })?;
+        self.notices.extend(notice);
+        Ok(())
+    }
+
+    pub(super) fn rename_index(&mut self, index: &str, to: &str) -> Result<()> {
+        self.define(Touched::NOTHING, |transaction| {
+            transaction.rename_index(index, to)?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn drop_indexes(&mut self, names: &[String]) -> Result<()> {
+        self.define(Touched::NOTHING, |transaction| {
+            names.iter().try_for_each(|name| drop_index(transaction, name))
+        })
+    }
+}
+
+/// Makes an index of a table; gives the table's new handle.
+pub(super) fn add_index(
+    transaction: &mut Transaction<'_>,
+    table: &str,
+    index: &IndexPlan,
+) -> Result<Table> {
+    let known = transaction.table(table)?;
+    let key = schemas::key_name(known.name());
+    let key = schemas::joined(schemas::parts(known.name()).0, &key);
+    let is_free = |name: &str| {
+        name != key && matches!(transaction.table(name), Err(Error::UnknownTable { .. }))
+    };
+    let new = index.new_index(known.definition(), is_free)?;
+    if new.name == key && known.definition().row_id().is_none() {
+        return Err(Error::TableExists { name: key }.into());
+    }
+    transaction.create_index(table, &new).map_err(|error| match error {
+        Error::UniqueViolated { .. } => cannot_be_unique(error),
+        other => other.into(),
+    })
+}
+
+/// Rows that there are have the same values in the columns of an index that is to be unique.
+fn cannot_be_unique(error: Error) -> SqlError {
+    let Error::UniqueViolated { table, index, key } = &error else { return error.into() };
+    let index = schemas::own_name(index);
+    let message = format!("could not create unique index {index:?}");
+    SqlError::new(state::UNIQUE_VIOLATION, message)
+        .with_detail(format!("Key {} is duplicated.", crate::error::key_and_values(key)))
+        .about(crate::error::About::constraint(table, index))
+}
+
+/// Drops an index that no constraint needs.
+fn drop_index(transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
+    let table = transaction.table(&transaction.indexed_table(name)?)?;
+    let definition = table.definition();
+    let is_needed = |position: usize| definition.indexes()[position].is_constraint;
+    if definition.index_position(name).is_ok_and(is_needed) {
+        let (own, relation) = (schemas::own_name(name), schemas::own_name(table.name()));
+        let message = format!(
+            "cannot drop index {own} because constraint {own} on table {relation} requires it"
+        );
+        return Err(SqlError::new(state::DEPENDENT_OBJECTS, message)
+            .with_hint(format!("You can drop constraint {own} on table {relation} instead.")));
+    }
+    transaction.drop_index(name)?;
+    Ok(())
+}
+
+/// The engine's name of a UNIQUE constraint of a table.
+pub(super) fn constraint_named(table: &Table, name: &str) -> Option<String> {
+    let mut indexes = table.definition().indexes().iter();
+    let found = indexes.find(|index| index.is_constraint && schemas::own_name(&index.name) == name);
+    found.map(|index| index.name.clone())
+}

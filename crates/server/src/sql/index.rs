@@ -1,0 +1,277 @@
+//! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
+
+use onrush::{KeyOrder, NewIndex, TableDefinition, Uniqueness};
+use sqlparser::ast::{
+    self, AlterIndexOperation, ConstraintCharacteristics, CreateIndex, Expr, Ident, IndexColumn,
+    IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
+};
+
+use super::{Planner, names};
+use crate::error::{Result, SqlError, state};
+use crate::execute::plan::DefinitionPlan;
+use crate::schemas;
+
+/// An index as it was written: its table is not looked at yet.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexPlan {
+    /// In the schema of its table; none: one is made up, as PostgreSQL does.
+    name: Option<String>,
+    columns: Vec<(String, KeyOrder)>,
+    included: Vec<String>,
+    uniqueness: Uniqueness,
+    pub(crate) is_constraint: bool,
+}
+
+impl IndexPlan {
+    /// A UNIQUE constraint; `outer` is a name that stands in front of it, `column` the one that it stands behind.
+    pub(super) fn of_constraint(
+        constraint: &UniqueConstraint,
+        outer: Option<&Ident>,
+        column: Option<&str>,
+    ) -> Result<IndexPlan> {
+        let name = constraint.name.as_ref().or(outer).map(names::identifier);
+        let columns = match column {
+            Some(column) => vec![(column.to_owned(), KeyOrder::ASCENDING)],
+            None => constraint.columns.iter().map(indexed_column).collect::<Result<_>>()?,
+        };
+        let uniqueness = match constraint.nulls_distinct {
+            NullsDistinctOption::NotDistinct => Uniqueness::NullsEqual,
+            NullsDistinctOption::None | NullsDistinctOption::Distinct => Uniqueness::NullsDistinct,
+        };
+        constraint.characteristics.as_ref().map_or(Ok(()), check_characteristics)?;
+        Ok(IndexPlan { name, columns, included: Vec::new(), uniqueness, is_constraint: true })
+    }
+
+    /// What the engine makes, under a name that `is_free`.
+    pub(crate) fn new_index(
+        &self,
+        table: &TableDefinition,
+        is_free: impl Fn(&str) -> bool,
+    ) -> Result<NewIndex> {
+        let schema = schemas::parts(table.name()).0;
+        let known = self.columns.iter().map(|(name, _)| name).chain(&self.included);
+        for column in known {
+            table.shown_column_index(column).map_err(|error| match self.is_constraint {
+                true => {
+                    let message = format!("column {column:?} named in key does not exist");
+                    SqlError::new(state::UNDEFINED_COLUMN, message)
+                }
+                false => {
+                    let message = format!("column {column:?} does not exist");
+                    SqlError::new(state::UNDEFINED_COLUMN, message).with_hint(error.to_string())
+                }
+            })?;
+        }
+        let own = match &self.name {
+            Some(name) => name.clone(),
+            None => self.made_up_name(table, |name| is_free(&schemas::joined(schema, name))),
+        };
+        Ok(NewIndex {
+            name: schemas::joined(schema, &own),
+            columns: self.columns.clone(),
+            included: self.included.clone(),
+            uniqueness: self.uniqueness,
+            is_constraint: self.is_constraint,
+        })
+    }
+
+    /// As PostgreSQL: table and columns, a word for the kind, and a number where that is taken.
+    fn made_up_name(&self, table: &TableDefinition, is_free: impl Fn(&str) -> bool) -> String {
+        let columns = self.columns.iter().map(|(name, _)| name.as_str());
+        let all: Vec<&str> = columns.chain(self.included.iter().map(String::as_str)).collect();
+        let kind = if self.is_constraint { "key" } else { "idx" };
+        let own = schemas::own_name(table.name());
+        let base = format!("{own}_{}_{kind}", all.join("_"));
+        let numbered = (1..).map(|number| format!("{base}{number}"));
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        names.find(|name| is_free(name)).unwrap_or(base)
+    }
+}
+
+/// Plans a CREATE INDEX.
+pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<DefinitionPlan> {
+    let CreateIndex {
+        name,
+        table_name,
+        using,
+        columns,
+        unique,
+        // The table is locked either way, for writers; docs/sql.md.
+        concurrently: _says_nothing,
+        if_not_exists,
+        include,
+        nulls_distinct,
+        with,
+        predicate,
+        index_options,
+        alter_options,
+    } = statement;
+    check_method(using.as_ref())?;
+    for option in index_options {
+        match option {
+            IndexOption::Using(method) => check_method(Some(method))?,
+            IndexOption::Comment(_) => {
+                return Err(SqlError::not_supported("COMMENT in CREATE INDEX", FORM));
+            }
+        }
+    }
+    if predicate.is_some() {
+        return Err(SqlError::not_supported("a partial index (WHERE)", "Index all rows."));
+    }
+    if !alter_options.is_empty() {
+        return Err(SqlError::not_supported("an option of CREATE INDEX", FORM));
+    }
+    with.iter().try_for_each(check_setting)?;
+    let name = name.as_ref().map(own_name).transpose()?;
+    if name.is_none() && *if_not_exists {
+        let message = "CREATE INDEX IF NOT EXISTS needs a name";
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
+    }
+    let table = planner.lookup().table_named(table_name)?;
+    let columns = columns.iter().map(indexed_column).collect::<Result<Vec<_>>>()?;
+    let included = include.iter().map(names::own_column).collect::<Result<Vec<_>>>()?;
+    let uniqueness = match (unique, nulls_distinct) {
+        (false, _) => Uniqueness::NotUnique,
+        (true, Some(false)) => Uniqueness::NullsEqual,
+        (true, _) => Uniqueness::NullsDistinct,
+    };
+    let index = IndexPlan { name, columns, included, uniqueness, is_constraint: false };
+    Ok(DefinitionPlan::CreateIndex { table, index, if_not_exists: *if_not_exists })
+}
+
+const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table (columns) \
+                    [INCLUDE (columns)] [NULLS [NOT] DISTINCT].";
+
+/// Plans an ALTER INDEX.
+pub(super) fn alter(
+    planner: &Planner<'_>,
+    name: &ObjectName,
+    operation: &AlterIndexOperation,
+) -> Result<DefinitionPlan> {
+    let AlterIndexOperation::RenameIndex { index_name } = operation;
+    let index = found(planner, name)?;
+    let to = schemas::joined(schemas::parts(&index).0, &own_name(index_name)?);
+    Ok(DefinitionPlan::RenameIndex { index, to })
+}
+
+/// Plans a DROP INDEX.
+pub(super) fn drop(
+    planner: &Planner<'_>,
+    if_exists: bool,
+    given: &[ObjectName],
+) -> Result<DefinitionPlan> {
+    let (mut names, mut missing) = (Vec::new(), Vec::new());
+    for name in given {
+        match found(planner, name) {
+            Ok(index) => {
+                check_is_no_key(planner, &index)?;
+                names.push(index);
+            }
+            Err(error) if if_exists && error.state == state::UNDEFINED_OBJECT => {
+                let message = format!("index {:?} does not exist, skipping", shown(name)?);
+                missing.push(SqlError::new(state::UNDEFINED_OBJECT, message).warning());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(DefinitionPlan::DropIndexes { names, missing })
+}
+
+/// The engine's name of an index.
+fn found(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
+    if let Some(found) = planner.lookup().index_named(name)? {
+        return Ok(found);
+    }
+    let table = planner.lookup().table_that_may_be(name, true)?;
+    if planner.seen.table(&table).is_ok() {
+        let message = format!("{:?} is not an index", shown(name)?);
+        let hint = "Use DROP TABLE to remove a table.";
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message).with_hint(hint));
+    }
+    let message = format!("index {:?} does not exist", shown(name)?);
+    Err(SqlError::new(state::UNDEFINED_OBJECT, message))
+}
+
+fn shown(name: &ObjectName) -> Result<String> {
+    Ok(names::parts(name)?.join("."))
+}
+
+/// A name of a new index, which is in the schema of its table.
+fn own_name(name: &ObjectName) -> Result<String> {
+    match names::parts(name)?.as_slice() {
+        [own] => Ok(own.clone()),
+        _ => Err(SqlError::new(
+            state::SYNTAX_ERROR,
+            "the name of an index has no schema in front: it is in that of its table",
+        )),
+    }
+}
+
+fn indexed_column(column: &IndexColumn) -> Result<(String, KeyOrder)> {
+    let IndexColumn { column: ast::OrderByExpr { expr, options, with_fill }, operator_class } =
+        column;
+    if let Some(class) = operator_class
+        && !class.to_string().ends_with("_ops")
+    {
+        return Err(SqlError::not_supported(format!("the operator class {class}"), FORM));
+    }
+    if with_fill.is_some() {
+        return Err(SqlError::not_supported("WITH FILL", FORM));
+    }
+    let Expr::Identifier(name) = expr else {
+        return Err(SqlError::not_supported(
+            format!("an index of the expression {expr}"),
+            "Indexes have columns; keep the expression's value in a column of its own.",
+        ));
+    };
+    let descending = options.asc == Some(false);
+    // As in PostgreSQL: NULL is larger than any value.
+    let nulls_first = options.nulls_first.unwrap_or(descending);
+    Ok((names::own_column(name)?, KeyOrder { descending, nulls_first }))
+}
+
+fn check_method(method: Option<&IndexType>) -> Result<()> {
+    match method {
+        None | Some(IndexType::BTree) => Ok(()),
+        Some(other) => Err(SqlError::not_supported(
+            format!("an index USING {other}"),
+            "The method there is is btree.",
+        )),
+    }
+}
+
+/// What PostgreSQL's scripts say of its pages says nothing here.
+fn check_setting(setting: &Expr) -> Result<()> {
+    let name = setting.to_string().to_lowercase();
+    let name = name.split(['=', ' ']).next().unwrap_or_default();
+    if matches!(name, "fillfactor" | "deduplicate_items" | "fastupdate" | "buffering") {
+        return Ok(());
+    }
+    let message = format!("unrecognized parameter {name:?}");
+    Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message))
+}
+
+fn check_characteristics(characteristics: &ConstraintCharacteristics) -> Result<()> {
+    let ConstraintCharacteristics { deferrable, initially, enforced } = characteristics;
+    let is_deferred = matches!(initially, Some(ast::DeferrableInitial::Deferred));
+    if *deferrable == Some(true) || is_deferred || *enforced == Some(false) {
+        return Err(SqlError::not_supported(
+            "a UNIQUE constraint that is DEFERRABLE or not ENFORCED",
+            "Leave it out: it is looked at when a row is written.",
+        ));
+    }
+    Ok(())
+}
+
+/// The index of a primary key is no index that could go by itself.
+fn check_is_no_key(planner: &Planner<'_>, index: &str) -> Result<()> {
+    let (schema, own) = schemas::parts(index);
+    let is_its =
+        |table: &String| schemas::parts(table).0 == schema && schemas::key_name(table) == own;
+    let Some(table) = planner.seen.names().into_iter().find(is_its) else { return Ok(()) };
+    let table = schemas::own_name(&table);
+    let message =
+        format!("cannot drop index {own} because constraint {own} on table {table} requires it");
+    Err(SqlError::new(state::DEPENDENT_OBJECTS, message)
+        .with_hint("The primary key orders the rows; it goes with the table."))
+}
