@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::Fixture;
 use onrush::{
     ColumnDefinition, DataType, Database, Direction, Durability, Error, KeyOrder, NewIndex,
-    Options, Row, Savepoint, ScanOptions, Session, Snapshot, Table, TableChange, TableDefinition,
-    Transaction, Uniqueness, Value,
+    OnlineOptions, Options, PastMemory, Row, Savepoint, ScanOptions, Session, Snapshot, Table,
+    TableChange, TableDefinition, Transaction, Uniqueness, Value,
 };
+use onrush_check::Progress;
 use onrush_files::MemoryDisk;
 use proptest::prelude::*;
 
@@ -371,6 +372,38 @@ fn a_large_transaction_takes_its_entries_along() {
     assert_all_follow(&db);
 }
 
+/// What is stored is as it must be, that of entries too, and indexes agree with their tables.
+fn assert_sound(db: &Database) {
+    let options = OnlineOptions { busy_percent: 100, ..OnlineOptions::default() };
+    let report = db.check(&options, &Progress::default()).unwrap();
+    assert!(report.is_sound(), "{report}");
+}
+
+#[test]
+fn entries_are_kept_in_cold_ranges() {
+    let mut fixture = Fixture::in_memory().with_little_memory();
+    fixture.options.past_memory = PastMemory::Always;
+    let db = fixture.create();
+    let table = indexed(&db);
+    let mut session = db.session().unwrap();
+    let number = |id: i64| (id * 7919 % 4001) as i32;
+    for id in 0..4_000 {
+        session.insert(&table, &item(id, Some(number(id)), Some("some text"))).unwrap();
+    }
+    db.checkpoint().unwrap();
+    for id in (0..4_000).step_by(5) {
+        session.update(&table, &[id.into()], &[("number", Value::Int32(-number(id)))]).unwrap();
+        session.delete(&table, &[(id + 1).into()]).unwrap();
+    }
+    assert_all_follow(&db);
+    assert_sound(&db);
+    drop(session);
+    db.close().unwrap();
+    let db = fixture.open();
+    assert_all_follow(&db);
+    assert_sound(&db);
+}
+
 /// A change in a random history.
 #[derive(Clone, Debug)]
 enum Step {
@@ -554,6 +587,7 @@ fn run(steps: &[Step]) {
             .collect();
         assert_eq!(found, committed);
     }
+    assert_sound(&db);
 }
 
 proptest! {

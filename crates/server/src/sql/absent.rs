@@ -1,5 +1,5 @@
-//! DROP of what there is none of here: views and sequences. With IF EXISTS it is done, which is what scripts that make a
-//! database anew want.
+//! DROP of what there is none of here: views and sequences. With IF EXISTS it is done, which is what scripts that make
+//! a database anew want.
 
 use sqlparser::ast::{ObjectName, ObjectType};
 
