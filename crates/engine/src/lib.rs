@@ -97,9 +97,9 @@ pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::{
     CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue, EntriesOf,
-    INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, ROW_ID,
-    RowView, Schema, StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TypeError,
-    Uniqueness, Uuid, Value,
+    EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy,
+    NeedsNoRows, ROW_ID, RowView, Schema, StoredBytes, TIE, TableBuilder, TableChange,
+    TableDefinition, TypeError, Uniqueness, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

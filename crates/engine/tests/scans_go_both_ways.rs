@@ -127,3 +127,28 @@ fn ranges_together_hold_every_row_once() {
     let many = snapshot.key_ranges(&table, &ScanOptions::default(), 4).unwrap();
     assert_eq!(many.len(), 4, "a table of many leaves is cut");
 }
+
+#[test]
+fn a_range_is_about_as_many_leaves_as_its_rows_take() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let mut session = delayed_session(&db);
+    let text = "x".repeat(300);
+    for id in 0..60_000 {
+        session.insert(&table, &note(id, &text)).unwrap();
+    }
+    let snapshot = session.snapshot().unwrap();
+    let leaves = |from: i64, to: i64| {
+        let (from, to) = (bound(Bound::Included(from)), bound(Bound::Excluded(to)));
+        let options = ScanOptions { from, to, ..ScanOptions::default() };
+        snapshot.leaves_about(&table, &options).unwrap() as f64
+    };
+    let all = snapshot.leaves_about(&table, &ScanOptions::default()).unwrap() as f64;
+    assert!(all >= 60_000.0 * 300.0 / (16.0 * 1024.0), "{all}");
+    for (from, to) in [(0, 30_000), (30_000, 60_000), (10_000, 16_000)] {
+        let share = (to - from) as f64 / 60_000.0;
+        let found = leaves(from, to) / all;
+        assert!((share * 0.5..share * 2.0).contains(&found), "{from}..{to}: {found}");
+    }
+    assert!(leaves(7, 8) <= 2.0);
+    assert!(leaves(70_000, 80_000) <= 1.0);
+}

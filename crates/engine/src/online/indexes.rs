@@ -103,7 +103,7 @@ fn wrong_ones(
     let (mut entry, mut lacking, mut needless) = (EncodedRow::new(), Vec::new(), Vec::new());
     visit(snapshot, guest, table, |key, row| {
         index.encode(schema, (key, row), &mut entry)?;
-        let is_there = match reader.get_stored(entries, &entry.key)? {
+        let is_there = match reader.get_raw(entries, &entry.key)? {
             Some(value) => value[VERSION_BYTES..] == entry.row[VERSION_BYTES..],
             None => false,
         };
@@ -115,7 +115,7 @@ fn wrong_ones(
     visit(snapshot, guest, entries, |key, value| {
         let (mut row_key, row_of_entry) = (Vec::new(), index.row_key(schema, (key, value))?);
         schema.encode_key(&row_of_entry, &mut row_key)?;
-        let is_of_row = match reader.get_stored(table, &row_key)? {
+        let is_of_row = match reader.get_raw(table, &row_key)? {
             Some(row) => {
                 index.encode(schema, (&row_key, &row), &mut entry)?;
                 entry.key == key && entry.row[VERSION_BYTES..] == value[VERSION_BYTES..]

@@ -308,14 +308,17 @@ impl Snapshot {
     /// The entries of a table's index, at its position among them, as a table that can be read.
     ///
     /// # Errors
-    /// [`TableChanged`](Error::TableChanged) for a table that was altered since; an index that it does not have.
+    /// [`TableChanged`](Error::TableChanged) for a table that was altered since, and for an index that was made later
+    /// than what this sees; an index that the table does not have.
     pub fn index_entries(&self, table: &Table, position: usize) -> Result<Table> {
         let engine = &self.worker.engine;
         let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
         let index = indexes.get(position).ok_or_else(|| Error::UnknownIndex {
             name: format!("number {position} of table {}", table.name()),
         })?;
-        Ok(Table { entry: Arc::clone(&index.entries), database_id: table.database_id })
+        let entries = Table { entry: Arc::clone(&index.entries), database_id: table.database_id };
+        self.held.check_sees(&entries)?;
+        Ok(entries)
     }
 }
 

@@ -183,24 +183,31 @@ impl Snapshot {
     pub fn get(&mut self, table: &Table, key: &[Value<'_>]) -> Result<Option<Row>> {
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
-        let row = (table.entry.object()?, bytes);
-        if let Some(own) = self.own.as_ref().and_then(|own| own.get(&row)) {
-            table.check_database(self.worker.engine.database_id)?;
-            let decode = |value: &Vec<u8>| table.entry.schema.decode_row(&row.1, value);
-            return Ok(own.as_ref().map(decode).transpose()?);
-        }
-        let bytes = row.1;
-        let view = self.view()?;
-        let (look, value) = self.held.get_bytes(&mut self.worker, table, &bytes, view)?;
-        let row = look.is_there.then(|| table.entry.schema.decode_row(&bytes, &value));
+        let value = self.get_raw(table, &bytes)?;
+        let row = value.map(|value| table.entry.schema.decode_row(&bytes, &value));
         Ok(row.transpose()?)
     }
 
-    /// The value bytes of the row with this key, without own changes.
-    pub(crate) fn get_stored(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    /// The value bytes of the row with these key bytes; see [`Schema::encode_key`](crate::Schema::encode_key).
+    ///
+    /// # Errors
+    /// A table truncated or dropped meanwhile.
+    pub fn get_raw(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(own) = &self.own
+            && let Some(value) = own.get(&(table.entry.object()?, key.to_vec()))
+        {
+            table.check_database(self.worker.engine.database_id)?;
+            return Ok(value.clone());
+        }
         let view = self.view()?;
         let (look, value) = self.held.get_bytes(&mut self.worker, table, key, view)?;
         Ok(look.is_there.then_some(value))
+    }
+
+    /// The same view once more, for another thread.
+    #[must_use]
+    pub fn same(&self) -> Snapshot {
+        Snapshot { own: self.own.clone(), ..self.again() }
     }
 
     /// Reads rows in key order.
@@ -237,6 +244,18 @@ impl Snapshot {
         }
         ranges.push(KeyRange { bounds: Bounds { low, high } });
         Ok(ranges)
+    }
+
+    /// About how many leaves hold the rows between the bounds of `options`, found without reading any. Direction and
+    /// limit of `options` do not matter here.
+    ///
+    /// # Errors
+    /// Bounds that do not fit the table's key.
+    pub fn leaves_about(&self, table: &Table, options: &ScanOptions<'_>) -> Result<u64> {
+        let engine = &self.worker.engine;
+        table.check_database(engine.database_id)?;
+        let bounds = key_bounds(table, options)?;
+        Ok(table.entry.tree.leaves_about(engine, &self.worker.recorder, &bounds))
     }
 
     /// Reads the rows of a range in key order, or backward.
