@@ -1,15 +1,19 @@
-//! Conditions on the key of a table as ranges of keys.
+//! Conditions on columns as ranges of a key: of a table's own, or of the entries of an index.
 //!
 //! For a key of columns a, b, c: conditions that give `a` one of a few values and `b` a range are
 //! used, one range of keys for each value of `a`; then `c` cannot shorten the scan any more. A
 //! condition that is used is used whole: rows outside are never read, so nobody has to look again.
+//!
+//! In an index NULL stands among the values of a column, before or behind all of them. A range of values never takes
+//! it in: where the range has no end of its own on the side where NULL stands, NULL is the end.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator, expr::InList};
 use datafusion::scalar::ScalarValue;
-use onrush::{DataType, Direction, ScanOptions, Table, Value};
+use onrush::{DataType, Direction, KeyOrder, ScanOptions, Schema, TableDefinition, Value};
 
 use crate::types::{ColumnType, arrow_type};
 use crate::values::of_scalar;
@@ -17,34 +21,72 @@ use crate::values::of_scalar;
 /// Most ranges of one scan; a list that makes more is left to a filter.
 const RANGES_MAX: usize = 10_000;
 
-/// The part of a table that conditions leave to be read.
-pub(crate) struct KeyBounds {
-    /// In key order; they do not meet. None at all: nothing can be found.
-    pub(crate) ranges: Vec<ScanOptions<'static>>,
-    /// For each condition, whether it is part of the ranges.
-    pub(crate) used: Vec<bool>,
+/// A column of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyPart {
+    /// Its position in the table of the rows; none where that has no such column.
+    pub(crate) column: Option<usize>,
+    /// How it is ordered; none for one that is never NULL and ascends.
+    pub(crate) order: Option<KeyOrder>,
 }
+
+impl KeyPart {
+    /// The key of a table.
+    pub(crate) fn of_table(table: &TableDefinition) -> Vec<KeyPart> {
+        let part = |column: &usize| KeyPart { column: Some(*column), order: None };
+        table.primary_key().iter().map(part).collect()
+    }
+}
+
+/// For each of some filters what it says of a column, if it says something of one column.
+pub(crate) struct Conditions(Vec<Option<(usize, Condition)>>);
 
 /// One condition on one column.
 enum Condition {
-    /// Equal to one of these, ascending.
+    /// Equal to one of these, ascending; NULL among them stands for `IS NULL`.
     Points(Vec<Value<'static>>),
     /// From and to.
     Range(Bound<Value<'static>>, Bound<Value<'static>>),
 }
 
+impl Conditions {
+    pub(crate) fn new(table: &TableDefinition, filters: &[&Expr]) -> Conditions {
+        Conditions(filters.iter().map(|filter| condition(table, filter)).collect())
+    }
+
+    /// The column that each filter is about, if it is one that bounds may be made of.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Option<usize>> {
+        self.0.iter().map(|condition| condition.as_ref().map(|(column, _)| *column))
+    }
+}
+
+/// The part of a key that conditions leave to be read.
+pub(crate) struct KeyBounds {
+    /// In key order; they do not meet. None at all: nothing can be found.
+    pub(crate) ranges: Vec<ScanOptions<'static>>,
+    /// For each condition, whether it is part of the ranges.
+    pub(crate) used: Vec<bool>,
+    /// How many of the first columns are equal to one of a few values.
+    pub(crate) points: usize,
+    /// How many of the first columns have one value in all ranges.
+    pub(crate) constants: usize,
+    /// Whether the column behind `points` has a range.
+    pub(crate) has_range: bool,
+    /// Whether one of the values is NULL.
+    pub(crate) has_null: bool,
+}
+
 impl KeyBounds {
-    /// What `filters`, all of which hold, leave of the table.
-    pub(crate) fn new(table: &Table, filters: &[&Expr]) -> KeyBounds {
-        let definition = table.definition();
-        let conditions: Vec<Option<(usize, Condition)>> =
-            filters.iter().map(|filter| condition(table, filter)).collect();
-        let mut used = vec![false; filters.len()];
+    /// What conditions, all of which hold, leave of a key.
+    pub(crate) fn new(schema: &Schema, key: &[KeyPart], conditions: &Conditions) -> KeyBounds {
+        let conditions = &conditions.0;
+        let mut bounds = KeyBounds::none(conditions.len());
         let mut prefixes: Vec<Vec<Value<'static>>> = vec![Vec::new()];
         let mut last = (Bound::Unbounded, Bound::Unbounded);
-        for column in definition.primary_key() {
+        for part in key {
+            let Some(column) = part.column else { break };
             let on_column =
-                |index: &usize| conditions[*index].as_ref().is_some_and(|(own, _)| own == column);
+                |index: &usize| conditions[*index].as_ref().is_some_and(|(own, _)| *own == column);
             let mine: Vec<usize> = (0..conditions.len()).filter(on_column).collect();
             let points = mine.iter().find_map(|index| match &conditions[*index] {
                 Some((_, Condition::Points(values))) => Some((*index, values)),
@@ -53,8 +95,12 @@ impl KeyBounds {
             if let Some((index, values)) = points
                 && prefixes.len() * values.len() <= RANGES_MAX
             {
-                used[index] = true;
-                prefixes = extended(&prefixes, values);
+                bounds.used[index] = true;
+                bounds.constants +=
+                    usize::from(bounds.constants == bounds.points && values.len() == 1);
+                bounds.points += 1;
+                bounds.has_null |= values.iter().any(Value::is_null);
+                prefixes = extended(&prefixes, &in_key_order(values, part.order));
                 continue;
             }
             for index in mine {
@@ -63,19 +109,65 @@ impl KeyBounds {
                     matches!(new, Bound::Unbounded) || matches!(own, Bound::Unbounded)
                 };
                 if fits(&last.0, from) && fits(&last.1, to) {
-                    used[index] = true;
+                    bounds.used[index] = true;
+                    bounds.has_range = true;
                     take(&mut last.0, from);
                     take(&mut last.1, to);
                 }
             }
+            if let Some(order) = part.order
+                && bounds.has_range
+            {
+                last = without_null(last, order);
+            }
             break;
         }
-        let ranges: Vec<_> = prefixes.iter().map(|prefix| range(prefix, &last)).collect();
-        if ranges.iter().all(|range| is_encodable(table, range)) {
-            return KeyBounds { ranges, used };
+        bounds.ranges = prefixes.iter().map(|prefix| range(prefix, &last)).collect();
+        match bounds.ranges.iter().all(|range| is_encodable(schema, range)) {
+            true => bounds,
+            false => KeyBounds::none(conditions.len()),
         }
-        KeyBounds { ranges: vec![ScanOptions::default()], used: vec![false; filters.len()] }
     }
+
+    /// The whole key.
+    fn none(conditions: usize) -> KeyBounds {
+        KeyBounds {
+            ranges: vec![ScanOptions::default()],
+            used: vec![false; conditions],
+            points: 0,
+            constants: 0,
+            has_range: false,
+            has_null: false,
+        }
+    }
+}
+
+/// Values of a column as its key has them one after the other.
+fn in_key_order(values: &[Value<'static>], order: Option<KeyOrder>) -> Vec<Value<'static>> {
+    let mut values = values.to_vec();
+    if let Some(KeyOrder { descending, nulls_first }) = order {
+        values.sort_by(|left, right| match (left.is_null(), right.is_null()) {
+            (false, false) if descending => right.total_cmp(left),
+            (false, false) => left.total_cmp(right),
+            (true, true) => Ordering::Equal,
+            (left_is_null, _) if left_is_null == nulls_first => Ordering::Less,
+            _ => Ordering::Greater,
+        });
+    }
+    values
+}
+
+/// A range of values as a range of their key, which has NULL at one end.
+fn without_null(
+    (from, to): (Bound<Value<'static>>, Bound<Value<'static>>),
+    order: KeyOrder,
+) -> (Bound<Value<'static>>, Bound<Value<'static>>) {
+    let (mut low, mut high) = if order.descending { (to, from) } else { (from, to) };
+    let end = if order.nulls_first { &mut low } else { &mut high };
+    if matches!(end, Bound::Unbounded) {
+        *end = Bound::Excluded(Value::Null);
+    }
+    (low, high)
 }
 
 fn take(own: &mut Bound<Value<'static>>, new: &Bound<Value<'static>>) {
@@ -116,8 +208,8 @@ fn range(
     ScanOptions { from: bound(from), to: bound(to), direction: Direction::Forward, limit: None }
 }
 
-/// A filter that is a condition on one column of the key.
-fn condition(table: &Table, filter: &Expr) -> Option<(usize, Condition)> {
+/// A filter that is a condition on one column.
+fn condition(table: &TableDefinition, filter: &Expr) -> Option<(usize, Condition)> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (column, first) = condition(table, left)?;
@@ -147,7 +239,7 @@ fn condition(table: &Table, filter: &Expr) -> Option<(usize, Condition)> {
         }
         Expr::InList(InList { expr, list, negated: false }) => {
             let Expr::Column(column) = &**expr else { return None };
-            let position = key_column(table, column)?;
+            let position = table.column_index(&column.name).ok()?;
             let value = |item: &Expr| match item {
                 Expr::Literal(value, _) => Some(key_value(table, column, value)?.1),
                 _ => None,
@@ -155,8 +247,25 @@ fn condition(table: &Table, filter: &Expr) -> Option<(usize, Condition)> {
             let values: Option<Vec<Value<'static>>> = list.iter().map(value).collect();
             Some((position, points(values?)))
         }
+        Expr::IsNull(inner) => {
+            let Expr::Column(column) = &**inner else { return None };
+            let position = table.column_index(&column.name).ok()?;
+            // A key of a table has no NULL to look for.
+            let is_key = table.primary_key().contains(&position);
+            (!is_key).then(|| (position, Condition::Points(vec![Value::Null])))
+        }
+        // What the planner makes of a comparison with TRUE or FALSE.
+        Expr::Column(column) => boolean(table, column, true),
+        Expr::Not(inner) => match &**inner {
+            Expr::Column(column) => boolean(table, column, false),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+fn boolean(table: &TableDefinition, column: &Column, value: bool) -> Option<(usize, Condition)> {
+    compared(table, column, Operator::Eq, &ScalarValue::Boolean(Some(value)))
 }
 
 fn points(mut values: Vec<Value<'static>>) -> Condition {
@@ -166,7 +275,7 @@ fn points(mut values: Vec<Value<'static>>) -> Condition {
 }
 
 fn compared(
-    table: &Table,
+    table: &TableDefinition,
     column: &Column,
     operator: Operator,
     value: &ScalarValue,
@@ -183,20 +292,14 @@ fn compared(
     Some((position, condition))
 }
 
-fn key_column(table: &Table, column: &Column) -> Option<usize> {
-    let definition = table.definition();
-    let position = definition.column_index(&column.name).ok()?;
-    definition.primary_key().contains(&position).then_some(position)
-}
-
-/// The constant as a value of the key's column, if the order of keys is that of the comparison.
+/// The constant as a value of the column, if the order of keys is that of the comparison.
 fn key_value(
-    table: &Table,
+    table: &TableDefinition,
     column: &Column,
     constant: &ScalarValue,
 ) -> Option<(usize, Value<'static>)> {
-    let position = key_column(table, column)?;
-    let data_type = table.definition().columns()[position].data_type;
+    let position = table.column_index(&column.name).ok()?;
+    let data_type = table.columns()[position].data_type;
     if constant.is_null() || constant.data_type() != arrow_type(ColumnType::Stored(data_type)) {
         return None;
     }
@@ -215,11 +318,11 @@ fn key_value(
 }
 
 /// Whether keys can be as long as the range's ends.
-fn is_encodable(table: &Table, range: &ScanOptions<'static>) -> bool {
+fn is_encodable(schema: &Schema, range: &ScanOptions<'static>) -> bool {
     let mut bytes = Vec::new();
     [&range.from, &range.to].into_iter().all(|end| match end {
         Bound::Included(values) | Bound::Excluded(values) => {
-            table.schema().encode_key_prefix(values, &mut bytes).is_ok()
+            schema.encode_key_prefix(values, &mut bytes).is_ok()
         }
         Bound::Unbounded => true,
     })

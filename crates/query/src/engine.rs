@@ -14,6 +14,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{displayable, execute_stream};
 use futures::StreamExt;
@@ -21,6 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::error::{QueryError, Result};
+use crate::first_rows::FirstRows;
 use crate::functions::{
     self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
     SystemFunction,
@@ -96,6 +99,7 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(SingleRows))
             .with_analyzer_rule(Arc::new(GroupSets))
             .with_analyzer_rule(Arc::new(InputOrder))
+            .with_physical_optimizer_rules(physical_rules())
             .build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
         for function in functions::all().into_iter().chain(brought) {
@@ -159,6 +163,13 @@ impl Drop for QueryEngine {
             threads.shutdown_background();
         }
     }
+}
+
+/// DataFusion's own rules, once it is known how each table is read.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(FirstRows));
+    rules
 }
 
 fn config(options: &QueryOptions) -> SessionConfig {

@@ -6,9 +6,10 @@
 //!    words that DataFusion knows (`syntax.rs`), its types are made PostgreSQL's
 //!    (`typing.rs`). The [`Query`] is kept; parameters and the clock come later (`query.rs`).
 //! 2. **Run**: on the threads of the [`QueryEngine`], for one [`Statement`]: a snapshot that does not
-//!    change. Conditions on the key become ranges of keys (`bounds.rs`, `table.rs`).
-//! 3. **Read**: `scan.rs` reads the ranges a batch at a time; each value goes from the row's bytes
-//!    straight into the column of its batch (`columns.rs`).
+//!    change. Conditions on the table's key, or on that of an index (`access.rs`, `first_rows.rs`),
+//!    become ranges of keys (`bounds.rs`, `table.rs`).
+//! 3. **Read**: the ranges are read a batch at a time (`scan.rs`, `reader.rs`); each value goes from the row's
+//!    bytes straight into the column of its batch (`columns.rs`).
 //! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
 //!    If they are not wanted any more the query ends (`interrupt.rs`).
 //!
@@ -20,6 +21,7 @@
 //! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
 //! 3. What DataFusion would pass over in silence is refused: clauses in `clauses.rs`, field by field.
 
+mod access;
 mod array;
 mod binder;
 mod bounds;
@@ -29,6 +31,7 @@ mod computed;
 mod condition;
 mod engine;
 mod error;
+mod first_rows;
 mod functions;
 mod interrupt;
 mod interval;
@@ -38,6 +41,7 @@ mod one_row;
 mod outer_calls;
 mod pattern;
 mod query;
+mod reader;
 mod relation;
 mod rows;
 mod scalar;

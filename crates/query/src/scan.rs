@@ -1,17 +1,18 @@
-//! The plan node that reads a table: ranges of keys, some columns, forward or backward.
+//! The plan node that reads a table, by its own key or by an index: ranges of keys, some columns, forward or backward.
+//! The reading itself: `reader.rs`.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatchOptions;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{
+    AcrossPartitions, ConstExpr, EquivalenceProperties, PhysicalExpr, PhysicalSortExpr,
+};
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{
@@ -23,15 +24,11 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
     SendableRecordBatchStream,
 };
-use onrush::{Direction, KeyRange, Scan, Table};
+use onrush::{Direction, KeyOrder, KeyRange, Table};
 
-use crate::columns::ColumnBuilder;
-use crate::error::QueryError;
+use crate::bounds::KeyPart;
+use crate::reader::Reader;
 use crate::statement::Statement;
-use crate::types::ColumnType;
-
-/// Rows of the first batch: few, as the first rows may be all that is asked for.
-const FIRST_BATCH_ROWS: usize = 128;
 
 /// Reads a table.
 #[derive(Clone, Debug)]
@@ -48,17 +45,97 @@ pub(crate) struct ScanPlan {
 
 /// What is read, whichever way.
 pub(crate) struct ScanSource {
+    /// The table whose rows are wanted.
     pub(crate) table: Table,
+    /// The way to them that is not their own key.
+    pub(crate) index: Option<IndexSource>,
     /// The columns to read, by position in the table, in the order of the schema.
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
+    /// The key of what is scanned.
+    pub(crate) key: Vec<KeyPart>,
+    /// How many of the first columns of the key have one value in all ranges.
+    pub(crate) constants: usize,
     /// The conditions on the key that the ranges came from.
     pub(crate) conditions: String,
 }
 
+/// An index by which a table is read.
+pub(crate) struct IndexSource {
+    pub(crate) entries: Table,
+    pub(crate) wanted: FromEntries,
+}
+
+/// What is taken out of the entries of an index, by position in them.
+pub(crate) enum FromEntries {
+    /// The columns to read.
+    Columns(Vec<usize>),
+    /// The key of the row, which is read then.
+    Key(Vec<usize>),
+}
+
+impl ScanSource {
+    /// What is scanned.
+    pub(crate) fn scanned(&self) -> &Table {
+        self.index.as_ref().map_or(&self.table, |index| &index.entries)
+    }
+
+    fn column(&self, table_column: Option<usize>) -> Option<Arc<dyn PhysicalExpr>> {
+        let at = self.columns.iter().position(|own| Some(*own) == table_column)?;
+        Some(Arc::new(Column::new(self.schema.field(at).name(), at)))
+    }
+
+    /// The order of the key behind its columns of one value, as far as its columns are read.
+    fn order(&self, direction: Direction) -> Vec<PhysicalSortExpr> {
+        let is_backward = direction == Direction::Backward;
+        let rest = self.key.iter().skip(self.constants);
+        let sorted = rest.map_while(|part| {
+            let KeyOrder { descending, nulls_first } = part.order.unwrap_or(KeyOrder::ASCENDING);
+            let options = SortOptions {
+                descending: descending != is_backward,
+                nulls_first: nulls_first != is_backward,
+            };
+            Some(PhysicalSortExpr { expr: self.column(part.column)?, options })
+        });
+        sorted.collect()
+    }
+
+    /// Columns that are read and have one value.
+    fn constants(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let constants = self.key.iter().take(self.constants);
+        constants.filter_map(|part| self.column(part.column)).collect()
+    }
+
+    /// Whether rows that come `direction` are ordered as is asked for.
+    fn serves(&self, asked: &[PhysicalSortExpr], direction: Direction) -> bool {
+        let constants = self.constants();
+        let is_constant = |sort: &&PhysicalSortExpr| constants.iter().any(|own| own.eq(&sort.expr));
+        let asked: Vec<_> = asked.iter().filter(|sort| !is_constant(sort)).collect();
+        let own = self.order(direction);
+        asked.len() <= own.len()
+            && asked.iter().zip(&own).all(|(asked, own)| own.satisfy_expr(asked, &self.schema))
+    }
+
+    fn properties(&self, partitions: usize, direction: Direction) -> Result<Arc<PlanProperties>> {
+        let order = self.order(direction);
+        let orders = if order.is_empty() { Vec::new() } else { vec![order] };
+        let mut equivalences =
+            EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), orders);
+        let constant = |column| ConstExpr::new(column, AcrossPartitions::Uniform(None));
+        equivalences.add_constants(self.constants().into_iter().map(constant))?;
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)))
+    }
+}
+
 impl fmt::Debug for ScanSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {:?}", self.table.name(), self.columns)
+        write!(formatter, "{} {:?}", self.scanned().name(), self.columns)
     }
 }
 
@@ -67,65 +144,41 @@ impl ScanPlan {
         source: ScanSource,
         partitions: Vec<Vec<KeyRange>>,
         fetch: Option<usize>,
-    ) -> ScanPlan {
-        let source = Arc::new(source);
-        let properties = properties(&source, partitions.len(), Direction::Forward);
-        ScanPlan {
-            source,
+    ) -> Result<ScanPlan> {
+        let properties = source.properties(partitions.len(), Direction::Forward)?;
+        Ok(ScanPlan {
+            source: Arc::new(source),
             partitions: partitions.into(),
             direction: Direction::Forward,
             fetch,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
-        }
+        })
     }
 
-    /// The order of the key as far as its columns are read.
-    fn key_order(source: &ScanSource, direction: Direction) -> Vec<PhysicalSortExpr> {
-        let options =
-            SortOptions { descending: direction == Direction::Backward, nulls_first: false };
-        let mut order = Vec::new();
-        for column in source.table.definition().primary_key() {
-            let Some(at) = source.columns.iter().position(|own| own == column) else { break };
-            let name = source.schema.field(at).name();
-            order.push(PhysicalSortExpr { expr: Arc::new(Column::new(name, at)), options });
-        }
-        order
+    /// The same rows the given way, in one part.
+    pub(crate) fn turned(&self, direction: Direction) -> Result<ScanPlan> {
+        let partitions = [self.partitions.concat()];
+        let properties = self.source.properties(partitions.len(), direction)?;
+        let partitions = Arc::new(partitions);
+        Ok(ScanPlan { partitions, direction, properties, ..self.clone() })
     }
-
-    /// Whether rows that come `direction` are ordered as is asked for. Key columns are never NULL,
-    /// so the place of NULLs does not matter.
-    fn serves(&self, order: &[PhysicalSortExpr], direction: Direction) -> bool {
-        let own = ScanPlan::key_order(&self.source, direction);
-        order.len() <= own.len()
-            && order.iter().zip(&own).all(|(asked, own)| {
-                asked.expr.eq(&own.expr) && asked.options.descending == own.options.descending
-            })
-    }
-}
-
-fn properties(source: &ScanSource, partitions: usize, direction: Direction) -> Arc<PlanProperties> {
-    let order = ScanPlan::key_order(source, direction);
-    let orders = if order.is_empty() { Vec::new() } else { vec![order] };
-    let equivalences =
-        EquivalenceProperties::new_with_orderings(Arc::clone(&source.schema), orders);
-    let partitioning = Partitioning::UnknownPartitioning(partitions);
-    let properties = PlanProperties::new(
-        equivalences,
-        partitioning,
-        EmissionType::Incremental,
-        Boundedness::Bounded,
-    );
-    Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
 }
 
 impl DisplayAs for ScanPlan {
     fn fmt_as(&self, _: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ScanSource { table, schema, conditions, .. } = &*self.source;
+        let ScanSource { table, index, schema, conditions, .. } = &*self.source;
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(formatter, "OnrushScan: {}, columns=[{}]", table.name(), names.join(", "))?;
+        write!(formatter, "{}: {}", self.name(), table.name())?;
+        if let Some(index) = index {
+            write!(formatter, ", index={}", index.entries.name())?;
+        }
+        write!(formatter, ", columns=[{}]", names.join(", "))?;
         if !conditions.is_empty() {
             write!(formatter, ", key=[{conditions}]")?;
+        }
+        if matches!(index, Some(IndexSource { wanted: FromEntries::Columns(_), .. })) {
+            write!(formatter, ", index only")?;
         }
         let ranges: usize = self.partitions.iter().map(Vec::len).sum();
         if ranges > 1 {
@@ -146,7 +199,7 @@ impl DisplayAs for ScanPlan {
 
 impl ExecutionPlan for ScanPlan {
     fn name(&self) -> &'static str {
-        "OnrushScan"
+        if self.source.index.is_some() { "OnrushIndexScan" } else { "OnrushScan" }
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -184,19 +237,17 @@ impl ExecutionPlan for ScanPlan {
         if self.direction == Direction::Forward {
             ranges.reverse();
         }
-        let reader = Reader {
-            statement: Statement::of(context.session_config())?,
-            source: Arc::clone(&self.source),
+        let reader = Reader::new(
+            Statement::of(context.session_config())?,
+            Arc::clone(&self.source),
             ranges,
-            direction: self.direction,
-            scan: None,
-            left: self.fetch.map_or(u64::MAX, |rows| rows as u64),
-            batch_rows: FIRST_BATCH_ROWS,
-            batch_rows_max: context.session_config().batch_size(),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-        };
+            self.direction,
+            self.fetch,
+            context.session_config().batch_size(),
+            BaselineMetrics::new(&self.metrics, partition),
+        );
         let batches = futures::stream::unfold(reader, |mut reader| async move {
-            let timer = reader.metrics.elapsed_compute().clone();
+            let timer = reader.metrics().elapsed_compute().clone();
             let batch = {
                 let _timer = timer.timer();
                 reader.next_batch()
@@ -204,13 +255,11 @@ impl ExecutionPlan for ScanPlan {
             match batch {
                 Ok(None) => None,
                 Ok(Some(batch)) => {
-                    let batch = batch.record_output(&reader.metrics);
+                    let batch = batch.record_output(reader.metrics());
                     Some((Ok(batch), reader))
                 }
                 Err(error) => {
-                    reader.ranges.clear();
-                    reader.scan = None;
-                    reader.left = 0;
+                    reader.end();
                     Some((Err(error.into()), reader))
                 }
             }
@@ -242,114 +291,11 @@ impl ExecutionPlan for ScanPlan {
         for direction in [Direction::Forward, Direction::Backward] {
             // A scan that has a limit already must go on giving the same rows.
             let may_turn = self.fetch.is_none() || direction == self.direction;
-            if may_turn && self.serves(order, direction) {
-                let partitions = [self.partitions.concat()];
-                let properties = properties(&self.source, partitions.len(), direction);
-                let partitions = Arc::new(partitions);
-                let inner = ScanPlan { partitions, direction, properties, ..self.clone() };
-                return Ok(SortOrderPushdownResult::Exact { inner: Arc::new(inner) });
+            if may_turn && self.source.serves(order, direction) {
+                let inner = Arc::new(self.turned(direction)?);
+                return Ok(SortOrderPushdownResult::Exact { inner });
             }
         }
         Ok(SortOrderPushdownResult::Unsupported)
-    }
-}
-
-/// A partition while it is read.
-struct Reader {
-    statement: Arc<Statement>,
-    source: Arc<ScanSource>,
-    /// Those left, next one last.
-    ranges: Vec<KeyRange>,
-    direction: Direction,
-    scan: Option<Scan>,
-    /// Rows that are still wanted.
-    left: u64,
-    batch_rows: usize,
-    batch_rows_max: usize,
-    metrics: BaselineMetrics,
-}
-
-impl Reader {
-    /// The next rows; none at the end.
-    fn next_batch(&mut self) -> std::result::Result<Option<RecordBatch>, QueryError> {
-        let rows_max = self.left.min(self.batch_rows as u64);
-        self.batch_rows = (self.batch_rows * 4).min(self.batch_rows_max);
-        let source = Arc::clone(&self.source);
-        let mut columns = ColumnsInTheMaking::new(&source, rows_max as usize)?;
-        let mut rows = 0;
-        while rows < rows_max {
-            let scan = match &mut self.scan {
-                Some(scan) => scan,
-                None => {
-                    let Some(range) = self.ranges.pop() else { break };
-                    let scan = self.statement.scan(&source.table, &range, self.direction)?;
-                    self.scan.insert(scan)
-                }
-            };
-            let wanted = rows_max - rows;
-            let read = if source.columns.is_empty() {
-                scan.visit_some(wanted, |_, _| ())?
-            } else {
-                let read = scan.visit_some(wanted, |key, row| columns.append(key, row))?;
-                columns.outcome()?;
-                read
-            };
-            rows += read;
-            if read < wanted {
-                self.scan = None;
-            }
-        }
-        self.left -= rows;
-        if rows == 0 {
-            return Ok(None);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows as usize));
-        let schema = Arc::clone(&source.schema);
-        Ok(Some(RecordBatch::try_new_with_options(schema, columns.finish(), &options)?))
-    }
-}
-
-/// The columns of one batch.
-struct ColumnsInTheMaking<'s> {
-    source: &'s ScanSource,
-    builders: Vec<ColumnBuilder>,
-    error: Option<QueryError>,
-}
-
-impl<'s> ColumnsInTheMaking<'s> {
-    fn new(
-        source: &'s ScanSource,
-        rows: usize,
-    ) -> std::result::Result<ColumnsInTheMaking<'s>, QueryError> {
-        let all = source.table.definition().columns();
-        let builder =
-            |column: &usize| ColumnBuilder::new(ColumnType::Stored(all[*column].data_type), rows);
-        let builders = source.columns.iter().map(builder).collect::<std::result::Result<_, _>>()?;
-        Ok(ColumnsInTheMaking { source, builders, error: None })
-    }
-
-    /// Takes in one row; after an error it takes in nothing.
-    fn append(&mut self, key: &[u8], row: &[u8]) {
-        if self.error.is_none()
-            && let Err(error) = self.try_append(key, row)
-        {
-            self.error = Some(error);
-        }
-    }
-
-    fn try_append(&mut self, key: &[u8], row: &[u8]) -> std::result::Result<(), QueryError> {
-        let view = self.source.table.schema().view(key, row).map_err(onrush::Error::from)?;
-        for (builder, column) in self.builders.iter_mut().zip(&self.source.columns) {
-            builder.append_column(&view, *column)?;
-        }
-        Ok(())
-    }
-
-    fn outcome(&mut self) -> std::result::Result<(), QueryError> {
-        self.error.take().map_or(Ok(()), Err)
-    }
-
-    fn finish(&mut self) -> Vec<datafusion::arrow::array::ArrayRef> {
-        self.builders.iter_mut().map(ColumnBuilder::finish).collect()
     }
 }

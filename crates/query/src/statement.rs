@@ -81,6 +81,40 @@ impl Statement {
         self.snapshot.lock().scan_range(table, range, direction)
     }
 
+    /// The same view, for a thread that reads rows one by one.
+    pub(crate) fn view(&self) -> Snapshot {
+        self.snapshot.lock().same()
+    }
+
+    /// The entries of a table's index, if the statement sees them.
+    pub(crate) fn index_entries(&self, table: &Table, index: usize) -> onrush::Result<Table> {
+        self.snapshot.lock().index_entries(table, index)
+    }
+
+    /// Whether there are at most so many rows in all these ranges, as far as that is known.
+    pub(crate) fn has_at_most(&self, table: &Table, ranges: &[ScanOptions<'_>], most: u64) -> bool {
+        if ranges.len() as u64 > most {
+            return false;
+        }
+        let mut left = most + 1;
+        for range in ranges {
+            let scan = self.snapshot.lock().scan(table, range);
+            let Ok(rows) = scan.and_then(|mut scan| scan.visit_some(left, |_, _| ())) else {
+                return false;
+            };
+            left -= rows;
+            if left == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// About how many leaves hold the rows of a range; none if that is not known.
+    pub(crate) fn leaves_about(&self, table: &Table, range: &ScanOptions<'_>) -> u64 {
+        self.snapshot.lock().leaves_about(table, range).unwrap_or_default()
+    }
+
     /// The statement that a plan is run for.
     pub(crate) fn of(config: &SessionConfig) -> Result<Arc<Statement>> {
         config.get_extension::<Statement>().ok_or_else(|| {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
@@ -17,12 +17,14 @@ use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use onrush::Table;
+use onrush::{KeyRange, ScanOptions, Table};
 
-use crate::bounds::KeyBounds;
+use crate::access::{Access, Asked, IndexAccess};
+use crate::bounds::{Conditions, KeyBounds, KeyPart};
 use crate::columns::ColumnBuilder;
+use crate::first_rows::Ways;
 use crate::relation::MadeRows;
-use crate::scan::{ScanPlan, ScanSource};
+use crate::scan::{FromEntries, IndexSource, ScanPlan, ScanSource};
 use crate::statement::Statement;
 use crate::types::{ColumnType, field};
 
@@ -46,41 +48,115 @@ impl StoredTable {
         StoredTable { table, columns, schema }
     }
 
-    /// Reads some of the columns that there are here, of the rows that the conditions on the key leave.
-    fn scan_plan(
+    /// The filters, as conditions on columns.
+    fn conditions(&self, filters: &[&Expr]) -> Conditions {
+        Conditions::new(self.table.definition(), filters)
+    }
+
+    /// The columns that a filter looks at, by position in the table.
+    fn columns_of(&self, filter: &Expr) -> Result<Vec<usize>> {
+        let columns = filter.column_refs().into_iter();
+        columns.map(|column| Ok(self.columns[self.schema.index_of(column.name())?])).collect()
+    }
+
+    /// The fields of some columns of the table.
+    fn fields(&self, columns: &[usize]) -> Result<SchemaRef> {
+        let at =
+            columns.iter().filter_map(|column| self.columns.iter().position(|own| own == column));
+        Ok(Arc::new(self.schema.project(&at.collect::<Vec<_>>())?))
+    }
+
+    /// Reads the rows that one way leaves of the table, in `parts` parts if there is only one range: the columns that
+    /// are asked for, and behind them those of filters that the way is not done with.
+    fn scan_by(
         &self,
-        state: &dyn Session,
-        wanted: &[usize],
+        statement: &Statement,
+        asked: &Asked<'_>,
         filters: &[&Expr],
-        limit: Option<usize>,
-    ) -> Result<(ScanPlan, Vec<bool>)> {
-        let statement = Statement::of(state.config())?;
-        let KeyBounds { ranges, used } = KeyBounds::new(&self.table, filters);
-        // A few ranges are no work to share; nor is the beginning of a table.
-        let parts = match (ranges.as_slice(), limit) {
-            ([_], None) => state.config().target_partitions(),
-            _ => 1,
-        };
-        let mut partitions = Vec::new();
-        for range in &ranges {
-            let cut = statement
-                .key_ranges(&self.table, range, parts)
-                .map_err(|error| DataFusionError::External(Box::new(error)))?;
-            partitions.extend(cut.into_iter().map(|range| vec![range]));
-        }
-        if parts == 1 {
-            partitions = vec![partitions.concat()];
+        way: Access,
+        parts: usize,
+    ) -> Result<ScanPlan> {
+        let is_whole = way.is_whole();
+        let Access { index, key, bounds: KeyBounds { ranges, used, constants, .. } } = way;
+        let mut columns = asked.columns.to_vec();
+        for (own, _) in asked.columns_of.iter().zip(&used).filter(|(_, used)| !**used) {
+            for column in own {
+                if !columns.contains(column) {
+                    columns.push(*column);
+                }
+            }
         }
         let mentioned = filters.iter().zip(&used).filter(|(_, used)| **used);
-        let conditions: Vec<String> = mentioned.map(|(filter, _)| filter.to_string()).collect();
+        let mentioned: Vec<String> = mentioned.map(|(filter, _)| filter.to_string()).collect();
         let source = ScanSource {
             table: self.table.clone(),
-            schema: Arc::new(self.schema.project(wanted)?),
-            columns: wanted.iter().map(|at| self.columns[*at]).collect(),
-            conditions: conditions.join(" AND "),
+            index: index.map(|index| self.index_source(index, &columns)).transpose()?,
+            schema: self.fields(&columns)?,
+            columns,
+            key,
+            constants,
+            conditions: mentioned.join(" AND "),
         };
-        Ok((ScanPlan::new(source, partitions, limit), used))
+        let limit = asked.limit.filter(|_| is_whole);
+        // A few ranges are no work to share; nor is the beginning of a table.
+        let parts = if ranges.len() == 1 && limit.is_none() { parts } else { 1 };
+        let partitions = partitions(statement, source.scanned(), &ranges, parts)?;
+        ScanPlan::new(source, partitions, limit)
     }
+
+    fn index_source(&self, index: IndexAccess, columns: &[usize]) -> Result<IndexSource> {
+        let position = |column: &usize| {
+            index.position(*column).ok_or_else(|| {
+                internal_datafusion_err!("an index lacks column {column} of its table")
+            })
+        };
+        let key = self.table.definition().primary_key();
+        let wanted = match index.is_enough {
+            true => FromEntries::Columns(columns.iter().map(position).collect::<Result<_>>()?),
+            false => FromEntries::Key(key.iter().map(position).collect::<Result<_>>()?),
+        };
+        Ok(IndexSource { entries: index.entries, wanted })
+    }
+}
+
+/// The ranges, each in so many parts, or all in one.
+fn partitions(
+    statement: &Statement,
+    scanned: &Table,
+    ranges: &[ScanOptions<'_>],
+    parts: usize,
+) -> Result<Vec<Vec<KeyRange>>> {
+    let mut partitions = Vec::new();
+    for range in ranges {
+        let cut = statement
+            .key_ranges(scanned, range, parts)
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        partitions.extend(cut.into_iter().map(|range| vec![range]));
+    }
+    if parts == 1 {
+        partitions = vec![partitions.concat()];
+    }
+    Ok(partitions)
+}
+
+/// A scan and what it leaves to be looked at row by row.
+fn filtered(
+    state: &dyn Session,
+    scan: ScanPlan,
+    left: Vec<Expr>,
+    wanted: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(left) = conjunction(left) else { return Ok(Arc::new(scan)) };
+    let schema = scan.schema();
+    let predicate = state.create_physical_expr(left, &DFSchema::try_from(Arc::clone(&schema))?)?;
+    let filtered = Arc::new(FilterExec::try_new(predicate, Arc::new(scan))?);
+    if schema.fields().len() == wanted {
+        return Ok(filtered);
+    }
+    let columns = schema.fields().iter().take(wanted).enumerate().map(|(at, field)| {
+        ProjectionExpr::new(Arc::new(Column::new(field.name(), at)), field.name())
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), filtered)?))
 }
 
 impl fmt::Debug for StoredTable {
@@ -103,11 +179,26 @@ impl TableProvider for StoredTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let definition = self.table.definition();
+        let conditions = self.conditions(filters);
+        let used: Vec<bool> = if definition.indexes().is_empty() {
+            KeyBounds::new(self.table.schema(), &KeyPart::of_table(definition), &conditions).used
+        } else {
+            // Which way is taken is known when the query is run; what that does not do itself is added there.
+            let is_keyed = |column: usize| {
+                definition.primary_key().contains(&column)
+                    || definition.indexes().iter().any(|index| {
+                        let number = definition.column_number(column);
+                        index.columns.iter().any(|own| usize::from(own.number) == number)
+                    })
+            };
+            conditions.columns().map(|column| column.is_some_and(is_keyed)).collect()
+        };
         let answer = |used| match used {
             true => TableProviderFilterPushDown::Exact,
             false => TableProviderFilterPushDown::Unsupported,
         };
-        Ok(KeyBounds::new(&self.table, filters).used.into_iter().map(answer).collect())
+        Ok(used.into_iter().map(answer).collect())
     }
 
     async fn scan(
@@ -117,27 +208,37 @@ impl TableProvider for StoredTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.columns.len()).collect::<Vec<_>>();
-        let wanted: Vec<usize> = projection.map_or_else(all, Clone::clone);
+        let wanted: Vec<usize> = match projection {
+            Some(projection) => projection.iter().map(|at| self.columns[*at]).collect(),
+            None => self.columns.clone(),
+        };
+        let statement = Statement::of(state.config())?;
         let given: Vec<&Expr> = filters.iter().collect();
-        let (scan, used) = self.scan_plan(state, &wanted, &given, limit)?;
-        let left: Vec<Expr> = filters
-            .iter()
-            .zip(used)
-            .filter(|(_, used)| !used)
-            .map(|(filter, _)| filter.clone())
+        let columns_of: Result<Vec<Vec<usize>>> =
+            filters.iter().map(|filter| self.columns_of(filter)).collect();
+        let asked = Asked {
+            table: &self.table,
+            conditions: &self.conditions(&given),
+            columns: &wanted,
+            columns_of: &columns_of?,
+            limit,
+        };
+        let way = Access::choose(&statement, &asked);
+        // Conditions were promised before the way was known, and at different times: some may be left.
+        let left = filters.iter().zip(&way.bounds.used).filter(|(_, used)| !**used);
+        let left: Vec<Expr> = left.map(|(filter, _)| filter.clone()).collect();
+        let parts = state.config().target_partitions();
+        let scan = self.scan_by(&statement, &asked, &given, way, parts)?;
+        let chosen = filtered(state, scan, left, wanted.len())?;
+        if limit.is_some() || self.table.definition().indexes().is_empty() {
+            return Ok(chosen);
+        }
+        let others: Result<Vec<ScanPlan>> = Access::whole(&statement, &asked)
+            .into_iter()
+            .map(|way| self.scan_by(&statement, &asked, &given, way, 1))
             .collect();
-        let Some(left) = conjunction(left) else { return Ok(Arc::new(scan)) };
-        // Conditions that were promised at different times, of which not all fit the ranges.
-        let (scan, _) = self.scan_plan(state, &all(), &given, None)?;
-        let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
-        let predicate = state.create_physical_expr(left, &schema)?;
-        let filtered = Arc::new(FilterExec::try_new(predicate, Arc::new(scan))?);
-        let columns = wanted.iter().map(|position| {
-            let name = self.schema.field(*position).name();
-            ProjectionExpr::new(Arc::new(Column::new(name, *position)), name)
-        });
-        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), filtered)?))
+        let others = others?.into();
+        Ok(Arc::new(Ways { chosen, others }))
     }
 }
 
