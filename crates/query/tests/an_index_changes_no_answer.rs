@@ -116,14 +116,15 @@ fn condition() -> impl Strategy<Value = String> {
     let leaf = comparison().boxed();
     leaf.prop_recursive(3, 6, 2, |inner| {
         prop_oneof![
-            3 => (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left} AND {right})")),
+            5 => (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left} AND {right})")),
             1 => (inner.clone(), inner).prop_map(|(left, right)| format!("({left} OR {right})")),
         ]
     })
 }
 
 fn query() -> impl Strategy<Value = String> {
-    let columns = select(&["*", "id", "id, small", "label, code", "weight, id", "count(*)"][..]);
+    let few = ["id", "id, small", "code, label", "is_on", "price, small", "weight, id", "count(*)"];
+    let columns = prop_oneof![1 => Just("*"), 3 => select(few.to_vec())];
     let sorted = (select(&COLUMNS[..]), any::<(bool, bool)>(), 0..20u8).prop_map(
         |((name, _), (is_descending, nulls_first), limit)| {
             let order = if is_descending { "DESC" } else { "ASC" };
@@ -145,7 +146,9 @@ fn query() -> impl Strategy<Value = String> {
 
 fn index() -> impl Strategy<Value = NewIndex> {
     let column = (any::<Index>(), any::<(bool, bool)>());
-    (proptest::collection::vec(column, 1..=2), any::<bool>()).prop_map(|(columns, is_unique)| {
+    let columns = proptest::collection::vec(column, 1..=2);
+    let included = proptest::sample::subsequence(COLUMNS.to_vec(), 0..=COLUMNS.len());
+    (columns, included, any::<bool>()).prop_map(|(columns, included, is_unique)| {
         let mut index = NewIndex::new("", Vec::<String>::new());
         for (column, (descending, nulls_first)) in columns {
             let name = column.get(&COLUMNS).0.to_owned();
@@ -153,13 +156,16 @@ fn index() -> impl Strategy<Value = NewIndex> {
                 index.columns.push((name, KeyOrder { descending, nulls_first }));
             }
         }
+        let is_other = |name: &String| index.columns.iter().all(|(other, _)| other != name);
+        index.included =
+            included.iter().map(|(name, _)| (*name).to_owned()).filter(is_other).collect();
         if is_unique { index.unique() } else { index }
     })
 }
 
 fn case() -> impl Strategy<Value = Case> {
     (
-        proptest::collection::vec(index(), 1..4),
+        proptest::collection::vec(index(), 3..8),
         proptest::collection::vec(change(), 0..80),
         proptest::collection::vec(change(), 0..20),
         proptest::collection::vec(query(), 10),
