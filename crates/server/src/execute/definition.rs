@@ -189,6 +189,7 @@ impl Backend {
                 transaction.rename_index(index, to)?;
             }
             let table = transaction.alter_table(&plan.table, &changes)?;
+            index::follow_schema(transaction, &table)?;
             for index in &added {
                 index::add_index(transaction, table.name(), index)?;
             }

@@ -90,6 +90,18 @@ fn drop_index(transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The indexes of a table that has come into another schema go along.
+pub(super) fn follow_schema(transaction: &mut Transaction<'_>, table: &Table) -> Result<()> {
+    let schema = schemas::parts(table.name()).0;
+    for index in table.definition().indexes() {
+        let to = schemas::joined(schema, schemas::own_name(&index.name));
+        if to != index.name {
+            transaction.rename_index(&index.name, &to)?;
+        }
+    }
+    Ok(())
+}
+
 /// The engine's name of a UNIQUE constraint of a table.
 pub(super) fn constraint_named(table: &Table, name: &str) -> Option<String> {
     let mut indexes = table.definition().indexes().iter();

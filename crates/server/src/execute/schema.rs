@@ -4,6 +4,7 @@ use onrush::{TableChange, Transaction};
 
 use super::Backend;
 use super::definition::{Touched, drop_table};
+use super::index;
 use crate::access;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -60,7 +61,8 @@ impl Backend {
             }
             for table in schemas::tables_of(&seen, name) {
                 let to = schemas::joined(to, schemas::own_name(&table));
-                transaction.alter_table(&table, &[TableChange::Rename { to }])?;
+                let table = transaction.alter_table(&table, &[TableChange::Rename { to }])?;
+                index::follow_schema(transaction, &table)?;
             }
             Ok(schemas::rename(&database, transaction, (name, to))?)
         })?;
