@@ -18,9 +18,9 @@ const PLANTED_TESTS: [(&str, &str); 7] = [
     ("prove-wire", "planted_faults_are_found"),
     ("sim", "a_panic_inside_stops_the_engine"),
     ("sim", "a_session_sees_its_own_commits"),
+    ("sim", "indexes_that_do_not_follow"),
     ("sim", "planted_faults"),
     ("sim", "real_processes"),
-    ("sim", "indexes_that_do_not_follow"),
     ("sim", "snapshots_given_up"),
 ];
 

@@ -170,7 +170,7 @@ faults! {
     RedoneRemovalLost,
     /// A row that is changed leaves its old entry in an index.
     OldEntryKept,
-    /// A row that is inserted gets no entry in an index.
+    /// A row that is changed gets no new entry in an index.
     EntryLeftOut,
 }
 
