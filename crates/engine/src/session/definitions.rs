@@ -378,7 +378,7 @@ impl Transaction<'_> {
         let entry = self.lock_entry(name)?;
         check_is_table(&entry)?;
         for index in entry.schema.definition().indexes() {
-            if let Some(entries) = self.entries_of_index(index.entries) {
+            if let Some(entries) = self.as_seen(index.entries) {
                 let emptied = self.emptied(&entries)?;
                 self.own_definitions().put(&entries, Some(emptied));
             }

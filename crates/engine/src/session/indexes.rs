@@ -153,13 +153,12 @@ impl Transaction<'_> {
         let engine = Arc::clone(self.engine());
         let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
         let Some(index) = indexes.last() else { return Ok(()) };
-        let one = |key: &[u8], value: &[u8]| -> Result<()> {
+        let mut make_entry = |key: &[u8], value: &[u8]| -> Result<()> {
             let change = self.entry_change(table, index, None, Some((key, value)))?;
             self.put_entries(change.into_iter().collect())?;
             self.spill_if_large()
         };
-        let mut one = one;
-        while let Some(done) = scan.with_next(&mut one)? {
+        while let Some(done) = scan.with_next(&mut make_entry)? {
             done?;
         }
         Ok(())
@@ -172,8 +171,7 @@ impl Transaction<'_> {
     /// [`UnknownIndex`](Error::UnknownIndex); those of waiting for who uses the table.
     pub fn drop_index(&mut self, index: &str) -> Result<Table> {
         let entry = self.lock_indexed(index)?;
-        let table = self.put_definition(&entry, |table| Ok(table.without_index(index)?))?;
-        Ok(table)
+        self.put_definition(&entry, |table| Ok(table.without_index(index)?))
     }
 
     /// Gives an index another name, for everyone else when the transaction commits. Returns the handle of the table
@@ -231,8 +229,7 @@ impl Transaction<'_> {
         let unknown = || Error::UnknownIndex { name: index.to_owned() };
         let entries = self.entry(index).map_err(|_| unknown())?;
         let of = entries.schema.definition().entries_of().ok_or_else(unknown)?.table;
-        let own = self.definitions.as_ref().and_then(|own| own.by_id(of));
-        let entry = own.or_else(|| self.engine().catalog.by_id(of)).ok_or_else(unknown)?;
+        let entry = self.as_seen(of).ok_or_else(unknown)?;
         Ok(entry.name().to_owned())
     }
 
@@ -265,25 +262,21 @@ impl Transaction<'_> {
             }
         }
         self.own_definitions().put(entry, Some(Arc::clone(now)));
-        let own = self.definitions.as_ref();
-        now.indexes(|id| {
-            let own = own.and_then(|own| own.by_id(id));
-            own.or_else(|| self.engine().catalog.by_id(id))
-        })?;
+        now.indexes(|id| self.as_seen(id))?;
         Ok(())
     }
 
     /// The entries of an index are nobody's any more.
     pub(super) fn drop_entries(&mut self, entries: u32) {
-        if let Some(entry) = self.entries_of_index(entries) {
+        if let Some(entry) = self.as_seen(entries) {
             self.own_definitions().put(&entry, None);
         }
     }
 
-    /// The entries of an index as the transaction sees them.
-    pub(super) fn entries_of_index(&self, entries: u32) -> Option<Arc<TableEntry>> {
-        let own = self.definitions.as_ref().and_then(|own| own.by_id(entries));
-        own.or_else(|| self.engine().catalog.by_id(entries))
+    /// The table of this number as the transaction has defined it, else as it was committed last.
+    pub(super) fn as_seen(&self, table: u32) -> Option<Arc<TableEntry>> {
+        let own = self.definitions.as_ref().and_then(|own| own.by_id(table));
+        own.or_else(|| self.engine().catalog.by_id(table))
     }
 
     /// Makes the indexes of a table anew for the one that takes its place.
