@@ -4,6 +4,7 @@
 
 mod alter;
 mod define;
+mod foreign_key;
 mod index;
 mod observe;
 

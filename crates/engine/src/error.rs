@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use onrush_files::{DiskError, DiskErrorKind, Unfinished};
 use onrush_log::LogError;
-use onrush_types::{NeedsNoRows, TypeError};
+use onrush_types::{DataType, NeedsNoRows, TypeError};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -85,6 +85,79 @@ pub enum Error {
         index: String,
         /// The index's columns and values.
         key: KeyInWords,
+    },
+    /// A row references a key that is not there. Your input.
+    #[error(
+        "table {table}: {key} references a row that table {referenced} does not have ({constraint}); insert that row \
+         first"
+    )]
+    ReferenceMissing {
+        /// The referencing table.
+        table: String,
+        /// The foreign key.
+        constraint: String,
+        /// The referencing columns and their values.
+        key: KeyInWords,
+        /// The referenced table.
+        referenced: String,
+    },
+    /// A row is to be deleted, or its key changed, that others reference. Your input.
+    #[error(
+        "table {table}: rows of table {referencing} reference {key} ({constraint}); change or delete those first"
+    )]
+    StillReferenced {
+        /// The referenced table.
+        table: String,
+        /// The foreign key.
+        constraint: String,
+        /// The referenced columns and their values.
+        key: KeyInWords,
+        /// The referencing table.
+        referencing: String,
+    },
+    /// A row has NULL in some columns of a foreign key, where all must be NULL or none. Your input.
+    #[error("table {table}: either all columns of {constraint} are NULL, or none")]
+    ReferenceMixed {
+        /// The referencing table.
+        table: String,
+        /// The foreign key.
+        constraint: String,
+    },
+    /// A table, or a key of it, is to go or to be emptied that another table references. Your input.
+    #[error(
+        "table {table} is referenced by table {referencing} ({constraint}); drop that foreign key first"
+    )]
+    TableReferenced {
+        /// The referenced table.
+        table: String,
+        /// The foreign key.
+        constraint: String,
+        /// The referencing table.
+        referencing: String,
+    },
+    /// A foreign key to columns that are neither the primary key nor those of a unique index. Your input.
+    #[error("table {table} has no unique index of the columns {columns}; create one first")]
+    NoReferencedKey {
+        /// The referenced table.
+        table: String,
+        /// The columns.
+        columns: String,
+    },
+    /// A column of a foreign key whose type is not that of the referenced column. Your input.
+    #[error(
+        "the foreign key {constraint} cannot be: column {column} is {data_type}, and {referenced} is {referenced_type}"
+    )]
+    ReferenceTypes {
+        /// The foreign key.
+        constraint: String,
+        /// The referencing column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+        /// The referenced column.
+        referenced: String,
+        /// Its type.
+        referenced_type: DataType,
     },
     /// No such index. Your input.
     #[error("there is no index {name}; check the spelling")]

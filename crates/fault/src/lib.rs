@@ -172,6 +172,8 @@ faults! {
     OldEntryKept,
     /// A row that is changed gets no new entry in an index.
     EntryLeftOut,
+    /// A commit looks at referenced keys without locking them.
+    ReferencesNotLocked,
 }
 
 #[cfg(feature = "planted-faults")]

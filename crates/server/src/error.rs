@@ -3,6 +3,7 @@
 //! Invariant: what PostgreSQL has words for is said in these ([`postgresql`]); else the engine's stay.
 
 mod postgresql;
+mod references;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -19,6 +20,7 @@ pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
 /// The SQLSTATEs that this server sends, by the names that PostgreSQL gives them.
 pub(crate) mod state {
+    pub(crate) const SUCCESSFUL_COMPLETION: &str = "00000";
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
@@ -38,6 +40,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_BINARY: &str = "22P03";
     pub(crate) const BAD_COPY_FORMAT: &str = "22P04";
     pub(crate) const NOT_NULL_VIOLATION: &str = "23502";
+    pub(crate) const FOREIGN_KEY_VIOLATION: &str = "23503";
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
     pub(crate) const CHECK_VIOLATION: &str = "23514";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
@@ -60,6 +63,7 @@ pub(crate) mod state {
     pub(crate) const UNDEFINED_COLUMN: &str = "42703";
     pub(crate) const DUPLICATE_OBJECT: &str = "42710";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    pub(crate) const INVALID_FOREIGN_KEY: &str = "42830";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
     pub(crate) const WRONG_OBJECT_TYPE: &str = "42809";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
@@ -100,6 +104,8 @@ pub(crate) enum Severity {
     Fatal,
     /// Nothing has failed.
     Warning,
+    /// All is as it was asked for.
+    Notice,
 }
 
 /// One error, ready to be sent. As small as a pointer: nearly everything here returns one or none, and
@@ -210,8 +216,13 @@ impl SqlError {
         self
     }
 
+    pub(crate) fn notice(mut self) -> SqlError {
+        self.severity = Severity::Notice;
+        self
+    }
+
     pub(crate) fn is_warning(&self) -> bool {
-        self.severity == Severity::Warning
+        matches!(self.severity, Severity::Warning | Severity::Notice)
     }
 
     /// Whether the query engine may be able to do what cannot be done the short way.
@@ -266,6 +277,7 @@ impl SqlError {
             Severity::Error => "ERROR",
             Severity::Fatal => "FATAL",
             Severity::Warning => "WARNING",
+            Severity::Notice => "NOTICE",
         };
         let mut fields = vec![
             (b'S', severity.to_owned()),
@@ -342,6 +354,12 @@ impl From<Error> for SqlError {
             Error::DuplicateKey { .. } | Error::UniqueViolated { .. } => state::UNIQUE_VIOLATION,
             Error::UnknownIndex { .. } => state::UNDEFINED_OBJECT,
             Error::IsIndex { .. } => state::WRONG_OBJECT_TYPE,
+            Error::ReferenceMissing { .. }
+            | Error::ReferenceMixed { .. }
+            | Error::StillReferenced { .. } => state::FOREIGN_KEY_VIOLATION,
+            Error::TableReferenced { .. } => state::DEPENDENT_OBJECTS,
+            Error::NoReferencedKey { .. } => state::INVALID_FOREIGN_KEY,
+            Error::ReferenceTypes { .. } => state::DATATYPE_MISMATCH,
             Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
             Error::RowsHoldNull { .. } => state::NOT_NULL_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,

@@ -41,6 +41,8 @@ pub enum Finder {
     GivenUp,
     /// A test of its own, `tests/indexes_that_do_not_follow.rs`: the check of an open database.
     Indexes,
+    /// A test of its own, `tests/references_meet_removals.rs`: two threads that run against each other.
+    References,
 }
 
 impl Finder {
@@ -49,9 +51,11 @@ impl Finder {
         match self {
             Finder::Model => Some("the model of checkpoints"),
             Finder::Wire => Some("prove-wire"),
-            Finder::Panics | Finder::Threads | Finder::GivenUp | Finder::Indexes => {
-                Some("a test of its own")
-            }
+            Finder::Panics
+            | Finder::Threads
+            | Finder::GivenUp
+            | Finder::Indexes
+            | Finder::References => Some("a test of its own"),
             _ => None,
         }
     }
@@ -69,6 +73,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::OwnCommitUnseen => Finder::Threads,
         Fault::GivenUpSnapshotUnnoticed => Finder::GivenUp,
         Fault::OldEntryKept | Fault::EntryLeftOut => Finder::Indexes,
+        Fault::ReferencesNotLocked => Finder::References,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
     }
@@ -101,6 +106,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::Threads
         | Finder::GivenUp
         | Finder::Indexes
+        | Finder::References
         | Finder::Wire => Ok(()),
     }
 }

@@ -36,9 +36,10 @@ pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
-    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, EntriesOf,
-    EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, NeedsNoRows, ROW_ID,
-    Schema, TIE, TableBuilder, TableChange, TableDefinition, Uniqueness,
+    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,
+    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
+    IndexDefinition, IndexedColumn, KeyOrder, NeedsNoRows, ROW_ID, ReferencedKey,
+    ReferentialAction, Schema, TIE, TableBuilder, TableChange, TableDefinition, Uniqueness,
 };
 pub use value::Value;
 

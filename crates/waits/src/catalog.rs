@@ -117,6 +117,8 @@ catalog! {
             "A definition waits for a table or a name that another transaction uses or defines.";
         LockSchemaShared = "LCK_M_SCH_S", Transaction,
             "A statement waits for the definition of its table that another transaction makes.";
+        LockReference = "LCK_M_REFERENCE", Transaction,
+            "A commit waits for another one that references or removes the same key.";
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,
             "A snapshot waits until its session's last commit is part of the completed prefix.";
         CpuQueue = "CPU_QUEUE", Processor,

@@ -59,14 +59,14 @@ pub(crate) struct LockWait {
 
 impl LockWait {
     /// Does what may take long, as the program wants it done.
-    fn run<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn run<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(waiting) = &self.waiting else { return wait() };
         let (mut wait, mut outcome) = (Some(wait), None);
         waiting.run(&mut || outcome = wait.take().map(|wait| wait()));
         outcome.unwrap_or(Err(Error::Interrupted))
     }
 
-    fn check(&self, runtime: &Runtime, began: Instant, what: &str) -> Result<()> {
+    pub(super) fn check(&self, runtime: &Runtime, began: Instant, what: &str) -> Result<()> {
         runtime.check_open()?;
         if self.waiting.as_ref().is_some_and(|waiting| waiting.is_interrupted()) {
             return Err(Error::Interrupted);

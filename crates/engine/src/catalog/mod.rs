@@ -3,6 +3,8 @@
 mod handle;
 mod index;
 mod locks;
+mod reference;
+mod reference_locks;
 mod relations;
 mod sequence;
 mod table;
@@ -11,6 +13,8 @@ pub use handle::Table;
 pub(crate) use index::Index;
 pub use locks::Waiting;
 pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter};
+pub(crate) use reference::{Reference, Referenced, Search};
+pub(crate) use reference_locks::{HeldReferences, ReferenceLock, ReferenceLocks, Wanted};
 pub(crate) use relations::Relations;
 pub(crate) use sequence::Sequence;
 pub(crate) use table::{Catalog, CatalogChange, TableEntry};

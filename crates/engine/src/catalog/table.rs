@@ -12,7 +12,7 @@ use onrush_waits::{LatchClass, Recorder};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Relations;
-use super::{DefinitionLocks, Index, Sequence};
+use super::{DefinitionLocks, Index, ReferenceLocks, Sequence};
 use crate::constraint::{TableChecks, TableDefaults};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -35,6 +35,10 @@ pub(crate) struct TableEntry {
     checks: Option<TableChecks>,
     defaults: TableDefaults,
     pub(super) is_indexed: bool,
+    /// Whether its rows reference others.
+    pub(super) has_foreign_keys: bool,
+    /// Whether a row that changes or goes has something beside it to look after: entries, or references.
+    pub(super) is_linked: bool,
     /// Found when they are first asked for.
     pub(super) indexes: OnceLock<Box<[Index]>>,
 }
@@ -131,6 +135,8 @@ impl TableEntry {
             checks,
             defaults,
             is_indexed: !definition.indexes().is_empty(),
+            has_foreign_keys: !definition.foreign_keys().is_empty(),
+            is_linked: !definition.indexes().is_empty() || definition.is_linked(),
             indexes: OnceLock::new(),
         })
     }
@@ -275,6 +281,8 @@ pub(crate) struct Catalog {
     pub(crate) definitions: Mutex<()>,
     /// What open transactions have taken for their definitions.
     pub(crate) locks: DefinitionLocks,
+    /// Of commits whose references are looked at.
+    pub(crate) reference_locks: Arc<ReferenceLocks>,
 }
 
 impl Default for Catalog {
@@ -287,6 +295,7 @@ impl Default for Catalog {
             next_object,
             definitions: Mutex::new(()),
             locks: DefinitionLocks::default(),
+            reference_locks: Arc::default(),
         }
     }
 }

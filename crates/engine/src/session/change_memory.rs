@@ -26,6 +26,7 @@ impl Transaction<'_> {
         if !(is_large || has_some && engine.open_changes.is_over()) {
             return Ok(());
         }
+        self.secure_references(false)?;
         let spilled = self.spill();
         self.count_changes();
         spilled

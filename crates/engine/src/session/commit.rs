@@ -40,12 +40,16 @@ pub(super) struct Committed {
 impl Transaction<'_> {
     /// Commits the write set; none if there was nothing.
     pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
+        self.secure_references(true)?;
         let limit = self.session.worker.engine.options.record_bytes_max();
-        if self.large.is_some() || self.writes.bytes() > limit {
-            return self.commit_large();
-        }
-        let writes = self.writes.take();
-        self.commit_small(writes)
+        let committed = if self.large.is_some() || self.writes.bytes() > limit {
+            self.commit_large()
+        } else {
+            let writes = self.writes.take();
+            self.commit_small(writes)
+        };
+        self.release_references();
+        committed
     }
 
     /// Commits what was never spilled.

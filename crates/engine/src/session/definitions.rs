@@ -320,7 +320,7 @@ impl Transaction<'_> {
     /// another transaction that gives a table this name.
     pub fn create_table(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition.without_indexes());
+        let definition = Arc::new(definition.standing_alone());
         Schema::new(Arc::clone(&definition))?;
         self.lock_free_name(definition.name())?;
         let entry = self.make_table(definition)?;
@@ -336,7 +336,7 @@ impl Transaction<'_> {
     /// A definition that is not possible.
     pub fn create_substitute(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition.without_indexes());
+        let definition = Arc::new(definition.standing_alone());
         Schema::new(Arc::clone(&definition))?;
         let entry = self.make_table(definition)?;
         self.own_definitions().substitutes.push(Arc::clone(&entry));
@@ -358,10 +358,12 @@ impl Transaction<'_> {
     /// Drops a table and its rows: for everyone else when the transaction commits.
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
+    /// [`UnknownTable`](Error::UnknownTable); [`TableReferenced`](Error::TableReferenced); those of waiting for who
+    /// uses it.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let entry = self.lock_entry(name)?;
         check_is_table(&entry)?;
+        self.check_unreferenced(&entry)?;
         for index in entry.schema.definition().indexes() {
             self.drop_entries(index.entries);
         }
@@ -373,18 +375,41 @@ impl Transaction<'_> {
     /// where they were. Returns the handle by which this transaction goes on.
     ///
     /// # Errors
-    /// [`UnknownTable`](Error::UnknownTable); those of waiting for who uses it.
+    /// [`UnknownTable`](Error::UnknownTable); [`TableReferenced`](Error::TableReferenced) by rows of another table;
+    /// those of waiting for who uses it.
     pub fn truncate_table(&mut self, name: &str) -> Result<Table> {
         let entry = self.lock_entry(name)?;
         check_is_table(&entry)?;
+        self.check_rows_unreferenced(&entry, &[])?;
+        self.empty_table(&entry)
+    }
+
+    /// Removes all rows of several tables, which may reference each other, as
+    /// [`truncate_table`](Self::truncate_table) does.
+    ///
+    /// # Errors
+    /// As [`truncate_table`](Self::truncate_table); a table of others than these whose rows reference one of them.
+    pub fn truncate_tables(&mut self, names: &[String]) -> Result<()> {
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            entries.push(self.lock_entry(name)?);
+        }
+        for entry in &entries {
+            check_is_table(entry)?;
+            self.check_rows_unreferenced(entry, names)?;
+        }
+        entries.iter().try_for_each(|entry| self.empty_table(entry).map(drop))
+    }
+
+    fn empty_table(&mut self, entry: &Arc<TableEntry>) -> Result<Table> {
         for index in entry.schema.definition().indexes() {
             if let Some(entries) = self.as_seen(index.entries) {
                 let emptied = self.emptied(&entries)?;
                 self.own_definitions().put(&entries, Some(emptied));
             }
         }
-        let emptied = self.emptied(&entry)?;
-        self.put_indexed(&entry, &emptied)?;
+        let emptied = self.emptied(entry)?;
+        self.put_indexed(entry, &emptied)?;
         Ok(self.handle(emptied))
     }
 
@@ -495,7 +520,7 @@ impl Transaction<'_> {
         })
     }
 
-    fn has_rows(&self, entry: &Arc<TableEntry>) -> Result<bool> {
+    pub(super) fn has_rows(&self, entry: &Arc<TableEntry>) -> Result<bool> {
         let one = ScanOptions { limit: Some(1), ..ScanOptions::default() };
         let table = self.handle(Arc::clone(entry));
         self.newest_snapshot().scan(&table, &one)?.visit_raw(|_, _| {}).map(|rows| rows > 0)

@@ -78,8 +78,7 @@ impl Transaction<'_> {
     fn check_form(&self, table: &Table) -> Result<()> {
         let own = self.definitions.as_ref().and_then(|own| own.by_id(table.id()));
         let is_another = |own: &Arc<TableEntry>| !Arc::ptr_eq(own, &table.entry);
-        match own.filter(is_another).is_some_and(|own| own.is_indexed() || table.entry.is_indexed())
-        {
+        match own.filter(is_another).is_some_and(|own| own.is_linked() || table.entry.is_linked()) {
             true => Err(Error::TableChanged { name: table.name().to_owned() }),
             false => Ok(()),
         }

@@ -1,4 +1,5 @@
-//! Changes that a session commits by themselves, of a table with indexes: a row and its entries are one transaction.
+//! Changes that a session commits by themselves, of a table with indexes or foreign keys: a row, its entries and what
+//! becomes of rows that reference it are one transaction.
 //!
 //! One row is inserted with its entries as a group ([`write_group`](crate::tree::write_group)), from buffers that the
 //! session keeps, and nothing is read before. Where that cannot be done its intents are placed, as a transaction's.
@@ -103,7 +104,11 @@ impl GroupRows for RowAndEntries<'_> {
 
 impl Session {
     /// Inserts a row; the end of its record.
-    pub(super) fn insert_indexed(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
+    pub(super) fn insert_linked(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
+        if table.entry.has_foreign_keys() {
+            let inserted = self.insert_all_linked(table, [values])?;
+            return inserted.ok_or_else(|| Error::Internal("a row was lost".into()));
+        }
         let entry = Arc::clone(&table.entry);
         let _strict = entry.strict_order(&self.worker.recorder);
         let context = self.context(table)?;
@@ -142,7 +147,7 @@ impl Session {
 
     /// Inserts rows as one transaction; the end of its record, none without rows. Nothing is read before: whether keys
     /// are free the commit finds out.
-    pub(super) fn insert_all_indexed<'v>(
+    pub(super) fn insert_all_linked<'v>(
         &mut self,
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
@@ -158,7 +163,7 @@ impl Session {
     }
 
     /// Makes a change in a transaction of its own, again where another one was first, and waits for it.
-    pub(super) fn change_indexed<T>(
+    pub(super) fn change_linked<T>(
         &mut self,
         change: impl Fn(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {

@@ -193,7 +193,7 @@ impl Transaction<'_> {
 
     /// The table of this name, locked. One that the transaction has created nobody else knows, and nothing of its rows
     /// changes with its indexes.
-    fn lock_for_index(&mut self, table: &str) -> Result<Arc<TableEntry>> {
+    pub(super) fn lock_for_index(&mut self, table: &str) -> Result<Arc<TableEntry>> {
         let entry = self.entry(table)?;
         match self.has_created(&entry) {
             true => Ok(entry),
@@ -261,6 +261,7 @@ impl Transaction<'_> {
                 self.drop_entries(gone.entries);
             }
         }
+        self.check_referenced_keys(now)?;
         self.own_definitions().put(entry, Some(Arc::clone(now)));
         now.indexes(|id| self.as_seen(id))?;
         Ok(())

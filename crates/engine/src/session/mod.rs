@@ -12,6 +12,8 @@
 //!   large for memory.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
+//! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys that it makes, changes
+//!   and drops.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
 //!   the rows suit that.
 //!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.
@@ -32,6 +34,7 @@ mod counters;
 mod definitions;
 mod entries;
 mod explain;
+mod foreign_keys;
 mod indexed;
 mod indexes;
 mod key_prefetch;
@@ -40,6 +43,8 @@ mod large_undo;
 mod moving;
 mod read;
 mod read_ahead;
+mod reference_side;
+mod references;
 mod replace;
 mod rest;
 mod row_record;
@@ -56,6 +61,7 @@ mod worker;
 mod write_set;
 
 pub use changes::{Changes, RowChange};
+pub use foreign_keys::NewForeignKey;
 pub use indexes::NewIndex;
 pub(crate) use moving::check_alike;
 pub use savepoint::Savepoint;

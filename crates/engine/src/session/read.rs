@@ -108,13 +108,17 @@ impl Session {
 
     /// The newest committed version of a row, whose bytes are left in `self.value`.
     pub(super) fn newest(&mut self, table: &Table, key: &[u8]) -> Result<Look> {
+        self.look_by(table, key, View::Newest)
+    }
+
+    /// What a view sees at `key`; the bytes of the row are left in `self.value`.
+    pub(super) fn look_by(&mut self, table: &Table, key: &[u8], view: View) -> Result<Look> {
         table.check_database(self.worker.engine.database_id)?;
         self.worker.engine.check_readable()?;
         let tree = &table.entry.tree;
         let (object, value) = (table.entry.object()?, &mut self.value);
-        let outcome = self
-            .worker
-            .inside(|engine, seat| tree.get(engine, seat, object, key, View::Newest, value))?;
+        let outcome =
+            self.worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, value))?;
         match outcome {
             Ok(look) => {
                 self.saw_at(look);

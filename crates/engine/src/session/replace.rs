@@ -20,7 +20,8 @@ use crate::error::{Error, Result};
 impl Transaction<'_> {
     /// Drops `table`, and lets one that was [made for that](Self::create_substitute) have its name. The
     /// numbers of generated keys go on behind those that `table` has handed out, column by column of one name. The
-    /// indexes of `table` are made anew, where the new one has their columns.
+    /// indexes of `table` are made anew, where the new one has their columns; its foreign keys, and those to it, are
+    /// those of the new one.
     ///
     /// # Errors
     /// [`TableChanged`](Error::TableChanged), [`UnknownTable`](Error::UnknownTable); those of waiting for who
@@ -31,8 +32,12 @@ impl Transaction<'_> {
             return Err(Error::TableChanged { name: table.name().to_owned() });
         }
         self.carry_numbers(&entry, &substitute.entry)?;
+        let foreign_keys = self.take_foreign_keys(&entry)?;
         match self.own_definitions().substitute(&entry, &substitute.entry) {
-            true => self.move_indexes(&entry, substitute.name()),
+            true => {
+                self.move_indexes(&entry, substitute.name())?;
+                self.make_foreign_keys_again(foreign_keys)
+            }
             false => Err(Error::UnknownTable { name: substitute.name().to_owned() }),
         }
     }

@@ -36,6 +36,7 @@ impl Transaction<'_> {
     pub fn savepoint(&mut self) -> Savepoint {
         let number = SAVEPOINTS.fetch_add(1, Ordering::Relaxed);
         self.writes.set_savepoint(number);
+        self.set_references_savepoint(number);
         if let Some(own) = &mut self.definitions {
             own.set_savepoint(number);
         }
@@ -53,6 +54,7 @@ impl Transaction<'_> {
         if let Some(own) = &mut self.definitions {
             own.roll_back_to(savepoint.0);
         }
+        self.roll_references_back_to(savepoint.0);
         self.count_changes();
         self.undo_pieces(savepoint.0)
     }
@@ -66,6 +68,7 @@ impl Transaction<'_> {
         if let Some(own) = &mut self.definitions {
             own.release(savepoint.0);
         }
+        self.release_references_savepoint(savepoint.0);
         self.count_changes();
         self.release_marks(savepoint.0);
         Ok(())

@@ -236,8 +236,8 @@ impl Session {
     /// As [`insert`](Self::insert), without duplicates.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
-            if table.entry.is_indexed() {
-                return session.change_indexed(|transaction| transaction.put_row(table, values));
+            if table.entry.is_linked() {
+                return session.change_linked(|transaction| transaction.put_row(table, values));
             }
             session.encode(table, values)?;
             let written = session.put(table, Expect::Anything, false)?;
@@ -270,8 +270,8 @@ impl Session {
         let assignments = table.resolve(assignments)?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
-        if table.entry.is_indexed() {
-            return self.change_indexed(|transaction| {
+        if table.entry.is_linked() {
+            return self.change_linked(|transaction| {
                 transaction.update_resolved(table, &bytes, &assignments)
             });
         }
@@ -308,8 +308,8 @@ impl Session {
     }
 
     fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        if table.entry.is_indexed() {
-            return self.change_indexed(|transaction| transaction.delete_row(table, key));
+        if table.entry.is_linked() {
+            return self.change_linked(|transaction| transaction.delete_row(table, key));
         }
         table.check_writable()?;
         let mut bytes = Vec::new();
@@ -359,8 +359,8 @@ impl Session {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<Option<Lsn>> {
-        if table.entry.is_indexed() {
-            return self.insert_all_indexed(table, rows);
+        if table.entry.is_more_than_rows() {
+            return self.insert_all_linked(table, rows);
         }
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let object = table.entry.object()?;
@@ -453,8 +453,8 @@ impl Session {
 
     #[inline]
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
-        if table.entry.is_indexed() {
-            return self.insert_indexed(table, values);
+        if table.entry.is_more_than_rows() {
+            return self.insert_linked(table, values);
         }
         let _strict = table.entry.strict_order(&self.worker.recorder);
         let index = self.context(table)?;

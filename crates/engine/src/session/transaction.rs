@@ -18,6 +18,7 @@ use super::commit::group_record;
 use super::definitions::OwnDefinitions;
 use super::entries::RowBytes;
 use super::large::Large;
+use super::references::References;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
@@ -76,6 +77,8 @@ pub struct Transaction<'s> {
     pub(super) definitions: Option<Box<OwnDefinitions>>,
     /// What it has written to the leaves and the log already, if it is a large one.
     pub(super) large: Option<Box<Large>>,
+    /// What foreign keys have to look at.
+    pub(super) references: References,
     /// What it has counted of the memory that its changes take.
     pub(super) counted_bytes: usize,
     /// What they took when it was last looked whether the commit can still hold those that are kept for it.
@@ -91,6 +94,7 @@ impl<'s> Transaction<'s> {
             has_read: false,
             definitions: None,
             large: None,
+            references: References::default(),
             counted_bytes: 0,
             kept_looked_at: 0,
         }
@@ -154,7 +158,7 @@ impl<'s> Transaction<'s> {
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
         let mut before = None;
-        if table.entry.is_indexed() {
+        if table.entry.is_linked() {
             let encoded = self.session.encoded.clone();
             let (look, value) = self.look(table, &key)?;
             before = look.is_there.then_some((key.clone(), value));
@@ -251,6 +255,7 @@ impl<'s> Transaction<'s> {
         }
         let entries = self.entry_changes(table, Some((&bytes, &value)), None)?;
         self.put_entries(entries)?;
+        self.note_references(table, Some((&bytes, &value)), None)?;
         self.remove(table, &bytes)?;
         Ok(true)
     }
@@ -262,7 +267,7 @@ impl<'s> Transaction<'s> {
     /// A key that does not fit the table; a table that has indexes.
     pub fn remove_latest(&mut self, table: &Table, key: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Statement, |transaction| {
-            if table.entry.is_indexed() {
+            if table.entry.is_linked() {
                 return Err(Error::Internal(format!("table {} has indexes", table.name())));
             }
             let mut bytes = Vec::new();
@@ -322,7 +327,7 @@ impl<'s> Transaction<'s> {
     }
 
     /// What was committed when this transaction began.
-    fn view(&self) -> Snapshot {
+    pub(super) fn view(&self) -> Snapshot {
         let Worker { engine, recorder, .. } = &self.session.worker;
         let held = self.held.as_ref().map(HeldLsn::again);
         let snapshot = Snapshot::new(held.unwrap_or_else(|| HeldLsn::open(engine, recorder)));
@@ -484,12 +489,14 @@ impl<'s> Transaction<'s> {
         must_be_absent: bool,
         before: Option<RowBytes<'_>>,
     ) -> Result<()> {
-        if table.entry.is_indexed() || self.definitions.is_some() {
+        if table.entry.is_linked() || self.definitions.is_some() {
             let encoded = std::mem::take(&mut self.session.encoded);
             let after = Some((encoded.key.as_slice(), encoded.row.as_slice()));
             let entries = self.entry_changes(table, before, after);
+            let noted = self.note_references(table, before, after);
             self.session.encoded = encoded;
             self.put_entries(entries?)?;
+            noted?;
         }
         let encoded = &self.session.encoded;
         let schema = &table.entry.schema;

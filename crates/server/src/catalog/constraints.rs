@@ -1,10 +1,10 @@
-//! `pg_constraint`: primary keys, UNIQUE and CHECK constraints.
+//! `pg_constraint`: primary keys, UNIQUE, CHECK and FOREIGN KEY constraints.
 
 use onrush::{CheckConstraint, Row, Table, Value};
 
 use super::indexes::{self, Index};
 use super::kinds::{BOOL, CHAR, INT2S, NAME, OID, TEXT};
-use super::{PG_CATALOG, SystemTable, names, oid};
+use super::{PG_CATALOG, SystemTable, foreign_keys, names, oid};
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,
@@ -31,8 +31,41 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("conbin", TEXT),
         ("tableoid", OID),
     ],
-    rows: |seen, _| seen.tables().iter().flat_map(constraints).collect(),
+    rows: |seen, _| {
+        let others = seen.tables().iter().flat_map(constraints).collect::<Vec<_>>();
+        others.into_iter().chain(foreign_keys::all(seen).iter().map(foreign_key)).collect()
+    },
 }];
+
+fn foreign_key(key: &foreign_keys::Key) -> Row {
+    let yes = Value::Boolean(true);
+    let numbers = |columns: Vec<usize>| -> Value<'static> {
+        let numbers: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
+        format!("{{{}}}", numbers.join(",")).into()
+    };
+    vec![
+        oid(key.number()),
+        key.definition.name.clone().into(),
+        oid(names::schema_of(&key.table)),
+        "f".into(),
+        Value::Boolean(key.is_deferrable()),
+        Value::Boolean(key.is_deferred()),
+        Value::Boolean(key.definition.is_validated),
+        oid(names::table_oid(&key.table)),
+        oid(0),
+        oid(key.referenced_index().0),
+        oid(0),
+        oid(names::table_oid(&key.referenced)),
+        foreign_keys::letter(key.definition.on_update).into(),
+        foreign_keys::letter(key.definition.on_delete).into(),
+        if key.definition.is_match_full { "f" } else { "s" }.into(),
+        yes,
+        numbers(key.columns()),
+        numbers(key.referenced_columns()),
+        Value::Null,
+        oid(names::PG_CONSTRAINT_OID),
+    ]
+}
 
 /// The primary key, if there is one, UNIQUE constraints and checks.
 fn constraints(table: &Table) -> Vec<Row> {
@@ -65,7 +98,13 @@ fn constraints(table: &Table) -> Vec<Row> {
     let check = |check: &CheckConstraint| {
         let positions = check.columns.iter().filter_map(|it| definition.column_with_number(*it));
         let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
-        row(names::check_oid(table, check), check.name.clone(), "c", 0, numbers.join(","))
+        row(
+            names::constraint_oid(table, &check.name),
+            check.name.clone(),
+            "c",
+            0,
+            numbers.join(","),
+        )
     };
     let unique = |index: &Index| {
         let kind = if index.is_primary { "p" } else { "u" };

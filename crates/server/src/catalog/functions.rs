@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onrush::{DataType, Database, Value};
+use onrush::{DataType, Database, Table, Value};
 use onrush_query::{Client, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
@@ -138,8 +138,9 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             move |client, given| {
                 let seen = seen_by(client, &database);
                 let is_pretty = given.get(1) == Some(&Value::Boolean(true));
-                let shown =
-                    number(given, 0).and_then(|oid| names::constraint_with(&seen, oid, is_pretty));
+                let name = |table: &Table| seen_name(&seen, client, table, None);
+                let shown = number(given, 0)
+                    .and_then(|oid| names::constraint_with(&seen, oid, is_pretty, name));
                 shown.map_or(Value::Null, Value::from)
             }
         }),

@@ -3,11 +3,13 @@
 use onrush::{CheckConstraint, DataType, Row, Table, Value};
 use onrush_query::Statement;
 
+use super::foreign_keys;
 use super::indexes::{self, Index};
 use super::kinds::{INT4, NAME, TEXT};
 use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
 use crate::schemas;
+use crate::seen::Seen;
 use crate::sql::check_as_shown;
 use crate::values;
 
@@ -83,9 +85,12 @@ pub(super) const ALL: &[SystemTable] = &[
             ("table_schema", NAME),
             ("table_name", NAME),
             ("constraint_type", TEXT),
+            ("is_deferrable", TEXT),
+            ("initially_deferred", TEXT),
+            ("enforced", TEXT),
         ],
         rows: |seen, statement| {
-            let rows = |table: &Table| constraints(table, statement);
+            let rows = |table: &Table| constraints(seen, table, statement);
             seen.tables().iter().flat_map(rows).collect()
         },
     },
@@ -115,9 +120,10 @@ pub(super) const ALL: &[SystemTable] = &[
             ("table_name", NAME),
             ("column_name", NAME),
             ("ordinal_position", INT4),
+            ("position_in_unique_constraint", INT4),
         ],
         rows: |seen, statement| {
-            let rows = |table: &Table| key_usage(table, statement);
+            let rows = |table: &Table| key_usage(seen, table, statement);
             seen.tables().iter().flat_map(rows).collect()
         },
     },
@@ -128,30 +134,36 @@ fn database(statement: &Statement) -> Value<'static> {
 }
 
 /// Where a table is.
-fn place(table: &Table, statement: &Statement) -> Row {
+pub(super) fn place(table: &Table, statement: &Statement) -> Row {
     let (schema, name) = schemas::parts(table.name());
     vec![database(statement), schema.to_owned().into(), name.to_owned().into()]
 }
 
 /// Where a constraint of a table is.
-fn constraint(table: &Table, name: String, statement: &Statement) -> Row {
+pub(super) fn constraint(table: &Table, name: String, statement: &Statement) -> Row {
     vec![database(statement), schemas::parts(table.name()).0.to_owned().into(), name.into()]
 }
 
-fn constraints(table: &Table, statement: &Statement) -> Vec<Row> {
-    let row = |name: String, kind: &'static str| {
+fn constraints(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
+    let row = |name: String, kind: &'static str, is_deferrable: bool, is_deferred: bool| {
         let mut row = constraint(table, name, statement);
         row.extend(place(table, statement));
-        row.push(kind.into());
+        row.extend([kind.into(), word(is_deferrable), word(is_deferred), word(true)]);
         row
     };
-    let checks = table.definition().checks().iter().map(|check| row(check.name.clone(), "CHECK"));
+    let checks = table.definition().checks().iter();
+    let checks = checks.map(|check| row(check.name.clone(), "CHECK", false, false));
+    let foreign = |key: foreign_keys::Key| {
+        let (is_deferrable, is_deferred) = (key.is_deferrable(), key.is_deferred());
+        row(key.definition.name, "FOREIGN KEY", is_deferrable, is_deferred)
+    };
+    let foreign = foreign_keys::of(seen, table).into_iter().map(foreign);
     let unique = |index: &Index| {
         let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
-        index.constraint.map(|_| row(index.name.clone(), kind))
+        index.constraint.map(|_| row(index.name.clone(), kind, false, false))
     };
     let indexes = indexes::all(table);
-    indexes.iter().filter_map(unique).chain(checks).collect()
+    indexes.iter().filter_map(unique).chain(checks).chain(foreign).collect()
 }
 
 fn checks(table: &Table, statement: &Statement) -> Vec<Row> {
@@ -215,19 +227,28 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
     shown.map(row).collect()
 }
 
-fn key_usage(table: &Table, statement: &Statement) -> Vec<Row> {
+fn key_usage(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let definition = table.definition();
+    let row = |name: &str, column: usize, number: i32, in_unique: Value<'static>| {
+        let mut row = constraint(table, name.to_owned(), statement);
+        row.extend(place(table, statement));
+        row.extend([definition.columns()[column].name.clone().into(), Value::Int32(number)]);
+        row.push(in_unique);
+        row
+    };
     let rows = |index: Index| {
-        let row = |(column, number): (usize, i32)| {
-            let mut row = constraint(table, index.name.clone(), statement);
-            row.extend(place(table, statement));
-            row.push(definition.columns()[column].name.clone().into());
-            row.push(Value::Int32(number));
-            row
-        };
-        let columns = index.columns.iter().map(|(column, _)| *column);
-        columns.zip(1..).map(row).collect::<Vec<_>>()
+        let columns = index.columns.iter().map(|(column, _)| *column).zip(1..);
+        let row = |(column, number)| row(&index.name, column, number, Value::Null);
+        columns.map(row).collect::<Vec<_>>()
+    };
+    let foreign = |key: foreign_keys::Key| {
+        let in_key = key.positions_in_key();
+        let columns = key.columns().into_iter().zip(in_key).zip(1..);
+        let name = &key.definition.name;
+        let row = |((column, place), number)| row(name, column, number, Value::Int32(place));
+        columns.map(row).collect::<Vec<_>>()
     };
     let indexes = indexes::all(table).into_iter().filter(|index| index.constraint.is_some());
-    indexes.flat_map(rows).collect()
+    let foreign = foreign_keys::of(seen, table).into_iter().flat_map(foreign);
+    indexes.flat_map(rows).chain(foreign).collect()
 }

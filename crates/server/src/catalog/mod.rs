@@ -8,6 +8,7 @@ mod activity;
 mod comments;
 mod constraints;
 mod empty;
+mod foreign_keys;
 mod functions;
 mod indexes;
 mod information;
@@ -55,7 +56,8 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(roles::ALL)
         .chain(types::ALL)
         .chain(settings::ALL);
-    with_rows.chain(constraints::ALL).chain(information::ALL).chain(comments::ALL).chain(empty::ALL)
+    let more = constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL);
+    with_rows.chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.

@@ -6,6 +6,7 @@ use onrush::{
 use onrush_query::ColumnType;
 use postgres_types::Type;
 
+use super::foreign_keys;
 use super::indexes::{self, Index};
 use crate::schemas;
 use crate::seen::Seen;
@@ -82,9 +83,9 @@ pub(super) fn role_oid(name: &str) -> u32 {
     hashed_oid(1 << 30, name)
 }
 
-/// The number of a CHECK constraint, made of its name and its table's number.
-pub(super) fn check_oid(table: &Table, check: &CheckConstraint) -> u32 {
-    hashed_oid(1 << 29, &format!("{} {}", table.id(), check.name))
+/// The number of a CHECK constraint or a foreign key, made of its name and its table's number.
+pub(super) fn constraint_oid(table: &Table, name: &str) -> u32 {
+    hashed_oid(1 << 29, &format!("{} {name}", table.id()))
 }
 
 /// The number of a schema.
@@ -152,15 +153,25 @@ pub(super) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
     seen.tables().into_iter().find(is_it)
 }
 
-/// The definition of the constraint with a number, as `pg_get_constraintdef` shows it.
-pub(super) fn constraint_with(seen: &Seen, oid: i64, is_pretty: bool) -> Option<String> {
+/// The definition of the constraint with a number, as `pg_get_constraintdef` shows it; `shown` is what a table is
+/// called.
+pub(super) fn constraint_with(
+    seen: &Seen,
+    oid: i64,
+    is_pretty: bool,
+    shown: impl Fn(&Table) -> String,
+) -> Option<String> {
+    let is_foreign = |key: &foreign_keys::Key| i64::from(key.number()) == oid;
+    if let Some(key) = foreign_keys::all(seen).into_iter().find(is_foreign) {
+        return Some(key.shown(&shown(&key.referenced)));
+    }
     seen.tables().iter().find_map(|table| {
         let is_made_for = |index: &&Index| index.constraint.is_some_and(|it| i64::from(it) == oid);
         if let Some(index) = indexes::all(table).iter().find(is_made_for) {
             return Some(index.constraint_definition(table));
         }
         let definition = table.definition();
-        let is_it = |check: &&CheckConstraint| i64::from(check_oid(table, check)) == oid;
+        let is_it = |check: &&CheckConstraint| i64::from(constraint_oid(table, &check.name)) == oid;
         let check = definition.checks().iter().find(is_it)?;
         Some(check_as_shown(definition, check, is_pretty))
     })

@@ -89,7 +89,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 b'c' => {
                     self.take_rows(incoming, true)?;
-                    return Ok(self.commit_batch(incoming)?);
+                    self.commit_batch(incoming)?;
+                    return Ok(self.backend.settle_references()?);
                 }
                 b'f' => {
                     let reason = super::message::text(&frame.body).unwrap_or_default();

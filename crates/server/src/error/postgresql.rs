@@ -5,7 +5,7 @@
 use onrush::{Error, KeyInWords, NeedsNoRows, TypeError};
 use onrush_types::{ColumnName, DataType};
 
-use super::{SqlError, is_whole_number, state};
+use super::{SqlError, is_whole_number, references, state};
 use crate::{schemas, values};
 
 /// What an error is about, in fields of its own.
@@ -76,7 +76,9 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
         Error::Deadlock { .. } => {
             SqlError::new(code, "deadlock detected").with_hint(error.to_string())
         }
-        other => SqlError::new(code, other.to_string()),
+        other => {
+            references::told(code, other).unwrap_or_else(|| SqlError::new(code, other.to_string()))
+        }
     }
 }
 

@@ -5,17 +5,23 @@
 //! 1. What is granted on a table and said of it is written by the transaction that defines the table.
 //! 2. Who meets a table or a name that another transaction defines waits for that one's end.
 
-use onrush::{ColumnDefinition, Database, Error, Table, TableChange, TableDefinition, Transaction};
+use onrush::{
+    ColumnDefinition, Database, Error, ForeignKey, Table, TableChange, TableDefinition, Transaction,
+};
 use onrush_query::QueryEngine;
+use onrush_types::ReferencedKey;
 
 use super::Backend;
-use super::index;
+use super::foreign_key::ForeignChange;
 use super::temporary::OnCommit;
 use super::transaction::Work;
+use super::{foreign_key, index};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
-use crate::sql::{AlterPlan, Change, ColumnChange, CommentPlan, IndexPlan, PlannedChange};
+use crate::sql::{
+    AlterPlan, Change, ColumnChange, CommentPlan, IndexPlan, NewTable, PlannedChange,
+};
 use crate::{access, column_change, comments, schemas};
 
 /// What a statement changes beside tables.
@@ -97,20 +103,21 @@ impl Backend {
         Ok(())
     }
 
-    pub(super) fn create_table(
-        &mut self,
-        (definition, indexes): (&TableDefinition, &[IndexPlan]),
-        if_not_exists: bool,
-        on_commit: Option<OnCommit>,
-    ) -> Result<()> {
+    pub(super) fn create_table(&mut self, table: &NewTable) -> Result<()> {
+        let name = table.definition.name();
         let made = self.define(Touched::NOTHING, |transaction| {
-            let made = new_table(transaction, definition, if_not_exists)?;
-            for index in indexes.iter().filter(|_| made.is_some()) {
-                index::add_index(transaction, definition.name(), index)?;
+            let made = new_table(transaction, &table.definition, table.if_not_exists)?;
+            if made.is_some() {
+                for index in &table.indexes {
+                    index::add_index(transaction, name, index)?;
+                }
+                for foreign_key in &table.foreign_keys {
+                    foreign_key::add_foreign_key(transaction, name, foreign_key)?;
+                }
             }
             Ok(made)
         })?;
-        self.note_made(made.map(|table| table.id()), definition.name(), on_commit);
+        self.note_made(made.map(|table| table.id()), name, table.on_commit);
         Ok(())
     }
 
@@ -179,8 +186,9 @@ impl Backend {
                 }
                 other => other?,
             };
-            let Changed { changes, gone, renamed, added, notices } =
+            let Changed { changes, gone, renamed, added, foreign, mut notices } =
                 changes(&queries, &table, &plan.changes)?;
+            free_keys(transaction, &table, &plan.changes, &mut notices)?;
             forget_columns(&database, transaction, &table, &changes)?;
             for index in &gone {
                 transaction.drop_index(index)?;
@@ -192,6 +200,9 @@ impl Backend {
             index::follow_schema(transaction, &table)?;
             for index in &added {
                 index::add_index(transaction, table.name(), index)?;
+            }
+            for change in &foreign {
+                change.make(transaction, table.name())?;
             }
             Ok(notices)
         })?;
@@ -215,10 +226,16 @@ impl Backend {
         Ok(())
     }
 
-    pub(super) fn drop_tables(&mut self, names: &[String], if_exists: bool) -> Result<()> {
+    pub(super) fn drop_tables(
+        &mut self,
+        names: &[String],
+        if_exists: bool,
+        cascades: bool,
+    ) -> Result<()> {
         let database = self.database.clone();
         let notices = self.define(Touched::ROLES, |transaction| {
             let mut notices = Vec::new();
+            foreign_key::drop_references(transaction, names, cascades, &mut notices)?;
             for name in names {
                 match drop_table(&database, transaction, name) {
                     Err(Error::UnknownTable { name }) if if_exists => {
@@ -234,16 +251,6 @@ impl Backend {
             Ok(notices)
         })?;
         self.notices.extend(notices);
-        Ok(())
-    }
-
-    pub(super) fn truncate(&mut self, names: &[String]) -> Result<()> {
-        self.define(Touched::NOTHING, |transaction| {
-            for name in names {
-                transaction.truncate_table(name)?;
-            }
-            Ok(())
-        })?;
         Ok(())
     }
 }
@@ -296,13 +303,18 @@ struct Changed {
     gone: Vec<String>,
     renamed: Vec<(String, String)>,
     added: Vec<IndexPlan>,
+    foreign: Vec<ForeignChange>,
     notices: Vec<SqlError>,
 }
 
 fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> Result<Changed> {
     let mut definition = table.definition().clone();
     let mut changed = Changed::default();
-    for PlannedChange { change, if_needed } in planned {
+    for PlannedChange { change, if_needed, .. } in planned {
+        if let Some(foreign) = ForeignChange::of(table, change) {
+            changed.foreign.push(foreign);
+            continue;
+        }
         match change {
             Change::AddUnique(index) => {
                 changed.added.push(index.clone());
@@ -323,20 +335,21 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
             }
             _ => {}
         }
-        let Changed { changes, notices, added, .. } = &mut changed;
+        let Changed { changes, notices, added, foreign, .. } = &mut changed;
         if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
             notices.push(skipping.warning());
             continue;
         }
         let checks = match change {
-            Change::AddColumn(column, checks, indexes) => {
+            Change::AddColumn(column, checks, indexes, foreign_keys) => {
                 let change = TableChange::AddColumn(column.clone());
                 definition = definition.altered(&change, 0)?;
                 changes.push(change);
                 added.extend(indexes.iter().cloned());
+                foreign.extend(foreign_keys.iter().cloned().map(ForeignChange::Add));
                 checks.as_slice()
             }
-            Change::AddUnique(_) => &[],
+            Change::AddUnique(_) | Change::AddForeignKey(_) | Change::Validate(_) => &[],
             Change::AddCheck(check) => std::slice::from_ref(check),
             Change::Column(name, change) => {
                 let at = definition.shown_column_index(name)?;
@@ -379,6 +392,46 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
         }
     }
     Ok(changed)
+}
+
+/// Foreign keys to what is dropped of a table go, too, or keep it.
+fn free_keys(
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    planned: &[PlannedChange],
+    notices: &mut Vec<SqlError>,
+) -> Result<()> {
+    let definition = table.definition();
+    let own = schemas::own_name(table.name());
+    for PlannedChange { change, cascades, .. } in planned {
+        match change {
+            Change::Other(TableChange::DropColumn { name }) => {
+                let Ok(column) = definition.shown_column_index(name) else { continue };
+                let number = definition.column_number(column) as u16;
+                let what = format!("column {name} of table {own}");
+                let is_meant = |key: &ForeignKey| {
+                    let is_own = key.referenced_table == table.id()
+                        && definition.foreign_keys().contains(key);
+                    key.referenced_columns.contains(&number)
+                        && !(is_own && key.columns.contains(&number))
+                };
+                let how = (what.as_str(), *cascades);
+                foreign_key::drop_references_to_key(transaction, table, how, is_meant, notices)?;
+            }
+            Change::Other(TableChange::DropCheck { name }) => {
+                let Some(index) = index::constraint_named(table, name) else { continue };
+                let what = format!("constraint {name} on table {own}");
+                let is_meant = |key: &ForeignKey| match key.referenced_key(definition) {
+                    Some(ReferencedKey::Unique(referenced)) => referenced.name == index,
+                    _ => false,
+                };
+                let how = (what.as_str(), *cascades);
+                foreign_key::drop_references_to_key(transaction, table, how, is_meant, notices)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Comments go with the columns that are dropped.

@@ -15,6 +15,7 @@ mod create_as;
 mod database;
 mod definition;
 mod explain;
+mod foreign_key;
 mod index;
 mod insert;
 mod lock;
@@ -240,6 +241,7 @@ impl Backend {
             Ok(()) => plan.run(self, bound).await,
             Err(refused) => Err(refused),
         };
+        let answer = answer.and_then(|answer| self.settle_references().map(|()| answer));
         if answer.is_err() {
             self.fail();
         }

@@ -3,7 +3,8 @@
 use onrush::{TableChange, Transaction};
 
 use super::Backend;
-use super::definition::{Touched, drop_table};
+use super::definition::Touched;
+use super::foreign_key::drop_all;
 use super::index;
 use crate::access;
 use crate::error::{Result, SqlError, state};
@@ -30,9 +31,8 @@ impl Backend {
                 let seen = Seen::within(&database, transaction, true)?;
                 if schemas::is_there(&seen, name)? {
                     check_may_go(&seen, name, cascade)?;
-                    for table in schemas::tables_of(&seen, name) {
-                        drop_table(&database, transaction, &table)?;
-                    }
+                    let tables = schemas::tables_of(&seen, name);
+                    drop_all(&database, transaction, &tables, &mut notices)?;
                     if let Some(number) = schemas::forget(&database, transaction, name)? {
                         access::forget_schema(&database, transaction, number)?;
                     }

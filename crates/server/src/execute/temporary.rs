@@ -14,6 +14,7 @@ use tokio::task::block_in_place;
 
 use super::Backend;
 use super::definition::{Touched, drop_table};
+use super::foreign_key;
 use super::transaction::Work;
 use crate::error::Result;
 use crate::schemas;
@@ -70,12 +71,12 @@ impl Backend {
 
     fn end_temporary(&mut self, name: &str, on_commit: OnCommit) -> Result<()> {
         match on_commit {
-            OnCommit::Drop => self.drop_tables(&[name.to_owned()], true),
+            OnCommit::Drop => self.drop_tables(&[name.to_owned()], true, true),
             OnCommit::DeleteRows => {
                 let table = self.database.table(name)?;
                 let one = ScanOptions { limit: Some(1), ..ScanOptions::default() };
                 let has_rows = self.idle()?.scan(&table, &one)?.next().is_some();
-                if has_rows { self.truncate(&[name.to_owned()]) } else { Ok(()) }
+                if has_rows { self.truncate(&[name.to_owned()], true) } else { Ok(()) }
             }
         }
     }
@@ -126,8 +127,13 @@ fn drop_all(
     is_of: impl Fn(&str) -> bool,
 ) -> onrush::Result<()> {
     let tables = transaction.tables();
-    for name in tables.iter().map(|table| table.name()).filter(|name| is_of(schemas::parts(name).0))
-    {
+    let names = tables.iter().map(|table| table.name());
+    let names: Vec<String> =
+        names.filter(|name| is_of(schemas::parts(name).0)).map(str::to_owned).collect();
+    for (child, foreign_key, _) in foreign_key::references_to(transaction, &names)? {
+        transaction.drop_foreign_key(&child, &foreign_key)?;
+    }
+    for name in &names {
         match drop_table(database, transaction, name) {
             Err(Error::UnknownTable { .. }) => {}
             other => other?,

@@ -1,14 +1,15 @@
-//! ALTER TABLE: columns added, dropped, renamed and made others, CHECK and UNIQUE constraints added, dropped and
-//! renamed, and tables renamed and moved to other schemas.
+//! ALTER TABLE: columns added, dropped, renamed and made others, CHECK, UNIQUE and FOREIGN KEY constraints added,
+//! dropped and renamed, and tables renamed and moved to other schemas.
 
 use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, RenameTableNameKind, Statement,
-    TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind,
+    Statement, TableConstraint,
 };
 
 use super::check::NewCheck;
 use super::create::{self, Column};
+use super::foreign_key::ForeignKeyPlan;
 use super::index::IndexPlan;
 use super::names::{self, TableName};
 use super::{Planner, default, schema};
@@ -33,15 +34,20 @@ pub(crate) struct PlannedChange {
     pub(crate) change: Change,
     /// `IF EXISTS` or `IF NOT EXISTS`: nothing is done where there is nothing to do.
     pub(crate) if_needed: bool,
+    /// `CASCADE`: what depends on it goes, too.
+    pub(crate) cascades: bool,
 }
 
 /// What is changed.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// A new column, with checks and UNIQUE constraints of its own.
-    AddColumn(ColumnDefinition, Vec<NewCheck>, Vec<IndexPlan>),
+    /// A new column, with constraints of its own.
+    AddColumn(ColumnDefinition, Vec<NewCheck>, Vec<IndexPlan>, Vec<ForeignKeyPlan>),
     AddCheck(NewCheck),
     AddUnique(IndexPlan),
+    AddForeignKey(ForeignKeyPlan),
+    /// The rows that are there are looked at.
+    Validate(String),
     /// Of the column of this name, which has the rows written anew.
     Column(String, ColumnChange),
     Other(TableChange),
@@ -113,27 +119,28 @@ pub(super) fn plan_set_schema(
     }
     let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));
     let change = Change::Other(TableChange::Rename { to });
-    let changes = vec![PlannedChange { change, if_needed: false }];
+    let changes = vec![PlannedChange { change, if_needed: false, cascades: false }];
     Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
 }
 
 /// What there is of ALTER TABLE.
 const FORMS: &str = "There are ADD, DROP and RENAME COLUMN, ALTER COLUMN with TYPE, SET and DROP NOT NULL and \
-                     DEFAULT, RENAME TO, SET SCHEMA, ADD PRIMARY KEY, and ADD, DROP and RENAME CONSTRAINT for \
-                     UNIQUE and CHECK constraints; for all else create a new table and INSERT ... SELECT the rows.";
+                     DEFAULT, RENAME TO, SET SCHEMA, ADD PRIMARY KEY, and ADD, DROP, RENAME and VALIDATE \
+                     CONSTRAINT for UNIQUE, FOREIGN KEY and CHECK constraints; for all else create a new table and \
+                     INSERT ... SELECT the rows.";
 
 fn change(
     planner: &Planner<'_>,
     table: &str,
     operation: &AlterTableOperation,
 ) -> Result<Vec<PlannedChange>> {
-    let one = |change, if_needed| Ok(vec![PlannedChange { change, if_needed }]);
+    let one = |change, if_needed| Ok(vec![PlannedChange { change, if_needed, cascades: false }]);
     match operation {
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks, indexes } =
-                create::column_of(planner, column_def, false)?;
+            let Column { definition, is_key, checks, indexes, foreign_keys } =
+                create::column_of(planner, table, column_def, false)?;
             if is_key {
                 let known = planner.seen.table(table).ok();
                 if known.is_some_and(|known| known.definition().row_id().is_none()) {
@@ -144,13 +151,15 @@ fn change(
                     "Add the column, fill it, and then ALTER TABLE ... ADD PRIMARY KEY.",
                 ));
             }
-            one(Change::AddColumn(definition, checks, indexes), *if_not_exists)
+            let column = Change::AddColumn(definition, checks, indexes, foreign_keys);
+            one(column, *if_not_exists)
         }
-        AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
+        AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+            let cascades = *drop_behavior == Some(DropBehavior::Cascade);
             let drop = |name| {
                 let name = names::own_column(name)?;
                 let change = Change::Other(TableChange::DropColumn { name });
-                Ok(PlannedChange { change, if_needed: *if_exists })
+                Ok(PlannedChange { change, if_needed: *if_exists, cascades })
             };
             column_names.iter().map(drop).collect()
         }
@@ -182,15 +191,27 @@ fn change(
             not_valid: false,
         } => one(Change::AddUnique(IndexPlan::of_constraint(unique, None, None)?), false),
         AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::ForeignKey(written),
+            not_valid,
+        } => {
+            let foreign_key = ForeignKeyPlan::new(planner, table, written, (None, None))?;
+            one(Change::AddForeignKey(foreign_key.or_not_valid(*not_valid)), false)
+        }
+        AlterTableOperation::ValidateConstraint { name } => {
+            one(Change::Validate(names::identifier(name)), false)
+        }
+        AlterTableOperation::AddConstraint {
             constraint: TableConstraint::PrimaryKey(_), ..
         } => Err(SqlError::not_supported(
             "ADD PRIMARY KEY beside other changes",
             "Give it a statement of its own.",
         )),
-        AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+        AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
             let name = names::identifier(name);
             check_is_no_key(table, &name)?;
-            one(Change::Other(TableChange::DropCheck { name }), *if_exists)
+            let change = Change::Other(TableChange::DropCheck { name });
+            let cascades = *drop_behavior == Some(DropBehavior::Cascade);
+            Ok(vec![PlannedChange { change, if_needed: *if_exists, cascades }])
         }
         AlterTableOperation::RenameConstraint { old_name, new_name } => {
             let (from, to) = (names::identifier(old_name), names::identifier(new_name));

@@ -1,5 +1,7 @@
 //! CREATE TABLE to a table definition.
 
+use std::sync::Arc;
+
 use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
@@ -8,6 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::check::NewCheck;
+use super::foreign_key::ForeignKeyPlan;
 use super::index::IndexPlan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
@@ -22,6 +25,16 @@ pub(super) struct Settings {
     is_strict: bool,
 }
 
+/// A table that is to be made.
+pub(crate) struct NewTable {
+    pub(crate) definition: TableDefinition,
+    /// For its UNIQUE constraints.
+    pub(crate) indexes: Vec<IndexPlan>,
+    pub(crate) foreign_keys: Vec<ForeignKeyPlan>,
+    pub(crate) if_not_exists: bool,
+    pub(crate) on_commit: Option<OnCommit>,
+}
+
 /// A column as it was written.
 pub(super) struct Column {
     pub(super) definition: ColumnDefinition,
@@ -30,6 +43,8 @@ pub(super) struct Column {
     pub(super) checks: Vec<NewCheck>,
     /// One for each UNIQUE.
     pub(super) indexes: Vec<IndexPlan>,
+    /// One for each REFERENCES.
+    pub(super) foreign_keys: Vec<ForeignKeyPlan>,
 }
 
 /// How long the rows of a table stay.
@@ -111,12 +126,13 @@ pub(super) fn plan(
         )),
     };
     let mut builder = TableDefinition::builder(&name);
-    let (mut checks, mut indexes) = (Vec::new(), Vec::new());
+    let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
     for column in &statement.columns {
-        let column = column_of(planner, column, settings.is_strict)?;
-        let Column { definition, is_key, checks: its_checks, indexes: its_indexes } = column;
-        checks.extend(its_checks);
-        indexes.extend(its_indexes);
+        let column = column_of(planner, &name, column, settings.is_strict)?;
+        let Column { definition, is_key, .. } = column;
+        checks.extend(column.checks);
+        indexes.extend(column.indexes);
+        foreign_keys.extend(column.foreign_keys);
         if is_key {
             set_key(vec![definition.name.clone()])?;
         }
@@ -131,10 +147,13 @@ pub(super) fn plan(
             TableConstraint::Unique(unique) => {
                 indexes.push(IndexPlan::of_constraint(unique, None, None)?);
             }
+            TableConstraint::ForeignKey(written) => {
+                foreign_keys.push(ForeignKeyPlan::new(planner, &name, written, (None, None))?);
+            }
             other => {
                 return Err(SqlError::not_supported(
                     format!("the constraint {other}"),
-                    "PRIMARY KEY, UNIQUE, NOT NULL and CHECK are the constraints there are.",
+                    "PRIMARY KEY, UNIQUE, FOREIGN KEY, NOT NULL and CHECK are the constraints there are.",
                 ));
             }
         }
@@ -156,7 +175,8 @@ pub(super) fn plan(
     }
     let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
     let if_not_exists = statement.if_not_exists;
-    Ok(DefinitionPlan::CreateTable { definition, indexes, if_not_exists, on_commit })
+    let table = NewTable { definition, indexes, foreign_keys, if_not_exists, on_commit };
+    Ok(DefinitionPlan::CreateTable(Arc::new(table)))
 }
 
 pub(super) fn settings(options: &CreateTableOptions) -> Result<Settings> {
@@ -227,9 +247,10 @@ fn key_column(column: &IndexColumn) -> Result<String> {
     }
 }
 
-/// Reads the definition of a column.
+/// Reads the definition of a column of `table`, as the engine calls it.
 pub(super) fn column_of(
     planner: &Planner<'_>,
+    table: &str,
     column: &ColumnDef,
     is_strict: bool,
 ) -> Result<Column> {
@@ -244,7 +265,7 @@ pub(super) fn column_of(
         definition = definition.not_null().default_key(identity);
     }
     let mut is_key = false;
-    let (mut checks, mut indexes) = (Vec::new(), Vec::new());
+    let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
@@ -253,6 +274,10 @@ pub(super) fn column_of(
             ColumnOption::Unique(unique) => {
                 let outer = option.name.as_ref();
                 indexes.push(IndexPlan::of_constraint(unique, outer, Some(&name))?);
+            }
+            ColumnOption::ForeignKey(written) => {
+                let place = (option.name.as_ref(), Some(name.as_str()));
+                foreign_keys.push(ForeignKeyPlan::new(planner, table, written, place)?);
             }
             ColumnOption::Check(check) => {
                 checks.push(NewCheck::new(check, option.name.as_ref())?);
@@ -275,12 +300,12 @@ pub(super) fn column_of(
             other => {
                 return Err(SqlError::not_supported(
                     format!("{other} on column {name}"),
-                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, CHECK and GENERATED AS IDENTITY.",
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, REFERENCES, CHECK and GENERATED AS IDENTITY.",
                 ));
             }
         }
     }
-    Ok(Column { definition, is_key, checks, indexes })
+    Ok(Column { definition, is_key, checks, indexes, foreign_keys })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

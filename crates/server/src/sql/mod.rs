@@ -11,6 +11,7 @@ mod clauses;
 mod comment;
 mod computed;
 mod condition;
+mod constraints;
 mod copy;
 mod create;
 mod create_as;
@@ -19,6 +20,7 @@ mod default;
 mod dialect;
 mod explain;
 mod fetch;
+mod foreign_key;
 mod form;
 mod functions;
 mod index;
@@ -42,11 +44,14 @@ pub(crate) use alter::{AlterPlan, Change, ColumnChange, PlannedChange};
 pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_written};
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
+pub(crate) use constraints::ConstraintsPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
+pub(crate) use create::NewTable;
 pub(crate) use create_as::CreateAsPlan;
 pub(crate) use cursor::DeclarePlan;
 pub(crate) use default::as_written as default_as_written;
 pub(crate) use fetch::{FetchPlan, Movement};
+pub(crate) use foreign_key::ForeignKeyPlan;
 pub(crate) use functions::Function;
 pub(crate) use index::IndexPlan;
 pub(crate) use insert::{Arbiter, Conflict, ConflictUpdate, InsertPlan, InsertRows};
@@ -116,6 +121,8 @@ pub(crate) enum Parsed {
     Nothing(&'static str),
     /// FETCH and MOVE.
     Fetch(FetchPlan),
+    /// SET CONSTRAINTS.
+    Constraints(ConstraintsPlan),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
     /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
@@ -166,6 +173,7 @@ impl Parsed {
                 setting::of_database(name, statement).map(Plan::Definition)
             }
             Parsed::Fetch(fetch) => Ok(Plan::Cursor(CursorPlan::Fetch(fetch.clone()))),
+            Parsed::Constraints(plan) => Ok(SessionPlan::Constraints(plan.clone()).into()),
             Parsed::Checkpoint => Ok(SessionPlan::Checkpoint.into()),
             Parsed::Nothing(verb) => Ok(SessionPlan::Nothing(verb).into()),
             Parsed::ResetUser => Ok(SessionPlan::Nothing("RESET").into()),
@@ -197,6 +205,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
+            Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
         }
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use onrush::Table;
 use onrush_types::DataType;
 use sqlparser::ast::{
-    self, CloseCursor, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType,
-    Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
+    self, CascadeOption, CloseCursor, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
+    ObjectType, Query, SetExpr, Statement, TransactionModifier, TruncateIdentityOption,
 };
 
 use super::create::Kind;
@@ -102,12 +102,11 @@ pub(crate) fn plan(
         Statement::CreateTable(table) => {
             create_table(planner, table, Kind::Logged, parameters).map(Plan::Definition)
         }
-        Statement::Drop {
-            object_type: ObjectType::Table, if_exists, names, cascade: _, ..
-        } => {
+        Statement::Drop { object_type: ObjectType::Table, if_exists, names, cascade, .. } => {
             let name = |name| planner.lookup().table_that_may_be(name, *if_exists);
             let names = names.iter().map(name).collect::<Result<_>>()?;
-            Ok(Plan::Definition(DefinitionPlan::DropTables { names, if_exists: *if_exists }))
+            let (if_exists, cascades) = (*if_exists, *cascade);
+            Ok(Plan::Definition(DefinitionPlan::DropTables { names, if_exists, cascades }))
         }
         Statement::CreateSchema { .. } => schema::create(statement).map(Plan::Definition),
         Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
@@ -134,7 +133,8 @@ pub(crate) fn plan(
             let names = truncate.table_names.iter().map(|target| &target.name);
             let names =
                 names.map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
-            Ok(Plan::Definition(DefinitionPlan::Truncate { names }))
+            let cascades = truncate.cascade == Some(CascadeOption::Cascade);
+            Ok(Plan::Definition(DefinitionPlan::Truncate { names, cascades }))
         }
         Statement::Lock(statement) => lock::plan(planner, statement).map(Plan::Definition),
         Statement::Comment { .. } => comment::plan(planner, statement).map(Plan::Definition),

@@ -6,6 +6,7 @@ use std::ops::Range;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
 use crate::error::{Result, SqlError};
 
@@ -22,6 +23,8 @@ pub(super) enum Mark {
     Nothing(&'static str),
     /// FETCH and MOVE. A word that is read is left.
     Fetch(FetchPlan),
+    /// SET CONSTRAINTS. A word that is read is left.
+    Constraints(ConstraintsPlan),
 }
 
 /// How many words tell what a statement is.
@@ -73,13 +76,21 @@ fn rewrite_one(
             Some(Mark::Nothing(verb))
         }
         ["fetch" | "move", ..] => {
-            let all = tokens[statement.clone()].iter().map(|token| &token.token);
-            let all: Vec<&Token> =
-                all.filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-            let fetch = fetch::read(&all)?;
+            let fetch = fetch::read(&words_of(tokens, &statement))?;
             tokens[first].token = Token::make_keyword("ROLLBACK");
             tokens.drain(first + 1..statement.end);
             Some(Mark::Fetch(fetch))
+        }
+        ["set", "constraints", ..] => {
+            let plan = constraints::read(&words_of(tokens, &statement))?;
+            tokens[first].token = Token::make_keyword("ROLLBACK");
+            tokens.drain(first + 1..statement.end);
+            Some(Mark::Constraints(plan))
+        }
+        // Readers and writers of the table are not kept off for long either way.
+        ["drop", "index", "concurrently", ..] => {
+            tokens.remove(leading[2]);
+            None
         }
         ["abort", ..] => {
             tokens[first].token = Token::make_keyword("ROLLBACK");
@@ -111,6 +122,12 @@ fn rewrite_one(
         }
         _ => None,
     }
+}
+
+/// The words of a statement.
+fn words_of<'t>(tokens: &'t [TokenWithSpan], statement: &Range<usize>) -> Vec<&'t Token> {
+    let all = tokens[statement.clone()].iter().map(|token| &token.token);
+    all.filter(|token| !matches!(token, Token::Whitespace(_))).collect()
 }
 
 /// The type that the columns get which CREATE TABLE ... AS names: sqlparser wants one.

@@ -108,7 +108,7 @@ const REFUSED: [(&str, &str); 85] = [
     ("CREATE TABLE v PARTITION OF t DEFAULT", "PARTITION OF"),
     ("CREATE TABLE v (LIKE t)", "LIKE"),
     ("CREATE TABLE v AS SELECT id FROM t FOR UPDATE", "FOR UPDATE"),
-    ("CREATE TABLE v (id int PRIMARY KEY, a int REFERENCES t)", "REFERENCES"),
+    ("CREATE TABLE v (id int PRIMARY KEY, a int REFERENCES t MATCH PARTIAL)", "MATCH PARTIAL"),
     ("CREATE TABLE v (id int PRIMARY KEY, a int UNIQUE DEFERRABLE)", "DEFERRABLE"),
     ("CREATE INDEX i ON t (a) WHERE a > 0", "WHERE"),
     ("CREATE INDEX i ON t ((a + 1))", "expression"),

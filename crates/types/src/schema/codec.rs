@@ -5,7 +5,7 @@
 //! ```text
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
-//!          of expressions; 6 with indexes
+//!          of expressions; 6 with indexes; 7 with foreign keys
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -16,7 +16,7 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 and 6 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 7 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
@@ -25,10 +25,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 6: 1, the rows are not logged; formats 3 to 6 only: 0, they are
-//! u8       formats 4 to 6 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 7: 1, the rows are not logged; formats 3 to 7 only: 0, they are
+//! u8       formats 4 to 7 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 6 where they say so, a table that was altered:
+//! format 3, and formats 4 to 7 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -41,14 +41,14 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 6 only:
+//! formats 4 to 7 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 and 6 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 7 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! format 6 only:
+//! formats 6 and 7 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
@@ -59,12 +59,25 @@
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
+//!
+//! format 7 only:
+//! u16      number of foreign keys, then for each:
+//!   name
+//!   u32    number of the referenced table
+//!   u16    number of columns, then for each: u16 its number, u16 the number of the referenced column
+//!   u8     on delete: 0 no action, 1 restrict, 2 cascade, 3 set NULL, 4 set default
+//!   u8     on update, likewise
+//!   u8     0 not deferrable, 1 initially immediate, 2 initially deferred
+//!   u8     1 match full, 0 match simple
+//!   u8     1 the rows that were there before it meet it, 0 nobody has looked
+//! u16      number of tables that may reference this one, then for each a u32: its number
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
 
 mod checks;
 mod defaults;
+mod foreign_keys;
 mod indexes;
 
 use std::sync::Arc;
@@ -82,6 +95,7 @@ const FORMAT_WITH_HISTORY: u8 = 3;
 const FORMAT_WITH_CHECKS: u8 = 4;
 const FORMAT_WITH_FORMS: u8 = 5;
 const FORMAT_WITH_INDEXES: u8 = 6;
+const FORMAT_WITH_FOREIGN_KEYS: u8 = 7;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -91,6 +105,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.is_linked() => FORMAT_WITH_FOREIGN_KEYS,
             _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
             _ if self.has_forms() => FORMAT_WITH_FORMS,
             _ if !self.checks().is_empty() => FORMAT_WITH_CHECKS,
@@ -121,8 +136,11 @@ impl TableDefinition {
         if format >= FORMAT_WITH_CHECKS {
             checks::push(self.checks(), format >= FORMAT_WITH_FORMS, &mut out);
         }
-        if format == FORMAT_WITH_INDEXES {
+        if format >= FORMAT_WITH_INDEXES {
             indexes::push(self, &mut out);
+        }
+        if format >= FORMAT_WITH_FOREIGN_KEYS {
+            foreign_keys::push(self, &mut out);
         }
         out
     }
@@ -281,7 +299,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_INDEXES).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_FOREIGN_KEYS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -321,8 +339,12 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         _ => Vec::new(),
     };
     let (indexes, entries_of) = match format {
-        FORMAT_WITH_INDEXES => indexes::read(input)?,
+        FORMAT_WITH_INDEXES.. => indexes::read(input)?,
         _ => (Vec::new(), None),
+    };
+    let (foreign_keys, referenced_by) = match format {
+        FORMAT_WITH_FOREIGN_KEYS.. => foreign_keys::read(input)?,
+        _ => (Vec::new(), Vec::new()),
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
@@ -340,6 +362,8 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         checks,
         indexes,
         entries_of,
+        foreign_keys,
+        referenced_by,
         history,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::foreign_key::ForeignKey;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
@@ -23,7 +24,7 @@ pub const ROW_ID: &str = "onrush_row_id";
 /// 1. Column names differ; every key column exists, once, and is NOT NULL, but in the entries of an index.
 /// 2. Constant defaults are of their column's exact type and fit it.
 /// 3. A row of defaults fits [`crate::ROW_BYTES_MAX`].
-/// 4. Names of checks differ, and the columns that they look at exist; so do those of indexes.
+/// 4. Names of checks differ, and the columns that they look at exist; so do those of indexes and of foreign keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
     pub(super) name: String,
@@ -34,6 +35,8 @@ pub struct TableDefinition {
     pub(super) checks: Vec<CheckConstraint>,
     pub(super) indexes: Vec<IndexDefinition>,
     pub(super) entries_of: Option<EntriesOf>,
+    pub(super) foreign_keys: Vec<ForeignKey>,
+    pub(super) referenced_by: Vec<u32>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -115,6 +118,11 @@ impl TableDefinition {
         }
     }
 
+    /// Whether it references another table, or may be referenced.
+    pub fn is_linked(&self) -> bool {
+        !self.foreign_keys.is_empty() || !self.referenced_by.is_empty()
+    }
+
     /// Whether the log takes the rows. Else the table is empty whenever its database is opened.
     pub fn is_logged(&self) -> bool {
         self.logged
@@ -152,6 +160,7 @@ impl TableDefinition {
         }
         self.check_checks()?;
         self.check_indexes()?;
+        self.check_foreign_keys()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -278,6 +287,8 @@ impl TableBuilder {
             checks,
             indexes: Vec::new(),
             entries_of,
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
             history: None,
         };
         for (name, condition) in &conditions {

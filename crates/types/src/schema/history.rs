@@ -173,6 +173,7 @@ impl TableDefinition {
                 let versions = (version, altered.version);
                 altered.checks.retain(|check| !check.columns.contains(&number));
                 altered.indexes.retain(|index| !index.has_column(number));
+                altered.foreign_keys.retain(|key| !key.columns.contains(&number));
                 history.drop_column(Dropped { number, column, versions });
                 altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
             }
@@ -288,6 +289,8 @@ impl TableDefinition {
             checks: Vec::new(),
             indexes: Vec::new(),
             entries_of: self.entries_of.clone(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
             history: None,
         };
         Some((definition, sources))

@@ -266,11 +266,13 @@ impl TableDefinition {
         altered.checked()
     }
 
-    /// The same definition without indexes, for a new table, which is nobody's entries either.
+    /// The same definition for a new table, which has no indexes, references none and is referenced by none.
     #[must_use]
-    pub fn without_indexes(mut self) -> TableDefinition {
+    pub fn standing_alone(mut self) -> TableDefinition {
         self.indexes = Vec::new();
         self.entries_of = None;
+        self.foreign_keys = Vec::new();
+        self.referenced_by = Vec::new();
         self
     }
 

@@ -8,6 +8,7 @@ pub mod codec;
 mod compiled;
 mod default;
 mod definition;
+mod foreign_key;
 mod history;
 mod index;
 
@@ -18,6 +19,9 @@ pub(crate) use compiled::{
 };
 pub use default::ComputedDefault;
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDefinition};
+pub use foreign_key::{
+    Deferral, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, ReferencedKey, ReferentialAction,
+};
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
 pub use index::{

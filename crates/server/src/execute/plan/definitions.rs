@@ -2,35 +2,28 @@
 
 use std::sync::Arc;
 
-use onrush::TableDefinition;
-
 use super::super::{Answer, Backend};
 use crate::access::Right;
 use crate::error::{Result, SqlError};
-use crate::execute::OnCommit;
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, RoleStatement, SchemaPlan,
-    SettingChange,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, RoleStatement,
+    SchemaPlan, SettingChange,
 };
 
 #[derive(Clone)]
 pub(crate) enum DefinitionPlan {
-    CreateTable {
-        definition: TableDefinition,
-        /// Made for its UNIQUE constraints.
-        indexes: Vec<IndexPlan>,
-        if_not_exists: bool,
-        on_commit: Option<OnCommit>,
-    },
+    CreateTable(Arc<NewTable>),
     CreateAs(Arc<CreateAsPlan>),
     AlterTable(AlterPlan),
     DropTables {
         names: Vec<String>,
         if_exists: bool,
+        cascades: bool,
     },
     Truncate {
         names: Vec<String>,
+        cascades: bool,
     },
     CreateIndex {
         table: String,
@@ -63,7 +56,7 @@ impl DefinitionPlan {
     /// As it stands in the answer, and in what refuses it.
     pub(super) fn tag(&self) -> &'static str {
         match self {
-            DefinitionPlan::CreateTable { .. } => "CREATE TABLE",
+            DefinitionPlan::CreateTable(_) => "CREATE TABLE",
             DefinitionPlan::CreateAs(_) => "CREATE TABLE AS",
             DefinitionPlan::AlterTable(_) => "ALTER TABLE",
             DefinitionPlan::DropTables { .. } => "DROP TABLE",
@@ -82,7 +75,7 @@ impl DefinitionPlan {
 
     pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
         match self {
-            DefinitionPlan::Truncate { names } => names.iter().try_for_each(|name| {
+            DefinitionPlan::Truncate { names, .. } => names.iter().try_for_each(|name| {
                 backend.access.check(&backend.who, Right::Truncate, &backend.seen.table(name)?)
             }),
             DefinitionPlan::Lock(plan) => backend.check_lock(plan),
@@ -100,7 +93,7 @@ impl DefinitionPlan {
     fn check_own(&self, backend: &Backend) -> Result<()> {
         let is_own = |name: &str| backend.is_own_temporary(name);
         let are_own = match self {
-            DefinitionPlan::CreateTable { definition, .. } => is_own(definition.name()),
+            DefinitionPlan::CreateTable(table) => is_own(table.definition.name()),
             DefinitionPlan::CreateAs(plan) => is_own(plan.definition.name()),
             DefinitionPlan::AlterTable(plan) => is_own(&plan.table),
             DefinitionPlan::DropTables { names, .. }
@@ -124,9 +117,7 @@ impl DefinitionPlan {
 
     pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
-            DefinitionPlan::CreateTable { definition, indexes, if_not_exists, on_commit } => {
-                backend.create_table((definition, indexes), *if_not_exists, *on_commit)
-            }
+            DefinitionPlan::CreateTable(table) => backend.create_table(table),
             DefinitionPlan::CreateIndex { table, index, if_not_exists } => {
                 backend.create_index(table, index, *if_not_exists)
             }
@@ -137,10 +128,10 @@ impl DefinitionPlan {
             }
             DefinitionPlan::CreateAs(plan) => return backend.create_as(plan, bound),
             DefinitionPlan::AlterTable(plan) => backend.alter_table(plan),
-            DefinitionPlan::DropTables { names, if_exists } => {
-                backend.drop_tables(names, *if_exists)
+            DefinitionPlan::DropTables { names, if_exists, cascades } => {
+                backend.drop_tables(names, *if_exists, *cascades)
             }
-            DefinitionPlan::Truncate { names } => backend.truncate(names),
+            DefinitionPlan::Truncate { names, cascades } => backend.truncate(names, *cascades),
             DefinitionPlan::Lock(plan) => backend.lock_tables(plan),
             DefinitionPlan::DropNothing { missing, .. } => {
                 backend.notices.extend(missing.iter().cloned());

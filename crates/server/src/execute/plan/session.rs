@@ -7,7 +7,9 @@ use sqlparser::ast::DiscardObject;
 use super::super::{Answer, Backend};
 use crate::error::Result;
 use crate::sql::plan::show_columns;
-use crate::sql::{ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange};
+use crate::sql::{
+    ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange,
+};
 
 #[derive(Clone)]
 pub(crate) enum SessionPlan {
@@ -31,6 +33,8 @@ pub(crate) enum SessionPlan {
     /// Forgets one prepared statement, or all.
     Deallocate(Option<String>),
     Checkpoint,
+    /// SET CONSTRAINTS.
+    Constraints(ConstraintsPlan),
     /// Done by saying so: the tag.
     Nothing(&'static str),
 }
@@ -91,6 +95,7 @@ impl SessionPlan {
                 tokio::task::block_in_place(|| backend.database.checkpoint())?;
                 Ok(Answer::Done("CHECKPOINT".into()))
             }
+            SessionPlan::Constraints(plan) => backend.set_constraints(plan),
             SessionPlan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
         }
     }

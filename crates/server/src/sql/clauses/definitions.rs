@@ -157,7 +157,7 @@ fn check_constraint(constraint: &TableConstraint) -> Result<()> {
         TableConstraint::PrimaryKey(key) => check_key(key),
         TableConstraint::Check(check) => check_check(check),
         TableConstraint::Unique(unique) => check_unique(unique),
-        // The planner refuses it by its words.
+        // The planner looks at foreign keys, and refuses all else by its words.
         _ => Ok(()),
     }
 }
@@ -248,7 +248,9 @@ pub(super) fn check_alter(alter: &AlterTable) -> Result<()> {
 fn check_operation(operation: &AlterTableOperation) -> Result<()> {
     match operation {
         AlterTableOperation::AddConstraint { constraint, not_valid } => {
-            none(*not_valid, "NOT VALID", "Leave it out: rows that are there are looked at.")?;
+            let is_reference = matches!(constraint, TableConstraint::ForeignKey(_));
+            let instead = "Leave it out: rows that are there are looked at.";
+            none(*not_valid && !is_reference, "NOT VALID", instead)?;
             check_constraint(constraint)
         }
         AlterTableOperation::AddColumn {
@@ -268,10 +270,11 @@ fn check_operation(operation: &AlterTableOperation) -> Result<()> {
             if_exists: _,
             drop_behavior,
         } => match drop_behavior {
-            // Nothing that there is depends on a column or a CHECK: both come to the same.
+            // The planner takes it.
             None | Some(DropBehavior::Restrict | DropBehavior::Cascade) => Ok(()),
         },
         AlterTableOperation::RenameConstraint { old_name: _is_taken, new_name: _too } => Ok(()),
+        AlterTableOperation::ValidateConstraint { name: _is_taken } => Ok(()),
         AlterTableOperation::RenameColumn { old_column_name: _is_taken, new_column_name: _too } => {
             Ok(())
         }
@@ -315,7 +318,7 @@ pub(super) fn check_away(statement: &Statement) -> Result<()> {
             table,
         } => {
             let instead = "Write DROP, what it is, [IF EXISTS] and its name.";
-            // Nothing depends on a table; what is in a schema goes with it.
+            // The planner takes it.
             let may_cascade = !matches!(object_type, ObjectType::Role | ObjectType::User);
             none(*cascade && !may_cascade, "DROP ROLE ... CASCADE", instead)?;
             none(*purge, "DROP ... PURGE", instead)?;
@@ -330,7 +333,7 @@ pub(super) fn check_away(statement: &Statement) -> Result<()> {
             // The planner refuses the other one.
             identity:
                 None | Some(TruncateIdentityOption::Restart | TruncateIdentityOption::Continue),
-            // Nothing refers to a table.
+            // The planner takes it.
             cascade: None | Some(CascadeOption::Cascade | CascadeOption::Restrict),
             on_cluster,
         }) => {

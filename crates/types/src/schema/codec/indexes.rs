@@ -1,4 +1,4 @@
-//! Indexes as bytes: the last part of a definition of format 6.
+//! Indexes as bytes: a part of definitions of formats 6 and 7.
 
 use super::{Input, push_short, push_u16};
 use crate::schema::{
