@@ -5,14 +5,15 @@
 //! `MEM` memory for leaves and `CKPT` checkpoint interval in MiB; `PAST` keeps cold key ranges in
 //! stocks; `SECONDS_APART` prints the rates so often; `COLD` leaves memory untouched at open; `READ` reads
 //! afterwards; `STATS` prints counters, waits and phases; `DIR` the folder, replaced and removed; `INDEXES` so many
-//! indexes of a column of random uuids, which the table then has, with 0, too.
+//! indexes of a column of random uuids, which the table then has, with 0, too; `REFERENCES` 1: a column of the table
+//! references the one row of another table; 0: the column references nothing.
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, KeyStrategy, NewIndex, Options, PastMemory,
-    TableDefinition,
+    ColumnDefinition, DataType, Database, Durability, KeyStrategy, NewForeignKey, NewIndex,
+    Options, PastMemory, TableDefinition,
 };
 use onrush_waits::Counter;
 
@@ -48,6 +49,9 @@ fn main() {
     let tag = ColumnDefinition::new("tag", DataType::Uuid).default_key(KeyStrategy::UuidV4);
     let definition = TableDefinition::builder("big");
     let definition = if indexes.is_some() { definition.column(tag) } else { definition };
+    let references: Option<u32> = std::env::var("REFERENCES").ok().map(|n| n.parse().unwrap());
+    let parent = ColumnDefinition::new("parent", DataType::Int64).default_value(1i64);
+    let definition = if references.is_some() { definition.column(parent) } else { definition };
     let mut table = db
         .create_table(
             definition
@@ -69,6 +73,14 @@ fn main() {
     for number in 0..indexes.unwrap_or(0) {
         let index = NewIndex::new(format!("by_tag_{number}"), ["tag"]);
         table = db.create_index("big", &index).unwrap();
+    }
+    if references == Some(1) {
+        let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+        let parents = TableDefinition::builder("parents").column(id).primary_key(["id"]);
+        let parents = db.create_table(parents.build().unwrap()).unwrap();
+        db.session().unwrap().insert(&parents, &[1i64.into()]).unwrap();
+        let foreign_key = NewForeignKey::new("big_parent", ["parent"], "parents");
+        table = db.add_foreign_key("big", &foreign_key).unwrap();
     }
     let barrier = Arc::new(std::sync::Barrier::new(threads as usize + 1));
     let handles: Vec<_> = (0..threads)
