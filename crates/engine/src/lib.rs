@@ -99,8 +99,8 @@ pub use onrush_types::{
     CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue, Deferral,
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
     IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, ROW_ID, ReferentialAction,
-    RowView, Schema, StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TypeError,
-    Uniqueness, Uuid, Value,
+    RowView, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder,
+    TableChange, TableDefinition, TypeError, Uniqueness, Uuid, Value,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{
@@ -108,8 +108,8 @@ pub use options::{
 };
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
-    Changes, CommitToken, KeyRange, NewForeignKey, NewIndex, RowChange, Savepoint, Scan,
-    ScanOptions, Session, Snapshot, Transaction,
+    Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange, Savepoint,
+    Scan, ScanOptions, Session, Snapshot, Transaction,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use tree::Direction;

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::Column as LogicalColumn;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF, Volatility};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
@@ -19,7 +19,7 @@ use onrush::{DataType, Row, TableDefinition, Value};
 use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
-use crate::functions;
+use crate::functions::{self, SystemFunction};
 use crate::one_row::{self, OneTable, Place, TIMESTAMP};
 use crate::query::{Query, QueryColumn};
 use crate::relation::{Relation, Relations};
@@ -77,7 +77,9 @@ impl QueryEngine {
     /// One that does not always come to the same.
     pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
         let query = self.rowless(expression, &[], &NoRelations)?;
-        if calls(query.plan(), |volatility| volatility != Volatility::Immutable)? {
+        let is_changing =
+            |function: &ScalarUDF| function.signature().volatility != Volatility::Immutable;
+        if calls(query.plan(), is_changing)? {
             let message = "an expression that does not always come to the same".to_owned();
             return Err(QueryError::NotSupported { message });
         }
@@ -277,17 +279,20 @@ fn is_of_rows_alone(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Of a function that tells who asks, or when.
-fn tells_of_statement(volatility: Volatility) -> bool {
-    volatility == Volatility::Stable
+fn tells_of_statement(function: &ScalarUDF) -> bool {
+    let inner: &dyn std::any::Any = function.inner().as_ref();
+    let own = inner.downcast_ref::<SystemFunction>();
+    function.signature().volatility == Volatility::Stable
+        || own.is_some_and(SystemFunction::is_of_client)
 }
 
-/// Whether a function is called that is as volatile as this.
-fn calls(plan: &LogicalPlan, is_sought: impl Fn(Volatility) -> bool) -> Result<bool> {
+/// Whether such a function is called.
+fn calls(plan: &LogicalPlan, is_sought: impl Fn(&ScalarUDF) -> bool) -> Result<bool> {
     let mut calls = false;
     plan.apply_expressions(|expression| {
         expression.apply(|inner| {
             calls |= matches!(inner, Expr::ScalarFunction(call)
-                if is_sought(call.func.signature().volatility));
+                if is_sought(&call.func));
             Ok(TreeNodeRecursion::Continue)
         })
     })?;

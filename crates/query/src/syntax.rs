@@ -287,9 +287,6 @@ impl VisitorMut for Writer<'_> {
             Expr::Function(call) => {
                 unqualify(&mut call.name);
                 timestamps::add_today(call);
-                if let Some(what) = things::of_sequences(call) {
-                    return self.refuse(what);
-                }
                 if let Some(other) = arrays::rows_of(call).or_else(|| calls::other(call)) {
                     *expression = other;
                 } else if call.name.to_string() == "coalesce"

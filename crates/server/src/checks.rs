@@ -13,7 +13,8 @@ use onrush::{
 use onrush_query::{Condition, QueryEngine, RowlessValue};
 
 use crate::error::SqlError;
-use crate::{sql, values};
+use crate::sequences::next_of;
+use crate::{catalog, sql, values};
 
 /// Makes conditions of the expressions that tables keep.
 pub(crate) struct Compiler {
@@ -47,6 +48,9 @@ impl ExpressionCompiler for Compiler {
         let DefaultValue::Expression(computed) = &column.default else {
             return Err(Error::Internal(format!("column {} has no expression", column.name)));
         };
+        if let Some(number) = next_alone(&computed.expression) {
+            return Ok(Box::new(Next { number, data_type: column.data_type }));
+        }
         let Some(queries) = self.queries.upgrade() else {
             let (table, column) = (table.to_owned(), column.name.clone());
             return Err(Error::DefaultNotUnderstood { table, column });
@@ -54,6 +58,25 @@ impl ExpressionCompiler for Compiler {
         let expression = sql::default_as_written(&computed.expression).map_err(failed)?;
         let value = queries.rowless_value(expression).map_err(|error| failed(error.into()))?;
         Ok(Box::new(Computed { value, data_type: column.data_type }))
+    }
+}
+
+/// The number of the sequence whose next value an expression is, and nothing else.
+fn next_alone(expression: &str) -> Option<u32> {
+    let number = expression.strip_prefix("nextval(")?.strip_suffix(')')?;
+    catalog::number_of(number.parse().ok()?)
+}
+
+/// A default that is the next value of a sequence.
+struct Next {
+    number: u32,
+    data_type: DataType,
+}
+
+impl RowDefault for Next {
+    fn value(&self, _: i64) -> Result<Value<'static>> {
+        let value = Value::Int64(next_of(self.number).map_err(failed)?);
+        Ok(values::coerce(value, self.data_type).map_err(failed)?.into_owned())
     }
 }
 

@@ -20,13 +20,14 @@ pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
 /// The SQLSTATEs that this server sends, by the names that PostgreSQL gives them.
 pub(crate) mod state {
-    pub(crate) const SUCCESSFUL_COMPLETION: &str = "00000";
+    pub(crate) const SUCCESSFUL: &str = "00000";
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub(crate) const STRING_TOO_LONG: &str = "22001";
     pub(crate) const NEGATIVE_COUNT: &str = "2201W";
     pub(crate) const NEGATIVE_OFFSET: &str = "2201X";
+    pub(crate) const SEQUENCE_LIMIT: &str = "2200H";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_DATETIME: &str = "22007";
     pub(crate) const TIMESTAMP_OUT_OF_RANGE: &str = "22008";
@@ -43,6 +44,7 @@ pub(crate) mod state {
     pub(crate) const FOREIGN_KEY_VIOLATION: &str = "23503";
     pub(crate) const UNIQUE_VIOLATION: &str = "23505";
     pub(crate) const CHECK_VIOLATION: &str = "23514";
+    pub(crate) const INVALID_GRANT: &str = "0LP01";
     pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
     pub(crate) const READ_ONLY_TRANSACTION: &str = "25006";
     pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";

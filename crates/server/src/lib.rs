@@ -31,6 +31,7 @@ mod options;
 mod rewrite;
 mod schemas;
 mod seen;
+mod sequences;
 mod sql;
 mod tls;
 mod values;

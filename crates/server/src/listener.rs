@@ -31,6 +31,7 @@ use crate::connection::{self, ConnectionMemory, Door, Line, Peer};
 use crate::defaults::DatabaseDefaults;
 use crate::execute::drop_leftovers;
 use crate::options::ServerOptions;
+use crate::sequences::Sequences;
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
@@ -109,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) queries: Arc<QueryEngine>,
     pub(crate) access: Arc<Access>,
     pub(crate) defaults: Arc<DatabaseDefaults>,
+    pub(crate) sequences: Arc<Sequences>,
     pub(crate) options: ServerOptions,
     pub(crate) shutdown: watch::Sender<bool>,
     seats: Arc<Semaphore>,
@@ -196,7 +198,9 @@ impl Server {
             statement_memory_bytes: options.statement_memory_bytes,
             spill: options.spill.clone(),
         };
-        let queries = Arc::new(QueryEngine::new(queries, catalog::functions(&database))?);
+        let sequences = Arc::new(Sequences::new(&database, &access));
+        let functions = catalog::functions(&database, &sequences);
+        let queries = Arc::new(QueryEngine::new(queries, functions)?);
         let memory = queries.memory();
         database.count_memory(move || {
             let [used, limit] =
@@ -221,6 +225,7 @@ impl Server {
             queries,
             access,
             defaults,
+            sequences,
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
             connection_memory,

@@ -102,7 +102,7 @@ impl Seen {
         }
     }
 
-    /// The engine's names of all tables of users.
+    /// The engine's names of all tables and sequences of users.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: Vec<String> = match &self.own {
             None => self.database.tables().iter().map(|table| table.name().to_owned()).collect(),
@@ -111,10 +111,24 @@ impl Seen {
         names.into_iter().filter(|name| !is_reserved(name)).collect()
     }
 
-    /// All tables of users, by name.
-    pub(crate) fn tables(&self) -> Vec<Table> {
+    /// All tables and sequences of users, by name.
+    pub(crate) fn relations(&self) -> Vec<Table> {
         // One that was dropped just now is left out.
         self.names().iter().filter_map(|name| self.table(name).ok()).collect()
+    }
+
+    /// All tables of users, by name.
+    pub(crate) fn tables(&self) -> Vec<Table> {
+        let mut tables = self.relations();
+        tables.retain(|table| table.definition().sequence().is_none());
+        tables
+    }
+
+    /// All sequences of users, by name.
+    pub(crate) fn sequences(&self) -> Vec<Table> {
+        let mut tables = self.relations();
+        tables.retain(|table| table.definition().sequence().is_some());
+        tables
     }
 
     /// The engine's names of all indexes of users' tables; of primary keys, too.

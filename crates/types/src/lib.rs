@@ -39,7 +39,8 @@ pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
     IndexDefinition, IndexedColumn, KeyOrder, NeedsNoRows, ROW_ID, ReferencedKey,
-    ReferentialAction, Schema, TIE, TableBuilder, TableChange, TableDefinition, Uniqueness,
+    ReferentialAction, Schema, SequenceDefinition, SequenceOwner, TIE, TableBuilder, TableChange,
+    TableDefinition, Uniqueness,
 };
 pub use value::Value;
 

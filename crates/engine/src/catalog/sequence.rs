@@ -32,6 +32,8 @@ pub(crate) struct Sequence {
     reserved: AtomicU64,
     /// Of a column that an open transaction has made: its marks are told by the transaction's record.
     is_private: AtomicBool,
+    /// How often it was set anew: numbers that were leased before are not used any more.
+    restarts: AtomicU64,
     /// Ranges of session-offset generators whose sessions have ended.
     session_ranges: Mutex<Vec<SessionRange>>,
 }
@@ -82,7 +84,7 @@ impl Sequence {
         let reserved = AtomicU64::new(next);
         let numbers = Mutex::new(Numbers { next, ..Numbers::default() });
         let (is_private, session_ranges) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Sequence { numbers, reserved, is_private, session_ranges }
+        Sequence { numbers, reserved, is_private, restarts: AtomicU64::new(0), session_ranges }
     }
 
     /// The counter of a column that an open transaction has made, until [`publish`](Self::publish).
@@ -163,6 +165,33 @@ impl Sequence {
             self.reserve(log, column, least, recorder)?;
         }
         numbers.skip_to(least);
+        Ok(())
+    }
+
+    /// How often it was set anew.
+    #[inline]
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Acquire)
+    }
+
+    /// Goes on at this number, for everyone and at once, whatever was handed out. Durable when this returns, but for
+    /// a number below the mark: after a crash it goes on at the mark then.
+    ///
+    /// # Errors
+    /// A log that cannot make the new mark durable.
+    pub(crate) fn restart_at(
+        &self,
+        log: &impl Appends,
+        column: (u32, usize),
+        next: u64,
+        recorder: &Recorder,
+    ) -> Result<()> {
+        let mut numbers = lock_counted(&self.numbers, recorder, LatchClass::KeyGenerator);
+        if next > self.reserved() {
+            self.reserve(log, column, next, recorder)?;
+        }
+        *numbers = Numbers { next, least: next, unused: BTreeMap::new() };
+        self.restarts.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 

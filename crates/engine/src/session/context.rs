@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use onrush_types::{DataType, DefaultValue, KeyGenerator, KeyStrategy, Value};
 use onrush_waits::Phase;
 
+use super::generated::LastValue;
 use super::key_prefetch::KeyPrefetch;
 use super::worker::Worker;
 use crate::catalog::TableEntry;
@@ -20,11 +21,25 @@ use crate::tree::Hint;
 pub(crate) struct TableContext {
     pub(crate) table: Arc<TableEntry>,
     pub(crate) hint: Option<Hint>,
-    generators: Vec<(usize, KeyGenerator)>,
+    generators: Vec<Generator>,
     /// Of tables whose key begins with a generated random one.
     prefetch: Option<Box<KeyPrefetch>>,
     /// A column's next value, if it was drawn before.
     drawn: Option<(usize, Value<'static>)>,
+}
+
+/// What makes the keys of one column.
+struct Generator {
+    column: usize,
+    keys: KeyGenerator,
+    identity: Option<Identity>,
+}
+
+/// What an identity column has beside its numbers.
+struct Identity {
+    /// How often the counter was set anew when the numbers were leased.
+    restarts: u64,
+    last: Arc<LastValue>,
 }
 
 impl TableContext {
@@ -44,11 +59,17 @@ impl TableContext {
             if let Some(range) = sequence.and_then(|sequence| sequence.take_session_range()) {
                 generator.resume(range);
             }
-            generators.push((column, generator));
+            let identity = sequence
+                .filter(|_| matches!(generator.strategy(), KeyStrategy::Identity { .. }))
+                .map(|sequence| Identity {
+                    restarts: sequence.restarts(),
+                    last: worker.generated.column((table.id, table.column_number(column))),
+                });
+            generators.push(Generator { column, keys: generator, identity });
         }
         let lead = table.schema.definition().primary_key()[0];
-        let is_random = |(column, generator): &(usize, KeyGenerator)| {
-            *column == lead && generator.strategy() == KeyStrategy::UuidV4
+        let is_random = |generator: &Generator| {
+            generator.column == lead && generator.keys.strategy() == KeyStrategy::UuidV4
         };
         let prefetch = generators.iter().any(is_random).then(Box::default);
         Ok(TableContext { table, hint: None, generators, prefetch, drawn: None })
@@ -99,7 +120,11 @@ impl TableContext {
                 None => self.generated(worker, column),
             },
             DefaultValue::Constant(value) => Ok(value.clone()),
-            DefaultValue::Expression(_) => {
+            DefaultValue::Expression(computed) => {
+                // Whoever understands it may wait for what others do: the next value of a sequence.
+                if computed.form.is_none() {
+                    worker.release();
+                }
                 self.table.default_value(&worker.engine, column, timestamp_of_row(timestamp)?)
             }
             DefaultValue::None => {
@@ -108,22 +133,39 @@ impl TableContext {
         }
     }
 
+    /// The next key of a column.
     #[inline]
-    fn generated(&mut self, worker: &mut Worker, column: usize) -> Result<Value<'static>> {
+    pub(super) fn generated(
+        &mut self,
+        worker: &mut Worker,
+        column: usize,
+    ) -> Result<Value<'static>> {
         let TableContext { table, hint, generators, .. } = self;
-        let (_, generator) = generators
+        let Generator { keys, identity, .. } = generators
             .iter_mut()
-            .find(|(own, _)| *own == column)
+            .find(|generator| generator.column == column)
             .ok_or_else(|| Error::Internal(format!("column {column} has no generator")))?;
-        let strategy = generator.strategy();
-        generator.next(&mut |count| lease(worker, table, hint, column, strategy, count))
+        if let Some(identity) = &mut *identity
+            && let Some(sequence) = table.sequence(column)
+            && identity.restarts != sequence.restarts()
+        {
+            identity.restarts = sequence.restarts();
+            let _left_out = keys.give_back();
+        }
+        let strategy = keys.strategy();
+        let value = keys.next(&mut |count| lease(worker, table, hint, column, strategy, count))?;
+        if let (Some(identity), Some(number)) = (identity, value.as_i64()) {
+            worker.generated.put(&identity.last, number);
+        }
+        Ok(value)
     }
 
     /// Leaves what a later session can go on with.
     pub(crate) fn give_back(&mut self) {
-        for (column, generator) in &mut self.generators {
-            if let Some(unused) = generator.give_back()
+        for Generator { column, keys, identity } in &mut self.generators {
+            if let Some(unused) = keys.give_back()
                 && let Some(sequence) = self.table.sequence(*column)
+                && identity.as_ref().is_none_or(|it| it.restarts == sequence.restarts())
             {
                 sequence.take_back(unused);
             }

@@ -35,6 +35,7 @@ mod definitions;
 mod entries;
 mod explain;
 mod foreign_keys;
+mod generated;
 mod indexed;
 mod indexes;
 mod key_prefetch;
@@ -62,6 +63,7 @@ mod write_set;
 
 pub use changes::{Changes, RowChange};
 pub use foreign_keys::NewForeignKey;
+pub use generated::GeneratedValues;
 pub use indexes::NewIndex;
 pub(crate) use moving::check_alike;
 pub use savepoint::Savepoint;

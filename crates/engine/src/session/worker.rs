@@ -11,6 +11,7 @@ use onrush_latch::Ticket;
 use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
+use super::generated::GeneratedValues;
 use crate::catalog::LockWait;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -31,6 +32,8 @@ pub(crate) struct Worker {
     shared_calls: u32,
     /// How long it waits for definitions of others.
     pub(super) lock_wait: LockWait,
+    /// What it was given of identity columns.
+    pub(super) generated: Arc<GeneratedValues>,
 }
 
 /// After another session was seen on its thread, a session counts as sharing it for so many calls.
@@ -57,6 +60,7 @@ impl Worker {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             shared_calls: 0,
             lock_wait: LockWait::default(),
+            generated: Arc::default(),
         }
     }
 

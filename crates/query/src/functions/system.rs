@@ -74,6 +74,22 @@ impl SystemFunction {
         SystemFunction { of_client: Some(Arc::new(call)), ..unbound }
     }
 
+    /// The same function, which makes something else with each call; `call` where it is not known who asks.
+    #[must_use]
+    pub fn volatile(
+        mut self,
+        call: impl Fn(&[Value<'_>]) -> crate::Result<Value<'static>> + Send + Sync + 'static,
+    ) -> SystemFunction {
+        self.signature.volatility = Volatility::Volatile;
+        self.call = Arc::new(call);
+        self
+    }
+
+    /// Whether it has to know who asks.
+    pub(crate) fn is_of_client(&self) -> bool {
+        self.of_client.is_some()
+    }
+
     /// The same function for one client; none for one that does not depend on who asks.
     pub(crate) fn bound_to(&self, client: &Client) -> Option<SystemFunction> {
         let (call, client) = (Arc::clone(self.of_client.as_ref()?), client.clone());

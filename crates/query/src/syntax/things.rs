@@ -77,15 +77,3 @@ pub(super) fn is_number_of_function(data_type: &DataType, given: &Expr) -> bool 
     word(data_type).as_deref() == Some("oid")
         && matches!(word(inner).as_deref(), Some("regproc" | "regprocedure"))
 }
-
-/// What is wrong with a call of a sequence; none if it is another function.
-pub(super) fn of_sequences(function: &Function) -> Option<String> {
-    let name = function.name.to_string().to_lowercase();
-    let is_one = matches!(name.as_str(), "nextval" | "currval" | "setval" | "lastval");
-    is_one.then(|| {
-        format!(
-            "{name}: numbers come with the row, so leave the column out of INSERT, and RETURNING tells \
-             the number; this"
-        )
-    })
-}

@@ -38,7 +38,7 @@ pub(crate) fn is_reserved(table: &str) -> bool {
     table.starts_with(RESERVED)
 }
 
-/// What can be granted: on a table, and the last one on a schema.
+/// What can be granted: on a table, and the last one on a schema or a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
     Select,
@@ -46,7 +46,8 @@ pub(crate) enum Right {
     Update,
     Delete,
     Truncate,
-    /// Of a schema: without it nothing can be done with its tables. Everyone has that of `public`.
+    /// Of a schema: without it nothing can be done with its tables. Everyone has that of `public`. Of a sequence: to
+    /// be given its values.
     Usage,
 }
 
@@ -54,6 +55,9 @@ impl Right {
     /// Those on a table.
     pub(crate) const ALL: [Right; 5] =
         [Right::Select, Right::Insert, Right::Update, Right::Delete, Right::Truncate];
+
+    /// Those on a sequence.
+    pub(crate) const OF_SEQUENCES: [Right; 3] = [Right::Select, Right::Update, Right::Usage];
 
     /// As it stands in GRANT, and in the table of grants.
     pub(crate) fn name(self) -> &'static str {
@@ -242,9 +246,35 @@ impl Access {
         if self.is_granted(who, right, table) {
             return Ok(());
         }
+        let what = if table.definition().sequence().is_some() { "sequence" } else { "table" };
         let table = table.name();
-        let message = format!("permission denied for table {}", schemas::own_name(table));
+        let message = format!("permission denied for {what} {}", schemas::own_name(table));
         let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);
+        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
+    }
+
+    /// Refuses what none of these rights on a sequence was granted for.
+    pub(crate) fn check_sequence(
+        &self,
+        who: &Identity,
+        rights: &[Right],
+        sequence: &Table,
+    ) -> Result<()> {
+        let (schema, name) = schemas::parts(sequence.name());
+        if self.is_superuser(who) || schema == who.temporary_schema {
+            return Ok(());
+        }
+        self.check_usage(who, schema)?;
+        if rights.iter().any(|right| self.is_granted(who, *right, sequence)) {
+            return Ok(());
+        }
+        let message = format!("permission denied for sequence {name}");
+        let right = rights.first().map_or("", |right| right.name());
+        let hint = format!(
+            "A superuser can GRANT {right} ON SEQUENCE {} TO {}.",
+            sequence.name(),
+            who.name
+        );
         Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
     }
 

@@ -18,7 +18,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
 }];
 
 fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
-    let tables = seen.tables();
+    let tables = seen.relations();
     let describe = |comment: Comment| {
         let table = tables.iter().find(|table| i64::from(table.id()) == comment.place.0)?;
         let columns = 0..table.definition().columns().len();

@@ -1,6 +1,6 @@
 //! Tables of PostgreSQL's catalogue for things that there are none of here. Tools look into them.
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, OIDS, TEXT, TEXTS};
+use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, OIDS, TEXT, TEXTS};
 use super::{Column, PG_CATALOG, SystemTable};
 
 const fn table(name: &'static str, columns: &'static [Column]) -> SystemTable {
@@ -76,37 +76,12 @@ pub(super) const ALL: &[SystemTable] = &[
         &[("oid", OID), ("extname", NAME), ("extnamespace", OID), ("extversion", TEXT)],
     ),
     table(
-        "pg_depend",
-        &[
-            ("classid", OID),
-            ("objid", OID),
-            ("objsubid", INT4),
-            ("refclassid", OID),
-            ("refobjid", OID),
-            ("refobjsubid", INT4),
-            ("deptype", CHAR),
-        ],
-    ),
-    table(
         "pg_enum",
         &[("oid", OID), ("enumtypid", OID), ("enumsortorder", INT4), ("enumlabel", NAME)],
     ),
     table(
         "pg_range",
         &[("rngtypid", OID), ("rngsubtype", OID), ("rngcollation", OID), ("rngsubopc", OID)],
-    ),
-    table(
-        "pg_sequence",
-        &[
-            ("seqrelid", OID),
-            ("seqtypid", OID),
-            ("seqstart", INT8),
-            ("seqincrement", INT8),
-            ("seqmax", INT8),
-            ("seqmin", INT8),
-            ("seqcache", INT8),
-            ("seqcycle", BOOL),
-        ],
     ),
     table(
         "pg_auth_members",
@@ -281,6 +256,5 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
     ),
     table("pg_db_role_setting", &[("setdatabase", OID), ("setrole", OID), ("setconfig", TEXTS)]),
-    table("pg_sequences", &[("schemaname", NAME), ("sequencename", NAME), ("sequenceowner", NAME)]),
     table("pg_prepared_xacts", &[("gid", TEXT), ("owner", NAME), ("database", NAME)]),
 ];

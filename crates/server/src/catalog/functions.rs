@@ -1,5 +1,6 @@
 //! The functions of PostgreSQL's catalogue that tools call.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onrush::{DataType, Database, Table, Value};
@@ -10,11 +11,12 @@ use super::{indexes, names, text_functions};
 use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sequences::Sequences;
 use crate::sql::Lookup;
 use crate::values;
 
 /// All of them, for one database.
-pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
+pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<SystemFunction> {
     let yes = |_: &[Value<'_>]| Value::Boolean(true);
     let no = |_: &[Value<'_>]| Value::Boolean(false);
     let null = |_: &[Value<'_>]| Value::Null;
@@ -92,7 +94,6 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
         "pg_get_viewdef",
         "pg_get_partkeydef",
         "pg_get_triggerdef",
-        "pg_get_serial_sequence",
         "pg_tablespace_location",
     ] {
         all.push(SystemFunction::new(name, TEXT, null));
@@ -100,6 +101,8 @@ pub(crate) fn functions(database: &Database) -> Vec<SystemFunction> {
     all.extend(of_tables(database));
     all.extend(super::comments::functions(database));
     all.extend(super::rights::functions(database));
+    all.extend(super::sequences::functions(database));
+    all.extend(crate::sequences::functions(sequences));
     all
 }
 
@@ -149,6 +152,10 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             move |client, given| {
                 let Some(oid) = number(given, 0) else { return text(given, 0) };
                 let seen = seen_by(client, &database);
+                if let Some(identity) = names::identity_with(&seen, oid) {
+                    let name = schemas::own_name(&identity.name()).to_owned();
+                    return seen_name(&seen, client, &identity.table, Some(name)).into();
+                }
                 let Some(table) = names::table_with(&seen, oid) else {
                     let of_catalogue = names::catalogue_name(oid).map(str::to_owned);
                     return of_catalogue.unwrap_or_else(|| oid.to_string()).into();
@@ -174,8 +181,16 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                 let (_, index) = indexes::named(&seen, &lookup.written_index(name)?)?;
                 Some(i64::from(index.number))
             };
+            let identity = || {
+                let identity = lookup.written_identity(name)?;
+                Some(i64::from(names::identity_oid(&identity)))
+            };
             let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
-            table.or_else(index).or_else(of_catalogue).map_or(Value::Null, Value::Int64)
+            table
+                .or_else(index)
+                .or_else(identity)
+                .or_else(of_catalogue)
+                .map_or(Value::Null, Value::Int64)
         }),
         // By its name, as a regclass is seen.
         SystemFunction::of_client("to_regclass", TEXT, move |client, given| {
@@ -189,6 +204,10 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let index = lookup.written_index(name).and_then(|name| indexes::named(&seen, &name));
             if let Some((table, index)) = index {
                 return seen_name(&seen, client, &table, Some(index.name)).into();
+            }
+            if let Some(identity) = lookup.written_identity(name) {
+                let own = schemas::own_name(&identity.name()).to_owned();
+                return seen_name(&seen, client, &identity.table, Some(own)).into();
             }
             let name = name.trim_start_matches("pg_catalog.");
             names::catalogue_oid(name).map_or(Value::Null, |_| name.to_owned().into())

@@ -70,7 +70,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("is_updatable", TEXT),
         ],
         rows: |seen, statement| {
-            let rows = |table: &Table| columns(table, statement);
+            let rows = |table: &Table| columns(seen, table, statement);
             seen.tables().iter().flat_map(rows).collect()
         },
     },
@@ -181,7 +181,7 @@ fn word(is_so: bool) -> Value<'static> {
     if is_so { "YES".into() } else { "NO".into() }
 }
 
-fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
+fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let definition = table.definition();
     let number = |number: i32| Value::Int32(number);
     let row = |(position, column): (usize, &onrush::ColumnDefinition)| {
@@ -204,7 +204,7 @@ fn columns(table: &Table, statement: &Statement) -> Vec<Row> {
         row.extend([
             column.name.clone().into(),
             number(i32::try_from(position + 1).unwrap_or(i32::MAX)),
-            names::default_of(column).map_or(Value::Null, Value::from),
+            names::default_of(seen, column).map_or(Value::Null, Value::from),
             word(column.nullable && !is_key),
             plain.into(),
             length,

@@ -15,6 +15,7 @@ mod information;
 mod names;
 mod rights;
 mod roles;
+mod sequences;
 mod settings;
 mod tables;
 mod text_functions;
@@ -27,6 +28,7 @@ use onrush::{Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
+pub(crate) use names::{identity_with, number_of, oid_of, table_with};
 
 use crate::execute::seen_by;
 use crate::seen::Seen;
@@ -57,7 +59,7 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(types::ALL)
         .chain(settings::ALL);
     let more = constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL);
-    with_rows.chain(more).chain(comments::ALL).chain(empty::ALL)
+    with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 
 /// The system table of this name. Those of `pg_catalog` need no schema in front.

@@ -10,6 +10,7 @@ use super::foreign_keys;
 use super::indexes::{self, Index};
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sequences::Identity;
 use crate::sql::{Lookup, check_as_shown, is_plain};
 use crate::values;
 
@@ -51,7 +52,18 @@ const FIRST_OID: u32 = 16_384;
 
 /// The number of a table.
 pub(super) fn table_oid(table: &Table) -> u32 {
-    FIRST_OID + 2 * table.id()
+    oid_of(table.id())
+}
+
+/// The number of the table that the engine knows by this one.
+pub(crate) fn oid_of(number: u32) -> u32 {
+    FIRST_OID + 2 * number
+}
+
+/// By which number the engine knows the table with this one.
+pub(crate) fn number_of(oid: i64) -> Option<u32> {
+    let number = u32::try_from(oid).ok()?.checked_sub(FIRST_OID)?;
+    (number % 2 == 0).then_some(number / 2)
 }
 
 /// The number of an index, by that of the table of its entries.
@@ -145,12 +157,26 @@ pub(super) fn key_name(table: &Table) -> String {
 }
 
 /// The table with a number, or with a primary key or an index of that number.
-pub(super) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
+pub(crate) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
     let is_it = |table: &Table| {
         i64::from(table_oid(table)) == oid
             || indexes::all(table).iter().any(|index| i64::from(index.number) == oid)
     };
-    seen.tables().into_iter().find(is_it)
+    seen.relations().into_iter().find(is_it)
+}
+
+/// The number of the sequence that an identity is shown as, made of its table's number and its column's.
+pub(super) fn identity_oid(identity: &Identity) -> u32 {
+    hashed_oid(1 << 27, &format!("{} {}", identity.table.id(), identity.number()))
+}
+
+/// The identity column whose sequence has a number.
+pub(crate) fn identity_with(seen: &Seen, oid: i64) -> Option<Identity> {
+    if !(1 << 27..1 << 28).contains(&oid) {
+        return None;
+    }
+    let is_it = |identity: &Identity| i64::from(identity_oid(identity)) == oid;
+    seen.tables().iter().flat_map(Identity::all).find(is_it)
 }
 
 /// The definition of the constraint with a number, as `pg_get_constraintdef` shows it; `shown` is what a table is
@@ -210,11 +236,14 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
 }
 
 /// A column's default as SQL; none where there is none, or where it is an identity.
-pub(super) fn default_of(column: &ColumnDefinition) -> Option<String> {
+pub(super) fn default_of(seen: &Seen, column: &ColumnDefinition) -> Option<String> {
     match &column.default {
         DefaultValue::None | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
         DefaultValue::Now => Some("now()".to_owned()),
-        DefaultValue::Expression(computed) => Some(format!("({})", computed.expression)),
+        DefaultValue::Expression(computed) => {
+            let shown = super::sequences::shown(seen, &computed.expression);
+            Some(shown.unwrap_or_else(|| format!("({})", computed.expression)))
+        }
         DefaultValue::Key(KeyStrategy::UuidV4) => Some("gen_random_uuid()".to_owned()),
         DefaultValue::Key(KeyStrategy::UuidV7) => Some("uuidv7()".to_owned()),
         DefaultValue::Key(strategy) => {

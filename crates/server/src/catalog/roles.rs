@@ -73,7 +73,11 @@ impl Rights {
         if granted.is_empty() {
             return Value::Null;
         }
-        let owner = entry(&(OWNER.to_owned(), Right::ALL.to_vec()));
+        let all = match table.definition().sequence() {
+            Some(_) => Right::OF_SEQUENCES.to_vec(),
+            None => Right::ALL.to_vec(),
+        };
+        let owner = entry(&(OWNER.to_owned(), all));
         let all = std::iter::once(&owner).chain(&granted);
         write_array(all.map(|entry| Some(entry.as_str()))).into()
     }
@@ -101,7 +105,7 @@ fn entry((role, rights): &(String, Vec<Right>)) -> String {
         Right::Usage => 'U',
     };
     let mut letters: Vec<char> = rights.iter().map(letter).collect();
-    letters.sort_unstable_by_key(|letter| "arwdD".find(*letter));
+    letters.sort_unstable_by_key(|letter| "arwdDU".find(*letter));
     let letters: String = letters.into_iter().collect();
     format!("{}={letters}/{OWNER}", quoted(role))
 }

@@ -9,6 +9,7 @@ use super::roles::Rights;
 use super::{PG_CATALOG, SystemTable, indexes, oid};
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sequences::Identity;
 use crate::values;
 
 pub(super) const ALL: &[SystemTable] = &[
@@ -55,7 +56,7 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, _| {
             let rights = Rights::of(seen);
-            seen.tables().iter().flat_map(|table| classes(table, &rights)).collect()
+            seen.relations().iter().flat_map(|table| classes(table, &rights)).collect()
         },
     },
     SystemTable {
@@ -85,13 +86,13 @@ pub(super) const ALL: &[SystemTable] = &[
             ("attoptions", TEXTS),
             ("attfdwoptions", TEXTS),
         ],
-        rows: |seen, _| seen.tables().iter().flat_map(|table| attributes(table)).collect(),
+        rows: |seen, _| seen.relations().iter().flat_map(|table| attributes(seen, table)).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
         name: "pg_attrdef",
         columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
-        rows: |seen, _| seen.tables().iter().flat_map(|table| defaults(table)).collect(),
+        rows: |seen, _| seen.tables().iter().flat_map(|table| defaults(seen, table)).collect(),
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -221,7 +222,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             yes,
             if is_table { "d".into() } else { "n".into() },
             no,
-            if is_table { rights.on(table) } else { Value::Null },
+            if number == names::table_oid(table) { rights.on(table) } else { Value::Null },
             Value::Null,
             Value::Null,
         ]
@@ -229,7 +230,14 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     let own = names::table_oid(table);
     let name = schemas::own_name(table.name()).to_owned();
     let columns = definition.columns().len();
+    if definition.sequence().is_some() {
+        return vec![class(own, name, 0, "S", definition.shown_columns().count())];
+    }
     let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, "r", columns)];
+    for identity in Identity::all(table) {
+        let name = schemas::own_name(&identity.name()).to_owned();
+        classes.push(class(names::identity_oid(&identity), name, 0, "S", 3));
+    }
     for index in &all {
         let (name, columns) = (index.name.clone(), index.all_columns().len());
         classes.push(class(index.number, name, names::BTREE_OID, "i", columns));
@@ -246,7 +254,7 @@ fn persistence(table: &Table) -> &'static str {
 }
 
 /// The columns of a table, and those of its primary key and its indexes.
-fn attributes(table: &Table) -> Vec<Row> {
+fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |owner: u32, at: usize, position: usize| {
         let column = &definition.columns()[position];
@@ -265,7 +273,7 @@ fn attributes(table: &Table) -> Vec<Row> {
             Value::Int32(0),
             Value::Int32(values::type_modifier(data_type.into())),
             Value::Boolean(is_own && (is_key || !column.nullable)),
-            Value::Boolean(is_own && names::default_of(column).is_some()),
+            Value::Boolean(is_own && names::default_of(seen, column).is_some()),
             no.clone(),
             match is_own && names::is_identity(column) {
                 true if column.is_always_generated => "a".into(),
@@ -293,10 +301,10 @@ fn attributes(table: &Table) -> Vec<Row> {
     own.chain(of_indexes.map(|(number, at, position)| row(number, at, position))).collect()
 }
 
-fn defaults(table: &Table) -> Vec<Row> {
+fn defaults(seen: &Seen, table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |position: usize| {
-        let default = names::default_of(&definition.columns()[position])?;
+        let default = names::default_of(seen, &definition.columns()[position])?;
         let own = names::table_oid(table);
         let number = i16::try_from(position + 1).unwrap_or(i16::MAX);
         Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])

@@ -1,5 +1,6 @@
 //! CALL: a check of everything stored, and the server-side loop of the classic study.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
@@ -7,6 +8,7 @@ use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
 use super::plan::Call;
 use super::{Answer, Backend, RowStream};
 use crate::error::{Result, SqlError, state};
+use crate::sequences::as_caller;
 use crate::sql::Bound;
 
 /// Rows that a loop that does not wait inserts before others have a turn: under a millisecond. A session
@@ -68,11 +70,12 @@ impl Backend {
         while left > 0 {
             let now = left.min(rows_per_commit);
             let batch = (0..now).map(|_| &[] as &[Value<'static>]);
+            let sequences = Arc::clone(&self.sequences);
             let session = self.idle()?;
-            match now {
-                1 => session.insert(&table, &[])?,
-                _ => session.insert_many(&table, batch)?,
-            }
+            as_caller(&sequences, || match now {
+                1 => session.insert(&table, &[]),
+                _ => session.insert_many(&table, batch),
+            })?;
             match session.take_rest().filter(|_| waits) {
                 Some(commit) => commit.wait_async().await?,
                 None => turn += now,
@@ -96,15 +99,16 @@ impl Backend {
         rows: u64,
         rows_per_commit: u64,
     ) -> Result<Answer> {
+        let sequences = Arc::clone(&self.sequences);
         let mut left = rows;
         while left > 0 {
             let now = left.min(rows_per_commit);
             let session = self.idle()?;
             session.set_waits_later(false);
-            let inserted = match now {
+            let inserted = as_caller(&sequences, || match now {
                 1 => session.insert(table, &[]),
                 _ => session.insert_many(table, (0..now).map(|_| &[] as &[Value<'static>])),
-            };
+            });
             // As the server's other statements have it.
             session.set_waits_later(true);
             inserted?;

@@ -15,14 +15,14 @@ use super::Backend;
 use super::foreign_key::ForeignChange;
 use super::temporary::OnCommit;
 use super::transaction::Work;
-use super::{foreign_key, index};
+use super::{foreign_key, index, sequence};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{
     AlterPlan, Change, ColumnChange, CommentPlan, IndexPlan, NewTable, PlannedChange,
 };
-use crate::{access, column_change, comments, schemas};
+use crate::{access, column_change, comments, schemas, sequences};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,11 @@ impl Backend {
                 // What it has waited for before its first row is seen.
                 transaction.refresh();
                 Ok(done)
-            })?;
+            });
+            if done.is_err() && matches!(self.work, Work::Idle(_)) {
+                self.sequences.end_transaction();
+            }
+            let done = done?;
             self.touched.kept |= touched.kept;
             self.touched.roles |= touched.roles;
             self.has_defined = true;
@@ -85,6 +89,7 @@ impl Backend {
         self.touched = Touched::NOTHING;
         self.has_defined = false;
         self.seen = Seen::committed(&self.database);
+        self.sequences.end_transaction();
     }
 
     /// What the client sees if it, or somebody else, has defined something.
@@ -110,6 +115,9 @@ impl Backend {
             if made.is_some() {
                 for index in &table.indexes {
                     index::add_index(transaction, name, index)?;
+                }
+                for (column, options) in &table.sequences {
+                    sequence::add_to_column(transaction, name, column, options)?;
                 }
                 for foreign_key in &table.foreign_keys {
                     foreign_key::add_foreign_key(transaction, name, foreign_key)?;
@@ -237,6 +245,9 @@ impl Backend {
             let mut notices = Vec::new();
             foreign_key::drop_references(transaction, names, cascades, &mut notices)?;
             for name in names {
+                if let Ok(known) = transaction.table(name) {
+                    check_is_table(&known)?;
+                }
                 match drop_table(&database, transaction, name) {
                     Err(Error::UnknownTable { name }) if if_exists => {
                         notices.push(skipped("table", &name));
@@ -267,14 +278,25 @@ pub(super) fn new_table(
     }
 }
 
-/// Drops a table with what was granted on it and said of it.
-pub(super) fn drop_table(
+/// Refuses a sequence where a table is meant.
+fn check_is_table(table: &Table) -> Result<()> {
+    if table.definition().sequence().is_none() {
+        return Ok(());
+    }
+    let message = format!("{:?} is not a table", schemas::own_name(table.name()));
+    Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
+        .with_hint("Use DROP SEQUENCE to remove a sequence."))
+}
+
+/// Drops a table with what was granted on it and said of it, and the sequences that it owns.
+pub(crate) fn drop_table(
     database: &Database,
     transaction: &mut Transaction<'_>,
     name: &str,
 ) -> onrush::Result<()> {
     let number = transaction.lock_table(name)?.id();
     transaction.drop_table(name)?;
+    sequences::drop_owned(database, transaction, number, None)?;
     access::forget_table(database, transaction, number)?;
     comments::forget(database, transaction, |(of, _)| of == i64::from(number))
 }
@@ -290,7 +312,7 @@ fn column_changes(plan: &AlterPlan) -> Vec<(&str, &ColumnChange)> {
     columns
 }
 
-fn skipped(kind: &str, name: &str) -> SqlError {
+pub(super) fn skipped(kind: &str, name: &str) -> SqlError {
     let message = format!("{kind} \"{name}\" does not exist, skipping");
     SqlError::new(state::UNDEFINED_TABLE, message).warning()
 }
@@ -447,6 +469,8 @@ fn forget_columns(
         {
             let place = comments::place(table, Some(column));
             comments::forget(database, transaction, |other| other == place)?;
+            let number = u16::try_from(table.definition().column_number(column)).ok();
+            sequences::drop_owned(database, transaction, table.id(), number)?;
         }
     }
     Ok(())

@@ -104,7 +104,7 @@ impl Backend {
 }
 
 fn notice(message: String) -> SqlError {
-    SqlError::new(state::SUCCESSFUL_COMPLETION, message).notice()
+    SqlError::new(state::SUCCESSFUL, message).notice()
 }
 
 /// Makes a foreign key of a table.

@@ -5,8 +5,8 @@ use onrush::{Error, Table, Transaction};
 use super::Backend;
 use super::definition::Touched;
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
 use crate::sql::IndexPlan;
+use crate::{schemas, sequences};
 
 impl Backend {
     pub(super) fn create_index(
@@ -90,13 +90,19 @@ fn drop_index(transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The indexes of a table that has come into another schema go along.
+/// The indexes of a table that has come into another schema go along, and the sequences that it owns.
 pub(super) fn follow_schema(transaction: &mut Transaction<'_>, table: &Table) -> Result<()> {
     let schema = schemas::parts(table.name()).0;
     for index in table.definition().indexes() {
         let to = schemas::joined(schema, schemas::own_name(&index.name));
         if to != index.name {
             transaction.rename_index(&index.name, &to)?;
+        }
+    }
+    for sequence in sequences::owned_by(transaction, table.id(), None) {
+        let to = schemas::joined(schema, schemas::own_name(sequence.name()));
+        if to != sequence.name() {
+            sequences::rename(transaction, sequence.name(), to)?;
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use super::returning::{Returner, answer};
 use super::transaction::Work;
 use super::{Answer, Backend, in_failed_transaction, tag};
 use crate::error::{Result, SqlError, state};
+use crate::sequences::as_caller;
 use crate::sql::{
     Arbiter, Bound, Conflict, ConflictUpdate, InsertPlan, InsertRows, NewValue, Operand, QueryPlan,
 };
@@ -67,14 +68,14 @@ impl Backend {
     }
 
     fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        match &mut self.work {
+        as_caller(&self.sequences, || match &mut self.work {
             Work::Idle(session) => Ok(session.insert(table, values)?),
             Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
                 Some(transaction) => Ok(transaction.insert(table, values)?),
                 None => Err(in_failed_transaction()),
             }),
             _ => Err(in_failed_transaction()),
-        }
+        })
     }
 
     /// All or none.
@@ -83,14 +84,14 @@ impl Backend {
         table: &Table,
         rows: impl IntoIterator<Item = &'v [Value<'v>]>,
     ) -> Result<()> {
-        match &mut self.work {
+        as_caller(&self.sequences, || match &mut self.work {
             Work::Idle(session) => Ok(session.insert_many(table, rows)?),
             Work::Open(open) => open.with_dependent_mut(|_, transaction| {
                 let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
                 rows.into_iter().try_for_each(|row| Ok(transaction.insert(table, row)?))
             }),
             _ => Err(in_failed_transaction()),
-        }
+        })
     }
 
     /// With ON CONFLICT or RETURNING: row after row, in one transaction.

@@ -30,6 +30,7 @@ mod rows;
 mod savepoint;
 mod schema;
 mod select;
+mod sequence;
 mod settings;
 mod temporary;
 mod transaction;
@@ -44,9 +45,10 @@ use onrush_query::{Client, QueryEngine};
 use pgwire::messages::response::TransactionStatus;
 use sqlparser::ast::DiscardObject;
 
+pub(crate) use definition::drop_table;
 pub(crate) use patience::Patience;
 pub(crate) use plan::Plan;
-pub(crate) use query::seen_by;
+pub(crate) use query::{caller_of, seen_by};
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use temporary::{OnCommit, drop_leftovers};
@@ -60,6 +62,7 @@ use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sequences::ClientSequences;
 use crate::sql::plan::{ALL, show_columns};
 use crate::sql::{Bound, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange};
 use definition::Touched;
@@ -124,6 +127,8 @@ pub(crate) struct Backend {
     pub(crate) presence: Presence,
     client: Client,
     pub(super) who: Identity,
+    /// What the client knows of sequences.
+    sequences: Arc<ClientSequences>,
     pub(super) work: Work,
     /// What the client sees of definitions.
     pub(crate) seen: Seen,
@@ -171,6 +176,12 @@ impl Backend {
         };
         let patience = Patience::with(door.line.clone());
         session.set_waiting(Some(Arc::new(patience.clone())));
+        let sequences = Arc::new(ClientSequences::new(
+            &shared.sequences,
+            &who,
+            &patience,
+            session.generated_values(),
+        ));
         let is_cancelled = &patience.is_cancelled;
         let address = door.peer.to_string();
         let newcomer =
@@ -185,6 +196,7 @@ impl Backend {
             presence,
             client,
             who,
+            sequences,
             work: Work::Idle(Box::new(session)),
             seen: Seen::committed(database),
             has_defined: false,
@@ -308,13 +320,15 @@ impl Backend {
             DiscardObject::ALL => {
                 self.outside_transaction("DISCARD ALL")?;
                 self.discard_temporaries()?;
+                self.sequences.discard();
                 self.settings.reset();
                 self.introduce();
                 return Ok(Answer::Discarded("DISCARD ALL".into()));
             }
             DiscardObject::TEMP => self.discard_temporaries()?,
-            // There are no sequences, and a plan that is kept is as good as a new one.
-            DiscardObject::PLANS | DiscardObject::SEQUENCES => {}
+            DiscardObject::SEQUENCES => self.sequences.discard(),
+            // One that is kept is as good as a new one.
+            DiscardObject::PLANS => {}
         }
         Ok(Answer::Done(format!("DISCARD {what}").into()))
     }

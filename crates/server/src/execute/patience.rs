@@ -38,7 +38,7 @@ struct Limits {
 }
 
 impl Patience {
-    pub(super) fn with(line: Option<Arc<Line>>) -> Patience {
+    pub(crate) fn with(line: Option<Arc<Line>>) -> Patience {
         Patience { line, ..Patience::default() }
     }
 
@@ -72,7 +72,7 @@ impl Patience {
     }
 
     /// Why the engine was told to give up what it waited for.
-    pub(super) fn given_up(&self) -> SqlError {
+    pub(crate) fn given_up(&self) -> SqlError {
         let of_lock = || {
             let message = "the statement waited longer than lock_timeout for another transaction's definition";
             SqlError::new(state::LOCK_NOT_AVAILABLE, message)

@@ -12,6 +12,7 @@ use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
+use crate::sequences::ClientSequences;
 use crate::sql::plan::text_column;
 use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
 
@@ -42,7 +43,8 @@ impl Backend {
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
-        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, seen });
+        let sequences = Arc::clone(&self.sequences);
+        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, seen, sequences });
         Finder {
             seen: self.seen.clone(),
             queries: Arc::clone(&self.queries),
@@ -56,6 +58,13 @@ impl Backend {
 struct Session {
     settings: Settings,
     seen: Seen,
+    sequences: Arc<ClientSequences>,
+}
+
+/// What a client knows of sequences; none where nobody asks.
+pub(crate) fn caller_of(client: &Client) -> Option<Arc<ClientSequences>> {
+    let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
+    Some(Arc::clone(&session.sequences))
 }
 
 /// What a client sees of definitions, for functions and views of the catalogue.

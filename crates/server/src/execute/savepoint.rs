@@ -42,6 +42,7 @@ impl Backend {
                 self.savepoints.truncate(index + 1);
                 self.work.recover();
                 self.look_again()?;
+                self.sequences.go_back(&self.seen);
                 Ok(Answer::Done("ROLLBACK".into()))
             }
             SavepointPlan::Release(name) => {

@@ -6,11 +6,12 @@ use super::Backend;
 use super::definition::Touched;
 use super::foreign_key::drop_all;
 use super::index;
+use super::sequence::drop_sequence;
 use crate::access;
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::{SchemaPlan, is_builtin, no_schema};
+use crate::{schemas, sequences};
 
 impl Backend {
     pub(super) fn change_schemas(&mut self, plan: &SchemaPlan) -> Result<()> {
@@ -31,8 +32,18 @@ impl Backend {
                 let seen = Seen::within(&database, transaction, true)?;
                 if schemas::is_there(&seen, name)? {
                     check_may_go(&seen, name, cascade)?;
-                    let tables = schemas::tables_of(&seen, name);
+                    let (mut tables, mut of_sequences) = (Vec::new(), Vec::new());
+                    for table in schemas::tables_of(&seen, name) {
+                        let known = transaction.table(&table)?;
+                        let is_sequence = known.definition().sequence().is_some();
+                        if is_sequence { of_sequences.push(table) } else { tables.push(table) }
+                    }
                     drop_all(&database, transaction, &tables, &mut notices)?;
+                    for sequence in of_sequences {
+                        // It may be gone with its table.
+                        let Ok(known) = transaction.table(&sequence) else { continue };
+                        notices.extend(drop_sequence(&database, transaction, &known, true)?);
+                    }
                     if let Some(number) = schemas::forget(&database, transaction, name)? {
                         access::forget_schema(&database, transaction, number)?;
                     }
@@ -60,7 +71,13 @@ impl Backend {
                 return Err(there_already(to));
             }
             for table in schemas::tables_of(&seen, name) {
+                // A sequence that goes with its table may be there already.
+                let Ok(known) = transaction.table(&table) else { continue };
                 let to = schemas::joined(to, schemas::own_name(&table));
+                if known.definition().sequence().is_some() {
+                    sequences::rename(transaction, &table, to)?;
+                    continue;
+                }
                 let table = transaction.alter_table(&table, &[TableChange::Rename { to }])?;
                 index::follow_schema(transaction, &table)?;
             }

@@ -7,7 +7,9 @@ use onrush::{Row, ScanOptions, Table, Value};
 use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
-use crate::error::Result;
+use crate::access::Right;
+use crate::error::{Result, SqlError};
+use crate::sequences::{Identity, ValueSource, next_named, source_named};
 use crate::sql::{
     Bound, CopyPlan, Function, GetPlan, Operand, OutputColumn, Scalar, SettingChange, count_of,
     key_of, unix_micros,
@@ -76,6 +78,7 @@ impl Backend {
             row.push(match scalar {
                 Scalar::Value(operand) => operand.value(bound)?.into_owned(),
                 Scalar::Function(function) => self.function(*function)?,
+                Scalar::NextValue(name) => self.next_value(&name.value(bound)?)?,
                 Scalar::Setting(name) => {
                     let name = name.value(bound)?;
                     let shown = self.settings.show(name.as_str().unwrap_or_default());
@@ -85,6 +88,28 @@ impl Backend {
             });
         }
         Ok(RowStream::of_rows(Arc::clone(columns), vec![row], "SELECT"))
+    }
+
+    /// `nextval`. Of an identity it is the one that the client's next row would get.
+    fn next_value(&mut self, name: &Value<'_>) -> Result<Value<'static>> {
+        let sight = (&self.seen, &self.settings.path[..]);
+        let is_read_only = self.settings.is_read_only;
+        let identity = match source_named(&self.sequences, sight, name, is_read_only)? {
+            None => return Ok(Value::Null),
+            Some(ValueSource::Sequence(_)) => return next_named(&self.sequences, sight, name),
+            Some(ValueSource::Identity(identity)) => identity,
+        };
+        self.sequences.check(&[Right::Insert], &identity.table)?;
+        let Identity { table, column, .. } = &identity;
+        let value = match &mut self.work {
+            Work::Idle(session) => session.next_identity(table, *column)?,
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
+                Ok::<_, SqlError>(transaction.next_identity(table, *column)?)
+            })?,
+            _ => return Err(in_failed_transaction()),
+        };
+        Ok(value.map_or(Value::Null, Value::Int64))
     }
 
     /// `set_config`, which gives the new value.

@@ -6,12 +6,15 @@
 //! | open: changes are private | COMMIT, ROLLBACK, an error, the client going away |
 //! | failed: everything is refused | ROLLBACK, or COMMIT, which rolls back; or ROLLBACK TO, which opens it again |
 
+use std::sync::Arc;
+
 use onrush::{Error, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
 use super::{Answer, Backend, Plan};
 use crate::error::{Result, SqlError, state};
+use crate::sequences::as_caller;
 
 /// How often a statement that commits by itself is run again when another one came first.
 const TRIES: usize = 100;
@@ -111,9 +114,14 @@ impl Backend {
                 return Ok(self.roll_back());
             }
         };
+        let moved = self.sequences.moved(&self.seen);
         let mut commit = || {
             open.with_dependent_mut(|_, transaction| {
-                transaction.take().map_or(Ok(()), Transaction::commit)
+                let Some(mut transaction) = transaction.take() else { return Ok(()) };
+                for (sequence, position) in &moved {
+                    transaction.upsert(sequence, &position.row())?;
+                }
+                transaction.commit()
             })
         };
         // Rows of tables that are dropped may be many.
@@ -183,7 +191,8 @@ impl Backend {
         &mut self,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        match &mut self.work {
+        let sequences = Arc::clone(&self.sequences);
+        as_caller(&sequences, || match &mut self.work {
             Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
                 Some(transaction) => work(transaction),
                 None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
@@ -208,7 +217,7 @@ impl Backend {
                 }
             }
             _ => Err(super::in_failed_transaction()),
-        }
+        })
     }
 }
 

@@ -24,7 +24,7 @@ use onrush_query::QueryEngine;
 
 use crate::error::{Result, SqlError, state};
 use crate::sql::{ColumnChange, NewCheck};
-use crate::{access, column_change, comments, schemas};
+use crate::{access, column_change, comments, schemas, sequences};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
 
@@ -118,6 +118,7 @@ impl Rewrite<'_> {
         (table, substitute): (&Table, &Table),
     ) -> Result<()> {
         transaction.replace_table(table, substitute)?;
+        sequences::move_owned(transaction, (table, substitute))?;
         access::move_table(self.database, transaction, (table, substitute))?;
         Ok(comments::move_table(self.database, transaction, (table, substitute))?)
     }

@@ -1,4 +1,4 @@
-//! DROP of what there is none of here: views and sequences. With IF EXISTS it is done, which is what scripts that make
+//! DROP of what there is none of here: views. With IF EXISTS it is done, which is what scripts that make
 //! a database anew want.
 
 use sqlparser::ast::{ObjectName, ObjectType};
@@ -13,7 +13,6 @@ fn kind(object_type: ObjectType) -> (&'static str, &'static str, &'static str) {
         ObjectType::MaterializedView => {
             ("DROP MATERIALIZED VIEW", "materialized view", state::UNDEFINED_TABLE)
         }
-        ObjectType::Sequence => ("DROP SEQUENCE", "sequence", state::UNDEFINED_TABLE),
         _ => ("DROP VIEW", "view", state::UNDEFINED_TABLE),
     }
 }

@@ -12,6 +12,7 @@ use super::create::{self, Column};
 use super::foreign_key::ForeignKeyPlan;
 use super::index::IndexPlan;
 use super::names::{self, TableName};
+use super::sequence::{SequenceChange, SequencePlan};
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
@@ -70,6 +71,11 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
         return Err(SqlError::not_supported(statement, FORMS));
     }
     let table = planner.lookup().table_that_may_be(name, *if_exists)?;
+    let is_sequence =
+        planner.seen.table(&table).is_ok_and(|it| it.definition().sequence().is_some());
+    if is_sequence {
+        return of_sequence(planner, table, operations);
+    }
     if let [
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::PrimaryKey(primary),
@@ -118,9 +124,35 @@ pub(super) fn plan_set_schema(
         return Err(schema::moves_temporary());
     }
     let to = schemas::joined(&schema::target(planner, to)?, schemas::own_name(&table));
+    if planner.seen.table(&table).is_ok_and(|it| it.definition().sequence().is_some()) {
+        return Ok(renamed_sequence(table, to));
+    }
     let change = Change::Other(TableChange::Rename { to });
     let changes = vec![PlannedChange { change, if_needed: false, cascades: false }];
     Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
+}
+
+/// ALTER TABLE of a sequence, which can give it another name.
+fn of_sequence(
+    planner: &Planner<'_>,
+    name: String,
+    operations: &[AlterTableOperation],
+) -> Result<DefinitionPlan> {
+    if let [operation @ AlterTableOperation::RenameTable { .. }] = operations
+        && let [PlannedChange { change: Change::Other(TableChange::Rename { to }), .. }] =
+            change(planner, &name, operation)?.as_slice()
+    {
+        return Ok(renamed_sequence(name, to.clone()));
+    }
+    let message =
+        format!("ALTER action cannot be performed on relation {:?}", schemas::own_name(&name));
+    Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
+        .with_detail("This operation is not supported for sequences."))
+}
+
+fn renamed_sequence(name: String, to: String) -> DefinitionPlan {
+    let change = SequenceChange::Rename(to);
+    DefinitionPlan::Sequence(SequencePlan::Alter { name, if_exists: false, change })
 }
 
 /// What there is of ALTER TABLE.
@@ -139,8 +171,14 @@ fn change(
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks, indexes, foreign_keys } =
+            let Column { definition, is_key, checks, indexes, foreign_keys, sequence } =
                 create::column_of(planner, table, column_def, false)?;
+            if sequence.is_some() {
+                return Err(SqlError::not_supported(
+                    format!("an identity with such options on the new column {}", definition.name),
+                    "CREATE SEQUENCE makes what gives its values: DEFAULT nextval('name').",
+                ));
+            }
             if is_key {
                 let known = planner.seen.table(table).ok();
                 if known.is_some_and(|known| known.definition().row_id().is_none()) {

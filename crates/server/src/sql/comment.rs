@@ -6,6 +6,7 @@ use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
+use crate::schemas;
 
 /// What is said of a table or column.
 #[derive(Clone, Debug)]
@@ -23,7 +24,9 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         return Err(SqlError::not_supported(statement, FORMS));
     };
     let (table, column) = match object_type {
-        CommentObject::Table => (planner.lookup().table_named(object_name)?, None),
+        CommentObject::Table | CommentObject::Sequence => {
+            (planner.lookup().table_named(object_name)?, None)
+        }
         CommentObject::Column => {
             let mut table = object_name.clone();
             let column = names::column(&ObjectName(table.0.split_off(table.0.len() - 1)))?;
@@ -36,6 +39,12 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
     };
     let known = plan::table(planner, &table)?;
+    let is_sequence = known.definition().sequence().is_some();
+    if is_sequence != (*object_type == CommentObject::Sequence) && column.is_none() {
+        let what = if is_sequence { "table" } else { "sequence" };
+        let message = format!("{:?} is not a {what}", schemas::own_name(&table));
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+    }
     if let Some(column) = &column {
         known.definition().shown_column_index(column)?;
     }
@@ -44,4 +53,5 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     Ok(DefinitionPlan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
 }
 
-const FORMS: &str = "There are COMMENT ON TABLE name and COMMENT ON COLUMN table.column.";
+const FORMS: &str =
+    "There are COMMENT ON TABLE name, COMMENT ON SEQUENCE name and COMMENT ON COLUMN table.column.";

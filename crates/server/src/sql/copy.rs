@@ -9,6 +9,7 @@ use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::RowsPlan;
+use crate::schemas;
 
 /// How rows are written in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,11 @@ pub(super) fn plan(
     };
     let table = plan::table(planner, &planner.lookup().table_named(table_name)?)?;
     let definition = table.definition();
+    if definition.sequence().is_some() {
+        let way = if to { "from" } else { "to" };
+        let message = format!("cannot copy {way} sequence {:?}", schemas::own_name(table.name()));
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+    }
     let mut positions = Vec::new();
     for column in columns {
         let position = definition.shown_column_index(&names::identifier(column))?;

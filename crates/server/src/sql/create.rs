@@ -6,12 +6,13 @@ use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinit
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
-    ObjectName, PrimaryKeyConstraint, SequenceOptions, SqlOption, TableConstraint,
+    ObjectName, PrimaryKeyConstraint, SqlOption, TableConstraint,
 };
 
 use super::check::NewCheck;
 use super::foreign_key::ForeignKeyPlan;
 use super::index::IndexPlan;
+use super::sequence::{self, IdentitySource, SequenceOptions};
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
@@ -30,6 +31,8 @@ pub(crate) struct NewTable {
     pub(crate) definition: TableDefinition,
     /// For its UNIQUE constraints.
     pub(crate) indexes: Vec<IndexPlan>,
+    /// For its identity columns, by their names.
+    pub(crate) sequences: Vec<(String, SequenceOptions)>,
     pub(crate) foreign_keys: Vec<ForeignKeyPlan>,
     pub(crate) if_not_exists: bool,
     pub(crate) on_commit: Option<OnCommit>,
@@ -45,6 +48,8 @@ pub(super) struct Column {
     pub(super) indexes: Vec<IndexPlan>,
     /// One for each REFERENCES.
     pub(super) foreign_keys: Vec<ForeignKeyPlan>,
+    /// The sequence that its identity is to have, where the engine's counter does not do.
+    pub(super) sequence: Option<SequenceOptions>,
 }
 
 /// How long the rows of a table stay.
@@ -126,10 +131,12 @@ pub(super) fn plan(
         )),
     };
     let mut builder = TableDefinition::builder(&name);
-    let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut checks, mut indexes) = (Vec::new(), Vec::new());
+    let (mut foreign_keys, mut sequences) = (Vec::new(), Vec::new());
     for column in &statement.columns {
         let column = column_of(planner, &name, column, settings.is_strict)?;
         let Column { definition, is_key, .. } = column;
+        sequences.extend(column.sequence.map(|options| (definition.name.clone(), options)));
         checks.extend(column.checks);
         indexes.extend(column.indexes);
         foreign_keys.extend(column.foreign_keys);
@@ -175,7 +182,7 @@ pub(super) fn plan(
     }
     let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
     let if_not_exists = statement.if_not_exists;
-    let table = NewTable { definition, indexes, foreign_keys, if_not_exists, on_commit };
+    let table = NewTable { definition, indexes, sequences, foreign_keys, if_not_exists, on_commit };
     Ok(DefinitionPlan::CreateTable(Arc::new(table)))
 }
 
@@ -266,6 +273,7 @@ pub(super) fn column_of(
     }
     let mut is_key = false;
     let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
+    let mut its_sequence = None;
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
@@ -292,9 +300,15 @@ pub(super) fn column_of(
                 generation_expr: None,
                 ..
             } => {
-                let start = identity_start(sequence_options.as_deref().unwrap_or_default())?;
-                let strategy = KeyStrategy::Identity { start, strict: is_strict };
-                definition = definition.not_null().default_key(strategy);
+                let options = sequence_options.as_deref().unwrap_or_default();
+                definition = definition.not_null();
+                match sequence::of_identity(options, data_type)? {
+                    IdentitySource::Counter { start } => {
+                        let strategy = KeyStrategy::Identity { start, strict: is_strict };
+                        definition = definition.default_key(strategy);
+                    }
+                    IdentitySource::Sequence(options) => its_sequence = Some(options),
+                }
                 definition.is_always_generated = *generated_as == GeneratedAs::Always;
             }
             other => {
@@ -305,7 +319,7 @@ pub(super) fn column_of(
             }
         }
     }
-    Ok(Column { definition, is_key, checks, indexes, foreign_keys })
+    Ok(Column { definition, is_key, checks, indexes, foreign_keys, sequence: its_sequence })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
@@ -338,26 +352,4 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
         .replacen("dec(", "decimal(", usize::from(lower.starts_with("dec(")))
         .parse()
         .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
-}
-
-fn identity_start(options: &[SequenceOptions]) -> Result<i64> {
-    let mut start = 1;
-    for option in options {
-        match option {
-            SequenceOptions::StartWith(value, _) => {
-                start = value.to_string().parse().map_err(|_| {
-                    let message = format!("an identity cannot start with {value}");
-                    SqlError::new(state::INVALID_PARAMETER_VALUE, message)
-                })?;
-            }
-            SequenceOptions::IncrementBy(value, _) if value.to_string() == "1" => {}
-            other => {
-                return Err(SqlError::not_supported(
-                    format!("an identity with{other}"),
-                    "START WITH is the option there is; values ascend by 1.",
-                ));
-            }
-        }
-    }
-    Ok(start)
 }

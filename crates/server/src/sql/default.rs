@@ -9,11 +9,11 @@ use onrush_types::CHECK_BYTES_MAX;
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::parser::Parser;
 
-use super::Planner;
 use super::dialect::OnrushDialect;
 use super::form;
 use super::functions::{self, Function};
 use super::operand::{Operand, Parameters};
+use super::{Planner, sequence};
 use crate::error::{Result, SqlError, state};
 use crate::values;
 
@@ -24,6 +24,9 @@ pub(super) fn default_of(
     data_type: DataType,
     is_strict: bool,
 ) -> Result<DefaultValue> {
+    if let Some(bound) = sequence::bound(planner, value)? {
+        return sequence::default_of(planner, bound, data_type);
+    }
     match value {
         Expr::Nested(inner) => return default_of(planner, inner, data_type, is_strict),
         Expr::Function(call) => match functions::of(call) {

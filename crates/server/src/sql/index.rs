@@ -6,7 +6,7 @@ use sqlparser::ast::{
     IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
 };
 
-use super::{Planner, names};
+use super::{Planner, names, sequence};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
@@ -128,6 +128,9 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
     let table = planner.lookup().table_named(table_name)?;
+    sequence::check_is_none(planner, &table, |name| {
+        format!("cannot create index on relation {name:?}")
+    })?;
     let columns = columns.iter().map(indexed_column).collect::<Result<Vec<_>>>()?;
     let included = include.iter().map(names::own_column).collect::<Result<Vec<_>>>()?;
     let uniqueness = match (unique, nulls_distinct) {

@@ -1,9 +1,9 @@
 //! LOCK TABLE: PostgreSQL's eight modes by what they keep others from, here three.
 
 use onrush::Table;
-use sqlparser::ast::{Lock, LockTableMode};
+use sqlparser::ast::{Lock, LockTableMode, ObjectName};
 
-use super::{Planner, plan};
+use super::{Planner, plan, sequence};
 use crate::error::Result;
 use crate::execute::plan::DefinitionPlan;
 
@@ -32,7 +32,7 @@ pub(crate) struct LockPlan {
 /// Plans LOCK TABLE.
 pub(super) fn plan(planner: &Planner<'_>, statement: &Lock) -> Result<DefinitionPlan> {
     // A table has no others below it, so that ONLY and * say nothing.
-    let tables = statement.tables.iter().map(|target| plan::table_named(planner, &target.name));
+    let tables = statement.tables.iter().map(|target| lock_table(planner, &target.name));
     let mode = statement.lock_mode.as_ref().unwrap_or(&LockTableMode::AccessExclusive);
     let lock = match mode {
         LockTableMode::AccessShare | LockTableMode::RowShare | LockTableMode::RowExclusive => {
@@ -50,4 +50,12 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Lock) -> Result<Definition
         is_to_read: *mode == LockTableMode::AccessShare,
         is_impatient: statement.nowait,
     }))
+}
+
+fn lock_table(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
+    let table = plan::relation_named(planner, name)?;
+    sequence::check_is_none(planner, table.name(), |name| {
+        format!("cannot lock relation {name:?}")
+    })?;
+    Ok(table)
 }

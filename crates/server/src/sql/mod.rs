@@ -36,6 +36,7 @@ mod rewrite;
 mod role;
 mod schema;
 mod select;
+mod sequence;
 mod setting;
 mod with;
 mod write;
@@ -65,6 +66,7 @@ pub(crate) use query::QueryPlan;
 pub(crate) use role::RoleStatement;
 pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
+pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::SettingChange;
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
@@ -115,6 +117,8 @@ pub(crate) enum Parsed {
     CreateUnlogged(Box<Statement>),
     /// ALTER TABLE ... SET SCHEMA, as if the table were to be called as the schema.
     SetSchema(Box<Statement>),
+    /// CREATE or ALTER SEQUENCE.
+    Sequence(Box<sequence::Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
     AlterDatabase(String, Box<Statement>),
     /// A statement of this name, which has nothing to do here.
@@ -135,7 +139,7 @@ impl Parsed {
     pub(crate) fn is_of_transactions(&self) -> bool {
         let statement = match self {
             Parsed::Sql(statement) => statement,
-            Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) => return true,
+            Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) | Parsed::Sequence(_) => return true,
             _ => return false,
         };
         matches!(
@@ -168,6 +172,9 @@ impl Parsed {
             }
             Parsed::SetSchema(statement) => {
                 alter::plan_set_schema(&planner, statement).map(Plan::Definition)
+            }
+            Parsed::Sequence(statement) => {
+                sequence::plan(&planner, statement).map(Plan::Definition)
             }
             Parsed::AlterDatabase(name, statement) => {
                 setting::of_database(name, statement).map(Plan::Definition)
@@ -204,6 +211,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
+            Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),

@@ -8,6 +8,7 @@ use super::names::{self, TableName};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sequences::Identity;
 
 /// What `search_path` is at the beginning.
 pub(crate) const DEFAULT_PATH: &str = "\"$user\", public";
@@ -74,6 +75,26 @@ impl<'b> Lookup<'b> {
     pub(crate) fn written(&self, text: &str) -> Option<String> {
         let name = self.table_named(&object_name(text)?).ok()?;
         self.seen.table(&name).is_ok().then_some(name)
+    }
+
+    /// The identity column whose sequence a text means.
+    pub(crate) fn written_identity(&self, text: &str) -> Option<Identity> {
+        self.identity_named(&object_name(text)?)
+    }
+
+    /// The identity column whose sequence a name means.
+    pub(crate) fn identity_named(&self, name: &ObjectName) -> Option<Identity> {
+        let find = |name: &str| self.seen.table(name).ok();
+        match names::table(name).ok()? {
+            TableName::System(_) => None,
+            TableName::User { schema: Some(schema), table } => {
+                Identity::named(&self.in_schema(&schema, &table).ok()?, find)
+            }
+            TableName::User { schema: None, table } => self
+                .path
+                .iter()
+                .find_map(|schema| Identity::named(&schemas::joined(schema, &table), find)),
+        }
     }
 
     /// The engine's name that a text would mean of an index that is there.

@@ -16,7 +16,7 @@ use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
     Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, index, insert,
-    lock, names, prepare, schema, select, setting, with, write,
+    lock, names, prepare, schema, select, sequence, setting, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -111,12 +111,14 @@ pub(crate) fn plan(
         Statement::CreateSchema { .. } => schema::create(statement).map(Plan::Definition),
         Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
         Statement::Drop {
-            object_type:
-                object_type @ (ObjectType::View | ObjectType::MaterializedView | ObjectType::Sequence),
+            object_type: object_type @ (ObjectType::View | ObjectType::MaterializedView),
             if_exists,
             names,
             ..
         } => absent::drop(planner, *object_type, *if_exists, names).map(Plan::Definition),
+        Statement::Drop {
+            object_type: ObjectType::Sequence, if_exists, names, cascade, ..
+        } => sequence::drop(planner, *if_exists, names, *cascade).map(Plan::Definition),
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
             index::drop(planner, *if_exists, names).map(Plan::Definition)
         }
@@ -127,12 +129,16 @@ pub(crate) fn plan(
             if truncate.identity == Some(TruncateIdentityOption::Restart) {
                 return Err(SqlError::not_supported(
                     "TRUNCATE ... RESTART IDENTITY",
-                    "Drop the table and create it again; generated keys go on where they were.",
+                    "ALTER SEQUENCE table_column_seq RESTART sets the numbers of an identity back.",
                 ));
             }
             let names = truncate.table_names.iter().map(|target| &target.name);
-            let names =
-                names.map(|name| planner.lookup().table_named(name)).collect::<Result<_>>()?;
+            let name = |name| {
+                let name = planner.lookup().table_named(name)?;
+                sequence::check_is_none(planner, &name, |name| format!("{name:?} is not a table"))?;
+                Ok(name)
+            };
+            let names = names.map(name).collect::<Result<_>>()?;
             let cascades = truncate.cascade == Some(CascadeOption::Cascade);
             Ok(Plan::Definition(DefinitionPlan::Truncate { names, cascades }))
         }
@@ -274,8 +280,18 @@ pub(super) fn table_in(planner: &Planner<'_>, schema: Option<&str>, table: &str)
     }
 }
 
-/// The table that a name in a statement means.
+/// The table that a name in a statement means which writes to it.
 pub(super) fn table_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
+    let table = relation_named(planner, name)?;
+    if table.definition().sequence().is_some() {
+        let message = format!("cannot change sequence {:?}", schemas::own_name(table.name()));
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+    }
+    Ok(table)
+}
+
+/// The table or sequence that a name in a statement means.
+pub(super) fn relation_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
     let span = names::span(name);
     match names::table(name)? {
         TableName::System(view) => Err(names::not_changed(&view)),

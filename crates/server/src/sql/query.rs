@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use onrush::{DataType, Table};
-use onrush_query::{Query, QueryError, Relation, Relations};
+use onrush_query::{Query, Relation, Relations};
 use sqlparser::ast;
 
 use super::computed::{output_columns, read_as};
@@ -13,9 +13,10 @@ use super::plan;
 use super::select::OutputColumn;
 use super::{Planner, names};
 use crate::catalog;
-use crate::error::{Report, Result, SqlError, state};
+use crate::error::{Result, SqlError, state};
 use crate::execute::View;
 use crate::seen::Seen;
+use crate::sequences::{SequenceRow, ValueSource, refused as unknown};
 
 /// A query, ready to run.
 pub(crate) struct QueryPlan {
@@ -124,7 +125,22 @@ impl Relations for Known<'_> {
                 }),
             _ => {
                 names::check_reserved(name).map_err(unknown)?;
-                let table = plan::table_in(self.planner, schema, name).map_err(unknown)?;
+                let table = match plan::table_in(self.planner, schema, name) {
+                    Ok(table) => table,
+                    Err(error) => {
+                        let parts = schema.into_iter().chain([name]).map(names::shown);
+                        let name = ast::ObjectName::from(parts.collect::<Vec<_>>());
+                        let identity = self.planner.lookup().identity_named(&name);
+                        let identity = identity.ok_or_else(|| unknown(error))?;
+                        self.tables.borrow_mut().push(identity.table.clone());
+                        let row = SequenceRow(ValueSource::Identity(identity));
+                        return Ok(Relation::Made(Arc::new(row)));
+                    }
+                };
+                if table.definition().sequence().is_some() {
+                    self.tables.borrow_mut().push(table.clone());
+                    return Ok(Relation::Made(Arc::new(SequenceRow(ValueSource::Sequence(table)))));
+                }
                 self.tables.borrow_mut().push(table.clone());
                 Ok(match self.changed {
                     Some(changed) if changed == table.name() => Relation::TableWithRowIds(table),
@@ -136,14 +152,5 @@ impl Relations for Known<'_> {
 
     fn is_always_empty(&self, schema: Option<&str>, name: &str) -> bool {
         catalog::is_always_empty(schema, name)
-    }
-}
-
-fn unknown(error: SqlError) -> QueryError {
-    let Report { state, message, hint, .. } = error.into_report();
-    let refused = QueryError::refused(state, message);
-    match hint {
-        Some(hint) => refused.hint(hint),
-        None => refused,
     }
 }

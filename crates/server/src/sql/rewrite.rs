@@ -8,6 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
+use super::sequence;
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -25,6 +26,8 @@ pub(super) enum Mark {
     Fetch(FetchPlan),
     /// SET CONSTRAINTS. A word that is read is left.
     Constraints(ConstraintsPlan),
+    /// CREATE and ALTER SEQUENCE. A word that is read is left.
+    Sequence(sequence::Statement),
 }
 
 /// How many words tell what a statement is.
@@ -48,7 +51,15 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         let behind = tokens.len() - end;
         spell_booleans(&mut tokens[start..end]);
         free_names(&mut tokens[start..end]);
-        marks.extend(rewrite_one(tokens, start..end, &leading).map(|mark| (number, mark)));
+        let mark = match sequence::read(&tokens[start..end]) {
+            Some(statement) => {
+                tokens[leading[0]].token = Token::make_keyword("ROLLBACK");
+                tokens.drain(leading[0] + 1..end);
+                Some(Mark::Sequence(statement?))
+            }
+            None => rewrite_one(tokens, start..end, &leading),
+        };
+        marks.extend(mark.map(|mark| (number, mark)));
         start = tokens.len() - behind + 1;
         number += 1;
     }

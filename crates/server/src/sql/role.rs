@@ -11,6 +11,7 @@ use super::Planner;
 use super::{names, plan, schema};
 use crate::access::{Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
+use crate::sequences::check_is_sequence;
 
 /// What becomes of roles.
 #[derive(Clone, Debug)]
@@ -156,14 +157,32 @@ fn rights_of(
     let (mut tables, mut schemas) = (Vec::new(), Vec::new());
     let rights = match (objects, privileges) {
         (Some(GrantObjects::Tables(named)), _) => {
+            let mut are_sequences = true;
             for name in named {
                 let table = planner.lookup().table_named(name)?;
-                plan::table(planner, &table)?;
+                are_sequences &= plan::table(planner, &table)?.definition().sequence().is_some();
                 tables.push(table);
             }
             match privileges {
+                Privileges::All { .. } if are_sequences => Right::OF_SEQUENCES.to_vec(),
                 Privileges::All { .. } => Right::ALL.to_vec(),
+                Privileges::Actions(actions) if are_sequences => {
+                    actions.iter().map(right_on_sequence).collect::<Result<_>>()?
+                }
                 Privileges::Actions(actions) => actions.iter().map(right).collect::<Result<_>>()?,
+            }
+        }
+        (Some(GrantObjects::Sequences(named)), _) => {
+            for name in named {
+                let sequence = planner.lookup().table_named(name)?;
+                check_is_sequence(&plan::table(planner, &sequence)?)?;
+                tables.push(sequence);
+            }
+            match privileges {
+                Privileges::All { .. } => Right::OF_SEQUENCES.to_vec(),
+                Privileges::Actions(actions) => {
+                    actions.iter().map(right_on_sequence).collect::<Result<_>>()?
+                }
             }
         }
         (Some(GrantObjects::Schemas(named)), Privileges::Actions(actions))
@@ -180,9 +199,9 @@ fn rights_of(
         }
         _ => {
             return Err(SqlError::not_supported(
-                "rights on anything but tables and schemas",
-                "GRANT ... ON a table, or USAGE ON SCHEMA, or several with commas between them; a superuser \
-                 needs none.",
+                "rights on anything but tables, sequences and schemas",
+                "GRANT ... ON a table or a SEQUENCE, or USAGE ON SCHEMA, or several with commas \
+                 between them; a superuser needs none.",
             ));
         }
     };
@@ -217,6 +236,18 @@ fn right(action: &Action) -> Result<Right> {
             format!("the right {other}"),
             "There are SELECT, INSERT, UPDATE, DELETE and TRUNCATE, of whole tables.",
         )),
+    }
+}
+
+fn right_on_sequence(action: &Action) -> Result<Right> {
+    match action {
+        Action::Select { columns: None } => Ok(Right::Select),
+        Action::Update { columns: None } => Ok(Right::Update),
+        Action::Usage => Ok(Right::Usage),
+        other => {
+            let message = format!("invalid privilege type {other} for sequence");
+            Err(SqlError::new(state::INVALID_GRANT, message))
+        }
     }
 }
 

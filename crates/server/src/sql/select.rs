@@ -15,7 +15,7 @@ use super::functions::{self, Function};
 use super::names;
 use super::operand::{Operand, Parameters};
 use super::query::QueryPlan;
-use super::{Planner, condition, setting};
+use super::{Planner, condition, sequence, setting};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::SelectPlan;
 use crate::schemas;
@@ -44,6 +44,8 @@ pub(crate) struct GetPlan {
 pub(crate) enum Scalar {
     Value(Operand),
     Function(Function),
+    /// `nextval` of the sequence of this name.
+    NextValue(Operand),
     /// `current_setting`.
     Setting(Operand),
     /// `set_config`: the name, the value, and whether it is for the transaction alone.
@@ -152,6 +154,9 @@ fn get(
     let (true, Ok(table)) = (joins.is_empty(), planner.seen.table(&name)) else {
         return Ok(None);
     };
+    if table.definition().sequence().is_some() {
+        return Ok(None);
+    }
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
     let Some(columns) = columns_of(&table, &relation, &select.projection)? else {
         return Ok(None);
@@ -239,6 +244,11 @@ fn scalar(
         if let Some(scalar) = setting::function(call, parameters)? {
             let name = names::parts(&call.name)?.pop().unwrap_or_default();
             return Ok(Some((scalar, DataType::Text, name)));
+        }
+        if let Some(sequence) = sequence::next_of(call) {
+            let sequence = Operand::if_simple(sequence, DataType::Text, parameters)?;
+            let next = |it| (Scalar::NextValue(it), DataType::Int64, "nextval".to_owned());
+            return Ok(sequence.map(next));
         }
         let Ok(function) = functions::of(call) else { return Ok(None) };
         let data_type = match function {

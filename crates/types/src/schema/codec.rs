@@ -5,7 +5,7 @@
 //! ```text
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
-//!          of expressions; 6 with indexes; 7 with foreign keys
+//!          of expressions; 6 with indexes; 7 with foreign keys or a sequence
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -17,7 +17,7 @@
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
 //!          5 expression; 6, in formats 5 to 7 only, expression with its form; 7 key strategy whose keys
-//!          SQL statements must leave to be made
+//!          SQL statements must leave to be made; 8 expression whose values they must leave so
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -71,6 +71,12 @@
 //!   u8     1 match full, 0 match simple
 //!   u8     1 the rows that were there before it meet it, 0 nobody has looked
 //! u16      number of tables that may reference this one, then for each a u32: its number
+//! u8       1 the table is a sequence, 0 it is not; then only:
+//!   u8     its type: 2 smallint, 3 integer, 4 bigint
+//!   i64    each: start, increment, least value, greatest value, how many a session takes at a time
+//!   u8     1 it begins anew at its end, 0 it does not
+//!   u32    how often it was altered
+//!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
@@ -79,6 +85,7 @@ mod checks;
 mod defaults;
 mod foreign_keys;
 mod indexes;
+mod sequences;
 
 use std::sync::Arc;
 
@@ -95,7 +102,7 @@ const FORMAT_WITH_HISTORY: u8 = 3;
 const FORMAT_WITH_CHECKS: u8 = 4;
 const FORMAT_WITH_FORMS: u8 = 5;
 const FORMAT_WITH_INDEXES: u8 = 6;
-const FORMAT_WITH_FOREIGN_KEYS: u8 = 7;
+const FORMAT_WITH_REFERENCES: u8 = 7;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -105,7 +112,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
-            _ if self.is_linked() => FORMAT_WITH_FOREIGN_KEYS,
+            _ if self.is_linked() || self.sequence().is_some() => FORMAT_WITH_REFERENCES,
             _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
             _ if self.has_forms() => FORMAT_WITH_FORMS,
             _ if !self.checks().is_empty() => FORMAT_WITH_CHECKS,
@@ -139,8 +146,9 @@ impl TableDefinition {
         if format >= FORMAT_WITH_INDEXES {
             indexes::push(self, &mut out);
         }
-        if format >= FORMAT_WITH_FOREIGN_KEYS {
+        if format >= FORMAT_WITH_REFERENCES {
             foreign_keys::push(self, &mut out);
+            sequences::push(self.sequence(), &mut out);
         }
         out
     }
@@ -276,6 +284,10 @@ impl<'b> Input<'b> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
+    fn i64(&mut self) -> Result<i64, &'static str> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
     fn flag(&mut self) -> Result<bool, &'static str> {
         match self.u8()? {
             0 => Ok(false),
@@ -299,7 +311,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_FOREIGN_KEYS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_REFERENCES).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -342,9 +354,12 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         FORMAT_WITH_INDEXES.. => indexes::read(input)?,
         _ => (Vec::new(), None),
     };
-    let (foreign_keys, referenced_by) = match format {
-        FORMAT_WITH_FOREIGN_KEYS.. => foreign_keys::read(input)?,
-        _ => (Vec::new(), Vec::new()),
+    let (foreign_keys, referenced_by, sequence) = match format {
+        FORMAT_WITH_REFERENCES.. => {
+            let (foreign_keys, referenced_by) = foreign_keys::read(input)?;
+            (foreign_keys, referenced_by, sequences::read(input)?)
+        }
+        _ => (Vec::new(), Vec::new(), None),
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
@@ -364,6 +379,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         entries_of,
         foreign_keys,
         referenced_by,
+        sequence,
         history,
     })
 }

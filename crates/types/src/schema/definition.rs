@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::foreign_key::ForeignKey;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
+use super::sequence::SequenceDefinition;
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::expression::{Expression, PreparedDefault};
@@ -37,6 +38,8 @@ pub struct TableDefinition {
     pub(super) entries_of: Option<EntriesOf>,
     pub(super) foreign_keys: Vec<ForeignKey>,
     pub(super) referenced_by: Vec<u32>,
+    /// Of a table that is a sequence.
+    pub(super) sequence: Option<SequenceDefinition>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -52,6 +55,7 @@ pub struct TableBuilder {
     checks: Vec<CheckConstraint>,
     conditions: Vec<(String, Expression)>,
     pub(super) entries_of: Option<EntriesOf>,
+    pub(super) sequence: Option<SequenceDefinition>,
 }
 
 impl TableDefinition {
@@ -66,6 +70,7 @@ impl TableDefinition {
             checks: Vec::new(),
             conditions: Vec::new(),
             entries_of: None,
+            sequence: None,
         }
     }
 
@@ -161,6 +166,7 @@ impl TableDefinition {
         self.check_checks()?;
         self.check_indexes()?;
         self.check_foreign_keys()?;
+        self.check_sequence()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -276,8 +282,17 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
-        let TableBuilder { name, version, columns, logged, checks, conditions, entries_of, .. } =
-            self;
+        let TableBuilder {
+            name,
+            version,
+            columns,
+            logged,
+            checks,
+            conditions,
+            entries_of,
+            sequence,
+            ..
+        } = self;
         let mut table = TableDefinition {
             name,
             version,
@@ -289,6 +304,7 @@ impl TableBuilder {
             entries_of,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            sequence,
             history: None,
         };
         for (name, condition) in &conditions {

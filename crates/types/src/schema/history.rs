@@ -13,7 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, TableDefinition,
+    COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, SequenceDefinition,
+    TableDefinition,
 };
 use crate::{TypeError, Value};
 
@@ -88,6 +89,8 @@ pub enum TableChange {
         /// The new one.
         to: String,
     },
+    /// The table, which is a sequence, is another one.
+    SetSequence(SequenceDefinition),
     /// The table has another name.
     Rename {
         /// The new name.
@@ -185,6 +188,7 @@ impl TableDefinition {
                 let index = self.column_index(name)?;
                 altered.columns[index].nullable = *nullable;
                 altered.columns[index].default = default.clone();
+                altered.columns[index].is_always_generated &= default.is_computed();
                 altered.check_columns()?;
                 // How a key column is stored does not depend on either.
                 if !self.primary_key.contains(&index) {
@@ -206,6 +210,7 @@ impl TableDefinition {
                 let index = self.check_index(from)?;
                 altered.checks[index].name.clone_from(to);
             }
+            TableChange::SetSequence(sequence) => altered.sequence = Some(sequence.clone()),
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
@@ -291,6 +296,7 @@ impl TableDefinition {
             entries_of: self.entries_of.clone(),
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            sequence: self.sequence.clone(),
             history: None,
         };
         Some((definition, sources))

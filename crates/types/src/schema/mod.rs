@@ -11,6 +11,7 @@ mod definition;
 mod foreign_key;
 mod history;
 mod index;
+mod sequence;
 
 pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
@@ -28,6 +29,7 @@ pub use index::{
     EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, TIE,
     Uniqueness,
 };
+pub use sequence::{SequenceDefinition, SequenceOwner};
 
 use crate::expression::Expression;
 use crate::{DataType, KeyStrategy, TypeError, Value};

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
     AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, RoleStatement,
-    SchemaPlan, SettingChange,
+    SchemaPlan, SequencePlan, SettingChange,
 };
 
 #[derive(Clone)]
@@ -47,6 +47,7 @@ pub(crate) enum DefinitionPlan {
     },
     Comment(CommentPlan),
     Schema(SchemaPlan),
+    Sequence(SequencePlan),
     Roles(RoleStatement),
     /// What sessions begin with from now on.
     AlterDatabase(SettingChange),
@@ -68,6 +69,7 @@ impl DefinitionPlan {
             DefinitionPlan::DropNothing { tag, .. } => tag,
             DefinitionPlan::Comment(_) => "COMMENT",
             DefinitionPlan::Schema(plan) => plan.tag(),
+            DefinitionPlan::Sequence(plan) => plan.tag(),
             DefinitionPlan::Roles(statement) => statement.tag(),
             DefinitionPlan::AlterDatabase(_) => "ALTER DATABASE",
         }
@@ -101,6 +103,7 @@ impl DefinitionPlan {
             DefinitionPlan::CreateIndex { table, .. } => is_own(table),
             DefinitionPlan::RenameIndex { index, .. } => is_own(index),
             DefinitionPlan::Comment(plan) => is_own(&plan.table),
+            DefinitionPlan::Sequence(plan) => plan.names().iter().all(|name| is_own(name)),
             _ => false,
         };
         if are_own { Ok(()) } else { backend.check_superuser(self.tag()) }
@@ -139,6 +142,7 @@ impl DefinitionPlan {
             }
             DefinitionPlan::Comment(plan) => backend.comment(plan),
             DefinitionPlan::Schema(plan) => backend.change_schemas(plan),
+            DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
             DefinitionPlan::AlterDatabase(change) => backend.alter_database(change),
         }?;

@@ -15,7 +15,11 @@ pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
         }
         DefaultValue::Now => out.push(2),
         DefaultValue::Expression(ComputedDefault { expression, form }) => {
-            out.push(if form.is_some() { 6 } else { 5 });
+            out.push(match form {
+                Some(_) => 6,
+                None if column.is_always_generated => 8,
+                None => 5,
+            });
             push_short(expression.as_bytes(), out);
             if form.is_some() {
                 push_form(form.as_deref(), out);
@@ -60,7 +64,9 @@ pub(super) fn read_default(
         2 => DefaultValue::Now,
         3 | 7 => DefaultValue::Key(read_strategy(input)?),
         4 => DefaultValue::Constant(Value::Null),
-        5 => DefaultValue::Expression(ComputedDefault { expression: input.name()?, form: None }),
+        5 | 8 => {
+            DefaultValue::Expression(ComputedDefault { expression: input.name()?, form: None })
+        }
         6 => {
             let (expression, form) = (input.name()?, read_form(input)?);
             if form.is_none() {
@@ -70,7 +76,7 @@ pub(super) fn read_default(
         }
         _ => return Err("a default is not known"),
     };
-    Ok((default, tag == 7))
+    Ok((default, matches!(tag, 7 | 8)))
 }
 
 fn read_strategy(input: &mut Input<'_>) -> Result<KeyStrategy, &'static str> {
