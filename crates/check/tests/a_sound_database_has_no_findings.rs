@@ -96,3 +96,53 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
     assert!(report.log_records > 0);
     assert_eq!((report.tables[0].leaves, report.tables[0].images), (1, 0));
 }
+
+/// A table for each thing that a definition may say, beside types of columns.
+#[test]
+fn every_kind_of_definition_is_known() {
+    use onrush::{
+        ColumnDefinition, DataType, Database, KeyStrategy, NewForeignKey, NewIndex, Options,
+        ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition,
+    };
+    let disk = MemoryDisk::new();
+    let shared = std::sync::Arc::new(disk.clone());
+    let database = Database::create_on(shared, common::folder(), Options::small()).unwrap();
+    let number = |name: &str| ColumnDefinition::new(name, DataType::Int64);
+    let identity = KeyStrategy::Identity { start: 1, strict: false };
+    let mut always = number("id").not_null().default_key(identity);
+    always.is_always_generated = true;
+    let mut computed = number("computed").not_null().default_expression("nextval(1)");
+    computed.is_always_generated = true;
+    let authors = TableDefinition::builder("authors").column(always).column(computed);
+    let authors = database.create_table(authors.primary_key(["id"]).build().unwrap()).unwrap();
+    database.create_index("authors", &NewIndex::new("once", ["computed"]).unique()).unwrap();
+    let books = TableDefinition::builder("books").column(number("id").not_null());
+    let books = books.column(number("author")).primary_key(["id"]).build().unwrap();
+    database.create_table(books).unwrap();
+    let by_id = NewForeignKey::new("by_id", ["author"], "authors");
+    let by_other = NewForeignKey {
+        referenced_columns: vec!["computed".into()],
+        is_validated: false,
+        is_match_full: true,
+        ..NewForeignKey::new("by_other", ["author"], "authors")
+    };
+    database.add_foreign_key("books", &by_id.on_delete(ReferentialAction::SetNull)).unwrap();
+    database.add_foreign_key("books", &by_other).unwrap();
+    let sequence = SequenceDefinition {
+        data_type: DataType::Int32,
+        start: -1,
+        increment: -2,
+        least: -100,
+        greatest: -1,
+        cache: 5,
+        cycles: true,
+        generation: 3,
+        owner: Some(SequenceOwner { table: authors.id(), column: 0 }),
+    };
+    let sequence = TableDefinition::builder("numbers").sequence(sequence).build().unwrap();
+    database.create_table(sequence).unwrap();
+    assert_eq!(check_disk(&MemoryDisk::copy(&disk)).findings, []);
+    database.checkpoint().unwrap();
+    database.close().unwrap();
+    assert_eq!(check_disk(&disk).findings, []);
+}

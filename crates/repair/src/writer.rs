@@ -2,11 +2,12 @@
 //! one, all delayed; a barrier and a checkpoint at the end. Entries of indexes are not taken over: the indexes are
 //! made anew of the rows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onrush::{
-    CheckConstraint, Database, Durability, Error, ExpressionCompiler, NewIndex, Options, Row,
-    RowCheck, RowView, Schema, Session, Table, TableDefinition,
+    CheckConstraint, Database, Durability, Error, ExpressionCompiler, NewForeignKey, NewIndex,
+    Options, Row, RowCheck, RowView, Schema, Session, Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
 use onrush_files::{Disk, Unfinished};
@@ -42,6 +43,8 @@ struct Open {
 }
 
 struct Written {
+    /// By which others name the table.
+    number: u32,
     schema: Schema,
     /// None for the entries of an index.
     table: Option<Table>,
@@ -64,6 +67,7 @@ impl<'a> Writer<'a> {
         self.write_batch()?;
         let Some(mut open) = self.open else { return Ok(None) };
         open.make_indexes()?;
+        open.make_foreign_keys()?;
         open.database.barrier()?;
         drop(open.session);
         open.database.close()?;
@@ -110,7 +114,7 @@ impl Open {
     /// Makes the indexes of all tables of their rows, and tells of each as many entries as there are rows.
     fn make_indexes(&mut self) -> Result<(), RepairError> {
         for at in 0..self.tables.len() {
-            let Written { schema, table: Some(_), rows } = &self.tables[at] else { continue };
+            let Written { schema, table: Some(_), rows, .. } = &self.tables[at] else { continue };
             let (definition, rows) = (Arc::clone(schema.definition()), *rows);
             for index in definition.indexes() {
                 let new = NewIndex::again(index, &definition)?;
@@ -118,6 +122,30 @@ impl Open {
                 let entries =
                     self.tables.iter_mut().find(|other| other.schema.name() == index.name);
                 entries.into_iter().for_each(|entries| entries.rows = rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the foreign keys between tables. One that rows do not meet any more, as some are lost, is made for those
+    /// rows that come.
+    fn make_foreign_keys(&mut self) -> Result<(), RepairError> {
+        let definitions = self.tables.iter().map(|written| Arc::clone(written.schema.definition()));
+        let by_number: BTreeMap<u32, Arc<TableDefinition>> =
+            self.tables.iter().map(|written| written.number).zip(definitions).collect();
+        for definition in by_number.values() {
+            for foreign_key in definition.foreign_keys() {
+                let Some(referenced) = by_number.get(&foreign_key.referenced_table) else {
+                    continue;
+                };
+                let new = NewForeignKey::again(foreign_key, definition, referenced)?;
+                match self.database.add_foreign_key(definition.name(), &new) {
+                    Err(Error::ReferenceMissing { .. }) => {
+                        let unmet = NewForeignKey { is_validated: false, ..new };
+                        self.database.add_foreign_key(definition.name(), &unmet)?;
+                    }
+                    other => drop(other?),
+                }
             }
         }
         Ok(())
@@ -185,11 +213,15 @@ impl SalvageTarget for Writer<'_> {
         for table in tables {
             let definition = TableDefinition::from_bytes(&table.definition).map_err(Error::from)?;
             let schema = Schema::new(Arc::new(definition.clone())).map_err(Error::from)?;
+            let number = table.number;
             let table = match definition.entries_of() {
-                None => Some(database.create_table(definition)?),
+                None => {
+                    database.raise_table_number(number);
+                    Some(database.create_table(definition)?)
+                }
                 Some(_) => None,
             };
-            written.push(Written { schema, table, rows: 0 });
+            written.push(Written { number, schema, table, rows: 0 });
         }
         self.open = Some(Open {
             database,

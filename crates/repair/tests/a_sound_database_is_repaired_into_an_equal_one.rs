@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{COUNTING, Left, files, folder, options, target};
 use onrush::{
     CheckConstraint, ColumnDefinition, DataType, Database, Error, ExpressionCompiler, KeyStrategy,
-    NewIndex, RowCheck, RowView, ScanOptions, TableChange, TableDefinition, Value,
+    NewForeignKey, NewIndex, RowCheck, RowView, ScanOptions, TableChange, TableDefinition, Value,
 };
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
@@ -254,4 +254,39 @@ fn indexes_are_made_anew() {
     assert_eq!(snapshot.scan(&entries, &ScanOptions::default()).unwrap().count(), 299);
     let taken = new.session().unwrap().insert(&items, &[7i64.into(), 1000i64.into()]);
     assert!(matches!(taken, Err(Error::UniqueViolated { .. })), "{taken:?}");
+}
+
+#[test]
+fn tables_are_named_by_the_same_numbers_and_keep_their_foreign_keys() {
+    let disk = MemoryDisk::new();
+    let database = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+    let number = |name: &str| ColumnDefinition::new(name, DataType::Int64).not_null();
+    let table = |name: &str| {
+        let table = TableDefinition::builder(name).column(number("id")).column(number("author"));
+        table.primary_key(["id"]).build().unwrap()
+    };
+    // What is gone leaves a number free.
+    database.create_table(table("gone")).unwrap();
+    database.create_table(table("books")).unwrap();
+    database.create_table(table("authors")).unwrap();
+    database.drop_table("gone").unwrap();
+    database.add_foreign_key("books", &NewForeignKey::new("of", ["author"], "authors")).unwrap();
+    let numbers =
+        |database: &Database| ["books", "authors"].map(|name| database.table(name).unwrap().id());
+    let before = numbers(&database);
+    let mut session = database.session().unwrap();
+    let authors = database.table("authors").unwrap();
+    session.insert(&authors, &[1i64.into(), 1i64.into()]).unwrap();
+    session.insert(&database.table("books").unwrap(), &[1i64.into(), 1i64.into()]).unwrap();
+    drop(session);
+    database.close().unwrap();
+
+    assert_eq!(common::repair_disk(&disk).unwrap().outcome, Outcome::NothingLost);
+    let repaired = common::open(&disk, &target());
+    assert_eq!(numbers(&repaired), before);
+    let books = repaired.table("books").unwrap();
+    assert!(books.definition().foreign_keys()[0].is_validated);
+    let mut session = repaired.session().unwrap();
+    let orphan = session.insert(&books, &[2i64.into(), 9i64.into()]);
+    assert!(matches!(orphan, Err(Error::ReferenceMissing { .. })), "{orphan:?}");
 }

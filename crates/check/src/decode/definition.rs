@@ -6,6 +6,7 @@ use onrush_types::{DataType, KeyStrategy};
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
 use super::input::Input;
+use super::links;
 
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
@@ -85,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=6).contains(&format) {
+    if !(1..=7).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -114,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=6, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=7, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -136,9 +137,12 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         }
     }
     let (indexes, entries_of) = match format {
-        6 => indexes::read(&mut input, live)?,
+        6.. => indexes::read(&mut input, live)?,
         _ => (Vec::new(), None),
     };
+    if format > 6 && !links::read(&mut input, live)? {
+        return Err("a table without foreign keys is of a format with them");
+    }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
         return Err("a key column may be NULL");
@@ -327,9 +331,9 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
             Default::Constant
         }
         2 if is_timestamp(data_type) => Default::Now,
-        3 => Default::Key(read_strategy(input, data_type)?),
+        3 | 7 => Default::Key(read_strategy(input, data_type)?),
         4 if nullable => Default::Constant,
-        5 => {
+        5 | 8 => {
             read_expression(input)?;
             Default::Expression
         }

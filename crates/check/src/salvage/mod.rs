@@ -89,6 +89,8 @@ pub trait SalvageTarget {
 pub struct SalvagedTable {
     /// The name.
     pub name: String,
+    /// The number by which definitions of other tables name it.
+    pub number: u32,
     /// The table definition, as stored.
     pub definition: Vec<u8>,
 }

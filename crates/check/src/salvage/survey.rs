@@ -98,6 +98,7 @@ pub(super) struct Wanted {
 
 /// One of them.
 pub(super) struct WantedTable {
+    number: u32,
     pub(super) object: u32,
     /// Its place in the catalogue, if its images hold what counts.
     pub(super) catalogue: Option<usize>,
@@ -132,6 +133,7 @@ impl Wanted {
             let in_images =
                 |root: &crate::decode::directory::RootTable| root.object == known.object;
             tables.push(WantedTable {
+                number: id,
                 object: known.object,
                 catalogue: catalogue.tables.iter().position(|table| in_images(&table.root)),
                 marks: plan.generated.iter().map(mark).collect(),
@@ -152,6 +154,7 @@ impl Wanted {
     pub(super) fn described(&self) -> Vec<SalvagedTable> {
         let describe = |table: &WantedTable| SalvagedTable {
             name: table.plan.name.clone(),
+            number: table.number,
             definition: table.definition.clone(),
         };
         self.tables.iter().map(describe).collect()

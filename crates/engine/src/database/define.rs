@@ -63,6 +63,12 @@ impl Database {
         self.define(|transaction| transaction.create_table(definition))
     }
 
+    /// The next table that is created gets this number, unless a higher one was given already: for a database that is
+    /// made of another one, where definitions and rows name tables by their numbers.
+    pub fn raise_table_number(&self, number: u32) {
+        self.engine().catalog.raise_next_object(number);
+    }
+
     /// Drops a table and its rows. Durable when this returns.
     ///
     /// ```

@@ -73,6 +73,36 @@ impl NewForeignKey {
         NewForeignKey { on_update, ..self }
     }
 
+    /// The same foreign key as `table` has, for other tables that have columns of the same names.
+    ///
+    /// # Errors
+    /// A foreign key of other tables.
+    pub fn again(
+        foreign_key: &ForeignKey,
+        table: &TableDefinition,
+        referenced: &TableDefinition,
+    ) -> Result<NewForeignKey> {
+        let names = |of: &TableDefinition, numbers: &[u16]| {
+            let name = |number: &u16| {
+                let column = of.column_with_number(*number);
+                let changed = || Error::TableChanged { name: of.name().to_owned() };
+                column.map(|column| of.columns()[column].name.clone()).ok_or_else(changed)
+            };
+            numbers.iter().map(name).collect::<Result<Vec<_>>>()
+        };
+        Ok(NewForeignKey {
+            name: foreign_key.name.clone(),
+            columns: names(table, &foreign_key.columns)?,
+            referenced_table: referenced.name().to_owned(),
+            referenced_columns: names(referenced, &foreign_key.referenced_columns)?,
+            on_delete: foreign_key.on_delete,
+            on_update: foreign_key.on_update,
+            deferral: foreign_key.deferral,
+            is_match_full: foreign_key.is_match_full,
+            is_validated: foreign_key.is_validated,
+        })
+    }
+
     fn definition(
         &self,
         table: &TableDefinition,
@@ -375,24 +405,7 @@ impl Transaction<'_> {
     fn again(&self, table: &TableEntry, foreign_key: &ForeignKey) -> Result<NewForeignKey> {
         let changed = || Error::TableChanged { name: table.name().to_owned() };
         let parent = self.as_seen(foreign_key.referenced_table).ok_or_else(changed)?;
-        let names = |of: &TableDefinition, numbers: &[u16]| {
-            let name = |number: &u16| {
-                let column = of.column_with_number(*number).ok_or_else(changed)?;
-                Ok(of.columns()[column].name.clone())
-            };
-            numbers.iter().map(name).collect::<Result<Vec<_>>>()
-        };
-        Ok(NewForeignKey {
-            name: foreign_key.name.clone(),
-            columns: names(table.schema.definition(), &foreign_key.columns)?,
-            referenced_table: parent.name().to_owned(),
-            referenced_columns: names(parent.schema.definition(), &foreign_key.referenced_columns)?,
-            on_delete: foreign_key.on_delete,
-            on_update: foreign_key.on_update,
-            deferral: foreign_key.deferral,
-            is_match_full: foreign_key.is_match_full,
-            is_validated: foreign_key.is_validated,
-        })
+        NewForeignKey::again(foreign_key, table.schema.definition(), parent.schema.definition())
     }
 }
 
