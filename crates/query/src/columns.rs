@@ -95,7 +95,7 @@ impl ColumnBuilder {
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char => DataType::Text,
-            ColumnType::Array(element) => {
+            ColumnType::Array(element) | ColumnType::Vector(element) => {
                 return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
             }
             ColumnType::Interval => {

@@ -26,7 +26,7 @@ use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::relation::{Relation, Relations};
 use crate::table::{MadeTable, StoredTable};
-use crate::types::{ColumnType, column_type, field};
+use crate::types::{ColumnType, answer_type, column_type, field};
 use crate::typing::{Types, with_types};
 use crate::values::{numeric_scalar, scalar};
 use crate::{nothing, scalar, syntax};
@@ -75,7 +75,7 @@ impl QueryEngine {
         let columns = syntax::names(&prepared.labels, names)
             .into_iter()
             .zip(planned.iter())
-            .map(|(name, field)| QueryColumn { name, column_type: column_type(field) });
+            .map(|(name, field)| QueryColumn { name, column_type: answer_type(field) });
         Ok(Query { columns: columns.collect(), plan, parameters })
     }
 

@@ -16,6 +16,9 @@ pub(crate) const UTC: &str = "+00:00";
 /// Digits after the point of a `numeric` that declares none.
 pub(crate) const NUMERIC_SCALE: i8 = 10;
 
+/// What marks a field that is shown as a vector.
+const VECTOR: &str = "vector";
+
 /// The type of a column of an answer, as clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
@@ -30,6 +33,9 @@ pub enum ColumnType {
     /// An array of values of a type. Its values are texts, as [`write_array`](crate::write_array)
     /// makes them.
     Array(DataType),
+    /// Numbers of the system's catalogue, PostgreSQL's `int2vector` and `oidvector`: an array, which is shown with blanks
+    /// between its values. Inside a query it is an array like any other.
+    Vector(DataType),
     /// An [`Interval`](crate::Interval). Its values are texts, as it writes them.
     Interval,
 }
@@ -47,7 +53,7 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         ColumnType::Oid => return ArrowType::Int64,
         ColumnType::Name | ColumnType::Char => return ArrowType::Utf8,
         ColumnType::Interval => return ArrowType::Interval(IntervalUnit::MonthDayNano),
-        ColumnType::Array(element) => {
+        ColumnType::Array(element) | ColumnType::Vector(element) => {
             let element = arrow_type(ColumnType::Stored(element));
             return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
         }
@@ -90,11 +96,21 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
+        ColumnType::Vector(_) => VECTOR.to_owned(),
     };
     field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), note)]))
 }
 
-/// What clients are told about a field. Types that no column can have go out as text.
+/// What a field of an answer is, as clients are told it.
+pub(crate) fn answer_type(field: &Field) -> ColumnType {
+    let is_vector = field.metadata().get(TYPE_KEY).is_some_and(|note| note == VECTOR);
+    match column_type(field) {
+        ColumnType::Array(element) if is_vector => ColumnType::Vector(element),
+        other => other,
+    }
+}
+
+/// What a field is inside a query. Types that no column can have go out as text.
 pub(crate) fn column_type(field: &Field) -> ColumnType {
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
         Some("oid") if *field.data_type() == ArrowType::Int64 => return ColumnType::Oid,

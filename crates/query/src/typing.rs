@@ -179,7 +179,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         ColumnType::Name | ColumnType::Char => return Ok(None),
         ColumnType::Oid => DataType::Int64,
         ColumnType::Stored(data_type) => data_type,
-        other @ (ColumnType::Array(_) | ColumnType::Interval) => {
+        other @ (ColumnType::Array(_) | ColumnType::Vector(_) | ColumnType::Interval) => {
             return Ok(Some(scalar(&Value::from(written), other)?));
         }
     };

@@ -104,7 +104,14 @@ pub(crate) fn value_at<'a>(
             if zone.is_some() { Value::TimestampTz(micros) } else { Value::Timestamp(micros) }
         }
         ArrowType::List(_) | ArrowType::LargeList(_) | ArrowType::FixedSizeList(_, _) => {
-            Value::from(list(array, row)?)
+            let written = list(array, row)?;
+            match wanted {
+                // No value of one has a comma or stands in quotes.
+                ColumnType::Vector(_) => {
+                    Value::from(written.trim_matches(['{', '}']).replace(',', " "))
+                }
+                _ => Value::from(written),
+            }
         }
         ArrowType::Struct(_) => Value::from(fields_at(array, row)?),
         ArrowType::Interval(IntervalUnit::MonthDayNano) => {

@@ -15,8 +15,39 @@ use crate::error::{Error, KeyInWords, Result};
 pub(super) struct Side {
     pub(super) child: Table,
     pub(super) parent: Table,
+    /// The foreign key's.
+    pub(super) name: Arc<str>,
     pub(super) foreign_key: ForeignKey,
     pub(super) reference: Reference,
+}
+
+/// The foreign keys of tables that a session has written to, as long as no table changes.
+#[derive(Default)]
+pub(super) struct KnownSides {
+    /// Of the list of tables.
+    version: u64,
+    tables: Vec<(u32, Arc<[Arc<Side>]>)>,
+}
+
+/// The foreign keys of more tables are made again each time.
+const TABLES_KNOWN_MAX: usize = 64;
+
+impl KnownSides {
+    /// Those of a table at a version of the list of tables; all of another version are forgotten.
+    pub(super) fn of(&mut self, version: u64, table: u32) -> Option<Arc<[Arc<Side>]>> {
+        if self.version != version {
+            *self = KnownSides { version, tables: Vec::new() };
+        }
+        let known = self.tables.iter().find(|(known, _)| *known == table);
+        known.map(|(_, sides)| Arc::clone(sides))
+    }
+
+    /// To be called behind [`of`](Self::of), with what was seen since.
+    pub(super) fn keep(&mut self, table: u32, sides: Arc<[Arc<Side>]>) {
+        if self.tables.len() < TABLES_KNOWN_MAX {
+            self.tables.push((table, sides));
+        }
+    }
 }
 
 /// Keys of the rows that reference a key.
@@ -80,6 +111,11 @@ pub(super) fn referencing_rows(
 }
 
 impl Side {
+    /// Whether `table` is referenced.
+    pub(super) fn is_to(&self, table: &Table) -> bool {
+        self.parent.id() == table.id()
+    }
+
     /// The lock of a referenced key.
     pub(super) fn stripe(&self, key: &[u8]) -> usize {
         ReferenceLocks::stripe(self.reference.keys.id, key)

@@ -75,15 +75,14 @@ impl Transaction<'_> {
         before: Option<RowBytes<'_>>,
         after: Option<RowBytes<'_>>,
     ) -> Result<()> {
-        let definition = table.definition();
-        for position in 0..definition.foreign_keys().len() {
-            let foreign_key = &definition.foreign_keys()[position];
-            let side = self.side(table, foreign_key)?;
-            self.note_made(&side, before, after)?;
+        if table.entry.has_foreign_keys() {
+            for side in self.sides_of(table.id())?.iter() {
+                self.note_made(side, before, after)?;
+            }
         }
-        for child in definition.referenced_by().to_vec() {
-            for side in self.sides_between(child, table)? {
-                self.note_gone(&side, before, after)?;
+        for child in table.definition().referenced_by() {
+            for side in self.sides_of(*child)?.iter().filter(|side| side.is_to(table)) {
+                self.note_gone(side, before, after)?;
             }
         }
         Ok(())
@@ -135,7 +134,7 @@ impl Transaction<'_> {
         let references = &mut self.references;
         let number = references.next;
         references.next += 1;
-        let (table, foreign_key) = (side.child.id(), side.foreign_key.name.as_str().into());
+        let (table, foreign_key) = (side.child.id(), Arc::clone(&side.name));
         references.noted.push(Noted { number, is_settled: false, table, foreign_key, change });
     }
 
@@ -431,30 +430,32 @@ impl Transaction<'_> {
         let find = |id| self.as_seen(id);
         let reference = Reference::new(child.definition(), foreign_key, &parent, find)?;
         let (foreign_key, parent) = (foreign_key.clone(), self.handle(parent));
-        Ok(Side { child: child.clone(), parent, foreign_key, reference })
+        let name = foreign_key.name.as_str().into();
+        Ok(Side { child: child.clone(), parent, name, foreign_key, reference })
     }
 
-    /// The foreign keys by which the table of a number references `parent`, if it does.
-    fn sides_between(&self, child: u32, parent: &Table) -> Result<Vec<Side>> {
-        let child = match child == parent.id() {
-            true => parent.clone(),
-            false => match self.as_seen(child) {
-                Some(child) => self.handle(child),
-                None => return Ok(Vec::new()),
-            },
-        };
-        let foreign_keys = child.definition().foreign_keys().iter();
-        let to_parent = foreign_keys.filter(|key| key.referenced_table == parent.id());
-        to_parent.map(|foreign_key| self.side(&child, foreign_key)).collect()
+    /// The foreign keys of the table of a number, as the transaction sees it.
+    fn sides_of(&mut self, child: u32) -> Result<Arc<[Arc<Side>]>> {
+        let version = self.engine().catalog.version();
+        let knows_all = self.definitions.is_none();
+        if knows_all && let Some(sides) = self.session.sides.of(version, child) {
+            return Ok(sides);
+        }
+        let Some(entry) = self.as_seen(child) else { return Ok(Arc::new([])) };
+        let table = self.handle(entry);
+        let foreign_keys = table.definition().foreign_keys().iter();
+        let sides = foreign_keys.map(|key| self.side(&table, key).map(Arc::new));
+        let sides: Arc<[Arc<Side>]> = sides.collect::<Result<_>>()?;
+        if knows_all {
+            self.session.sides.keep(child, Arc::clone(&sides));
+        }
+        Ok(sides)
     }
 
     /// The foreign key of a change, if it is there still.
-    fn side_of(&self, noted: &Noted) -> Result<Option<Side>> {
-        let Some(child) = self.as_seen(noted.table) else { return Ok(None) };
-        let child = self.handle(child);
-        let mut foreign_keys = child.definition().foreign_keys().iter();
-        let foreign_key = foreign_keys.find(|foreign_key| noted.is_of(foreign_key));
-        foreign_key.map(|foreign_key| self.side(&child, foreign_key)).transpose()
+    fn side_of(&mut self, noted: &Noted) -> Result<Option<Arc<Side>>> {
+        let sides = self.sides_of(noted.table)?;
+        Ok(sides.iter().find(|side| noted.is_of(&side.foreign_key)).cloned())
     }
 
     /// The referencing table as the transaction sees it.

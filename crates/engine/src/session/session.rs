@@ -9,6 +9,7 @@ use onrush_waits::{Counter, Phase, Recorder};
 use super::batch::{Batch, BatchRows};
 use super::context::TableContext;
 use super::indexed::IndexedRow;
+use super::reference_side::KnownSides;
 use super::row_record::row_body;
 use super::token::{CommitToken, TokenSource};
 use super::transaction::Transaction;
@@ -70,6 +71,7 @@ pub struct Session {
     /// Buffers of batches.
     batch: Batch,
     pub(super) indexed: IndexedRow,
+    pub(super) sides: KnownSides,
     pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     pub(super) last_commit: Option<Lsn>,
@@ -103,6 +105,7 @@ impl Session {
             source: Arc::new(source),
             batch: Batch::default(),
             indexed: IndexedRow::default(),
+            sides: KnownSides::default(),
             durability: engine.options.durability,
             last_commit: None,
             last_seen: None,

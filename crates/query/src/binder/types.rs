@@ -136,7 +136,9 @@ impl Type {
         };
         match self {
             Type::Known(ColumnType::Stored(own)) => of_stored(own),
-            Type::Known(ColumnType::Array(element)) => format!("{}[]", of_stored(element)),
+            Type::Known(ColumnType::Array(element) | ColumnType::Vector(element)) => {
+                format!("{}[]", of_stored(element))
+            }
             Type::Known(ColumnType::Oid) => "oid".to_owned(),
             Type::Known(ColumnType::Name) => "name".to_owned(),
             Type::Known(ColumnType::Char) => "\"char\"".to_owned(),
@@ -161,7 +163,7 @@ fn kind(own: ColumnType) -> u8 {
         ColumnType::Name | ColumnType::Char => 1,
         ColumnType::Interval => 4,
         ColumnType::Oid => 6,
-        ColumnType::Array(_) => 7,
+        ColumnType::Array(_) | ColumnType::Vector(_) => 7,
     }
 }
 

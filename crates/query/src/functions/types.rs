@@ -49,7 +49,9 @@ fn name(column: ColumnType) -> String {
         ColumnType::Oid => "oid",
         ColumnType::Name => "name",
         ColumnType::Char => "\"char\"",
-        ColumnType::Array(element) => return format!("{}[]", name(element.into())),
+        ColumnType::Array(element) | ColumnType::Vector(element) => {
+            return format!("{}[]", name(element.into()));
+        }
         ColumnType::Stored(stored) => match stored {
             DataType::Float64 => "double precision",
             DataType::Decimal { .. } => "numeric",

@@ -1,6 +1,6 @@
 //! Tables of PostgreSQL's catalogue for things that there are none of here. Tools look into them.
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, OIDS, TEXT, TEXTS};
+use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, OID_VECTOR, OIDS, TEXT, TEXTS};
 use super::{Column, PG_CATALOG, SystemTable};
 
 const fn table(name: &'static str, columns: &'static [Column]) -> SystemTable {
@@ -104,7 +104,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("prokind", CHAR),
             ("prorettype", OID),
             ("proretset", BOOL),
-            ("proargtypes", OIDS),
+            ("proargtypes", OID_VECTOR),
             ("prosrc", TEXT),
         ],
     ),

@@ -2,7 +2,7 @@
 
 use onrush::{IndexDefinition, KeyOrder, Row, Table, Uniqueness, Value};
 
-use super::kinds::{BOOL, INT2, INT2S, NAME, OID, OIDS, TEXT};
+use super::kinds::{BOOL, INT2, INT2_VECTOR, NAME, OID, OID_VECTOR, TEXT};
 use super::{PG_CATALOG, SystemTable, names, oid};
 use crate::schemas;
 use crate::seen::Seen;
@@ -27,10 +27,10 @@ pub(super) const ALL: &[SystemTable] = &[
             ("indisready", BOOL),
             ("indislive", BOOL),
             ("indisreplident", BOOL),
-            ("indkey", INT2S),
-            ("indcollation", OIDS),
-            ("indclass", OIDS),
-            ("indoption", INT2S),
+            ("indkey", INT2_VECTOR),
+            ("indcollation", OID_VECTOR),
+            ("indclass", OID_VECTOR),
+            ("indoption", INT2_VECTOR),
             ("indexprs", TEXT),
             ("indpred", TEXT),
         ],

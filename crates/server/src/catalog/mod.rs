@@ -127,6 +127,8 @@ mod kinds {
     pub(super) const REAL: ColumnType = ColumnType::Stored(DataType::Float32);
     pub(super) const TEXTS: ColumnType = ColumnType::Array(DataType::Text);
     pub(super) const INT2S: ColumnType = ColumnType::Array(DataType::Int16);
+    pub(super) const INT2_VECTOR: ColumnType = ColumnType::Vector(DataType::Int16);
+    pub(super) const OID_VECTOR: ColumnType = ColumnType::Vector(DataType::Int64);
     pub(super) const OIDS: ColumnType = ColumnType::Array(DataType::Int64);
     pub(super) const TIMESTAMP: ColumnType = ColumnType::Stored(DataType::TimestampTz);
 }

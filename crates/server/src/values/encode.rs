@@ -14,6 +14,10 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
     if let (Value::Text(written), ColumnType::Array(element)) = (value, column_type) {
         return array::encode(written, element, out);
     }
+    if let (Value::Text(written), ColumnType::Vector(element)) = (value, column_type) {
+        let array = format!("{{{}}}", written.replace(' ', ","));
+        return array::encode(&array, element, out);
+    }
     if let (Value::Text(written), ColumnType::Interval) = (value, column_type) {
         let interval = Interval::parse(written)?;
         out.put_i64(interval.micros);

@@ -29,6 +29,8 @@ pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
         ColumnType::Name => Type::NAME,
         ColumnType::Char => Type::CHAR,
         ColumnType::Array(element) => array::type_of(element),
+        ColumnType::Vector(DataType::Int16) => Type::INT2_VECTOR,
+        ColumnType::Vector(_) => Type::OID_VECTOR,
         ColumnType::Interval => Type::INTERVAL,
     }
     .oid()
@@ -42,7 +44,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char => DataType::Text,
-            ColumnType::Array(_) | ColumnType::Interval => return None,
+            ColumnType::Array(_) | ColumnType::Vector(_) | ColumnType::Interval => return None,
         }));
     }
     let data_type = match known {
@@ -116,7 +118,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         ColumnType::Oid => return 4,
         ColumnType::Name => return 64,
         ColumnType::Char => return 1,
-        ColumnType::Array(_) => return -1,
+        ColumnType::Array(_) | ColumnType::Vector(_) => return -1,
         ColumnType::Interval => return 16,
     };
     match data_type {
