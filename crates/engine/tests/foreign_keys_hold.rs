@@ -508,3 +508,26 @@ fn rows_that_come_while_their_referenced_row_goes_never_stand_alone() {
     });
     assert!(inserted.into_inner() > 0);
 }
+
+#[test]
+fn what_a_savepoint_takes_back_is_missed_again() {
+    let options = Options { large_transaction_bytes: 64 << 10, ..Options::small() };
+    let db = Database::create_on(Arc::new(MemoryDisk::new()), "/db", options).unwrap();
+    authors(&db);
+    books(&db);
+    let books = db.add_foreign_key("books", &books_author()).unwrap();
+    let authors = db.table("authors").unwrap();
+    let mut session = db.session().unwrap();
+    let mut transaction = session.begin().unwrap();
+    transaction.insert(&books, &row([Some(1), Some(1)])).unwrap();
+    let before = transaction.savepoint();
+    // So many that they go to the leaves, and are looked at.
+    for id in 1..5000 {
+        transaction.insert(&authors, &row([Some(id), None])).unwrap();
+    }
+    transaction.settle_references().unwrap();
+    transaction.rollback_to(before).unwrap();
+    is_missing(transaction.settle_references());
+    is_missing(transaction.commit());
+    assert_eq!(rows(&db, "books").len(), 0);
+}

@@ -61,6 +61,9 @@ enum Change {
     Gone { key: Vec<u8>, by: Option<Vec<u8>> },
 }
 
+/// Of referencing tables, by their numbers: as long as the transaction changes nothing.
+type Snapshots = BTreeMap<u32, Snapshot>;
+
 impl Noted {
     fn is_of(&self, foreign_key: &ForeignKey) -> bool {
         *self.foreign_key == *foreign_key.name
@@ -149,6 +152,7 @@ impl Transaction<'_> {
             return Ok(());
         }
         self.act()?;
+        let mut newest = Snapshots::new();
         for at in 0..self.references.noted.len() {
             let noted = self.references.noted[at].clone();
             if noted.is_settled {
@@ -157,7 +161,7 @@ impl Transaction<'_> {
             if let Some(side) = self.side_of(&noted)?
                 && !self.is_deferred(&side)
             {
-                self.look_at(&side, &noted)?;
+                self.look_at(&side, &noted, &mut newest)?;
                 self.references.noted[at].is_settled = true;
             }
         }
@@ -208,6 +212,7 @@ impl Transaction<'_> {
                 return Ok(());
             }
             // All rows are found before any is changed: a key that one row gives up another may have got.
+            let (mut seen, mut newest) = (Snapshots::new(), Snapshots::new());
             let mut to_do = Vec::new();
             for noted in &gone {
                 let Change::Gone { key, by } = &noted.change else { continue };
@@ -219,14 +224,14 @@ impl Transaction<'_> {
                 match action {
                     ReferentialAction::NoAction => {}
                     ReferentialAction::Restrict => {
-                        let snapshot = self.newest_of(&side)?;
-                        if !referencing_rows(&snapshot, &side, key, Some(1))?.is_empty() {
+                        let snapshot = self.newest_of(&side, &mut newest);
+                        if !referencing_rows(snapshot, &side, key, Some(1))?.is_empty() {
                             return Err(side.still_referenced(key));
                         }
                     }
                     action => {
-                        let snapshot = self.seen_of(&side);
-                        let rows = referencing_rows(&snapshot, &side, key, None)?;
+                        let snapshot = self.seen_of(&side, &mut seen);
+                        let rows = referencing_rows(snapshot, &side, key, None)?;
                         to_do.push((side, action, by.clone(), rows));
                     }
                 }
@@ -272,14 +277,14 @@ impl Transaction<'_> {
     }
 
     /// Refuses the transaction where the change is forbidden by what it sees, or by what is committed.
-    fn look_at(&mut self, side: &Side, noted: &Noted) -> Result<()> {
+    fn look_at(&mut self, side: &Side, noted: &Noted, newest: &mut Snapshots) -> Result<()> {
         match &noted.change {
             Change::Made { row_key, key } => {
                 let is_missing = self.references_now(side, row_key, key.as_deref())?
                     && !self.has_key(side, key.as_deref())?;
                 if is_missing { Err(self.reference_missing(side, row_key)) } else { Ok(()) }
             }
-            Change::Gone { key, .. } => match self.is_referenced(side, key)? {
+            Change::Gone { key, .. } => match self.is_referenced(side, key, newest)? {
                 true => Err(side.still_referenced(key)),
                 false => Ok(()),
             },
@@ -287,12 +292,12 @@ impl Transaction<'_> {
     }
 
     /// Whether a key that the transaction has taken away is gone still, and a row references it.
-    fn is_referenced(&mut self, side: &Side, key: &[u8]) -> Result<bool> {
+    fn is_referenced(&mut self, side: &Side, key: &[u8], newest: &mut Snapshots) -> Result<bool> {
         if self.has_key(side, Some(key))? {
             return Ok(false);
         }
-        let snapshot = self.newest_of(side)?;
-        Ok(!referencing_rows(&snapshot, side, key, Some(1))?.is_empty())
+        let snapshot = self.newest_of(side, newest);
+        Ok(!referencing_rows(snapshot, side, key, Some(1))?.is_empty())
     }
 
     /// Whether a row that the transaction has written is there still, and references the key still.
@@ -362,9 +367,11 @@ impl Transaction<'_> {
         }
         // What the transaction does not meet by itself is no conflict.
         sides.sort_by_key(|(_, noted, _)| noted.is_settled);
+        // Seen behind the locks.
+        let mut newest = Snapshots::new();
         let mut left = Vec::new();
         for (side, noted, _) in sides {
-            match self.look_at(&side, &noted) {
+            match self.look_at(&side, &noted, &mut newest) {
                 // What was right behind its statement others have changed since.
                 Err(Error::ReferenceMissing { table, key, .. }) if noted.is_settled => {
                     return Err(Error::Conflict { table, key });
@@ -377,6 +384,8 @@ impl Transaction<'_> {
                 {
                     left.push(noted);
                 }
+                // Who goes back to a savepoint behind it may take away what it is met by.
+                Ok(()) if self.has_savepoint_behind(&noted) => left.push(noted),
                 outcome => outcome?,
             }
         }
@@ -395,6 +404,10 @@ impl Transaction<'_> {
         held.take(&waiter, wanted)
     }
 
+    fn has_savepoint_behind(&self, noted: &Noted) -> bool {
+        self.references.savepoints.iter().any(|(_, first)| *first > noted.number)
+    }
+
     /// Others may look at what this transaction has referenced or removed: it has an outcome.
     pub(super) fn release_references(&mut self) {
         self.references = References::default();
@@ -407,11 +420,14 @@ impl Transaction<'_> {
 
     /// Forgets what was noted since the savepoint, which stays.
     pub(super) fn roll_references_back_to(&mut self, savepoint: u64) {
-        let References { savepoints, noted, .. } = &mut self.references;
+        let References { savepoints, noted, acted_below, .. } = &mut self.references;
         let Some(at) = savepoints.iter().position(|(known, _)| *known == savepoint) else { return };
         savepoints.truncate(at + 1);
         let first = savepoints[at].1;
         noted.retain(|noted| noted.number < first);
+        // What it was met by, and what was done for it, may have been taken back.
+        noted.iter_mut().for_each(|noted| noted.is_settled = false);
+        *acted_below = 0;
     }
 
     /// Forgets the savepoint and all later ones.
@@ -459,19 +475,21 @@ impl Transaction<'_> {
     }
 
     /// The referencing table as the transaction sees it.
-    fn seen_of(&mut self, side: &Side) -> Snapshot {
-        let own = self.own_changes_of(side);
+    fn seen_of<'s>(&mut self, side: &Side, seen: &'s mut Snapshots) -> &'s Snapshot {
         self.has_read = true;
-        self.view().with_own(own)
+        seen.entry(side.child.id())
+            .or_insert_with(|| self.view().with_own(self.own_changes_of(side)))
     }
 
     /// The referencing table as it was committed last, with the transaction's own changes.
-    fn newest_of(&self, side: &Side) -> Result<Snapshot> {
-        let worker = &self.session.worker;
-        worker.wait_complete(worker.engine.log.tail());
-        let held = HeldLsn::open(&worker.engine, &worker.recorder);
-        let large = self.large.as_ref().map(|large| large.view());
-        Ok(Snapshot::new(held).with_large(large).with_own(self.own_changes_of(side)))
+    fn newest_of<'s>(&self, side: &Side, newest: &'s mut Snapshots) -> &'s Snapshot {
+        newest.entry(side.child.id()).or_insert_with(|| {
+            let worker = &self.session.worker;
+            worker.wait_complete(worker.engine.log.tail());
+            let held = HeldLsn::open(&worker.engine, &worker.recorder);
+            let large = self.large.as_ref().map(|large| large.view());
+            Snapshot::new(held).with_large(large).with_own(self.own_changes_of(side))
+        })
     }
 
     fn own_changes_of(&self, side: &Side) -> OwnChanges {
