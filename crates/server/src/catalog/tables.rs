@@ -215,7 +215,8 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             count(columns),
             if is_table { count(definition.checks().len()) } else { Value::Int16(0) },
             no.clone(),
-            no.clone(),
+            // By which psql looks for foreign keys.
+            Value::Boolean(is_table && definition.is_linked()),
             no.clone(),
             no.clone(),
             no.clone(),

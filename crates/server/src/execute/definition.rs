@@ -141,7 +141,7 @@ impl Backend {
             None => {
                 let name = schemas::own_name(name);
                 let message = format!("relation {name:?} already exists, skipping");
-                self.notices.push(SqlError::new(state::DUPLICATE_TABLE, message).warning());
+                self.notices.push(SqlError::new(state::DUPLICATE_TABLE, message).notice());
             }
         }
     }
@@ -314,7 +314,7 @@ fn column_changes(plan: &AlterPlan) -> Vec<(&str, &ColumnChange)> {
 
 pub(super) fn skipped(kind: &str, name: &str) -> SqlError {
     let message = format!("{kind} \"{name}\" does not exist, skipping");
-    SqlError::new(state::UNDEFINED_TABLE, message).warning()
+    SqlError::new(state::UNDEFINED_TABLE, message).notice()
 }
 
 /// What is to be changed of a table as it is now, and what need not be.
@@ -359,7 +359,7 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
         }
         let Changed { changes, notices, added, foreign, .. } = &mut changed;
         if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
-            notices.push(skipping.warning());
+            notices.push(skipping.notice());
             continue;
         }
         let checks = match change {

@@ -18,7 +18,7 @@ impl Backend {
         let notice = self.define(Touched::NOTHING, |transaction| {
             match add_index(transaction, table, index) {
                 Err(error) if if_not_exists && error.is_table_exists() => Ok(Some(
-                    SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).warning(),
+                    SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).notice(),
                 )),
                 other => other.map(|_| None),
             }

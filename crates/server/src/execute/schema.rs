@@ -48,7 +48,7 @@ impl Backend {
                         access::forget_schema(&database, transaction, number)?;
                     }
                 } else if if_exists {
-                    notices.push(no_schema(name).warning());
+                    notices.push(no_schema(name).notice());
                 } else {
                     return Err(no_schema(name));
                 }
@@ -95,7 +95,7 @@ impl Backend {
                 return Ok(None);
             }
             let told = there_already(name);
-            if if_not_exists { Ok(Some(told.warning())) } else { Err(told) }
+            if if_not_exists { Ok(Some(told.notice())) } else { Err(told) }
         })?;
         self.notices.extend(skipping);
         Ok(())

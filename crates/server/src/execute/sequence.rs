@@ -200,7 +200,7 @@ pub(super) fn drop_sequence(
         let change = TableChange::SetColumn { name, nullable, default: DefaultValue::None };
         transaction.alter_table(table.name(), &[change])?;
         let message = format!("drop cascades to {}", told(dependent));
-        notices.push(SqlError::new(state::SUCCESSFUL, message).warning());
+        notices.push(SqlError::new(state::SUCCESSFUL, message).notice());
     }
     drop_table(database, transaction, sequence.name())?;
     Ok(notices)

@@ -32,7 +32,7 @@ pub(super) fn drop(
         if !if_exists {
             return Err(SqlError::new(code, message));
         }
-        missing.push(SqlError::new(code, format!("{message}, skipping")).warning());
+        missing.push(SqlError::new(code, format!("{message}, skipping")).notice());
     }
     Ok(DefinitionPlan::DropNothing { tag, missing })
 }

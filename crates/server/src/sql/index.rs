@@ -172,7 +172,7 @@ pub(super) fn drop(
             }
             Err(error) if if_exists && error.state == state::UNDEFINED_OBJECT => {
                 let message = format!("index {:?} does not exist, skipping", shown(name)?);
-                missing.push(SqlError::new(state::UNDEFINED_OBJECT, message).warning());
+                missing.push(SqlError::new(state::UNDEFINED_OBJECT, message).notice());
             }
             Err(error) => return Err(error),
         }
