@@ -93,13 +93,13 @@ pub enum Error {
     )]
     ReferenceMissing {
         /// The referencing table.
-        table: String,
+        table: Box<str>,
         /// The foreign key.
-        constraint: String,
+        constraint: Box<str>,
         /// The referencing columns and their values.
         key: KeyInWords,
         /// The referenced table.
-        referenced: String,
+        referenced: Box<str>,
     },
     /// A row is to be deleted, or its key changed, that others reference. Your input.
     #[error(
@@ -107,21 +107,21 @@ pub enum Error {
     )]
     StillReferenced {
         /// The referenced table.
-        table: String,
+        table: Box<str>,
         /// The foreign key.
-        constraint: String,
+        constraint: Box<str>,
         /// The referenced columns and their values.
         key: KeyInWords,
         /// The referencing table.
-        referencing: String,
+        referencing: Box<str>,
     },
     /// A row has NULL in some columns of a foreign key, where all must be NULL or none. Your input.
     #[error("table {table}: either all columns of {constraint} are NULL, or none")]
     ReferenceMixed {
         /// The referencing table.
-        table: String,
+        table: Box<str>,
         /// The foreign key.
-        constraint: String,
+        constraint: Box<str>,
     },
     /// A table, or a key of it, is to go or to be emptied that another table references. Your input.
     #[error(
@@ -149,13 +149,13 @@ pub enum Error {
     )]
     ReferenceTypes {
         /// The foreign key.
-        constraint: String,
+        constraint: Box<str>,
         /// The referencing column.
-        column: String,
+        column: Box<str>,
         /// Its type.
         data_type: DataType,
         /// The referenced column.
-        referenced: String,
+        referenced: Box<str>,
         /// Its type.
         referenced_type: DataType,
     },

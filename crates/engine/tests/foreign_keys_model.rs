@@ -1,5 +1,5 @@
-//! Random transactions leave no row without the row that it references, whatever the foreign key says, whatever is rolled
-//! back, and whatever happens to the process.
+//! Random transactions leave no row without the row that it references, whatever the foreign key says, whatever is
+//! rolled back, and whatever happens to the process.
 
 #![allow(clippy::unwrap_used)]
 

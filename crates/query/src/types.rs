@@ -33,8 +33,8 @@ pub enum ColumnType {
     /// An array of values of a type. Its values are texts, as [`write_array`](crate::write_array)
     /// makes them.
     Array(DataType),
-    /// Numbers of the system's catalogue, PostgreSQL's `int2vector` and `oidvector`: an array, which is shown with blanks
-    /// between its values. Inside a query it is an array like any other.
+    /// Numbers of the system's catalogue, PostgreSQL's `int2vector` and `oidvector`: an array, which is shown with
+    /// blanks between its values. Inside a query it is an array like any other.
     Vector(DataType),
     /// An [`Interval`](crate::Interval). Its values are texts, as it writes them.
     Interval,

@@ -220,10 +220,10 @@ impl Transaction<'_> {
             let columns = foreign_key.positions(definition)?;
             let words = columns.iter().map(|at| (name(at), row[*at].to_string())).collect();
             Err(Error::ReferenceMissing {
-                table: table.name().to_owned(),
-                constraint: foreign_key.name.clone(),
+                table: table.name().into(),
+                constraint: foreign_key.name.as_str().into(),
                 key: crate::error::KeyInWords(words),
-                referenced: parent.name().to_owned(),
+                referenced: parent.name().into(),
             })
         };
         while let Some(checked) = scan.with_next(&mut check)? {
@@ -447,10 +447,10 @@ fn check_key(
         let (own, other) = (&table.columns()[own], &referenced.columns()[other]);
         if !is_comparable(own.data_type, other.data_type) {
             return Err(Error::ReferenceTypes {
-                constraint: foreign_key.name.clone(),
-                column: own.name.clone(),
+                constraint: foreign_key.name.as_str().into(),
+                column: own.name.as_str().into(),
                 data_type: own.data_type,
-                referenced: other.name.clone(),
+                referenced: other.name.as_str().into(),
                 referenced_type: other.data_type,
             });
         }

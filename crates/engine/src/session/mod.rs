@@ -12,8 +12,8 @@
 //!   large for memory.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
-//! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys that it makes, changes
-//!   and drops.
+//! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
+//!   that it makes, changes and drops.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
 //!   the rows suit that.
 //!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.

@@ -133,10 +133,10 @@ impl Side {
     #[cold]
     pub(super) fn still_referenced(&self, key: &[u8]) -> Error {
         Error::StillReferenced {
-            table: self.parent.name().to_owned(),
-            constraint: self.foreign_key.name.clone(),
+            table: self.parent.name().into(),
+            constraint: self.foreign_key.name.as_str().into(),
             key: self.describe(key),
-            referencing: self.child.name().to_owned(),
+            referencing: self.child.name().into(),
         }
     }
 
@@ -162,8 +162,8 @@ impl Side {
     #[cold]
     pub(super) fn mixed(&self) -> Error {
         Error::ReferenceMixed {
-            table: self.child.name().to_owned(),
-            constraint: self.foreign_key.name.clone(),
+            table: self.child.name().into(),
+            constraint: self.foreign_key.name.as_str().into(),
         }
     }
 }

@@ -373,11 +373,11 @@ impl Transaction<'_> {
         for (side, noted, _) in sides {
             match self.look_at(&side, &noted, &mut newest) {
                 // What was right behind its statement others have changed since.
-                Err(Error::ReferenceMissing { table, key, .. }) if noted.is_settled => {
-                    return Err(Error::Conflict { table, key });
-                }
-                Err(Error::StillReferenced { table, key, .. }) if noted.is_settled => {
-                    return Err(Error::Conflict { table, key });
+                Err(
+                    Error::ReferenceMissing { table, key, .. }
+                    | Error::StillReferenced { table, key, .. },
+                ) if noted.is_settled => {
+                    return Err(Error::Conflict { table: table.into(), key });
                 }
                 Err(Error::ReferenceMissing { .. } | Error::StillReferenced { .. })
                     if !at_commit =>
@@ -507,10 +507,10 @@ impl Transaction<'_> {
         let row = row.and_then(|(_, write)| write.value.clone());
         let key = row.and_then(|row| side.key_of_row(row_key, &row));
         Error::ReferenceMissing {
-            table: side.child.name().to_owned(),
-            constraint: side.foreign_key.name.clone(),
+            table: side.child.name().into(),
+            constraint: side.foreign_key.name.as_str().into(),
             key: key.unwrap_or_else(|| side.child.describe_key(row_key)),
-            referenced: side.parent.name().to_owned(),
+            referenced: side.parent.name().into(),
         }
     }
 }
