@@ -1,5 +1,5 @@
 //! CREATE, ALTER and DROP SEQUENCE. sqlparser reads the first in one order of its clauses only, and the second not at
-//! all, so both are read here ([`read`]).
+//! all, so both are read here ([`mod@read`]).
 
 mod default;
 mod identity;
