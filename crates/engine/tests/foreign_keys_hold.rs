@@ -370,8 +370,12 @@ fn tables_that_are_referenced_are_neither_dropped_nor_emptied() {
     transaction.commit().unwrap();
     is_missing(session.insert(&db.table("books").unwrap(), &row([Some(10), Some(1)])));
     drop(books);
-    db.drop_table("books").unwrap();
-    db.drop_table("authors").unwrap();
+    // In one transaction, the later one sees that the earlier is gone.
+    let mut transaction = session.begin().unwrap();
+    transaction.drop_table("books").unwrap();
+    transaction.drop_table("authors").unwrap();
+    transaction.commit().unwrap();
+    assert!(db.tables().is_empty());
 }
 
 #[test]

@@ -274,10 +274,13 @@ impl Transaction<'_> {
         }
     }
 
-    /// The table of this number as the transaction has defined it, else as it was committed last.
+    /// The table of this number as the transaction has defined it, else as it was committed last. None for one that the
+    /// transaction has dropped.
     pub(super) fn as_seen(&self, table: u32) -> Option<Arc<TableEntry>> {
-        let own = self.definitions.as_ref().and_then(|own| own.by_id(table));
-        own.or_else(|| self.engine().catalog.by_id(table))
+        match self.definitions.as_ref().filter(|own| own.defines(table)) {
+            Some(own) => own.by_id(table),
+            None => self.engine().catalog.by_id(table),
+        }
     }
 
     /// Makes the indexes of a table anew for the one that takes its place.
