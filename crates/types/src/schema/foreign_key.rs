@@ -217,13 +217,6 @@ impl TableDefinition {
         self
     }
 
-    /// The definition of a table of which these tables are known to reference it.
-    #[must_use]
-    pub fn with_references_by(mut self, tables: Vec<u32>) -> TableDefinition {
-        self.referenced_by = tables;
-        self
-    }
-
     /// The position of a foreign key.
     ///
     /// # Errors
