@@ -108,9 +108,10 @@ pub use options::{
 };
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
-    Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange, Savepoint,
-    Scan, ScanOptions, Session, Snapshot, Transaction,
+    Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange,
+    RowLockOutcome, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
 };
+pub use status::RowLock;
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use tree::Direction;
 

@@ -174,6 +174,8 @@ faults! {
     EntryLeftOut,
     /// A commit looks at referenced keys without locking them.
     ReferencesNotLocked,
+    /// A row is changed though another transaction has locked it.
+    RowLockIgnored,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -8,6 +8,8 @@ use crate::wire::Answer;
 const REFUSALS: [&str; 2] = ["0A000", "25001"];
 /// Somebody else came first.
 const CONFLICTS: [&str; 2] = ["40001", "23505"];
+/// Somebody else has not ended who has locked a row.
+const KEPT_OFF: [&str; 3] = ["55P03", "40001", "40P01"];
 /// The disk failed: the outcome is not known, or nothing goes any more.
 const FAILURES: [&str; 4] = ["08007", "58030", "57P01", "XX000"];
 /// The disk is full: nothing has happened, and work goes on.
@@ -17,7 +19,8 @@ const FULL: &str = "53100";
 pub(crate) fn is_refusal(prediction: &Prediction, answer: &Answer, may_be_full: bool) -> bool {
     let Some(state) = answer.state() else { return false };
     let is_conflict = prediction.may_conflict && CONFLICTS.contains(&state);
-    (REFUSALS.contains(&state) || (may_be_full && state == FULL) || is_conflict)
+    let is_kept_off = prediction.may_wait && KEPT_OFF.contains(&state);
+    (REFUSALS.contains(&state) || (may_be_full && state == FULL) || is_conflict || is_kept_off)
         && !prediction.errors.contains(&state)
 }
 

@@ -90,7 +90,7 @@ fn crowd_member(
     for _ in 0..TRANSACTIONS {
         let mut steps = Vec::new();
         let mut end = End::Committed;
-        said(&mut client, "BEGIN")?;
+        said(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ")?;
         for _ in 0..=random.below(4) {
             let list = random.below(LISTS);
             let text = match random.chance(1, 2) {
@@ -108,7 +108,7 @@ fn crowd_member(
             match answer.state() {
                 None if is_read => steps.push(Step::Read(list, values_of(&answer.rows))),
                 None => steps.push(Step::Append(list, value)),
-                Some("40001") => {
+                Some("40001" | "40P01") => {
                     if !is_read {
                         steps.push(Step::Append(list, value));
                     }

@@ -24,6 +24,8 @@ pub struct Transaction {
     pub changes: Vec<Change>,
     begun_at: usize,
     savepoints: Vec<(String, State, usize)>,
+    /// Whether a statement has been asked that sees something: all later ones see the same.
+    has_seen: bool,
     /// After an error; only its end is left, or the way back to a savepoint.
     pub has_failed: bool,
 }
@@ -56,6 +58,8 @@ pub struct Prediction {
     pub rests: Vec<Thing>,
     /// Somebody else came first, so that an error may come instead.
     pub may_conflict: bool,
+    /// Somebody else may have locked a row that the statement wants.
+    pub may_wait: bool,
 }
 
 /// Where the clients' accounts come together.
@@ -272,7 +276,32 @@ impl World {
             changes: Vec::new(),
             begun_at: self.newest(),
             savepoints: Vec::new(),
+            has_seen: false,
             has_failed: false,
+        }
+    }
+
+    /// The first statement of a transaction decides what it sees.
+    pub fn look(&self, open: &mut Option<Transaction>, statement: &Statement) {
+        let Some(transaction) = open.as_mut().filter(|open| !open.has_seen && !open.has_failed)
+        else {
+            return;
+        };
+        if matches!(
+            statement,
+            Statement::Begin
+                | Statement::Commit
+                | Statement::Rollback
+                | Statement::Savepoint(_)
+                | Statement::RollbackTo(_)
+        ) {
+            return;
+        }
+        transaction.has_seen = true;
+        transaction.view = self.now().clone();
+        transaction.begun_at = self.newest();
+        for (_, view, _) in &mut transaction.savepoints {
+            view.clone_from(&transaction.view);
         }
     }
 

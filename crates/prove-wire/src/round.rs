@@ -189,6 +189,11 @@ impl Round {
             if !is_durable && client.ask("SET synchronous_commit = off").is_err() {
                 violation!("a client cannot be made delayed");
             }
+            // The round goes on with one statement at a time, so nobody would end who is waited for for long.
+            let told = "SET default_transaction_isolation = 'repeatable read'; SET lock_timeout = '1ms'";
+            if client.ask(told).is_err() {
+                violation!("a client cannot be told how to wait");
+            }
             let source = Source::new(plan.seed, number, plan.kinds, Names::shared());
             let left = 5 + random.below(26);
             seats.push(Seat { client, source, open: None, is_durable, in_flight: None, left });
@@ -302,6 +307,8 @@ impl Round {
                 claims.add(self.world.now(), open);
             }
         }
+        let mut others = self.seats.iter().enumerate().filter(|(other, _)| *other != number);
+        let others_are_open = others.any(|(_, seat)| seat.open.is_some());
         let in_checkpoint = self.in_checkpoint || self.held_log.is_some();
         let world = &self.world;
         let seat = &mut self.seats[number];
@@ -310,7 +317,9 @@ impl Round {
             let sight = Sight { world, open: seat.open.as_ref(), claims, in_checkpoint };
             seat.source.draw(&sight)
         };
-        let prediction = world.predict(seat.open.as_ref(), &statement);
+        world.look(&mut seat.open, &statement);
+        let mut prediction = world.predict(seat.open.as_ref(), &statement);
+        prediction.may_wait = others_are_open;
         let kind = match statement {
             Statement::Get { .. } | Statement::Read { .. } => Kind::Reads,
             _ => Kind::Hearsay,

@@ -43,6 +43,8 @@ pub enum Finder {
     Indexes,
     /// A test of its own, `tests/references_meet_removals.rs`: two threads that run against each other.
     References,
+    /// A test of its own, `tests/locked_rows_are_left_alone.rs`.
+    RowLocks,
 }
 
 impl Finder {
@@ -55,7 +57,8 @@ impl Finder {
             | Finder::Threads
             | Finder::GivenUp
             | Finder::Indexes
-            | Finder::References => Some("a test of its own"),
+            | Finder::References
+            | Finder::RowLocks => Some("a test of its own"),
             _ => None,
         }
     }
@@ -74,6 +77,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::GivenUpSnapshotUnnoticed => Finder::GivenUp,
         Fault::OldEntryKept | Fault::EntryLeftOut => Finder::Indexes,
         Fault::ReferencesNotLocked => Finder::References,
+        Fault::RowLockIgnored => Finder::RowLocks,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
     }
@@ -107,6 +111,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::GivenUp
         | Finder::Indexes
         | Finder::References
+        | Finder::RowLocks
         | Finder::Wire => Ok(()),
     }
 }

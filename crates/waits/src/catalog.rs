@@ -117,6 +117,8 @@ catalog! {
             "A definition waits for a table or a name that another transaction uses or defines.";
         LockSchemaShared = "LCK_M_SCH_S", Transaction,
             "A statement waits for the definition of its table that another transaction makes.";
+        LockRow = "LCK_M_ROW", Transaction,
+            "A statement waits for a row that another transaction has changed or locked.";
         LockReference = "LCK_M_REFERENCE", Transaction,
             "A commit waits for another one that references or removes the same key.";
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,

@@ -6,6 +6,10 @@
 //! | a table, reserved | a definition that copies rows before | the same | other definitions, not writers |
 //! | a table, shared | a commit with intents, a transaction that asks for it | its end | definitions |
 //! | a name | CREATE, a new name | the end of the transaction, or back to before | who wants the same name |
+//! | a row | who changes it or asks for it | the end of the transaction, or back to before | who changes it |
+//!
+//! What rows are locked is kept [elsewhere](crate::status::RowLock); who waits for one is known here, with those who
+//! wait for tables and names.
 //!
 //! A shared lock is a count in the tree, so rows that commit by themselves take none: they look at the
 //! tree's version inside, and [`stop`](Tree::stop) is followed by a wait until all who were inside have left.
@@ -29,9 +33,13 @@ use crate::tree::Tree;
 
 use crate::error::{Error, Result};
 use crate::runtime::Runtime;
+use crate::status::{LockOwnerNumber, LockedRow, Queued, RowLock, RowLocks};
 
 /// How often a waiter looks whether it is to give up.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The same of one who waits for a row, which as a rule is not for long.
+const ROW_LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 
@@ -82,14 +90,15 @@ impl LockWait {
 
 /// A transaction as the locks know it.
 pub(crate) struct LockOwner {
-    number: u64,
+    pub(crate) number: LockOwnerNumber,
     /// Numbers of tables that it holds shared, each as often as it does.
     pub(crate) shared: Vec<u32>,
 }
 
 impl LockOwner {
-    pub(crate) fn new() -> LockOwner {
-        LockOwner { number: NEXT_OWNER.fetch_add(1, Ordering::Relaxed), shared: Vec::new() }
+    /// One that has locked nothing yet, under the number that its locks of rows have if it has any.
+    pub(crate) fn new(number: Option<LockOwnerNumber>) -> LockOwner {
+        LockOwner { number: number.unwrap_or_else(next_owner), shared: Vec::new() }
     }
 
     fn shares_of(&self, table: u32) -> u32 {
@@ -97,9 +106,24 @@ impl LockOwner {
     }
 }
 
+/// A number that no other transaction has.
+pub(crate) fn next_owner() -> LockOwnerNumber {
+    NEXT_OWNER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A row that is to be locked.
+pub(crate) struct WantedRow<'a> {
+    pub(crate) row: LockedRow,
+    pub(crate) lock: RowLock,
+    /// What the transaction has shared already.
+    pub(crate) shared: &'a [u32],
+    pub(crate) table: &'a str,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct DefinitionLocks {
+    rows: Arc<RowLocks>,
     state: Mutex<State>,
     /// A lock was given back.
     released: Condvar,
@@ -115,6 +139,8 @@ struct State {
     names: HashMap<String, u64>,
     /// Owners that wait.
     waiting: HashMap<u64, Request>,
+    /// Who is in the way of those that wait for rows.
+    rows: Arc<RowLocks>,
 }
 
 /// What an owner that waits wants, and what it has.
@@ -133,6 +159,8 @@ enum Target {
     Shares(u32),
     /// Whoever has the name.
     Name(String),
+    /// Whoever has the row, or waits for it before the waiter.
+    Row(LockedRow),
 }
 
 /// What every wait needs to know.
@@ -143,6 +171,61 @@ pub(crate) struct Waiter<'a> {
 }
 
 impl DefinitionLocks {
+    pub(crate) fn over(rows: &Arc<RowLocks>) -> DefinitionLocks {
+        let state = State { rows: Arc::clone(rows), ..State::default() };
+        let (rows, state) = (Arc::clone(rows), Mutex::new(state));
+        DefinitionLocks { rows, state, released: Condvar::new() }
+    }
+
+    /// Takes a row, which others may have: the owner waits until they have given it back.
+    ///
+    /// # Errors
+    /// As [`lock_table`](Self::lock_table).
+    pub(crate) fn lock_row(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: LockOwnerNumber,
+        wanted: &WantedRow<'_>,
+    ) -> Result<()> {
+        if self.rows.try_lock(owner, wanted.row, wanted.lock) {
+            return Ok(());
+        }
+        waiter.wait.run(|| {
+            let Some(queued) = self.rows.enqueue(owner, wanted.row, wanted.lock) else {
+                return Ok(());
+            };
+            let waited = self.wait_for_row(waiter, owner, wanted, &queued);
+            self.state.lock().waiting.remove(&owner);
+            if waited.is_err() && !self.rows.give_up(wanted.row, &queued) {
+                return Ok(());
+            }
+            waited
+        })
+    }
+
+    fn wait_for_row(
+        &self,
+        waiter: &Waiter<'_>,
+        owner: LockOwnerNumber,
+        wanted: &WantedRow<'_>,
+        queued: &Queued,
+    ) -> Result<()> {
+        let what = || format!("a row of table {}", wanted.table);
+        let request = Request { target: Target::Row(wanted.row), shared: wanted.shared.to_vec() };
+        let mut state = self.state.lock();
+        state.waiting.insert(owner, request);
+        if state.is_in_a_circle(owner) {
+            return Err(Error::Deadlock { what: what() });
+        }
+        drop(state);
+        let _waiting = waiter.recorder.wait(Wait::LockRow);
+        let began = Instant::now();
+        while !queued.wait_for(ROW_LOOK_AGAIN) {
+            waiter.wait.check(waiter.runtime, began, &what())?;
+        }
+        Ok(())
+    }
+
     /// Takes a table for a definition: nobody else writes to it, and nobody's change is under way.
     ///
     /// # Errors
@@ -359,6 +442,7 @@ impl State {
             Some(Target::Reserved(table)) => others.extend(self.reserved.get(table)),
             Some(Target::Name(name)) => others.extend(self.names.get(name)),
             Some(Target::Shares(table)) => others.extend(self.waiters_that_share(*table, waiter)),
+            Some(Target::Row(row)) => others.extend(self.rows.in_the_way(waiter, *row)),
         }
         others
     }
@@ -408,6 +492,16 @@ mod tests {
     fn who_shares_a_table_does_not_wait_for_who_will_wait_for_the_share() {
         let mut state = State { reserved: HashMap::from([(7, 1)]), ..State::default() };
         assert!(waits(&mut state, 2, Target::Reserved(7), &[7]));
+    }
+
+    #[test]
+    fn rows_and_tables_make_one_circle() {
+        let row = LockedRow::new(crate::units::ObjectId::new(1).unwrap(), b"key");
+        let mut state = State { tables: HashMap::from([(7, 1)]), ..State::default() };
+        assert!(state.rows.try_lock(2, row, RowLock::Update));
+        assert!(state.rows.enqueue(1, row, RowLock::Share).is_some());
+        assert!(!waits(&mut state, 1, Target::Row(row), &[]));
+        assert!(waits(&mut state, 2, Target::Table(7), &[]));
     }
 
     #[test]

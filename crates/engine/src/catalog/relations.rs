@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::Catalog;
+use super::{Catalog, DefinitionLocks};
 use crate::constraint::Compiler;
 use crate::tree::{Tree, Trees};
 use crate::units::ObjectId;
@@ -27,7 +27,8 @@ impl Deref for Relations {
 
 impl Relations {
     pub(crate) fn new(trees: Trees) -> Relations {
-        let (catalog, expression_compiler) = (Catalog::default(), Compiler::default());
+        let (mut catalog, expression_compiler) = (Catalog::default(), Compiler::default());
+        catalog.locks = DefinitionLocks::over(&trees.resolver.row_locks);
         Relations { trees, catalog, expression_compiler }
     }
 

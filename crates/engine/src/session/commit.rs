@@ -13,7 +13,6 @@ use onrush_log::Lsn;
 use onrush_waits::Counter;
 
 use super::definitions::OwnDefinitions;
-use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::{RowKey, Write, Writes};
@@ -22,6 +21,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::logging::{TICK, group_header, push_varint, take_varint};
 use crate::node::leaf::Owner;
+use crate::status::LockOwnerNumber;
 use crate::tree::{Blocked, GroupRow, GroupRows, Intent, Refusal, Seat, Tree};
 
 /// Rows that one stay inside the engine places or resolves at most.
@@ -49,6 +49,7 @@ impl Transaction<'_> {
             self.commit_small(writes)
         };
         self.release_references();
+        self.release_row_locks();
         committed
     }
 
@@ -155,8 +156,7 @@ impl Transaction<'_> {
         record: &[u8],
         own: Option<&OwnDefinitions>,
     ) -> Result<Option<Lsn>> {
-        let since = self.held.as_ref().map(HeldLsn::lsn);
-        let Some(inserted) = InsertedRows::of(writes, since) else { return Ok(None) };
+        let Some(inserted) = InsertedRows::of(writes, self.lock_owner()) else { return Ok(None) };
         let table = inserted.table;
         let is_shared = own.is_some_and(|own| own.holds(table.id()));
         let record = [record, &[]];
@@ -197,16 +197,17 @@ impl Transaction<'_> {
         owner: Owner,
         own: Option<&OwnDefinitions>,
     ) -> Result<()> {
-        let since = self.held.as_ref().map(HeldLsn::lsn);
         let large = self.large.as_deref();
+        let lock_owner = self.lock_owner();
         let place = |engine: &Engine, seat: &mut Seat<'_>, at: &RowKey, write: &Write| {
             let intent = Intent {
                 object: at.0,
                 key: &at.1,
                 value: write.value.as_deref(),
                 must_be_absent: write.must_be_absent,
-                unchanged_since: since.filter(|_| !write.is_unguarded),
+                unchanged_since: write.unchanged_since,
                 owner,
+                lock_owner,
             };
             let entry = &write.table.entry;
             if own.is_none_or(|own| !own.defines(entry.id)) {
@@ -254,14 +255,17 @@ struct InsertedRows<'w> {
     table: &'w Table,
     rows: Vec<GroupRow<'w>>,
     since: Option<Lsn>,
+    lock_owner: LockOwnerNumber,
 }
 
 impl<'w> InsertedRows<'w> {
-    fn of(writes: &'w Writes, since: Option<Lsn>) -> Option<InsertedRows<'w>> {
+    fn of(writes: &'w Writes, lock_owner: LockOwnerNumber) -> Option<InsertedRows<'w>> {
         let is_of_table = |(_, write): &(&RowKey, &Write)| !write.table.entry.is_index();
         let ((object, _), Write { table, .. }) = writes.iter().find(is_of_table)?;
         let mut entries = Vec::new();
         let mut rows = Vec::with_capacity(writes.len());
+        // Those that rest on later snapshots are refused too often, and then go over intents.
+        let since = writes.values().filter_map(|write| write.unchanged_since).min();
         for ((own, key), write) in writes {
             let value = write.value.as_deref().filter(|_| write.must_be_absent)?;
             let row = GroupRow { tree: &write.table.entry.tree, object: *own, key, value };
@@ -275,7 +279,7 @@ impl<'w> InsertedRows<'w> {
         }
         // The hint is of the table's tree.
         rows.append(&mut entries);
-        Some(InsertedRows { table, rows, since })
+        Some(InsertedRows { table, rows, since, lock_owner })
     }
 }
 
@@ -294,6 +298,10 @@ impl GroupRows for InsertedRows<'_> {
 
     fn unchanged_since(&self) -> Option<Lsn> {
         self.since
+    }
+
+    fn lock_owner(&self) -> LockOwnerNumber {
+        self.lock_owner
     }
 }
 

@@ -23,7 +23,7 @@ use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
-use crate::catalog::{LockOwner, Table, TableEntry, Waiter};
+use crate::catalog::{LockOwner, Table, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::tree::Tree;
@@ -79,11 +79,15 @@ impl Remembered {
 }
 
 impl OwnDefinitions {
-    fn new(engine: &Arc<Engine>, recorder: &Arc<Recorder>) -> OwnDefinitions {
+    fn new(
+        engine: &Arc<Engine>,
+        recorder: &Arc<Recorder>,
+        number: Option<u64>,
+    ) -> OwnDefinitions {
         OwnDefinitions {
             engine: Arc::clone(engine),
             recorder: Arc::clone(recorder),
-            owner: LockOwner::new(),
+            owner: LockOwner::new(number),
             shared: Vec::new(),
             stopped: Vec::new(),
             made: Vec::new(),
@@ -206,9 +210,8 @@ impl OwnDefinitions {
     /// Shares a table, once nobody else defines it.
     pub(super) fn share(&mut self, worker: &mut Worker, entry: &Arc<TableEntry>) -> Result<()> {
         worker.release();
-        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: engine, recorder, wait };
-        engine.catalog.locks.share(&waiter, &mut self.owner, entry)?;
+        let locks = &worker.engine.catalog.locks;
+        locks.share(&worker.waiter(), &mut self.owner, entry)?;
         self.shared.push(Arc::clone(&entry.tree));
         Ok(())
     }
@@ -511,10 +514,11 @@ impl Transaction<'_> {
     }
 
     pub(super) fn own_definitions(&mut self) -> &mut OwnDefinitions {
+        let number = self.row_locks.as_ref().map(|held| held.owner);
         let worker = &self.session.worker;
         let savepoints = &self.writes;
         self.definitions.get_or_insert_with(|| {
-            let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder);
+            let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder, number);
             own.savepoints = savepoints.savepoints().map(Remembered::of_nothing).collect();
             Box::new(own)
         })

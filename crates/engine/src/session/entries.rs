@@ -146,7 +146,8 @@ impl Transaction<'_> {
             let known = self.writes.get(&at).map(|write| write.must_be_absent);
             let must_be_absent = known.unwrap_or(!replaces);
             let value = Some(encoded.row);
-            let write = Write { table, value, must_be_absent, is_unguarded: false, record };
+            let unchanged_since = self.rests_on();
+            let write = Write { table, value, must_be_absent, unchanged_since, record };
             self.put(at, write);
         }
         Ok(())

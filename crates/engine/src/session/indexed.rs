@@ -161,23 +161,6 @@ impl Session {
         let committed = transaction.commit_writes()?;
         Ok(committed.map(|commit| commit.end))
     }
-
-    /// Makes a change in a transaction of its own, again where another one was first, and waits for it.
-    pub(super) fn change_linked<T>(
-        &mut self,
-        change: impl Fn(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
-        loop {
-            let held = self.hold_now()?;
-            let mut transaction = Transaction::new(self, Some(held));
-            let changed = change(&mut transaction)?;
-            match transaction.commit_and_wait() {
-                Ok(()) => return Ok(changed),
-                Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
 }
 
 impl Transaction<'_> {

@@ -10,6 +10,7 @@
 //!   where it was.
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
+//! * `row_locks.rs`: rows that a transaction locks before it changes them, and a snapshot for each of its statements.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
 //! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
@@ -48,6 +49,7 @@ mod reference_side;
 mod references;
 mod replace;
 mod rest;
+mod row_locks;
 mod row_record;
 mod savepoint;
 mod scan;
@@ -66,6 +68,7 @@ pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
 pub use indexes::NewIndex;
 pub(crate) use moving::check_alike;
+pub use row_locks::RowLockOutcome;
 pub use savepoint::Savepoint;
 pub use scan::{KeyRange, Scan, ScanOptions};
 pub use session::Session;

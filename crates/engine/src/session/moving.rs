@@ -123,10 +123,11 @@ impl Transaction<'_> {
         } else {
             framed_row(target, RecordKind::Put, to, key, value)
         };
+        let unchanged_since = self.rests_on();
         let write = |table: &Table, value: Option<&[u8]>, record| {
             let must_be_absent = value.is_some();
             let value = value.map(<[u8]>::to_vec);
-            Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record }
+            Write { table: table.clone(), value, must_be_absent, unchanged_since, record }
         };
         let (gone, there) = (write(front, None, gone), write(target, Some(value), there));
         Ok(Move { key: key.to_vec(), gone: (from, gone), there: (to, there) })

@@ -20,7 +20,7 @@ use super::entries::RowBytes;
 use super::reference_side::{Side, referencing_rows};
 use super::snapshot::{HeldLsn, OwnChanges, Snapshot};
 use super::transaction::Transaction;
-use crate::catalog::{HeldReferences, Reference, ReferenceLock, Referenced, Table, Waiter, Wanted};
+use crate::catalog::{HeldReferences, Reference, ReferenceLock, Referenced, Table, Wanted};
 use crate::error::{Error, KeyInWords, Result};
 use crate::fault::{Fault, planted};
 use crate::tree::View;
@@ -330,6 +330,23 @@ impl Transaction<'_> {
         Ok(look.is_there)
     }
 
+    /// The primary keys that changes reference which were not looked at yet, with their tables.
+    pub(super) fn referenced_keys(&mut self) -> Result<Vec<(Table, Vec<u8>)>> {
+        let made = self.references.noted.iter().filter(|noted| {
+            !noted.is_settled && matches!(noted.change, Change::Made { key: Some(_), .. })
+        });
+        let made: Vec<Noted> = made.cloned().collect();
+        let mut keys = Vec::new();
+        for noted in made {
+            let side = self.side_of(&noted)?;
+            let side = side.filter(|side| side.reference.keys.id == side.parent.id());
+            if let (Some(side), Change::Made { key: Some(key), .. }) = (side, noted.change) {
+                keys.push((side.parent.clone(), key));
+            }
+        }
+        Ok(keys)
+    }
+
     /// Takes the locks of all keys that are noted, and looks at them once more. At the commit nothing may be missing;
     /// before, what is not settled stays noted.
     pub(super) fn secure_references(&mut self, at_commit: bool) -> Result<()> {
@@ -397,11 +414,9 @@ impl Transaction<'_> {
     fn lock_references(&mut self, wanted: &Wanted) -> Result<Option<usize>> {
         let worker = &mut self.session.worker;
         worker.release();
-        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: engine, recorder, wait };
-        let locks = &engine.catalog.reference_locks;
+        let locks = &worker.engine.catalog.reference_locks;
         let held = self.references.held.get_or_insert_with(|| HeldReferences::none(locks));
-        held.take(&waiter, wanted)
+        held.take(&worker.waiter(), wanted)
     }
 
     fn has_savepoint_behind(&self, noted: &Noted) -> bool {

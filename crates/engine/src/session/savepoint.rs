@@ -12,6 +12,12 @@ static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Savepoint(u64);
 
+impl Savepoint {
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl Transaction<'_> {
     /// Remembers this moment, for [`rollback_to`](Self::rollback_to). Savepoints can follow each
     /// other; from the first one on, the transaction also keeps what its changes replace.
@@ -34,6 +40,21 @@ impl Transaction<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
+        let savepoint = self.set_savepoint();
+        self.set_row_locks_savepoint(savepoint.0);
+        savepoint
+    }
+
+    /// As [`savepoint`](Self::savepoint), for a statement that may have to begin again because rows have been changed
+    /// since its snapshot: going back keeps the rows [locked](Self::lock_row), so nobody comes first again. To be
+    /// [released](Self::release) before the next one.
+    pub fn statement_savepoint(&mut self) -> Savepoint {
+        let savepoint = self.set_savepoint();
+        self.statement = Some(savepoint.0);
+        savepoint
+    }
+
+    fn set_savepoint(&mut self) -> Savepoint {
         let number = SAVEPOINTS.fetch_add(1, Ordering::Relaxed);
         self.writes.set_savepoint(number);
         self.set_references_savepoint(number);
@@ -55,6 +76,7 @@ impl Transaction<'_> {
             own.roll_back_to(savepoint.0);
         }
         self.roll_references_back_to(savepoint.0);
+        self.roll_row_locks_back_to(savepoint.0);
         self.count_changes();
         self.undo_pieces(savepoint.0)
     }
@@ -69,6 +91,7 @@ impl Transaction<'_> {
             own.release(savepoint.0);
         }
         self.release_references_savepoint(savepoint.0);
+        self.release_row_locks_savepoint(savepoint.0);
         self.count_changes();
         self.release_marks(savepoint.0);
         Ok(())

@@ -239,12 +239,15 @@ impl Session {
     /// As [`insert`](Self::insert), without duplicates.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
+            let put = |transaction: &mut Transaction<'_>| transaction.put_row(table, values);
             if table.entry.is_linked() {
-                return session.change_linked(|transaction| transaction.put_row(table, values));
+                return session.change_rows(false, put);
             }
             session.encode(table, values)?;
-            let written = session.put(table, Expect::Anything, false)?;
-            let written = written.map_err(|refusal| session.explain(table, refusal))?;
+            let written = match session.put(table, Expect::Anything, false)? {
+                Err(Refusal::Locked) => return session.change_rows(true, put),
+                written => written.map_err(|refusal| session.explain(table, refusal))?,
+            };
             session.worker.recorder.count(Counter::RowsUpdated, 1);
             session.collect_versions(table);
             session.acknowledge(written.end, table.entry.tree.is_logged())
@@ -273,10 +276,11 @@ impl Session {
         let assignments = table.resolve(assignments)?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
+        let update = |transaction: &mut Transaction<'_>| {
+            transaction.update_resolved(table, &bytes, &assignments)
+        };
         if table.entry.is_linked() {
-            return self.change_linked(|transaction| {
-                transaction.update_resolved(table, &bytes, &assignments)
-            });
+            return self.change_rows(false, update);
         }
         loop {
             let look = self.newest(table, &bytes)?;
@@ -297,6 +301,7 @@ impl Session {
                     return self.acknowledge(written.end, logged).map(|()| true);
                 }
                 Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
+                Err(Refusal::Locked) => return self.change_rows(true, update),
                 Err(refusal) => return Err(self.explain(table, refusal)),
             }
         }
@@ -311,12 +316,13 @@ impl Session {
     }
 
     fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        if table.entry.is_linked() {
-            return self.change_linked(|transaction| transaction.delete_row(table, key));
-        }
         table.check_writable()?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
+        let delete = |transaction: &mut Transaction<'_>| transaction.delete_row(table, key);
+        if table.entry.is_linked() {
+            return self.change_rows(false, delete);
+        }
         let tree = Arc::clone(&table.entry.tree);
         let object = table.entry.object()?;
         row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
@@ -341,6 +347,7 @@ impl Session {
                     return self.acknowledge(written.end, tree.is_logged()).map(|()| true);
                 }
                 Err(Refusal::Missing(_) | Refusal::Changed(_)) => {}
+                Err(Refusal::Locked) => return self.change_rows(true, delete),
                 Err(refusal) => return Err(self.explain(table, refusal)),
             }
         }

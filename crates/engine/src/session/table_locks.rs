@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::transaction::Transaction;
-use crate::catalog::{Table, TableEntry, Waiter};
+use crate::catalog::{Table, TableEntry};
 use crate::error::{Error, Result};
 
 /// How much of a table a transaction keeps from others.
@@ -83,14 +83,12 @@ impl Transaction<'_> {
             // Others could not leave where this one keeps a permit.
             session.worker.release();
             let worker = &session.worker;
-            let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-            let waiter = Waiter { runtime: engine, recorder, wait };
+            let (engine, waiter) = (&worker.engine, worker.waiter());
+            let locks = &engine.catalog.locks;
             match lock {
-                TableLock::Definition => {
-                    engine.catalog.locks.reserve(&waiter, &own.owner, &entry)?
-                }
+                TableLock::Definition => locks.reserve(&waiter, &own.owner, &entry)?,
                 TableLock::Whole => {
-                    engine.catalog.locks.lock_table(&waiter, &own.owner, &entry)?;
+                    locks.lock_table(&waiter, &own.owner, &entry)?;
                     own.stopped.push((entry.id, Arc::clone(&entry.tree)));
                 }
             }
@@ -136,9 +134,7 @@ impl Transaction<'_> {
         };
         session.worker.release();
         let worker = &session.worker;
-        let (engine, recorder, wait) = (&worker.engine, &worker.recorder, &worker.lock_wait);
-        let waiter = Waiter { runtime: engine, recorder, wait };
-        engine.catalog.locks.lock_name(&waiter, &own.owner, name)?;
+        worker.engine.catalog.locks.lock_name(&worker.waiter(), &own.owner, name)?;
         if !own.names.iter().any(|known| known == name) {
             own.names.push(name.to_owned());
         }

@@ -19,6 +19,7 @@ use super::definitions::OwnDefinitions;
 use super::entries::RowBytes;
 use super::large::Large;
 use super::references::References;
+use super::row_locks::HeldRowLocks;
 use super::row_record::{framed_row, row_body};
 use super::session::Session;
 use super::snapshot::{HeldLsn, Snapshot};
@@ -79,6 +80,10 @@ pub struct Transaction<'s> {
     pub(super) large: Option<Box<Large>>,
     /// What foreign keys have to look at.
     pub(super) references: References,
+    /// Rows that it has locked.
+    pub(super) row_locks: Option<Box<HeldRowLocks>>,
+    /// The savepoint of a statement, which gives no locks back.
+    pub(super) statement: Option<u64>,
     /// What it has counted of the memory that its changes take.
     pub(super) counted_bytes: usize,
     /// What they took when it was last looked whether the commit can still hold those that are kept for it.
@@ -95,6 +100,8 @@ impl<'s> Transaction<'s> {
             definitions: None,
             large: None,
             references: References::default(),
+            row_locks: None,
+            statement: None,
             counted_bytes: 0,
             kept_looked_at: 0,
         }
@@ -421,7 +428,7 @@ impl<'s> Transaction<'s> {
     }
 
     /// Runs one call from outside, so that its time is known.
-    fn call<T>(&mut self, last: Phase, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn call<T>(&mut self, last: Phase, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.session.worker.recorder.begin_call();
         let outcome = work(self);
         self.session.worker.recorder.end_call(last);
@@ -442,7 +449,7 @@ impl<'s> Transaction<'s> {
                 table: table.clone(),
                 value: Some(value.to_vec()),
                 must_be_absent: true,
-                is_unguarded: false,
+                unchanged_since: self.rests_on(),
                 record: if logged { batch.record_of(index).to_vec() } else { Vec::new() },
             };
             self.writes.put((object, key.to_vec()), write);
@@ -503,8 +510,8 @@ impl<'s> Transaction<'s> {
         let (kind, body) = row_body(&self.session.worker.engine, schema, encoded);
         let record = framed_row(table, kind, at.0, &at.1, body);
         let value = Some(encoded.row.clone());
-        let write =
-            Write { table: table.clone(), value, must_be_absent, is_unguarded: false, record };
+        let unchanged_since = self.rests_on();
+        let write = Write { table: table.clone(), value, must_be_absent, unchanged_since, record };
         self.put(at, write);
         self.spill_if_large()
     }
@@ -534,7 +541,7 @@ impl<'s> Transaction<'s> {
             table: table.clone(),
             value: None,
             must_be_absent: false,
-            is_unguarded: false,
+            unchanged_since: self.rests_on(),
             record,
         };
         self.put(at, write);

@@ -12,7 +12,7 @@ use onrush_log::{Log, Lsn};
 use onrush_waits::{Phase, Recorder, Spin, Spun, Wait};
 
 use super::generated::GeneratedValues;
-use crate::catalog::LockWait;
+use crate::catalog::{LockWait, Waiter};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::transaction::make_space;
@@ -211,6 +211,11 @@ impl Worker {
         self.ticket.release();
         let engine = &self.engine;
         make_space(engine, &self.recorder, &|| engine.all_trees());
+    }
+
+    /// What a wait for another transaction's locks needs to know. To be [released](Self::release) before.
+    pub(super) fn waiter(&self) -> Waiter<'_> {
+        Waiter { runtime: &self.engine, recorder: &self.recorder, wait: &self.lock_wait }
     }
 
     /// Lets others in while this thread waits for something long.

@@ -6,8 +6,10 @@
 //!
 //! A transaction that gets large takes its rows out from time to time (`large.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::collections::btree_map::Entry;
+
+use onrush_log::Lsn;
 
 use super::row_record::framed_row;
 use crate::catalog::Table;
@@ -21,8 +23,9 @@ pub(super) struct Write {
     pub(super) value: Option<Vec<u8>>,
     /// The key must not be there when the transaction commits.
     pub(super) must_be_absent: bool,
-    /// Others may have changed the row since the transaction began.
-    pub(super) is_unguarded: bool,
+    /// Nobody may have changed the row at or after this LSN, which is the snapshot's that the change rests on; none if
+    /// it stands whoever did.
+    pub(super) unchanged_since: Option<Lsn>,
     /// The row's log record, with its length in front; empty where rows are not logged.
     pub(super) record: Vec<u8>,
 }
@@ -31,8 +34,8 @@ impl Write {
     /// The removal of what was inserted and removed again.
     fn removal(of: &Write, at: &RowKey) -> Write {
         let record = framed_row(&of.table, RecordKind::Remove, at.0, &at.1, &[]);
-        let table = of.table.clone();
-        Write { table, value: None, must_be_absent: false, is_unguarded: of.is_unguarded, record }
+        let (table, unchanged_since) = (of.table.clone(), of.unchanged_since);
+        Write { table, value: None, must_be_absent: false, unchanged_since, record }
     }
 }
 
@@ -100,7 +103,11 @@ impl WriteSet {
         self.held_bytes + self.replaced_bytes
     }
 
-    pub(super) fn put(&mut self, at: RowKey, write: Write) {
+    /// The change takes the place of an earlier one of the row, and rests on the snapshot that that one rested on.
+    pub(super) fn put(&mut self, at: RowKey, mut write: Write) {
+        if let Some(earlier) = self.writes.get(&at) {
+            write.unchanged_since = earlier.unchanged_since;
+        }
         let replaced = (!self.savepoints.is_empty()).then(|| at.clone());
         let before = self.insert(at, write);
         if let Some(at) = replaced {
@@ -136,7 +143,7 @@ impl WriteSet {
     /// The change stands whoever changed the row since the transaction began.
     pub(super) fn let_anyone_be_first(&mut self, at: &RowKey) {
         if let Some(write) = self.writes.get_mut(at) {
-            write.is_unguarded = true;
+            write.unchanged_since = None;
         }
     }
 
@@ -205,6 +212,12 @@ impl WriteSet {
     /// The numbers of the savepoints, the oldest first.
     pub(super) fn savepoints(&self) -> impl Iterator<Item = u64> {
         self.savepoints.iter().map(|(number, _)| *number)
+    }
+
+    /// The rows that were changed first since the savepoint, so many at most, in their order.
+    pub(super) fn changed_since(&self, number: u64, limit: usize) -> BTreeSet<RowKey> {
+        let first = self.index_of(number).map_or(self.replaced.len(), |at| self.savepoints[at].1);
+        self.replaced[first..].iter().take(limit).map(|(at, _)| at.clone()).collect()
     }
 
     /// Takes back what was changed since the savepoint, which stays. False if there is none such.

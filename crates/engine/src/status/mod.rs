@@ -1,8 +1,10 @@
-//! What intents mean: the status of the transactions that placed them, and which snapshots are open.
+//! What intents mean: the status of the transactions that placed them, which snapshots are open, and which rows are
+//! locked.
 //!
 //! Trees ask the [`IntentResolver`]; transactions above them set what it answers.
 
 mod large;
+mod row_locks;
 mod snapshots;
 mod states;
 
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use onrush_log::Lsn;
 
 pub(crate) use large::{LargeTable, LargeTransactions};
+pub use row_locks::RowLock;
+pub(crate) use row_locks::{LockOwnerNumber, LockedRow, NO_OWNER, Queued, RowLocks};
 pub(crate) use snapshots::Snapshots;
 pub(crate) use states::{TransactionStates, TransactionStatus};
 
@@ -22,13 +26,14 @@ pub(crate) struct IntentResolver<O> {
     pub(crate) transactions: Arc<TransactionStates>,
     pub(crate) large: LargeTransactions<O>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) row_locks: Arc<RowLocks>,
 }
 
 impl<O> IntentResolver<O> {
     /// `transactions` is one of those that the runtime stops.
     pub(crate) fn new(transactions: Arc<TransactionStates>) -> IntentResolver<O> {
         let (large, snapshots) = (LargeTransactions::default(), Snapshots::default());
-        IntentResolver { transactions, large, snapshots }
+        IntentResolver { transactions, large, snapshots, row_locks: Arc::default() }
     }
 
     /// What an intent of this owner means.

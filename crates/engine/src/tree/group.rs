@@ -23,6 +23,7 @@ use crate::fault::{Fault, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, Stamp};
 use crate::space::Purpose;
+use crate::status::{LockOwnerNumber, NO_OWNER, RowLock};
 use crate::storage::LeafState;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
 
@@ -61,6 +62,10 @@ pub(crate) trait GroupRows {
     /// A key that was changed from this LSN on is a conflict, also one that is not there any more.
     fn unchanged_since(&self) -> Option<Lsn> {
         None
+    }
+    /// Under which number their transaction has locked rows.
+    fn lock_owner(&self) -> LockOwnerNumber {
+        NO_OWNER
     }
 }
 
@@ -134,7 +139,11 @@ pub(crate) fn write_group(
         }
         placed = row.tree.place(trees, seat, at.as_ref(), &row, &mut held, &mut halves);
         // Under the latch of its leaf: nobody removes the key any more.
-        if placed.is_ok() && row.tree.was_removed_since(row.key, rows.unchanged_since()) {
+        let is_refused = || {
+            row.tree.was_removed_since(row.key, rows.unchanged_since())
+                || row.tree.is_locked(trees, &row, rows.lock_owner())
+        };
+        if placed.is_ok() && is_refused() {
             placed = Err(GroupRefusal::NotThisWay);
         }
         if placed.is_err() {
@@ -171,6 +180,12 @@ impl Tree {
                 || self.versions.lacks(since)
         };
         since.is_some_and(is_removed) && !planted(Fault::ConflictIgnored)
+    }
+
+    fn is_locked(&self, trees: &Trees, row: &GroupRow<'_>, lock_owner: LockOwnerNumber) -> bool {
+        let locks = &trees.resolver.row_locks;
+        self.has_locked_inserts()
+            && locks.keeps_off(lock_owner, row.object, row.key, RowLock::NoKeyUpdate)
     }
 
     fn place<'e, 'r>(

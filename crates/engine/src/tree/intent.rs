@@ -24,9 +24,9 @@ use super::write::Placing;
 use super::{Blocked, Refusal, Seat, Tree};
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
-use crate::node::leaf::{Entry, LeafRows, Owner, Stamp};
+use crate::node::leaf::{Entry, Found, LeafRows, Owner, Stamp};
 use crate::space::Purpose;
-use crate::status::TransactionStatus;
+use crate::status::{LockOwnerNumber, RowLock, TransactionStatus};
 use crate::units::ObjectId;
 
 /// One row of a transaction that commits.
@@ -42,6 +42,8 @@ pub(crate) struct Intent<'a> {
     pub(crate) unchanged_since: Option<Lsn>,
     /// Whose it is.
     pub(crate) owner: Owner,
+    /// Under which number that one has locked rows.
+    pub(crate) lock_owner: LockOwnerNumber,
 }
 
 /// What a transaction had placed on a key itself.
@@ -70,6 +72,28 @@ impl Tree {
             self.link(trees, seat.recorder, intent.object, &half.separator, half.leaf);
         }
         result
+    }
+
+    /// Whether nobody has changed the key at or after `since`, nor is about to. `own` is the large transaction that
+    /// asks: what it has placed itself is no change.
+    pub(crate) fn check_unchanged(
+        &self,
+        trees: &Trees,
+        seat: &mut Seat<'_>,
+        (object, key): (ObjectId, &[u8]),
+        since: Lsn,
+        own: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, None, (head(key), key), object)?;
+        let mut placing = Placing { trees, id, leaf, half: None, purpose: Purpose::NewRows };
+        let found = placing.find_or_fetch(self, seat, key, false)?;
+        match found.intent {
+            None => placing.check_unchanged(self, found, key, since),
+            Some(index) => match placing.rows().entry(index).stamp.as_intent() {
+                Some((Owner::Large(there), _)) if Some(there.id) == own => Ok(()),
+                _ => Err(placing.refusal_of(index)),
+            },
+        }
     }
 
     /// Resolves the intents on `key` that have an outcome; the transaction calls this for each of
@@ -114,22 +138,17 @@ impl Placing<'_> {
                 (intent.key, intent.value),
             )?);
         }
-        let lsn = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         if intent.must_be_absent
-            && let Some(lsn) = lsn
+            && let Some(lsn) = self.written_at(found)
         {
             return Err(Refusal::Exists(lsn));
         }
-        let changed_at = lsn.or_else(|| tree.versions.removed_at(intent.key));
-        // Whoever removed the row may be forgotten, if the snapshot was given up.
-        if lsn.is_none() && intent.unchanged_since.is_some_and(|since| tree.versions.lacks(since)) {
-            return Err(Refusal::TooOld);
+        if let Some(since) = intent.unchanged_since {
+            self.check_unchanged(tree, found, intent.key, since)?;
         }
-        if let (Some(changed_at), Some(since)) = (changed_at, intent.unchanged_since)
-            && changed_at >= since
-            && !planted(Fault::ConflictIgnored)
-        {
-            return Err(Refusal::Changed(changed_at));
+        if !intent.must_be_absent || tree.has_locked_inserts() {
+            let key = (intent.object, intent.key);
+            self.check_not_locked(intent.lock_owner, key, intent.value.is_none())?;
         }
         self.make_dirty(seat)?;
         let value = intent.value.unwrap_or(&[]);
@@ -137,6 +156,47 @@ impl Placing<'_> {
         let stamp = Stamp::intent(intent.owner, intent.value.is_none());
         self.rows().append(stamp, intent.key, value);
         Ok(())
+    }
+
+    fn written_at(&mut self, found: Found) -> Option<Lsn> {
+        found.committed.and_then(|index| self.rows().entry(index).stamp.lsn())
+    }
+
+    /// First committer wins: nobody may have changed the key at or after this LSN.
+    fn check_unchanged(
+        &mut self,
+        tree: &Tree,
+        found: Found,
+        key: &[u8],
+        since: Lsn,
+    ) -> Result<(), Refusal> {
+        let written_at = self.written_at(found);
+        // Whoever removed the row may be forgotten, if the snapshot was given up.
+        if written_at.is_none() && tree.versions.lacks(since) {
+            return Err(Refusal::TooOld);
+        }
+        match written_at.or_else(|| tree.versions.removed_at(key)) {
+            Some(changed_at) if changed_at >= since && !planted(Fault::ConflictIgnored) => {
+                Err(Refusal::Changed(changed_at))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody changes a row that another one has locked.
+    pub(super) fn check_not_locked(
+        &self,
+        lock_owner: LockOwnerNumber,
+        (object, key): (ObjectId, &[u8]),
+        is_removal: bool,
+    ) -> Result<(), Refusal> {
+        let lock = if is_removal { RowLock::Update } else { RowLock::NoKeyUpdate };
+        match self.trees.resolver.row_locks.keeps_off(lock_owner, object, key, lock)
+            && !planted(Fault::RowLockIgnored)
+        {
+            true => Err(Refusal::Locked),
+            false => Ok(()),
+        }
     }
 
     /// Whether the intent at `index` is of the same large transaction as `owner`.

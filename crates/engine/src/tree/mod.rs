@@ -127,6 +127,8 @@ pub(crate) enum Refusal {
     Changed(Lsn),
     /// A large transaction that is open has changed the row.
     Held,
+    /// A transaction that is open has locked the row.
+    Locked,
     /// A large transaction cannot write to a range that has a stock.
     LargeInRange,
     /// The snapshot was given up, and something has gone that it may have seen here.

@@ -1,6 +1,6 @@
 //! The tree's inner part: from the root to a leaf, and how the parent learns of a split.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
 use onrush_log::{AtomicLsn, Lsn};
@@ -70,6 +70,8 @@ pub(crate) struct Tree {
     pub(super) root: AtomicU32,
     /// Whether the log takes the rows, and so whether checkpoints look at the leaves.
     logged: bool,
+    /// Whether a transaction has ever locked a key that it was about to insert: only then inserts look for locks.
+    locks_inserts: AtomicBool,
     /// Held by whoever changes inner nodes: one thread at a time, readers go on.
     pub(super) structure: Mutex<()>,
     /// Older rows for open snapshots.
@@ -92,9 +94,24 @@ impl Tree {
             shares: AtomicU32::new(0),
             root: AtomicU32::new(root.0),
             logged,
+            locks_inserts: AtomicBool::new(false),
             structure: Mutex::new(()),
             versions: VersionStore::default(),
         }
+    }
+
+    /// Inserts look for locks from now on. To be called before the lock is taken.
+    pub(crate) fn lock_inserts(&self) {
+        if !self.has_locked_inserts() {
+            self.locks_inserts.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether inserts look for locks. Who has locked a key looks at it under the latch of its leaf afterwards, so an
+    /// insert that still does without is seen.
+    #[inline]
+    pub(super) fn has_locked_inserts(&self) -> bool {
+        self.locks_inserts.load(Ordering::Relaxed)
     }
 
     #[inline]

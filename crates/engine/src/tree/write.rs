@@ -17,6 +17,7 @@ use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
 use crate::space::Purpose;
+use crate::status::NO_OWNER;
 use crate::storage::LeafState;
 use crate::units::{LeafId, ObjectId};
 
@@ -162,6 +163,9 @@ impl Placing<'_> {
             return Err(self.refusal_of(index));
         }
         self.check(tree, found, change)?;
+        if !must_be_absent || tree.has_locked_inserts() {
+            self.check_not_locked(NO_OWNER, (change.object, change.key), change.value.is_none())?;
+        }
         self.make_dirty(seat)?;
         match (change.value, found.committed) {
             (Some(value), None) => {

@@ -41,6 +41,7 @@ const WAITS: &[(&str, Cause)] = &[
     ("TRANSACTION_CONFLICT", Cause::Conflict),
     ("LCK_M_SCH_M", Cause::Conflict),
     ("LCK_M_SCH_S", Cause::Conflict),
+    ("LCK_M_ROW", Cause::Conflict),
     ("LCK_M_REFERENCE", Cause::Conflict),
     ("ADMISSION", Cause::Places),
     // Others have reserved log and not filled it yet: they do not run.

@@ -45,7 +45,7 @@ use crate::clients;
 use crate::error::{Result, Severity, SqlError, state};
 use crate::execute::{Backend, RowStream, Step};
 use crate::listener::Shared;
-use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed};
+use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, TransactionModes};
 use crate::values::{self, Formats};
 use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
@@ -443,7 +443,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && !self.backend.is_in_transaction()
             && statements.iter().all(Parsed::is_of_transactions);
         if is_one {
-            self.backend.begin(None)?;
+            self.backend.begin(TransactionModes::default())?;
         }
         for statement in statements {
             let outcome = self.run_text(statement, &shown).await;

@@ -8,7 +8,9 @@ use onrush_query::Want;
 use super::plan::{Explained, SelectPlan, WritePlan};
 use super::{Backend, RowStream};
 use crate::error::Result;
-use crate::sql::{Bound, Conflict, GetPlan, InsertRows, QueryPlan, RowsToChange};
+use crate::sql::{
+    Bound, Conflict, GetPlan, InsertRows, LockedRows, LockingPlan, QueryPlan, RowsToChange,
+};
 
 const COLUMN: &str = "QUERY PLAN";
 
@@ -24,6 +26,7 @@ impl Backend {
                 self.query(query, bound, if analyze { Want::Analysis } else { Want::Plan })
             }
             Explained::Select(SelectPlan::Get(get)) => self.explain_get(get, bound, analyze),
+            Explained::Select(SelectPlan::Locking(plan)) => self.explain_locking(plan, bound),
             Explained::Select(SelectPlan::Scalars { .. }) => Ok(lines(vec!["Result".to_owned()])),
             Explained::Write(plan) => self.explain_write(plan, bound),
         }
@@ -39,6 +42,18 @@ impl Backend {
             lines.push(format!("Execution Time: {millis:.3} ms"));
         }
         Ok(self::lines(lines))
+    }
+
+    /// Which rows are locked; what finds them comes behind it.
+    fn explain_locking(&mut self, plan: &LockingPlan, bound: &Bound) -> Result<RowStream> {
+        let names: Vec<&str> = plan.tables.iter().map(|locked| locked.table.name()).collect();
+        let line = format!("OnrushLockRows: {}, {}", names.join(", "), plan.verb);
+        match &plan.rows {
+            LockedRows::Get(get) => Ok(self.explain_get(get, bound, false)?.behind(line)),
+            LockedRows::Query { query, .. } => {
+                Ok(self.query(query, bound, Want::Plan)?.behind(line))
+            }
+        }
     }
 
     /// How rows are written; what finds them comes behind it.

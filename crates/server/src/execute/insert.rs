@@ -34,6 +34,7 @@ impl Backend {
             return Err(in_failed_transaction());
         }
         let allowed = self.check_may_write("INSERT").and_then(|()| self.check_insert(plan));
+        let allowed = allowed.and_then(|()| self.look_at_others());
         let written = match allowed {
             Ok(()) => self.write_rows(plan, bound),
             Err(refused) => Err(refused),
@@ -53,28 +54,35 @@ impl Backend {
         };
         match (rows, &plan.conflict, &plan.returning) {
             ([row], Conflict::Fail, None) => {
-                let values = row_values(row, bound)?;
-                self.insert_row(&plan.table, &values)?;
+                self.insert_values(&plan.table, &[&row_values(row, bound)?])?;
                 Ok(Written::counted(1))
             }
             (rows, Conflict::Fail, None) => {
                 let rows: Vec<_> =
                     rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
-                self.insert_rows(&plan.table, rows.iter().map(Vec::as_slice))?;
+                let slices: Vec<_> = rows.iter().map(Vec::as_slice).collect();
+                self.insert_values(&plan.table, &slices)?;
                 Ok(Written::counted(rows.len() as u64))
             }
             (rows, ..) => self.insert_the_long_way(plan, rows, bound),
         }
     }
 
-    fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
-        as_caller(&self.sequences, || match &mut self.work {
-            Work::Idle(session) => Ok(session.insert(table, values)?),
-            Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
-                Some(transaction) => Ok(transaction.insert(table, values)?),
-                None => Err(in_failed_transaction()),
-            }),
-            _ => Err(in_failed_transaction()),
+    /// All or none. In a transaction others that insert the same keys wait for its end, and this one for theirs.
+    fn insert_values<'v>(&mut self, table: &Table, rows: &[&'v [Value<'v>]]) -> Result<()> {
+        if let Work::Idle(session) = &mut self.work {
+            let inserted = as_caller(&self.sequences, || match rows {
+                [row] => Ok(session.insert(table, row)?),
+                rows => Ok(session.insert_many(table, rows.iter().copied())?),
+            });
+            match inserted {
+                // A transaction that has not ended yet has the key.
+                Err(error) if SqlError::is_conflict(&error) => {}
+                inserted => return inserted,
+            }
+        }
+        self.change_rows(|transaction| {
+            rows.iter().try_for_each(|row| Ok(transaction.insert(table, row)?))
         })
     }
 
@@ -103,7 +111,7 @@ impl Backend {
     ) -> Result<Written> {
         let rows: Vec<_> = rows.iter().map(|row| row_values(row, bound)).collect::<Result<_>>()?;
         let way = self.way(plan, bound)?;
-        self.in_transaction(|transaction| {
+        self.change_rows(|transaction| {
             let mut written = Written::default();
             for row in &rows {
                 written.place(transaction, &way, row)?;
@@ -122,7 +130,7 @@ impl Backend {
     ) -> Result<Written> {
         let (finder, way) = (self.finder(), self.way(plan, bound)?);
         let all = plan.table.definition().columns();
-        self.in_transaction(|transaction| {
+        self.change_rows(|transaction| {
             let mut written = Written::default();
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |found| {

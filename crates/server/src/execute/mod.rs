@@ -19,6 +19,7 @@ mod foreign_key;
 mod index;
 mod insert;
 mod lock;
+mod locking;
 mod patience;
 pub(crate) mod plan;
 mod planner_settings;
@@ -249,19 +250,31 @@ impl Backend {
             return Err(in_failed_transaction());
         }
         let allowed = self.check_read_only(plan).and_then(|()| plan.check_rights(self));
+        let allowed = match plan {
+            Plan::Session(_) => allowed,
+            _ => allowed.and_then(|()| self.look_at_others()),
+        };
         let answer = match allowed {
             Ok(()) => plan.run(self, bound).await,
             Err(refused) => Err(refused),
         };
         let answer = answer.and_then(|answer| self.settle_references().map(|()| answer));
         if answer.is_err() {
-            self.fail();
+            self.fail_work();
         }
         answer
     }
 
     /// A statement could not even be planned, or failed on its way to the client.
     pub(crate) fn fail(&mut self) {
+        // It was a statement all the same: behind a savepoint others see what it would have seen.
+        if !self.settings.has_begun {
+            let _ = self.look_at_others();
+        }
+        self.fail_work();
+    }
+
+    fn fail_work(&mut self) {
         // The transaction may be gone with what it rests on.
         self.newest = self.take_rest();
         self.work.fail(!self.savepoints.is_empty());

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onrush::{DataType, Database, Row, Snapshot, Value};
@@ -139,11 +140,26 @@ impl Finder {
         snapshot: Snapshot,
         mut use_row: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
+        self.for_each_until(plan, bound, snapshot, |row| {
+            use_row(row).map(ControlFlow::Continue)
+        })
+    }
+
+    /// As [`for_each`](Self::for_each), until `use_row` has enough.
+    pub(super) fn for_each_until(
+        &self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        snapshot: Snapshot,
+        mut use_row: impl FnMut(Row) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let mut rows = self.start(plan, bound, Want::Rows, snapshot)?;
         tokio::task::block_in_place(|| {
             while Handle::current().block_on(self.patience.wait(&mut rows))? {
                 while let Some(row) = rows.next_here()? {
-                    use_row(row)?;
+                    if use_row(row)?.is_break() {
+                        return Ok(());
+                    }
                 }
                 self.patience.check()?;
             }

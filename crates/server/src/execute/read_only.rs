@@ -1,6 +1,6 @@
 //! Transactions that may not write: `transaction_read_only`.
 
-use super::{Answer, Backend, Plan};
+use super::{Backend, Plan};
 use crate::error::{Result, SqlError, state};
 
 impl Backend {
@@ -13,25 +13,11 @@ impl Backend {
     }
 
     /// Refuses a plan that writes in a transaction that is to read only.
-    pub(super) fn check_read_only(&mut self, plan: &Plan) -> Result<()> {
+    pub(super) fn check_read_only(&self, plan: &Plan) -> Result<()> {
         if !self.settings.is_read_only {
             return Ok(());
         }
-        if !matches!(plan, Plan::Session(plan) if plan.is_of_settings()) {
-            self.settings.has_read = true;
-        }
         plan.writes().map_or(Ok(()), |what| Err(refused(what)))
-    }
-
-    /// SET TRANSACTION.
-    pub(super) fn set_transaction(&mut self, is_read_only: Option<bool>) -> Result<Answer> {
-        if !self.is_in_transaction() {
-            let message = "SET TRANSACTION can only be used in transaction blocks";
-            self.notices.push(SqlError::new(state::NO_ACTIVE_TRANSACTION, message).warning());
-        } else if let Some(is_read_only) = is_read_only {
-            self.settings.set_read_only(is_read_only)?;
-        }
-        Ok(Answer::Done("SET".into()))
     }
 }
 

@@ -8,7 +8,7 @@ use super::planner_settings;
 use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
 use crate::schemas::{TEMPORARY, is_temporary};
-use crate::sql::{DEFAULT_PATH, SettingChange, schemas_of};
+use crate::sql::{DEFAULT_PATH, Isolation, SettingChange, TransactionModes, schemas_of};
 
 /// What cannot be changed, and what it is.
 const FIXED: &[(&str, &str)] = &[
@@ -26,6 +26,8 @@ const FIXED: &[(&str, &str)] = &[
 /// What clients set for themselves and no answer depends on.
 const NOTED: &[(&str, &str)] = &[
     ("application_name", ""),
+    // Who waits in a circle is found when the last of them begins to wait.
+    ("deadlock_timeout", "1s"),
     ("jit", "off"),
     ("row_security", "off"),
     ("search_path", DEFAULT_PATH),
@@ -68,7 +70,6 @@ const CHOICES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("default_table_access_method", &[("onrush", "onrush")]),
     ("default_tablespace", &[("", "")]),
-    ("default_transaction_isolation", ISOLATION),
     ("extra_float_digits", &[("1", "1"), ("2", "2"), ("3", "3")]),
     ("intervalstyle", &[("postgres", "postgres")]),
     // psql's \password asks for it, and makes the verifier itself.
@@ -85,14 +86,6 @@ const CHOICES: &[(&str, &[(&str, &str)])] = &[
             ("+00:00", "UTC"),
         ],
     ),
-    ("transaction_isolation", ISOLATION),
-];
-
-/// What there is gives what the others promise.
-const ISOLATION: &[(&str, &str)] = &[
-    ("repeatable read", "repeatable read"),
-    ("read committed", "repeatable read"),
-    ("read uncommitted", "repeatable read"),
 ];
 
 /// What a session begins with, and goes back to by RESET.
@@ -138,8 +131,11 @@ pub(crate) struct Settings {
     /// not write.
     pub(super) is_read_only: bool,
     is_read_only_by_default: bool,
-    /// Whether a transaction that only reads has begun to: it stays one.
-    pub(super) has_read: bool,
+    /// `transaction_isolation`: what the transaction, or the next statement outside of one, sees of others.
+    pub(super) isolation: Isolation,
+    isolation_by_default: Isolation,
+    /// Whether the transaction has done something: what it sees and whether it may write stays as it is.
+    pub(super) has_begun: bool,
     noted: BTreeMap<String, String>,
     defaults: Arc<Defaults>,
     /// The schemas of `search_path`, whether they are there or not.
@@ -160,7 +156,9 @@ impl Settings {
             idle_in_transaction_timeout: Duration::ZERO,
             is_read_only: false,
             is_read_only_by_default: false,
-            has_read: false,
+            isolation: Isolation::default(),
+            isolation_by_default: Isolation::default(),
+            has_begun: false,
             noted: BTreeMap::new(),
             before: None,
             local: Vec::new(),
@@ -191,16 +189,51 @@ impl Settings {
         let fresh = Settings::new(Arc::clone(&self.defaults));
         let old = std::mem::replace(self, fresh);
         if old.before.is_some() {
-            (self.is_read_only, self.has_read) = (old.is_read_only, old.has_read);
+            (self.is_read_only, self.has_begun) = (old.is_read_only, old.has_begun);
+            self.isolation = old.isolation;
             self.before = old.before;
         }
     }
 
     /// A transaction begins.
-    pub(super) fn begin(&mut self, is_read_only: Option<bool>) {
-        self.has_read = false;
+    pub(super) fn begin(&mut self, modes: TransactionModes) {
+        self.has_begun = false;
         self.before = Some(Box::new(self.clone()));
-        self.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
+        self.is_read_only = modes.is_read_only.unwrap_or(self.is_read_only_by_default);
+        self.isolation = modes.isolation.unwrap_or(self.isolation_by_default);
+    }
+
+    /// SET TRANSACTION, which outside of a transaction is over at once.
+    pub(super) fn set_modes(&mut self, modes: TransactionModes) -> Result<()> {
+        modes.is_read_only.map_or(Ok(()), |is_read_only| self.set_read_only(is_read_only))?;
+        modes.isolation.map_or(Ok(()), |isolation| self.set_isolation(isolation))
+    }
+
+    /// SET SESSION CHARACTERISTICS.
+    pub(super) fn set_default_modes(&mut self, modes: TransactionModes) {
+        self.is_read_only_by_default = modes.is_read_only.unwrap_or(self.is_read_only_by_default);
+        self.isolation_by_default = modes.isolation.unwrap_or(self.isolation_by_default);
+        self.follow_defaults();
+    }
+
+    /// Outside of a transaction the defaults are what is.
+    fn follow_defaults(&mut self) {
+        if self.before.is_none() {
+            self.is_read_only = self.is_read_only_by_default;
+            self.isolation = self.isolation_by_default;
+        }
+    }
+
+    fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
+        if self.before.is_none() || isolation == self.isolation {
+            return Ok(());
+        }
+        if self.has_begun {
+            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
+        }
+        self.isolation = isolation;
+        Ok(())
     }
 
     /// `transaction_read_only`, which outside of a transaction is over at once.
@@ -208,7 +241,7 @@ impl Settings {
         if self.before.is_none() {
             return Ok(());
         }
-        if self.has_read && !is_read_only {
+        if self.has_begun && self.is_read_only && !is_read_only {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
         }
@@ -229,8 +262,8 @@ impl Settings {
             // It was there before, so it can be set again.
             let _ = self.set(&name, value.as_deref());
         }
-        self.is_read_only = self.is_read_only_by_default;
-        self.has_read = false;
+        self.follow_defaults();
+        self.has_begun = false;
     }
 
     /// SET and RESET.
@@ -281,9 +314,16 @@ impl Settings {
             "default_transaction_read_only" => {
                 let given = lower.as_deref().map(|value| boolean(name, value)).transpose()?;
                 self.is_read_only_by_default = given.unwrap_or(false);
-                if self.before.is_none() {
-                    self.is_read_only = self.is_read_only_by_default;
-                }
+                self.follow_defaults();
+            }
+            "transaction_isolation" => {
+                let given = lower.as_deref().map(Isolation::of).transpose()?;
+                self.set_isolation(given.unwrap_or(self.isolation_by_default))?;
+            }
+            "default_transaction_isolation" => {
+                let given = lower.as_deref().map(Isolation::of).transpose()?;
+                self.isolation_by_default = given.unwrap_or_default();
+                self.follow_defaults();
             }
             "search_path" => {
                 let written = value.unwrap_or(DEFAULT_PATH);
@@ -300,8 +340,8 @@ impl Settings {
 
     /// Whether sessions can begin with this value.
     pub(super) fn check_default(&self, name: &str, value: Option<&str>) -> Result<()> {
-        if name == "transaction_read_only" {
-            return Err(fixed(name).with_hint("Set default_transaction_read_only."));
+        if matches!(name, "transaction_read_only" | "transaction_isolation") {
+            return Err(fixed(name).with_hint(format!("Set default_{name}.")));
         }
         Settings::new(Arc::clone(&self.defaults)).set(name, value)
     }
@@ -355,6 +395,8 @@ impl Settings {
             "superuser_reserved_connections" => self.defaults.connections_reserved.to_string(),
             "transaction_read_only" => on_or_off(self.is_read_only),
             "default_transaction_read_only" => on_or_off(self.is_read_only_by_default),
+            "transaction_isolation" => self.isolation.name().to_owned(),
+            "default_transaction_isolation" => self.isolation_by_default.name().to_owned(),
             "statement_timeout" => shown(self.statement_timeout),
             "lock_timeout" => shown(self.lock_timeout),
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
@@ -380,6 +422,7 @@ impl Settings {
     /// All of them, by name.
     pub(super) fn all(&self) -> Vec<(&'static str, String)> {
         let own = [
+            "default_transaction_isolation",
             "default_transaction_read_only",
             "idle_in_transaction_session_timeout",
             "lock_timeout",
@@ -387,6 +430,7 @@ impl Settings {
             "statement_timeout",
             "superuser_reserved_connections",
             "synchronous_commit",
+            "transaction_isolation",
             "transaction_read_only",
         ];
         let choices = CHOICES.iter().map(|(name, _)| *name);
@@ -497,7 +541,7 @@ mod tests {
     #[test]
     fn what_is_set_for_a_transaction_ends_with_it() {
         let mut settings = durable();
-        settings.begin(None);
+        settings.begin(TransactionModes::default());
         let change = SettingChange {
             name: Some("synchronous_commit".into()),
             value: Some("off".into()),

@@ -8,13 +8,14 @@
 
 use std::sync::Arc;
 
-use onrush::{Error, Session, Transaction};
+use onrush::{Error, RowLockOutcome, Session, Transaction};
 use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
 use super::{Answer, Backend, Plan};
 use crate::error::{Result, SqlError, state};
 use crate::sequences::as_caller;
+use crate::sql::{Isolation, TransactionModes};
 
 /// How often a statement that commits by itself is run again when another one came first.
 const TRIES: usize = 100;
@@ -71,13 +72,12 @@ impl Work {
 }
 
 impl Backend {
-    /// Begins a transaction, which only reads where that is said, or is the default and nothing is
-    /// said.
-    pub(crate) fn begin(&mut self, is_read_only: Option<bool>) -> Result<Answer> {
+    /// Begins a transaction.
+    pub(crate) fn begin(&mut self, modes: TransactionModes) -> Result<Answer> {
         if self.is_in_transaction() {
             let told = SqlError::new(state::ACTIVE_TRANSACTION, "there is a transaction already");
             self.notices.push(told.warning());
-            is_read_only.map_or(Ok(()), |is| self.settings.set_read_only(is))?;
+            self.settings.set_modes(modes)?;
             return Ok(Answer::Done("BEGIN".into()));
         }
         let Work::Idle(session) = std::mem::replace(&mut self.work, Work::Gone) else {
@@ -89,7 +89,7 @@ impl Backend {
         match begun {
             Ok(open) => {
                 self.work = Work::Open(open);
-                self.settings.begin(is_read_only);
+                self.settings.begin(modes);
                 self.is_rolled_back = false;
                 Ok(Answer::Done("BEGIN".into()))
             }
@@ -98,6 +98,22 @@ impl Backend {
                 Err(error.into())
             }
         }
+    }
+
+    /// SET TRANSACTION.
+    pub(super) fn set_transaction(&mut self, modes: TransactionModes) -> Result<Answer> {
+        if !self.is_in_transaction() {
+            let message = "SET TRANSACTION can only be used in transaction blocks";
+            self.notices.push(SqlError::new(state::NO_ACTIVE_TRANSACTION, message).warning());
+        }
+        self.settings.set_modes(modes)?;
+        Ok(Answer::Done("SET".into()))
+    }
+
+    /// SET SESSION CHARACTERISTICS.
+    pub(super) fn set_transactions(&mut self, modes: TransactionModes) -> Result<Answer> {
+        self.settings.set_default_modes(modes);
+        Ok(Answer::Done("SET".into()))
     }
 
     /// Commits; what has failed is rolled back, and the tag says so.
@@ -185,6 +201,21 @@ impl Backend {
         }
     }
 
+    /// Before a statement of an open transaction: it sees what others have committed since, as the isolation says.
+    pub(super) fn look_at_others(&mut self) -> Result<()> {
+        let Work::Open(open) = &mut self.work else { return Ok(()) };
+        let is_first = !std::mem::replace(&mut self.settings.has_begun, true);
+        let isolation = self.settings.isolation;
+        open.with_dependent_mut(|_, transaction| match (transaction, isolation) {
+            (Some(transaction), Isolation::RepeatableRead) if is_first => {
+                transaction.refresh();
+                Ok(())
+            }
+            (None, _) | (_, Isolation::RepeatableRead) => Ok(()),
+            (Some(transaction), _) => Ok(transaction.renew_snapshot()?),
+        })
+    }
+
     /// Does `work` in the open transaction, or in one of its own that is committed and, when another
     /// transaction came first, tried again.
     pub(super) fn in_transaction<T>(
@@ -197,28 +228,97 @@ impl Backend {
                 Some(transaction) => work(transaction),
                 None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
             }),
-            Work::Idle(session) => {
-                let mut tries = 0;
-                loop {
-                    tries += 1;
-                    let mut transaction = session.begin()?;
-                    let done = match work(&mut transaction) {
-                        // A new snapshot is as good: nothing has been told or written.
-                        Err(error) if error.is_too_old() && tries < TRIES => continue,
-                        other => other?,
-                    };
-                    match transaction.commit().map_err(SqlError::from) {
-                        Ok(()) => break Ok(done),
-                        Err(error)
-                            if (error.is_conflict() || error.is_duplicate_key())
-                                && tries < TRIES => {}
-                        Err(error) => break Err(error),
-                    }
-                }
-            }
+            Work::Idle(session) => by_itself(session, |transaction, _| work(transaction)),
             _ => Err(super::in_failed_transaction()),
         })
     }
+
+    /// As [`in_transaction`](Self::in_transaction), of a statement that changes rows: in a transaction it locks them, and
+    /// waits for those that others have locked. Where one was changed since the statement's snapshot it begins again
+    /// with a new one, or fails where all statements are to see the same.
+    pub(super) fn change_rows<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let sequences = Arc::clone(&self.sequences);
+        let may_renew = self.settings.isolation != Isolation::RepeatableRead;
+        as_caller(&sequences, || match &mut self.work {
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
+                Some(transaction) => change_locked(transaction, may_renew, &mut work),
+                None => Err(SqlError::new(state::INTERNAL, "the transaction is over")),
+            }),
+            // Nobody is kept waiting by what commits at once, so there is nothing to lock before somebody came first.
+            Work::Idle(session) => by_itself(session, |transaction, tries| match tries {
+                1 => work(transaction),
+                _ => change_locked(transaction, true, &mut work),
+            }),
+            _ => Err(super::in_failed_transaction()),
+        })
+    }
+}
+
+/// Does `work`, which is told how often it was tried, in a transaction of its own.
+fn by_itself<T>(
+    session: &mut Session,
+    mut work: impl FnMut(&mut Transaction<'_>, usize) -> Result<T>,
+) -> Result<T> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut transaction = session.begin()?;
+        let done = match work(&mut transaction, tries) {
+            // A new snapshot is as good: nothing has been told or written.
+            Err(error) if error.is_too_old() && tries < TRIES => continue,
+            other => other?,
+        };
+        match transaction.commit().map_err(SqlError::from) {
+            Ok(()) => return Ok(done),
+            Err(error)
+                if (error.is_conflict() || error.is_duplicate_key()) && tries < TRIES => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn change_locked<T>(
+    transaction: &mut Transaction<'_>,
+    may_renew: bool,
+    work: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+) -> Result<T> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let before = transaction.statement_savepoint();
+        let done = work(transaction).and_then(|done| {
+            // What follows from the change is locked, too.
+            transaction.lock_referenced_rows()?;
+            transaction.settle_references()?;
+            Ok((done, transaction.lock_changed_rows(before)?))
+        });
+        match done {
+            Ok((_, RowLockOutcome::Changed)) if !may_renew => return Err(changed_meanwhile()),
+            Ok((_, RowLockOutcome::Changed)) => {}
+            Ok((done, _)) => {
+                transaction.release(before)?;
+                return Ok(done);
+            }
+            Err(error)
+                if may_renew && (error.is_conflict() || error.is_too_old()) && tries < TRIES => {}
+            Err(error) => return Err(error),
+        }
+        transaction.rollback_to(before)?;
+        transaction.release(before)?;
+        transaction.renew_snapshot()?;
+    }
+}
+
+/// A row that is to be changed, or locked, is not as the transaction sees it.
+pub(super) fn changed_meanwhile() -> SqlError {
+    SqlError::new(
+        state::SERIALIZATION_FAILURE,
+        "could not serialize access due to concurrent update",
+    )
+    .with_hint("Begin the transaction again.")
 }
 
 fn no_transaction() -> SqlError {

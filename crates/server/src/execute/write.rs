@@ -31,7 +31,7 @@ impl Backend {
             Some(computed) => Some(self.finder().row_values(computed, bound)?),
             None => None,
         };
-        let changed = self.in_transaction(|transaction| {
+        let changed = self.change_rows(|transaction| {
             let found = match &computed {
                 None => Row::new(),
                 Some(values) => {
@@ -59,7 +59,7 @@ impl Backend {
     ) -> Result<Answer> {
         let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
         let key_columns = plan.table.definition().primary_key().len();
-        let (count, changed) = self.in_transaction(|transaction| {
+        let (count, changed) = self.change_rows(|transaction| {
             let (mut count, mut changed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |row| {
@@ -91,7 +91,7 @@ impl Backend {
             return Ok(Answer::Done(tag("DELETE", u64::from(was_there))));
         }
         let returner = self.returner(&plan.returning, bound)?;
-        let removed = self.in_transaction(|transaction| {
+        let removed = self.change_rows(|transaction| {
             let Some(row) = transaction.get(&plan.table, &key)? else { return Ok(None) };
             transaction.delete(&plan.table, &key)?;
             returner.row(row).map(Some)
@@ -107,7 +107,7 @@ impl Backend {
         bound: &Bound,
     ) -> Result<Answer> {
         let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
-        let (count, removed) = self.in_transaction(|transaction| {
+        let (count, removed) = self.change_rows(|transaction| {
             let (mut count, mut removed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |key| {

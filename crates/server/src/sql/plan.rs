@@ -154,7 +154,7 @@ pub(crate) fn plan(
         Statement::StartTransaction { modes, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
-            Ok(SessionPlan::Begin { is_read_only: setting::modes(modes)? }.into())
+            Ok(SessionPlan::Begin(setting::modes(modes)?).into())
         }
         Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
             Ok(SessionPlan::Commit.into())

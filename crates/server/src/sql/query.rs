@@ -34,7 +34,7 @@ impl QueryPlan {
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
-        QueryPlan::around(planner, None, query, parameters)
+        QueryPlan::of_rows_of(planner, &[], query, parameters)
     }
 
     /// A query that finds rows of `changed`, and so has its row ids beside the columns.
@@ -44,12 +44,13 @@ impl QueryPlan {
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
-        QueryPlan::around(planner, Some(changed.name()), query, parameters)
+        QueryPlan::of_rows_of(planner, &[changed.name()], query, parameters)
     }
 
-    fn around(
+    /// As [`of_rows`](Self::of_rows), of several tables.
+    pub(super) fn of_rows_of(
         planner: &Planner<'_>,
-        changed: Option<&str>,
+        changed: &[&str],
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
@@ -89,8 +90,8 @@ impl QueryPlan {
 /// The relations that there are now.
 struct Known<'d> {
     planner: &'d Planner<'d>,
-    /// The table whose rows are to be changed.
-    changed: Option<&'d str>,
+    /// The tables whose rows are to be changed or locked.
+    changed: &'d [&'d str],
     /// Those that were asked for.
     tables: RefCell<Vec<Table>>,
 }
@@ -142,9 +143,9 @@ impl Relations for Known<'_> {
                     return Ok(Relation::Made(Arc::new(SequenceRow(ValueSource::Sequence(table)))));
                 }
                 self.tables.borrow_mut().push(table.clone());
-                Ok(match self.changed {
-                    Some(changed) if changed == table.name() => Relation::TableWithRowIds(table),
-                    _ => Relation::Table(table),
+                Ok(match self.changed.contains(&table.name()) {
+                    true => Relation::TableWithRowIds(table),
+                    false => Relation::Table(table),
                 })
             }
         }

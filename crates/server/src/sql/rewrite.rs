@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
-use super::sequence;
+use super::{locking_words, sequence};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -40,6 +40,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
     while start < tokens.len() {
         let length = tokens[start..].iter().position(|token| token.token == Token::SemiColon);
         let end = length.map_or(tokens.len(), |length| start + length);
+        let behind = tokens.len() - end;
+        locking_words::spell(tokens, start..end);
+        let end = tokens.len() - behind;
         let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
         let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();
         // Semicolons in a row have no statement between them.
@@ -48,7 +51,6 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             continue;
         }
         check_refused(&tokens[start..end])?;
-        let behind = tokens.len() - end;
         spell_booleans(&mut tokens[start..end]);
         free_names(&mut tokens[start..end]);
         let mark = match sequence::read(&tokens[start..end]) {

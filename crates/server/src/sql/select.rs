@@ -15,7 +15,7 @@ use super::functions::{self, Function};
 use super::names;
 use super::operand::{Operand, Parameters};
 use super::query::QueryPlan;
-use super::{Planner, condition, sequence, setting};
+use super::{Planner, condition, locking, sequence, setting};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::SelectPlan;
 use crate::schemas;
@@ -68,6 +68,9 @@ pub(super) fn plan(
     query: &Query,
     parameters: &mut Parameters,
 ) -> Result<SelectPlan> {
+    if !query.locks.is_empty() {
+        return locking::plan(planner, query, parameters);
+    }
     if let Some(select) = only_select(query) {
         let mut tried = parameters.clone();
         let short = match select.from.is_empty() {

@@ -3,7 +3,7 @@
 use onrush::DataType;
 use sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
-    ResetStatement, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
+    ResetStatement, Set, Statement, TransactionAccessMode,
     TransactionMode, Value as Literal,
 };
 
@@ -52,16 +52,10 @@ pub(super) fn set(statement: &Set) -> Result<SessionPlan> {
             is_reset: false,
         },
         Set::SetTransaction { modes: given, snapshot: None, session: false } => {
-            return Ok(SessionPlan::SetTransaction { is_read_only: modes(given)? });
+            return Ok(SessionPlan::SetTransaction(modes(given)?));
         }
         Set::SetTransaction { modes: given, snapshot: None, session: true } => {
-            let Some(is_read_only) = modes(given)? else { return Ok(SessionPlan::Nothing("SET")) };
-            SettingChange {
-                name: Some("default_transaction_read_only".to_owned()),
-                value: Some(if is_read_only { "on" } else { "off" }.to_owned()),
-                is_local: false,
-                is_reset: false,
-            }
+            return Ok(SessionPlan::SetTransactions(modes(given)?));
         }
         other => {
             return Err(SqlError::not_supported(other, "Write SET name = value."));
@@ -131,25 +125,65 @@ pub(super) fn of_database(database: &str, statement: &Statement) -> Result<Defin
     }
 }
 
-/// Whether a transaction only reads, where that is said. Snapshot isolation is what there is: it
-/// gives what the levels up to *repeatable read* promise.
-pub(super) fn modes(modes: &[TransactionMode]) -> Result<Option<bool>> {
-    let mut is_read_only = None;
-    for mode in modes {
-        match mode {
-            TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
-                return Err(SqlError::not_supported(
-                    "the isolation level serializable",
-                    "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
-                ));
-            }
-            TransactionMode::IsolationLevel(_) => {}
-            TransactionMode::AccessMode(mode) => {
-                is_read_only = Some(*mode == TransactionAccessMode::ReadOnly);
+/// What a transaction sees of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// As `ReadCommitted`, under the name that was given.
+    ReadUncommitted,
+    /// Each statement sees what was committed before it.
+    #[default]
+    ReadCommitted,
+    /// All statements see what was committed before the first.
+    RepeatableRead,
+}
+
+impl Isolation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadUncommitted => "read uncommitted",
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+        }
+    }
+
+    /// The level of this name, in lower case.
+    pub(crate) fn of(name: &str) -> Result<Isolation> {
+        let all = [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead];
+        match all.into_iter().find(|level| level.name() == name) {
+            Some(level) => Ok(level),
+            None if name == "serializable" => Err(SqlError::not_supported(
+                "the isolation level serializable",
+                "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
+            )),
+            None => {
+                let message = format!("invalid value for parameter \"transaction_isolation\": \"{name}\"");
+                Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+                    .with_hint("Available values: repeatable read, read committed, read uncommitted."))
             }
         }
     }
-    Ok(is_read_only)
+}
+
+/// What is said of a transaction when it begins, or later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TransactionModes {
+    pub(crate) is_read_only: Option<bool>,
+    pub(crate) isolation: Option<Isolation>,
+}
+
+pub(super) fn modes(given: &[TransactionMode]) -> Result<TransactionModes> {
+    let mut modes = TransactionModes::default();
+    for mode in given {
+        match mode {
+            TransactionMode::IsolationLevel(level) => {
+                modes.isolation = Some(Isolation::of(&level.to_string().to_lowercase())?);
+            }
+            TransactionMode::AccessMode(mode) => {
+                modes.is_read_only = Some(*mode == TransactionAccessMode::ReadOnly);
+            }
+        }
+    }
+    Ok(modes)
 }
 
 /// A list of names, each in quotes where it must be.

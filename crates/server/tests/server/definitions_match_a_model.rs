@@ -266,6 +266,8 @@ async fn run(steps: Vec<(usize, Step)>) {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
         let client = world.client().await;
+        // What the model's transactions see does not change.
+        query(&client, "SET default_transaction_isolation = 'repeatable read'").await;
         query(&client, "SET lock_timeout = '5ms'").await;
         clients.push(client);
     }

@@ -48,7 +48,7 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
     let client = world.client().await;
     query(&client, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
     for text in [
-        "SELECT * FROM t FOR UPDATE",
+        "SELECT * FROM (SELECT * FROM t) AS u FOR UPDATE",
         "SELECT * FROM t ORDER BY n FETCH FIRST 1 ROW WITH TIES",
         "EXPLAIN (FORMAT JSON) SELECT * FROM t",
         "EXPLAIN VERBOSE SELECT * FROM t",

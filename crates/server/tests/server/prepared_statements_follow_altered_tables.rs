@@ -2,6 +2,7 @@
 //! PostgreSQL says; it never reads rows in their old form.
 
 use crate::common::World;
+use tokio_postgres::IsolationLevel;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -45,7 +46,8 @@ async fn a_transaction_that_began_before_sees_its_rows_in_the_new_form_and_canno
     let (mut client, other) = (world.client().await, world.client().await);
     other.batch_execute("CREATE TABLE t (id int PRIMARY KEY, a int)").await.unwrap();
     other.batch_execute("INSERT INTO t VALUES (1, 10)").await.unwrap();
-    let transaction = client.transaction().await.unwrap();
+    let repeatable = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+    let transaction = repeatable.start().await.unwrap();
     transaction.query("SELECT * FROM t", &[]).await.unwrap();
     other.batch_execute("ALTER TABLE t ADD COLUMN b int DEFAULT 7").await.unwrap();
     other.batch_execute("INSERT INTO t VALUES (2, 20, 30)").await.unwrap();

@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
-    Bound, Conflict, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, Operand, OutputColumn,
+    Bound, Conflict, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, LockedRows,
+    LockingPlan, Operand, OutputColumn,
     QueryPlan, Returning, Scalar, UpdatePlan,
 };
 
@@ -44,6 +45,8 @@ pub(crate) enum SelectPlan {
     Scalars { columns: Arc<[OutputColumn]>, values: Vec<Scalar> },
     /// Any other.
     Query(Arc<QueryPlan>),
+    /// One that locks rows.
+    Locking(Arc<LockingPlan>),
 }
 
 #[derive(Clone)]
@@ -98,6 +101,12 @@ impl RowsPlan {
             RowsPlan::Write(write) => Some(write.verb()),
             RowsPlan::CopyIn(_) => Some("COPY FROM"),
             RowsPlan::Call(Call::InsertLoop { .. }) => Some("CALL"),
+            RowsPlan::Select(SelectPlan::Locking(plan)) => Some(match plan.verb {
+                "FOR UPDATE" => "SELECT FOR UPDATE",
+                "FOR NO KEY UPDATE" => "SELECT FOR NO KEY UPDATE",
+                "FOR SHARE" => "SELECT FOR SHARE",
+                _ => "SELECT FOR KEY SHARE",
+            }),
             RowsPlan::Select(_)
             | RowsPlan::Explain(..)
             | RowsPlan::CopyOut(_)
@@ -140,6 +149,7 @@ impl SelectPlan {
             SelectPlan::Get(get) => &get.columns,
             SelectPlan::Scalars { columns, .. } => columns,
             SelectPlan::Query(query) => &query.columns,
+            SelectPlan::Locking(plan) => &plan.columns,
         }
     }
 
@@ -148,6 +158,13 @@ impl SelectPlan {
             SelectPlan::Get(get) => !seen.is_current(&get.table),
             SelectPlan::Scalars { .. } => false,
             SelectPlan::Query(query) => query.is_stale(seen),
+            SelectPlan::Locking(plan) => {
+                let is_query_stale = match &plan.rows {
+                    LockedRows::Get(_) => false,
+                    LockedRows::Query { query, .. } => query.is_stale(seen),
+                };
+                is_query_stale || plan.tables.iter().any(|it| !seen.is_current(&it.table))
+            }
         }
     }
 
@@ -156,6 +173,14 @@ impl SelectPlan {
             SelectPlan::Get(get) => backend.check_right(Right::Select, &get.table),
             SelectPlan::Scalars { .. } => Ok(()),
             SelectPlan::Query(query) => backend.check_reads(query),
+            SelectPlan::Locking(plan) => {
+                match &plan.rows {
+                    LockedRows::Get(get) => backend.check_right(Right::Select, &get.table)?,
+                    LockedRows::Query { query, .. } => backend.check_reads(query)?,
+                }
+                let mut tables = plan.tables.iter().map(|locked| &locked.table);
+                tables.try_for_each(|table| backend.check_right(Right::Update, table))
+            }
         }
     }
 
@@ -164,6 +189,7 @@ impl SelectPlan {
             SelectPlan::Get(get) => backend.get(get, bound),
             SelectPlan::Scalars { columns, values } => backend.scalars(columns, values, bound),
             SelectPlan::Query(query) => backend.query(query, bound, Want::Rows),
+            SelectPlan::Locking(plan) => backend.lock_rows(plan, bound),
         }
     }
 }

@@ -8,23 +8,21 @@ use super::super::{Answer, Backend};
 use crate::error::Result;
 use crate::sql::plan::show_columns;
 use crate::sql::{
-    ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange,
+    ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange, TransactionModes,
 };
 
 #[derive(Clone)]
 pub(crate) enum SessionPlan {
-    Begin {
-        /// None: as `default_transaction_read_only` says.
-        is_read_only: Option<bool>,
-    },
+    /// What is not said is as the defaults of the session say.
+    Begin(TransactionModes),
     Commit,
     Rollback,
     Savepoint(SavepointPlan),
     Set(SettingChange),
-    /// SET TRANSACTION: what is said of reading and writing.
-    SetTransaction {
-        is_read_only: Option<bool>,
-    },
+    /// SET TRANSACTION.
+    SetTransaction(TransactionModes),
+    /// SET SESSION CHARACTERISTICS: of those that begin later.
+    SetTransactions(TransactionModes),
     Show(String),
     /// Forgets prepared statements and settings.
     Discard(DiscardObject),
@@ -57,14 +55,6 @@ impl SessionPlan {
         )
     }
 
-    /// Whether it may come before a transaction is told that it may write.
-    pub(in crate::execute) fn is_of_settings(&self) -> bool {
-        matches!(
-            self,
-            SessionPlan::Set(_) | SessionPlan::SetTransaction { .. } | SessionPlan::Show(_)
-        )
-    }
-
     /// What EXECUTE runs is looked at by itself.
     pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
         match self {
@@ -75,7 +65,7 @@ impl SessionPlan {
 
     pub(super) fn run(&self, backend: &mut Backend) -> Result<Answer> {
         match self {
-            SessionPlan::Begin { is_read_only } => backend.begin(*is_read_only),
+            SessionPlan::Begin(modes) => backend.begin(*modes),
             SessionPlan::Commit => backend.commit(),
             SessionPlan::Rollback => Ok(backend.roll_back()),
             SessionPlan::Savepoint(plan) => backend.savepoint(plan),
@@ -83,7 +73,8 @@ impl SessionPlan {
                 backend.set(change)?;
                 Ok(Answer::Done(if change.is_reset { "RESET" } else { "SET" }.into()))
             }
-            SessionPlan::SetTransaction { is_read_only } => backend.set_transaction(*is_read_only),
+            SessionPlan::SetTransaction(modes) => backend.set_transaction(*modes),
+            SessionPlan::SetTransactions(modes) => backend.set_transactions(*modes),
             SessionPlan::Show(name) => backend.show(name),
             SessionPlan::Discard(what) => backend.discard(*what),
             SessionPlan::Prepare(plan) => Ok(Answer::Prepare(Box::new(plan.clone()))),
